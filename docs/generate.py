@@ -16,10 +16,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from flame.cli.main import build_parser
+from flame.core.model.metrics import METRICS, STALLS
 from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, Config
 from flame.options.selection import add_selection
+from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS
 from flame.tui.shell.keymap import short_id
@@ -122,7 +124,10 @@ def _spelling(action: argparse.Action) -> str:
 
 
 def _meaning(action: argparse.Action) -> str:
-    text = (action.help or "") % vars(action)
+    return _escaped((action.help or "") % vars(action))
+
+
+def _escaped(text: str) -> str:
     return re.sub(r"([*|<>\\`_])", r"\\\1", text)
 
 
@@ -135,6 +140,22 @@ def _arrangement(named: NamedLevels) -> tuple[str, str]:
     levels = _code(",".join(named.levels)) if named.levels else "those of the metric"
     fold = " and `--fold-layers`" if named.fold else ""
     return _code(named.name), f"{levels}{fold}: {named.about}"
+
+
+def metric_table() -> str:
+    """Return the metrics: how options and screens call them, and what they measure."""
+    listed = ((_code(one.key), one.title, meaning_of(one.title)) for one in (*METRICS, STALLS))
+    rows = (f"| {' | '.join(cells)} |" for cells in listed)
+    return "\n".join(["| metric | on screen | what it measures |", "|---|---|---|", *rows, ""])
+
+
+def word_tables() -> str:
+    """Return a table of words for each section of the screen's glossary."""
+    tables = (
+        (title, _table("word", ((f"**{word}**", _escaped(text)) for word, text in entries)))
+        for title, entries in GLOSSARY
+    )
+    return "\n".join(f"## {title}\n\n{table}" for title, table in tables)
 
 
 # Packages
@@ -188,6 +209,8 @@ def parts() -> dict[str, str]:
         "settings": setting_table(),
         "framework frames": "".join(f"- {_code(pattern)}\n" for pattern in FRAMEWORK),
         "arrangements": arrangement_table(),
+        "metrics": metric_table(),
+        "words": word_tables(),
         **selection_options(),
         **command_options(),
         "packages": package_list(),

@@ -13,6 +13,7 @@ from flame.core.analysis.busy_words import busy_share
 from flame.core.analysis.heaviest import Heaviest
 from flame.core.analysis.trace_summary import Gap, SourceTotal, TraceSummary, summarize
 from flame.core.analysis.utilization import Utilization
+from flame.core.analysis.wording import Terms, level_word
 from flame.core.loading.inputs import Inputs
 from flame.core.model.meta import Device, Process, Share
 from flame.core.model.profile import Profile
@@ -202,7 +203,15 @@ def _capture(summary: TraceSummary) -> Iterator[str]:
     if known or not summary.resolved:
         processes = [_numbered(summary, "pid", process.pid, process) for process in known]
         yield from _list("processes", processes)
-    yield _line("levels", ", ".join(summary.levels) or "none")
+    yield _line(
+        "levels", ", ".join(_level(level, summary.terms) for level in summary.levels) or "none"
+    )
+
+
+def _level(level: str, terms: Terms) -> str:
+    """A level as options spell it, and what the screens call it."""
+    word = level_word(level, terms)
+    return level if word == level else f"{level} ({terms.all})"
 
 
 def _sources(summary: TraceSummary) -> Iterator[str]:
@@ -298,7 +307,7 @@ def _coverage(summary: TraceSummary) -> Iterator[str]:
     nodes = summary.graph_nodes
     if nodes.activities:
         number = f"{format_count(nodes.captured)} of {format_count(nodes.activities)}"
-        yield f"CUDA graph kernels that show the ranges of their capture: {number}"
+        yield f"CUDA graph kernels that show the {summary.terms.all} of their capture: {number}"
 
 
 def _categories(summary: TraceSummary) -> Iterator[str]:

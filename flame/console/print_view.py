@@ -15,7 +15,14 @@ from flame.core.analysis.chains import SIGN, chain_words, find_chains
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.utilization import utilizations
-from flame.core.analysis.wording import Terms, kind_word, short_place
+from flame.core.analysis.wording import (
+    Terms,
+    kind_word,
+    level_word,
+    reworded,
+    short_place,
+    terms_of,
+)
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -33,6 +40,7 @@ SMALLEST_SHARE = 0.01
 
 _BAR = 12
 _VALUE = 9
+_KIND = 8
 _LONGEST_PLACE = 30
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -59,7 +67,8 @@ def _header(
     busy = busy_words(utilizations(summary.profile, where))
     whole += [f"{number} {summary.noun}"] if summary.resolved else _ran(summary, busy)
     total = format_value(int(tree.total[0]), tree.metric.unit)
-    shown = [f"{tree.metric.title} {total} by {', '.join(tree.levels)}"]
+    levels = (level_word(level, summary.terms) for level in tree.levels)
+    shown = [f"{tree.metric.title} {total} by {', '.join(levels)}"]
     if summary.gpu_time:
         parts = summary.titled_coverage.values()
         covered = [f"{word} {format_percent(part.ns, summary.gpu_time)}" for word, part in parts]
@@ -102,7 +111,7 @@ def _icicle(profile: Profile, selection: Selection, tree: StackTree, width: int)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
     if lack := explain_missing_levels(profile, tree.metric, tree.levels):
-        lines += textwrap.wrap(lack, width)
+        lines += textwrap.wrap(reworded(lack, terms_of(profile)), width)
     if folds_numbers(profile, selection.naming, tree):
         lines.append("* stands for numbers: --no-fold-numbers shows all of them")
     return lines
@@ -194,7 +203,7 @@ def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
     wide = _wide(tree)
     head = f"{'%':>7} {'self':>{wide}} {'total':>{wide}}"
     head += f" {'count':>10} {'mean':>{wide}}" if _counts(tree) else ""
-    head += f"  {'level':<7} name"
+    head += f"  {'level':<{_KIND}} name"
     return [head, *(_top_row(tree, sums, row, terms, width) for row in rows)]
 
 
@@ -208,7 +217,7 @@ def _top_row(tree: StackTree, sums: FrameTotals, row: int, terms: Terms, width: 
     left = f"{share:>7} {format_value(own, unit):>{wide}} {format_value(total, unit):>{wide}}"
     number = format_count(count) if whole else ""
     left += f" {number:>10} {mean:>{wide}}" if _counts(tree) else ""
-    left += f"  {kind_word(frame, terms):<7} "
+    left += f"  {kind_word(frame, terms):<{_KIND}} "
     place = short_place(frame)
     place = f"  {cut(printable(place), _LONGEST_PLACE)}" if place else ""
     name = printable(tree.text[int(sums.frame[row])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from flame.core.model.frames import Frame, Kind
@@ -10,19 +11,23 @@ from flame.core.model.profile import Profile
 
 
 class Terms(NamedTuple):
-    """Name the ranges of a trace: singular, plural, as short as can be, and the kind of frame."""
+    """Name the ranges of a trace: singular, plural, as short as can be, and the kind of frame.
+
+    ``general`` and ``all`` stand in sentences on ranges in general: singular and plural.
+    """
 
     range: str
     ranges: str
     short: str
-    kind: str = "range"
+    kind: str
+    general: str
+    all: str
 
 
-NVTX = Terms("NVTX range", "NVTX ranges", "NVTX", "nvtx")
-OPERATORS = Terms("operator or annotation", "operators and annotations", "operators")
-SCOPES = Terms("scope", "scopes", "scopes", "scope")
-RANGES = Terms("range", "ranges", "ranges")
-_MIXED = Terms("range or operator", "ranges and operators", "ranges")
+NVTX = Terms("NVTX range", "NVTX ranges", "NVTX", "nvtx", "range", "ranges")
+OPERATORS = Terms("operator", "operators", "operators", "operator", "operator", "operators")
+SCOPES = Terms("scope", "scopes", "scopes", "scope", "scope", "scopes")
+RANGES = Terms("range", "ranges", "ranges", "range", "range", "ranges")
 
 _OF_FORMAT = {"kineto": OPERATORS, "proton": SCOPES, "folded": RANGES, "speedscope": RANGES}
 
@@ -30,13 +35,26 @@ _OF_FORMAT = {"kineto": OPERATORS, "proton": SCOPES, "folded": RANGES, "speedsco
 def terms_of(profile: Profile) -> Terms:
     """Choose words for the ranges of ``profile``: operators in PyTorch traces, scopes in Proton.
 
-    Stacks in text say at most that something was a range, and not whose.
+    Stacks in text say at most that something was a range, and not whose; nor do files of several
+    kinds together.
     """
     formats = {source.meta.format for source in profile.sources}
     terms = {_OF_FORMAT.get(format_, NVTX) for format_ in formats} or {NVTX}
-    if terms == {NVTX, OPERATORS}:
-        return _MIXED
     return terms.pop() if len(terms) == 1 else RANGES
+
+
+def level_word(level: str, terms: Terms) -> str:
+    """Call ``level`` as the trace calls its frames; options spell it as it is."""
+    return terms.kind if level == "nvtx" else level
+
+
+def reworded(text: str, terms: Terms) -> str:
+    """Say ``text``, which speaks of ranges in general, in the words of a trace."""
+    article = "an" if terms.general.startswith("o") else "a"
+    words = {"range": terms.general, "ranges": terms.all, "nvtx": terms.kind}
+    words["a range"] = f"{article} {terms.general}"
+    plain = text.replace("ranges or operators", "ranges")
+    return re.sub(r"\b(?:a range|ranges?|nvtx)\b", lambda found: words[found[0]], plain)
 
 
 def coverage_of(profile: Profile) -> dict[str, tuple[str, Share]]:

@@ -39,11 +39,11 @@ _NSYS = _Advice(
     no_python="record with --cudabacktrace=kernel --python-backtrace=cuda",
 )
 _TORCH = _Advice(
-    host=f"{_CALLS}operators and annotations",
+    host=f"{_CALLS}operators",
     nothing="nothing on a GPU, no operator, no Python call: record with the CPU activity too",
     unlaunched="the profiler started later, or was not told of it",
-    no_ranges="no operators or annotations around launches: record with activities CPU and CUDA",
-    ranges="operators and annotations are around {} of GPU time: the rest was launched outside any",
+    no_ranges="no operators around launches: record with activities CPU and CUDA",
+    ranges="operators are around {} of GPU time: the rest was launched outside any",
     no_python="record with torch.profiler.profile(with_stack=True)",
 )
 

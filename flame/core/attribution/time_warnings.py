@@ -32,7 +32,7 @@ def _of_activities(work: RawActivities) -> Iterator[str]:
 
 
 def _of_ranges(raw: RawTrace, too_deep: int) -> Iterator[str]:
-    what = "operators and annotations" if raw.meta.format == "kineto" else "NVTX ranges"
+    what = "operators" if raw.meta.format == "kineto" else "NVTX ranges"
     backwards = int((raw.ranges.end < raw.ranges.start).sum())
     if backwards:
         yield f"{backwards:,} {what} end before they start: left out"

@@ -18,7 +18,9 @@ class Metric:
     """Declare a way to weigh activities; ``values`` gives int64 per row, never negative.
 
     ``unit`` is ``ns``, ``count``, ``bytes``, or ``1e-k`` (k from 1 to 9): a plain number, of which
-    the values count the parts of that size. ``noun`` is what the rows are called.
+    the values count the parts of that size. ``noun`` is what the rows are called. ``about`` says on
+    a short line what is measured and in what, but for metrics that a file brings, ``lacking`` why
+    a trace may have nothing of it.
     """
 
     key: str
@@ -28,6 +30,11 @@ class Metric:
     table: Literal["gpu", "host"] = "gpu"
     levels: tuple[str, ...] = ("python", "native", "launch", "nvtx", "kernel")
     noun: str = "activities"
+    about: str = ""
+    lacking: str = "zero everywhere"
+
+
+_NOTHING_RAN = "nothing ran on a GPU"
 
 
 def _duration(table: Activities) -> I8:
@@ -57,16 +64,67 @@ def _samples(table: Activities) -> I8:
 
 HOST_LEVELS = ("thread", "python", "nvtx", "launch")
 
-STALLS = Metric("stalls", "PC samples", "count", _samples)
+STALLS = Metric(
+    "stalls",
+    "PC samples",
+    "count",
+    _samples,
+    about="number of times warps were seen there",
+    lacking="none: name --ncu, or record with --pc",
+)
 """Metric that profiles with PC samples have besides `METRICS`."""
 
 METRICS: tuple[Metric, ...] = (
-    Metric("gpu", "GPU time", "ns", _duration),
-    Metric("count", "GPU activities", "count", _count),
-    Metric("launch", "launch API time", "ns", _launch),
-    Metric("queue", "queue delay", "ns", _queue),
-    Metric("idle", "GPU idle before", "ns", _idle),
-    Metric("host", "host self time", "ns", _duration, "host", HOST_LEVELS),
+    Metric(
+        "gpu",
+        "GPU time",
+        "ns",
+        _duration,
+        about="time that kernels and copies ran, summed",
+        lacking=_NOTHING_RAN,
+    ),
+    Metric(
+        "count",
+        "GPU activities",
+        "count",
+        _count,
+        about="number of kernels, copies, sets, graphs",
+        lacking=_NOTHING_RAN,
+    ),
+    Metric(
+        "launch",
+        "launch API time",
+        "ns",
+        _launch,
+        about="CPU time in the calls that launched them",
+        lacking="no launching call was recorded",
+    ),
+    Metric(
+        "queue",
+        "queue delay",
+        "ns",
+        _queue,
+        about="time they waited from launch to start",
+        lacking="no launch was recorded, or none waited",
+    ),
+    Metric(
+        "idle",
+        "GPU idle before",
+        "ns",
+        _idle,
+        about="time the GPU was empty just before each",
+        lacking="no GPU was idle between activities",
+    ),
+    Metric(
+        "host",
+        "host self time",
+        "ns",
+        _duration,
+        "host",
+        HOST_LEVELS,
+        about="wall time of CPU threads in their code",
+        lacking="no call, range or function of the CPU",
+    ),
 )
 """Metrics of traces; files of resolved stacks bring metrics of their own."""
 

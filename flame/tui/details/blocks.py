@@ -11,12 +11,13 @@ from flame.core.columns import I8
 from flame.core.model.launches import Dim, LaunchConfig
 from flame.core.units import BLOCKS, format_bytes, format_count, format_ns, format_percent
 from flame.tui.details.facts import BINS, Facts, Launched, Moved
+from flame.tui.details.labels import Label, explained, fields, listed, titled
 from flame.tui.details.parts import HeaviestParts
-from flame.tui.toolkit.fields import LABEL, fields, labelled
+from flame.tui.toolkit.fields import LABEL
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, width_of, wrap
 
-_NUMBERS = ("p50", "p95", "p99", "max")
+_NUMBERS = (Label.P50, Label.P95, Label.P99, Label.MAX)
 _EIGHTHS = len(BLOCKS) - 1
 _ROOMY = 8
 """Cells from which on a number and its unit have a space between them."""
@@ -35,12 +36,13 @@ def distribution_lines(title: str, facts: Facts | None, width: int) -> list[Line
     header: Line = [Piece("".join(name.rjust(cell) for name in _NUMBERS), "dim")]
     if facts is None:
         numbers = [Piece(ELLIPSIS.rjust(cell))]
-        return [[Piece(cut_start(title, width), "dim")], header, numbers, [], [], []]
+        return [titled(Label.EACH, width, title), header, numbers, [], [], []]
     percentiles = facts.spread
     if percentiles is None or percentiles.count < 2:
         return []
-    tail = f"  tail {format_ratio(percentiles.tail)}" if percentiles.tail else ""
-    first = [Piece(cut_start(title, width - len(tail)), "dim"), Piece(tail)]
+    tail = f"  {Label.TAIL} {format_ratio(percentiles.tail)}" if percentiles.tail else ""
+    first = titled(Label.EACH, width - len(tail), title)
+    first += [explained(Piece(tail), Label.TAIL)]
     ends = (format_ns(percentiles.minimum), format_ns(percentiles.maximum))
     numbers = [Piece(_numbers(percentiles, cell))]
     return [first, header, numbers, *_drawn(facts.histogram, ends, width)]
@@ -60,10 +62,10 @@ def format_ratio(value: float) -> str:
 
 def _drawn(histogram: Histogram | None, ends: tuple[str, str], width: int) -> list[Line]:
     if histogram is None:
-        return [[Piece("all the same", "dim")]]
+        return [titled(Label.SAME, width)]
     cells = max(cells for cells in range(1, max(width, 1) + 1) if BINS % cells == 0)
     upper, lower = bars(histogram.counts.reshape(cells, -1).sum(axis=1))
-    scale = "log scale" if histogram.log else ""
+    scale = Label.LOG_SCALE if histogram.log else ""
     middle = scale.center(max(cells - len(ends[0]) - len(ends[1]), 0))
     return [[Piece(upper)], [Piece(lower)], [Piece(f"{ends[0]}{middle}{ends[1]}", "dim")]]
 
@@ -79,7 +81,7 @@ def bars(counts: I8) -> tuple[str, str]:
 def launch_lines(facts: Facts | None, width: int) -> list[Line]:
     """Say how a kernel was launched, or what a copy moved."""
     if facts is None or not facts.complete:
-        return fields([("launch", ELLIPSIS)], width)
+        return fields([(Label.LAUNCH, ELLIPSIS)], width)
     if facts.unread:
         reason = wrap(f"launch unknown: {facts.unread}", width, 6)
         return [[Piece(part, "warning")] for part in reason]
@@ -88,20 +90,21 @@ def launch_lines(facts: Facts | None, width: int) -> list[Line]:
     return _launched(facts.launched, width) if facts.launched else []
 
 
-def _moved(moved: Moved) -> list[tuple[str, str]]:
+def _moved(moved: Moved) -> list[tuple[Label, str]]:
     sizes, ns = moved
     rate = f" at {format_bytes(sizes.total * 1e9 / ns)}/s" if ns else ""
-    each = f"p50 {format_bytes(sizes.p50)}, max {format_bytes(sizes.maximum)}"
+    each = f"{Label.P50} {format_bytes(sizes.p50)}, {Label.MAX} {format_bytes(sizes.maximum)}"
     return [
-        ("moved", f"{format_bytes(sizes.total)}{rate}"),
-        ("each", each if sizes.count > 1 else ""),
+        (Label.MOVED, f"{format_bytes(sizes.total)}{rate}"),
+        (Label.EACH, each if sizes.count > 1 else ""),
     ]
 
 
 def _launched(launched: Launched, width: int) -> list[Line]:
     if launched.number == 1:
         return fields(_config(launched.used[0].config), width)
-    lines: list[Line] = [[Piece(f"launched in {format_count(launched.number)} ways", "dim")]]
+    title = f"launched in {format_count(launched.number)} {Label.WAYS}"
+    lines = [titled(Label.WAYS, width, title)]
     before: list[str] = []
     for config, times, ns in launched.used:
         share = format_percent(ns, launched.ns).rjust(8)
@@ -126,17 +129,17 @@ def _joined(parts: list[str], width: int) -> list[str]:
     return lines
 
 
-def _config(config: LaunchConfig) -> list[tuple[str, str]]:
+def _config(config: LaunchConfig) -> list[tuple[Label, str]]:
     """One configuration, field by field."""
     blocks = f"{format_count(config.blocks)} blocks" if config.blocks is not None else ""
     threads = f"{format_count(config.threads)} threads" if config.threads is not None else ""
     return [
-        ("grid", _with_sum(config.grid, blocks)),
-        ("block", _with_sum(config.block, threads)),
-        ("cluster", _dim(config.cluster)),
-        ("registers", "" if config.registers is None else f"{config.registers} per thread"),
-        ("shared", ", ".join(_shared(config))),
-        ("local", f"{_memory(config.local)} per thread" if config.local else ""),
+        (Label.GRID, _with_sum(config.grid, blocks)),
+        (Label.BLOCK, _with_sum(config.block, threads)),
+        (Label.CLUSTER, _dim(config.cluster)),
+        (Label.REGISTERS, "" if config.registers is None else f"{config.registers} per thread"),
+        (Label.SHARED, ", ".join(_shared(config))),
+        (Label.LOCAL, f"{_memory(config.local)} per thread" if config.local else ""),
     ]
 
 
@@ -154,14 +157,18 @@ def _dim(dim: Dim | None) -> str:
 
 
 def _shape(config: LaunchConfig) -> str:
+    """Blocks of threads."""
     blocks = _dim(config.grid).replace(" ", "")
     threads = _dim(config.block).replace(" ", "")
-    return ", ".join(filter(None, [blocks, f"{threads} threads" if threads else ""]))
+    if not threads:
+        return f"{blocks} blocks" if blocks else ""
+    return f"{blocks} of {threads} threads" if blocks else f"{threads} threads"
 
 
 def _besides(config: LaunchConfig) -> list[str]:
-    registers = [] if config.registers is None else [f"{config.registers} regs"]
-    return [*registers, *_shared(config)]
+    registers = [] if config.registers is None else [f"{config.registers} {Label.REGISTERS}"]
+    shared = (config.static_shared or 0) + (config.dynamic_shared or 0) or config.shared
+    return [*registers, *([f"{_memory(shared)} {Label.SHARED}"] if shared else [])]
 
 
 def _shared(config: LaunchConfig) -> list[str]:
@@ -179,15 +186,16 @@ def queue_lines(facts: Facts | None, width: int) -> list[Line]:
     """Say how long the work waited."""
     if facts is None or facts.queue is None:
         return []
-    texts = [f"p50 {format_ns(facts.queue.p50)}", f"p99 {format_ns(facts.queue.p99)}"]
-    return labelled("queued", _joined(texts, width - LABEL))
+    p50, p99 = format_ns(facts.queue.p50), format_ns(facts.queue.p99)
+    texts = [f"{Label.P50} {p50}", f"{Label.P99} {p99}"]
+    return listed(Label.QUEUED, _joined(texts, width - LABEL))
 
 
 def place_lines(facts: Facts | None, width: int) -> list[Line]:
     """List the GPUs, streams, … it ran on, where there are several."""
     lines: list[Line] = []
     for title, parts in (facts.on if facts else {}).items():
-        lines += labelled(title, _joined(_shares(parts, width - LABEL), width - LABEL))
+        lines += listed(title, _joined(_shares(parts, width - LABEL), width - LABEL))
     return lines
 
 

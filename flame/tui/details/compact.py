@@ -9,6 +9,7 @@ from flame.core.analysis.wording import Terms, kind_word, short_place
 from flame.core.units import format_count, format_ns, format_percent, format_value
 from flame.tui.details.blocks import format_ratio
 from flame.tui.details.facts import Facts
+from flame.tui.details.labels import Label
 from flame.tui.details.parts import HeaviestParts
 from flame.tui.details.root_blocks import part_name
 from flame.tui.details.root_facts import RootFacts, has_root_facts
@@ -33,7 +34,7 @@ def compact(
     makes these clickable, as only those of the projected tree are.
     """
     if clicks and not view.cursor.node and has_root_facts(view.tree):
-        return _root(facts.root if facts else None, width)
+        return _root(facts.root if facts else None, width, terms)
     head, weights = _head(view, palette, width, terms), _fitting(_weights(view), width)
     return [head, weights, _fitting(_spread(facts), width)]
 
@@ -54,19 +55,20 @@ def _head(view: TreeView, palette: Palette, width: int, terms: Terms) -> Line:
 def _weights(view: TreeView) -> Iterator[str]:
     tree, node = view.tree, view.cursor.node
     unit, total, count = tree.metric.unit, int(tree.total[node]), int(tree.count[node])
-    yield f"total {format_value(total, unit)}  {format_percent(total, view.whole)} of all"
+    share = f"{format_percent(total, view.whole)} {Label.OF_ALL}"
+    yield f"{Label.TOTAL} {format_value(total, unit)}  {share}"
     if counts(tree, node):
         yield f"{format_count(count)}×"
         if count > 1:
-            yield f"mean {format_value(total / count, unit)}"
+            yield f"{Label.MEAN} {format_value(total / count, unit)}"
     if node:
-        yield f"{format_percent(total, int(tree.total[tree.parent[node]]))} of parent"
+        yield f"{format_percent(total, int(tree.total[tree.parent[node]]))} {Label.OF_PARENT}"
     own = int(tree.own[node])
     if 0 < own < total:
-        yield f"self {format_value(own, unit)}"
+        yield f"{Label.SELF} {format_value(own, unit)}"
     places = view.everywhere(int(tree.frame[node]))
     if places.places > 1:
-        yield f"{format_count(places.places)} places {format_value(places.total, unit)}"
+        yield f"{format_count(places.places)} {Label.PLACES} {format_value(places.total, unit)}"
 
 
 def _spread(facts: Facts | None) -> Iterator[str]:
@@ -76,13 +78,13 @@ def _spread(facts: Facts | None) -> Iterator[str]:
         return
     found = facts.spread
     if found is not None and found.count > 1:
-        yield f"p50 {format_ns(found.p50)}"
-        yield f"p99 {format_ns(found.p99)}"
-        yield f"max {format_ns(found.maximum)}"
+        yield f"{Label.P50} {format_ns(found.p50)}"
+        yield f"{Label.P99} {format_ns(found.p99)}"
+        yield f"{Label.MAX} {format_ns(found.maximum)}"
         if found.tail:
-            yield f"tail {format_ratio(found.tail)}"
+            yield f"{Label.TAIL} {format_ratio(found.tail)}"
     if facts.queue is not None:
-        yield f"queued p50 {format_ns(facts.queue.p50)}"
+        yield f"{Label.QUEUED} {Label.P50} {format_ns(facts.queue.p50)}"
     yield from facts.notes
 
 
@@ -97,11 +99,11 @@ def _fitting(facts: Iterable[str], width: int) -> Line:
     return [Piece(cut(text, width))]
 
 
-def _root(found: RootFacts | None, width: int) -> list[Line]:
+def _root(found: RootFacts | None, width: int, terms: Terms) -> list[Line]:
     if found is None:
         return [[Piece(" root ", "strong"), Piece("…", "dim")], [], []]
-    layers = ("layers", found.modules) if found.modules.number else ("ranges", found.ranges)
-    named = [("kernels", found.kernels), layers, ("functions", found.functions)]
+    layers = (Label.LAYERS, found.modules) if found.modules.number else (terms.all, found.ranges)
+    named = [(Label.KERNELS, found.kernels), layers, (Label.FUNCTIONS, found.functions)]
     there = [(title, parts) for title, parts in named if parts.number and parts.whole]
     lines = [_heaviest(title, parts, width) for title, parts in there]
     busy = _fitting(_busy(found), width)
@@ -113,7 +115,8 @@ def _root(found: RootFacts | None, width: int) -> list[Line]:
 def _busy(found: RootFacts) -> Iterator[str]:
     for each in found.busy:
         label = f"{each.found.label} " if each.found.label else ""
-        yield f"{label}busy {busy_share(each.found)} idle {format_ns(each.found.idle)}"
+        busy, idle = busy_share(each.found), format_ns(each.found.idle)
+        yield f"{label}{Label.BUSY} {busy} {Label.IDLE} {idle}"
 
 
 def _heaviest(title: str, parts: HeaviestParts, width: int) -> Line:

@@ -21,6 +21,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
 from flame.core.units import format_percent, format_whole_percent
+from flame.tui.details.labels import Label
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import RootFacts, has_root_facts, read_bytes, root_facts
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
@@ -81,7 +82,7 @@ class Facts:
     histogram: Histogram | None
     queue: Distribution | None
     parents: HeaviestParts
-    on: dict[str, HeaviestParts]
+    on: dict[Label, HeaviestParts]
     notes: tuple[str, ...]
     complete: bool = True
     launched: Launched | None = None
@@ -164,18 +165,18 @@ def _parents(shown: Projection, frame: int) -> HeaviestParts:
     return HeaviestParts(parts, len(frames), int(sums.sum()))
 
 
-def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, HeaviestParts]:
+def _on(profile: Profile, table: Activities, groups: I8) -> dict[Label, HeaviestParts]:
     """Where it ran, of what it ran on several of; ``groups`` has the metric by group."""
     source = np.array([*(process.source for process in profile.processes), -1], np.int32)
-    names: dict[str, tuple[I4, Callable[[int], str]]] = {
-        "files": (source[table.groups.process], lambda at: profile.sources[at].label),
-        "processes": (table.groups.process, lambda at: process_name(profile.processes[at])),
-        "threads": (table.groups.thread, lambda at: thread_name(profile.threads[at])),
-        "GPUs": (table.groups.device, lambda at: _gpu(profile, profile.devices[at])),
-        "streams": (table.groups.stream, str),
+    names: dict[Label, tuple[I4, Callable[[int], str]]] = {
+        Label.FILES: (source[table.groups.process], lambda at: profile.sources[at].label),
+        Label.PROCESSES: (table.groups.process, lambda at: process_name(profile.processes[at])),
+        Label.THREADS: (table.groups.thread, lambda at: thread_name(profile.threads[at])),
+        Label.GPUS: (table.groups.device, lambda at: _gpu(profile, profile.devices[at])),
+        Label.STREAMS: (table.groups.stream, str),
     }
     if len(profile.processes) < 2:  # what is not known to be of the only one says nothing
-        del names["files"], names["processes"]
+        del names[Label.FILES], names[Label.PROCESSES]
     parts = {title: _parts(column, groups, name) for title, (column, name) in names.items()}
     return {title: heaviest for title, heaviest in parts.items() if heaviest.number > 1}
 

@@ -10,6 +10,7 @@ from flame.core.model.grouping import category_of_frame
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks, root_blocks
 from flame.tui.details.facts import Facts
+from flame.tui.details.labels import Label, fields, listed, titled
 from flame.tui.details.parts import Part
 from flame.tui.details.root_blocks import HeaviestLines
 from flame.tui.details.root_facts import has_root_facts
@@ -17,7 +18,7 @@ from flame.tui.details.sample_blocks import sample_lines, sample_notes
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.shell.actions import Action
-from flame.tui.toolkit.fields import LABEL, fields
+from flame.tui.toolkit.fields import LABEL
 from flame.tui.toolkit.lines import Line, Piece, side_by_side
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start, printable, width_of, wrap
@@ -34,6 +35,9 @@ _SIDE_BY_SIDE = 70
 _ROOMY = 50
 """From this width on a frame's children have their values beside their shares."""
 
+_ATTRIBUTES = (
+    *(Label.MODULE, Label.DOMAIN, Label.CATEGORY, Label.SHAPES, Label.DETAIL, Label.PLACED),
+)
 _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 
@@ -114,7 +118,7 @@ def _summary(view: TreeView, palette: Palette, width: int, most: int, terms: Ter
             *_run_note(view, width - len(word) - 3),
         ],
         *([Piece(part, "strong")] for part in name),
-        *fields([("source", _source(frame))], width),
+        *fields([(Label.SOURCE, _source(frame))], width),
         *sample_notes(frame, width),
         *([[]] if most > _SHORT_NAME_LINES else []),
         *_weights(view, width),
@@ -130,16 +134,16 @@ def _run_note(view: TreeView, width: int) -> Line:
         return []
     item = view.viewport.item_of(view.cursor.node)
     if item is None:
-        return [Piece(cut_start(" too narrow to draw", width), "dim")]
+        return titled(Label.NARROW, width, f" too {Label.NARROW} to draw")
     joined = len(view.layout.joined.members(view.cursor.node))
     if item.frames == 1 and joined == 1:
         return []
     if item.frames == 1:
-        note = f" one of {format_count(joined)} joined, E opens"
-        return [Piece(cut_start(note, width), "dim")]
+        note = f" one of {format_count(joined)} {Label.JOINED}, E opens"
+        return titled(Label.JOINED, width, note)
     keys = "← →" if view.cursor.in_whole_run else "enter zooms"
-    note = f" one of {format_count(item.frames)} narrow, {keys}"
-    return [Piece(cut_start(note, width), "dim")]
+    note = f" one of {format_count(item.frames)} {Label.NARROW}, {keys}"
+    return titled(Label.NARROW, width, note)
 
 
 def _weights(view: TreeView, width: int) -> list[Line]:
@@ -154,10 +158,10 @@ def _weights(view: TreeView, width: int) -> list[Line]:
         f"{format_value(total, unit)}  {format_percent(total, whole)}",
     )
     rows = [
-        ("total", _fitting(room, f"{share} of all", share)),
-        ("self", _self(int(tree.own[node]), total, unit)),
-        ("of parent", format_percent(total, parent) if node else ""),
-        ("of zoomed", format_percent(total, zoomed) if is_share else ""),
+        (Label.TOTAL, _fitting(room, f"{share} {Label.OF_ALL}", share)),
+        (Label.SELF, _self(int(tree.own[node]), total, unit)),
+        (Label.OF_PARENT, format_percent(total, parent) if node else ""),
+        (Label.OF_ZOOMED, format_percent(total, zoomed) if is_share else ""),
         *(_count(count, total, room) if counts(tree, view.cursor.node) else []),
     ]
     return [*fields(rows, width), *_everywhere(view, width)]
@@ -167,19 +171,22 @@ def _fitting(room: int, text: str, shorter: str) -> str:
     return text if width_of(text) <= room else shorter
 
 
-def _count(count: int, total: int, room: int) -> list[tuple[str, str]]:
+def _count(count: int, total: int, room: int) -> list[tuple[Label, str]]:
     """Count and mean, side by side where there is room."""
     if count <= 1:
-        return [("count", format_count(count))]
+        return [(Label.COUNT, format_count(count))]
     number, mean = format_count(count), format_value(total / count, "ns")
-    both = f"{number}  mean {mean}"
-    return [("count", both)] if width_of(both) <= room else [("count", number), ("mean", mean)]
+    both = f"{number}  {Label.MEAN} {mean}"
+    if width_of(both) <= room:
+        return [(Label.COUNT, both)]
+    return [(Label.COUNT, number), (Label.MEAN, mean)]
 
 
 def _self(own: int, total: int, unit: str) -> str:
     """A frame's own value where it says more than that all or nothing is its own."""
-    known = 0 < own < total
-    return f"{format_value(own, unit)}  {format_percent(own, total)} of total" if known else ""
+    if not 0 < own < total:
+        return ""
+    return f"{format_value(own, unit)}  {format_percent(own, total)} {Label.OF_TOTAL}"
 
 
 def _everywhere(view: TreeView, width: int) -> list[Line]:
@@ -191,7 +198,7 @@ def _everywhere(view: TreeView, width: int) -> list[Line]:
     text = f"{format_value(total, tree.metric.unit)}  {format_percent(total, view.whole)}"
     if counts(tree, view.cursor.node):
         text = _fitting(width - LABEL, f"{text}  {format_count(count)}×", text)
-    return fields([(f"{format_count(places)} places", text)], width)
+    return listed(Label.PLACES, wrap(text, max(width - LABEL, 8), 4), format_count(places))
 
 
 def _measured(
@@ -204,9 +211,10 @@ def _measured(
     if parts or metric.noun != "activities":
         return [samples, blocks.note_lines(facts, width)]
     measured = metric.title if metric.unit == "ns" else "GPU time"
-    title = f"{measured}, all places" if facts and facts.everywhere else f"{measured}, each"
+    everywhere = facts is not None and facts.everywhere
+    title = f"{measured}, {Label.ALL_PLACES if everywhere else Label.EACH}"
     if facts and facts.latest:
-        title += f" of the latest {format_count(facts.latest)}"
+        title += f" of the {Label.LATEST} {format_count(facts.latest)}"
     some = facts is not None or view.tree.count[view.cursor.node] > 1
     return [
         blocks.distribution_lines(title, facts, width) if some else [],
@@ -246,7 +254,7 @@ def _children(view: TreeView, width: int, clicks: bool) -> list[Line]:
         Part(view.name(child), int(tree.total[child]), child if clicks else -1)
         for child in children
     ]
-    return _parts(view, "heaviest below", parts, int(tree.total[view.cursor.node]), width)
+    return _parts(view, Label.BELOW, parts, int(tree.total[view.cursor.node]), width)
 
 
 def _parents(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
@@ -254,8 +262,8 @@ def _parents(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
     if facts is None or facts.parents.number < 2:
         return []
     parts, number, whole = facts.parents
-    title = f"heaviest above, of {format_count(number)}"
-    return _parts(view, title, parts, whole, width)
+    title = f"{Label.ABOVE}, of {format_count(number)}"
+    return _parts(view, Label.ABOVE, parts, whole, width, title)
 
 
 def _names(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
@@ -265,7 +273,7 @@ def _names(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
     parts, number, whole = facts.names
     parts = [part._replace(name=printable(part.name)) for part in parts]
     names = f"{format_count(number)} name{'' if number == 1 else 's'}, # shows all"
-    return _parts(view, names, parts, whole, width)
+    return _parts(view, Label.NAMES, parts, whole, width, names)
 
 
 def _shapes(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
@@ -274,54 +282,57 @@ def _shapes(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
         return []
     parts, number, whole = facts.shapes
     parts = [part._replace(name=printable(part.name)) for part in parts]
-    title = f"heaviest shapes, of {format_count(number)}"
-    return _parts(view, title, parts, whole, width, cut_start)
+    title = f"{Label.HEAVIEST_SHAPES}, of {format_count(number)}"
+    return _parts(view, Label.HEAVIEST_SHAPES, parts, whole, width, title, cut_start)
 
 
 def _parts(
     view: TreeView,
-    title: str,
+    label: Label,
     parts: list[Part],
     whole: int,
     width: int,
+    title: str = "",
     shortened: Callable[[str, int], str] = cut,
 ) -> list[Line]:
     """Each part's share of ``whole``, its value where there is room, and its name to click on."""
     if not whole or not parts:
         return []
-    lines: list[Line] = [[Piece(title, "dim")]]
+    lines = [titled(label, width, title)]
     for name, value, node in parts:
         share = format_percent(value, whole).rjust(7)
         weight = format_value(value, view.tree.metric.unit).rjust(10) if width >= _ROOMY else ""
-        label = shortened(name, max(width - len(weight) - len(share) - 2, 4))
+        text = shortened(name, max(width - len(weight) - len(share) - 2, 4))
         select = Action.SELECT.click(node) if node >= 0 else ""
-        lines.append([Piece(share), Piece(weight, "dim"), Piece(f"  {label}", "", select)])
+        lines.append([Piece(share), Piece(weight, "dim"), Piece(f"  {text}", "", select)])
     return lines
 
 
 def _attributes(frame: Frame, has_several: bool, width: int) -> list[Line]:
     """What the trace says of it; its shapes only if it does not have several."""
-    shapes = () if has_several else ("shapes",)
-    keys = ("module", "domain", "category", *shapes, "detail", "placed")
     captured = "when the CUDA graph was captured" if frame.get("captured") else ""
-    rows = [("open", captured), *((key, frame.get(key)) for key in keys)]
+    keys = (key for key in _ATTRIBUTES if not (has_several and key == Label.SHAPES))
+    rows = [(Label.OPEN, captured), *((key, frame.get(key)) for key in keys)]
     if frame.kind == Kind.KERNEL:
-        rows.append(("category", category_of_frame(frame)))
+        rows.append((Label.CATEGORY, category_of_frame(frame)))
     return fields(rows, width)
 
 
 def _texts(view: TreeView, frame: Frame, width: int) -> list[Line]:
     """Long texts, each under its title; the name too where it stands cut at the top."""
     shown = view.tree.name(view.cursor.node)
-    texts = [("name", shown if _is_cut(shown, width) else "")]
-    texts += [(key, frame.get(key)) for key in ("demangled", "mangled") if frame.get(key) != shown]
+    texts = [(Label.NAME, shown if _is_cut(shown, width) else "")]
+    names = ((key, frame.get(key)) for key in (Label.DEMANGLED, Label.MANGLED))
+    texts += [(key, name) for key, name in names if name != shown]
     examples = view.tree.frames.examples.get(int(view.tree.frame[view.cursor.node]), ())
-    texts += [("payload" if place == 0 else "", text) for place, text in enumerate(examples)]
+    texts += [(Label.PAYLOAD, text) for text in examples]
     lines: list[Line] = []
-    for title, text in texts:
+    above = None
+    for label, text in texts:
         if text:
-            lines += [[Piece(title, "dim")]] if title else []
+            lines += [titled(label, width)] if label != above else []
             lines += [[Piece(part)] for part in wrap(text, width, _TEXT_LINES)]
+            above = label
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.core.analysis.busy_words import busy_share
-from flame.core.analysis.wording import NVTX, Terms
+from flame.core.analysis.wording import Terms
 from flame.core.units import (
     format_bytes,
     format_count,
@@ -12,10 +12,10 @@ from flame.core.units import (
     format_value,
     format_whole_percent,
 )
+from flame.tui.details.labels import Label, fields, titled
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import Busy, Gap, RootFacts
 from flame.tui.shell.actions import Action
-from flame.tui.toolkit.fields import fields
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.text import cut, cut_start, width_of
 
@@ -45,7 +45,7 @@ def _busy(each: Busy, width: int) -> list[Line]:
     found = each.found
     if not found.length:
         return []
-    idle, share = f"  idle {format_ns(found.idle)}", f" busy {busy_share(found)}"
+    idle, share = f"  {Label.IDLE} {format_ns(found.idle)}", f" {Label.BUSY} {busy_share(found)}"
     label = cut(found.label, max(width - width_of(share), 4))
     line: Line = [Piece(label, "strong"), Piece(share)]
     fits = line_width(line) + width_of(idle) <= width
@@ -53,7 +53,8 @@ def _busy(each: Busy, width: int) -> list[Line]:
     alone = found.busy - each.kernels
     if alone > _MARKED * found.length:
         kernels = format_percent(each.kernels, found.length)
-        text = f"  kernels {kernels}, copies alone {format_percent(alone, found.length)}"
+        copies = format_percent(alone, found.length)
+        text = f"  {Label.KERNELS} {kernels}, {Label.COPIES_ALONE} {copies}"
         lines.append([Piece(cut_start(text, width), "dim")])
     return lines
 
@@ -67,34 +68,38 @@ class HeaviestLines:
 
     def kernels(self) -> list[Line]:
         """Write the kernels."""
-        return self._lines("kernels", self._facts.kernels)
+        return self._lines(Label.KERNELS, self._facts.kernels)
 
     def layers(self) -> list[Line]:
         """Write the modules that launched the most, or else the ranges."""
         if self._facts.modules.number:
-            return self._lines("modules, innermost", self._facts.modules)
-        ranges = self._terms.ranges if self._terms is NVTX else self._terms.short
-        return self._lines(f"{ranges}, innermost", self._facts.ranges)
+            return self._innermost(Label.MODULES, self._facts.modules)
+        return self._innermost(Label.LAYERS, self._facts.ranges, self._terms.ranges)
 
     def functions(self) -> list[Line]:
         """Write the functions that launched the most."""
-        return self._lines("functions, innermost", self._facts.functions)
+        return self._innermost(Label.FUNCTIONS, self._facts.functions)
 
     def communication(self) -> list[Line]:
         """Write the kernels that move data between GPUs."""
-        return self._lines("communication", self._facts.communication)
+        return self._lines(Label.COMMUNICATION, self._facts.communication)
 
     def copies(self) -> list[Line]:
         """Write the copies and sets, with their bytes where those are known."""
-        return self._lines("copies", self._facts.copies, self._facts.moved)
+        return self._lines(Label.COPIES, self._facts.copies, moved=self._facts.moved)
 
-    def _lines(self, title: str, parts: HeaviestParts, moved: tuple[int, ...] = ()) -> list[Line]:
+    def _innermost(self, label: Label, parts: HeaviestParts, title: str = "") -> list[Line]:
+        return self._lines(label, parts, f"{title or label}, {Label.INNERMOST}")
+
+    def _lines(
+        self, label: Label, parts: HeaviestParts, title: str = "", moved: tuple[int, ...] = ()
+    ) -> list[Line]:
         """Title, and of each part its share, its value where there is room, its name to click."""
         if not parts.number or not parts.whole:
             return []
         shown = parts.heaviest[: self._most]
         of = f", of {format_count(parts.number)}" if len(shown) < parts.number else ""
-        head: Line = [Piece(cut_start(f"heaviest {title}{of}", self._width), "dim")]
+        head = titled(label, self._width, f"heaviest {title or label}{of}")
         sizes = moved or (0,) * len(shown)
         rows = zip(shown, sizes, strict=False)
         return [
@@ -128,7 +133,7 @@ def gap_lines(facts: RootFacts, width: int) -> list[Line]:
     if not facts.gaps:
         return []
     number = _MOST_GAPS if width >= _ROOMY else _FEW_GAPS
-    lines: list[Line] = [[Piece("longest idle gaps", "dim")]]
+    lines = [titled(Label.GAPS, width)]
     return [*lines, *(line for gap in facts.gaps[:number] for line in _gap(gap, width))]
 
 
@@ -160,4 +165,4 @@ def coverage_lines(facts: RootFacts, width: int) -> list[Line]:
     shares = [
         f"{title} {format_whole_percent(percent)}" for title, percent in facts.coverage if percent
     ]
-    return fields([("coverage", ", ".join(shares))], width)
+    return fields([(Label.COVERAGE, ", ".join(shares))], width)

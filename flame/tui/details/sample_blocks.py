@@ -9,22 +9,24 @@ from flame.core.model.pc_samples import FUNCTION
 from flame.core.model.stalls import stall_of
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.units import format_count, format_percent
+from flame.tui.details.labels import Label, fields, listed, titled
 from flame.tui.details.sample_facts import SampledFacts
 from flame.tui.sampling.reasons import reason_lines
 from flame.tui.shell.actions import Action
-from flame.tui.toolkit.fields import fields
+from flame.tui.toolkit.fields import LABEL
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import cut, cut_start
+from flame.tui.toolkit.text import cut, cut_start, wrap
 
 _REASONS = 3
+_LINES = 4
 _OPEN = "a: all instructions"
 
 
 def sample_notes(frame: Frame, width: int) -> list[Line]:
     """Write what is known at once of an instruction or a reason."""
     if frame.kind == Kind.SASS and frame.get(FUNCTION):
-        return fields([("kernel", kernel_base(demangle(frame.get(FUNCTION))))], width)
+        return fields([(Label.KERNEL, kernel_base(demangle(frame.get(FUNCTION))))], width)
     meaning = stall_of(frame.get("reason")).meaning if frame.kind == Kind.STALL else ""
     return [[Piece(part)] for part in textwrap.wrap(meaning, width, break_on_hyphens=False)]
 
@@ -39,8 +41,8 @@ def sample_lines(
     of = "kernel" if sampled.kernels == 1 else f"{format_count(sampled.kernels)} kernels"
     inside = "" if frame.kind == Kind.KERNEL else f"  {whole} of {of}"
     whose = "of these launches" if sampled.exact else "of all launches"
-    rows = [("samples", f"{format_count(sampled.samples)}{inside}"), ("", whose)]
-    lines = fields(rows, width)
+    samples = wrap(f"{format_count(sampled.samples)}{inside}", width - LABEL, _LINES)
+    lines = listed(Label.SAMPLES, [*samples, whose])
     if frame.kind != Kind.SASS:
         lines += _hottest(sampled, width)
     if frame.kind != Kind.STALL:
@@ -53,6 +55,7 @@ def sample_lines(
 def _hottest(sampled: SampledFacts, width: int) -> list[Line]:
     name, samples, number = sampled.hottest
     share = format_percent(samples, sampled.samples)
-    title = f"hottest of {format_count(number)} instructions" if number > 1 else "one instruction"
+    hottest = f"{Label.HOTTEST} of {format_count(number)} instructions"
+    title = hottest if number > 1 else "one instruction"
     room = max(width - len(share) - 2, 4)
-    return [[Piece(cut_start(title, width), "dim")], [Piece(f"{share}  {cut(name, room)}")]]
+    return [titled(Label.HOTTEST, width, title), [Piece(f"{share}  {cut(name, room)}")]]

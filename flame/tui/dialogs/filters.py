@@ -153,7 +153,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     def _title(self, slot: Slot) -> str:
         """What filters of the kind are called for this trace."""
         if slot.field.type is NvtxRange and terms_of(self._profile) is not NVTX:
-            return "range"
+            return terms_of(self._profile).general
         return slot.field.title
 
     def _apply_row(self) -> Line:

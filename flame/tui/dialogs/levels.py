@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 
-from flame.core.analysis.wording import NVTX, Terms
+from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
 from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS, NO_MODULES, NamedLevels
 from flame.tui.session.wording import NO_SAMPLES, level_about
@@ -36,13 +36,14 @@ class LevelsChoice(NamedTuple):
     forward: bool = True
 
 
-def why_absent(*levels: str) -> str:
+def why_absent(terms: Terms, *levels: str) -> str:
     """Say why there is no frame of any of ``levels``, and what would bring it."""
     if set(levels) & {*SAMPLE_LEVELS}:
         return NO_SAMPLES
     if levels == ("module",):
         return NO_MODULES
-    return f"this trace has no {' and no '.join(levels)} frames"
+    words = (level_word(level, terms) for level in levels)
+    return f"this trace has no {' and no '.join(words)} frames"
 
 
 def _not_here(level: str) -> str:
@@ -168,7 +169,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         named, missing = self._named[place], self._missing(place)
         tone = "accent" if self._is_chosen(place) else "dim" if missing else ""
         name = Piece(f" {named.name} ".ljust(15), tone)
-        about = why_absent(*named.needs) if missing else named.about
+        about = self._why_absent(named) if missing else reworded(named.about, self._terms)
         return self._row(place, _DIGITS[place], name, about, width)
 
     def _level(self, place: int, width: int) -> Line:
@@ -177,7 +178,8 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         about = level_about(level, self._terms) if known else _not_here(level)
         on = level in self._choice.on
         tone = palette_of(self.query_one(Lines)).kind(LEVEL_KINDS[level]) if on else "dim"
-        return self._box(place, " ", on, Piece(f" {level} ".ljust(11), tone), about, width)
+        word = f" {level_word(level, self._terms)} ".ljust(11)
+        return self._box(place, " ", on, Piece(word, tone), about, width)
 
     def _folding(self, width: int) -> Line:
         return self._switch(0, "f", self._on["fold"], _FOLD, width)
@@ -202,6 +204,9 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
             name,
             Piece(cut_start(f" {about}", room), "" if selected else "dim"),
         ]
+
+    def _why_absent(self, named: NamedLevels) -> str:
+        return why_absent(self._terms, *named.needs)
 
     def _missing(self, place: int) -> bool:
         """Whether the trace has nothing of what an arrangement needs."""
@@ -262,7 +267,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         """Switch on the levels of an arrangement; False where the trace has none of them."""
         named = self._named[place]
         if self._missing(place):
-            self._changed(f"{named.name}: {why_absent(*named.needs)}")
+            self._changed(f"{named.name}: {self._why_absent(named)}")
             return False
         self.cursor = place
         self._choice.set(self._levels_of(named))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.analysis.wording import NVTX, OPERATORS, SCOPES, terms_of
+from flame.core.analysis.wording import OPERATORS, SCOPES, terms_of
 from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -103,7 +103,7 @@ def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
     number = int(part.ranges(profile).sum())
     names = f"{format_count(number)} name{'' if number == 1 else 's'}"
     hint = f": {format_nvtx_range(part)} would find {names}" if number else ""
-    return f"no range is called so{hint}"
+    return f"no {terms_of(profile).general} is called so{hint}"
 
 
 def _nothing(selected: SelectedName) -> str:
@@ -157,7 +157,7 @@ def _read_steps(text: str) -> Step:
 
 def _about_ranges(profile: Profile) -> str:
     terms = terms_of(profile)
-    what = "range" if terms is NVTX else terms.range
+    what = terms.general
     domain = "" if terms in (OPERATORS, SCOPES) else " or NAME@DOMAIN"
     article = "an" if what.startswith("o") else "a"
     return f"below such {article} {what}: NAME{domain}, * and ? stand for any text and letter"

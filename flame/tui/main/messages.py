@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from flame.core.analysis.wording import reworded, terms_of
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -25,7 +26,7 @@ def greeting(profile: Profile, tree: StackTree) -> Greeting | None:
     """Say what is wrong with the trace, or that there is more to read of it."""
     warnings = profile.warnings
     if lack := explain_missing_levels(profile, tree.metric, tree.levels):
-        return Greeting(lack, "warning", "L: levels")
+        return Greeting(reworded(lack, terms_of(profile)), "warning", "L: levels")
     if warnings:
         more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"
         return Greeting(printable(warnings[0]), "warning", more)

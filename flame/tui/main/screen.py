@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from flame.core.analysis.wording import reworded, terms_of
 from flame.core.model.tree import Order
 from flame.core.projection.filters import Filter
 from flame.options.config import Config
@@ -21,12 +22,13 @@ from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import empty_lines, greeting
 from flame.tui.main.place import go_to, state_of
 from flame.tui.main.projection_screen import ProjectionScreen
+from flame.tui.session.glossary import WORDS
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Action, Move, check_actions
 from flame.tui.shell.base_app import BaseApp
-from flame.tui.shell.command import Command
+from flame.tui.shell.command import Command, Offer
 from flame.tui.shell.commands import COMMANDS, bindings, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.dialog.page import Page
@@ -38,6 +40,7 @@ from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.header import frame_status, search_status
+from flame.tui.widgets.help_page import HelpPage, word_lines
 from flame.tui.widgets.pages import coverage_lines, help_lines
 
 _P = ParamSpec("_P")
@@ -269,6 +272,7 @@ class MainScreen(ProjectionScreen):
     action_quick = _applied(selections.add_quick_filter)
     action_framework = _applied(selections.switch_framework)
     action_metric = _applied(selections.change_metric)
+    action_show_metric = _applied(selections.choose_metric)
     action_level = _applied(selections.switch_level)
     action_arrange = _applied(selections.arrange_levels)
     action_forward = _applied(selections.switch_forward)
@@ -285,6 +289,18 @@ class MainScreen(ProjectionScreen):
     def _set_filters(self, where: tuple[Filter, ...] | None) -> None:
         if where is not None and where != self.wanted.where:
             self._project(replace(self.wanted, where=where))
+
+    def action_metrics(self) -> None:
+        self.app.push_screen(selections.metric_dialog(self), self._set_metric)
+
+    def _set_metric(self, key: str | None) -> None:
+        if key is not None:
+            self.action_show_metric(key)
+
+    @property
+    def offered(self) -> dict[str, list[Offer]]:
+        """What the palette has besides keys, by the command that it follows."""
+        return {"metrics": selections.offered_metrics(self.session)}
 
     def action_levels(self) -> None:
         self.app.push_screen(selections.levels_dialog(self), self._set_levels)
@@ -305,7 +321,17 @@ class MainScreen(ProjectionScreen):
         self.app.push_screen(Page(lambda width: coverage_lines(self.session.profile, width)))
 
     def _help(self, width: int) -> list[Line]:
-        return help_lines(self.commands, palette_of(self), width)
+        terms = terms_of(self.session.profile)
+        keys = help_lines(self.commands, palette_of(self), width, terms)
+        return [*keys, *word_lines(terms, width)]
+
+    def said(self, text: str) -> str:
+        """Say ``text``, which speaks of ranges in general, in the words of the trace."""
+        return reworded(text, terms_of(self.session.profile))
+
+    def action_words(self, word: str = WORDS) -> None:
+        """Explain all words on the screens, beginning at ``word``."""
+        self.app.push_screen(HelpPage(self._help, word))
 
     # Handing over
 

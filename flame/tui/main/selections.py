@@ -16,9 +16,13 @@ from flame.core.projection.named_levels import arrange, levels_called
 from flame.core.projection.selection import Selection
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
+from flame.tui.dialogs.metrics import MetricDialog, about_metric
 from flame.tui.main.actions import ShownScreen
 from flame.tui.session.query import SelectedName
-from flame.tui.shell.actions import QuickFilter
+from flame.tui.session.session import Session
+from flame.tui.shell.actions import Action, QuickFilter
+from flame.tui.shell.command import Offer
+from flame.tui.toolkit.text import printable
 from flame.tui.widgets.chips import quick_filter
 
 _CODE = ("python", "native", "stack")
@@ -85,6 +89,28 @@ def change_metric(screen: ShownScreen, step: int) -> Outcome:
     return selections or "no other metric in this trace"
 
 
+def metric_dialog(screen: ShownScreen) -> MetricDialog:
+    """Ask for a metric, beginning with the one on screen."""
+    session = screen.session
+    return MetricDialog(session.profile, session.metrics, screen.shown.metric.key)
+
+
+def choose_metric(screen: ShownScreen, key: str) -> Outcome:
+    """Show the metric called ``key``, with the levels last chosen for its table."""
+    if key == (screen.wanted.metric or screen.session.usual_metric):
+        return []
+    return [_with_own_levels(screen, replace(screen.wanted, metric=key))]
+
+
+def offered_metrics(session: Session) -> list[Offer]:
+    """Offer each metric of the trace by its name."""
+    return [
+        Offer(f"Measure {printable(one.title)}", about_metric(one), Action.SHOW_METRIC(one.key))
+        for one in session.profile.metrics
+        if one.key in session.metrics
+    ]
+
+
 def _with_own_levels(screen: ShownScreen, selection: Selection) -> Selection:
     """``selection`` with the levels last chosen for the metric's table."""
     table = metric_of(selection.metric or "", screen.session.profile.metrics).table
@@ -110,7 +136,7 @@ def arrange_levels(screen: ShownScreen, name: str) -> Outcome:
     """Show the levels called ``name``."""
     named = levels_called(name)
     if named.needs and screen.shown.recorded.isdisjoint(named.needs):
-        return f"{name}: {why_absent(*named.needs)}"
+        return f"{name}: {why_absent(terms_of(screen.session.profile), *named.needs)}"
     return [arrange(screen.wanted, named)]
 
 
@@ -125,7 +151,7 @@ def switch_level(screen: ShownScreen, level: str) -> Outcome:
     """Switch ``level`` on or off."""
     levels = toggled(screen.wanted.levels or _usual_levels(screen), level)
     if level not in screen.shown.recorded:
-        return why_absent(level)
+        return why_absent(terms_of(screen.session.profile), level)
     return [replace(screen.wanted, levels=levels)] if levels else "the last level stays on"
 
 

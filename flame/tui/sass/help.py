@@ -36,8 +36,6 @@ def sass_help(commands: Sequence[Command], palette: Palette, width: int) -> list
         [],
         [Piece("What a warp waited for", "strong")],
         *(line for stall_class in StallClass for line in _class(stall_class, palette, width)),
-        [],
-        [Piece("esc closes", "dim")],
     ]
 
 

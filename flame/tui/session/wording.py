@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from flame.core.analysis.wording import Terms
+from flame.core.analysis.wording import NVTX, Terms, reworded
 from flame.core.model.frames import SAMPLE_KINDS, Frame
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
@@ -37,7 +37,9 @@ def whole_of(profile: Profile) -> int:
 
 def level_about(level: str, terms: Terms) -> str:
     """Explain what the frames of ``level`` are."""
-    return _LEVELS.get(level) or f"{terms.ranges} open at the launch"
+    if level == "nvtx":
+        return f"{terms.ranges} open at the launch" + ("" if terms is NVTX else ": --levels nvtx")
+    return reworded(_LEVELS[level], terms)
 
 
 _LEVELS = {
@@ -48,7 +50,7 @@ _LEVELS = {
     "stream": "the stream it ran on",
     "stack": "the stack, as the file has it",
     "nested": "Python frames and ranges, as nested in time",
-    "module": "modules: of nn.Module, of layer-wise ranges",
+    "module": "nn.Modules, or modules that ranges are named after",
     "python": "Python frames of the launch",
     "native": "C and C++ frames of the launch",
     "launch": "the API call that launched it",

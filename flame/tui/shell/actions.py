@@ -39,6 +39,7 @@ class Action(StrEnum):
     LINES = auto()
     MATCH = auto()
     METRIC = auto()
+    METRICS = auto()
     MOVE = auto()
     NUMBERS = auto()
     PALETTE = auto()
@@ -55,6 +56,7 @@ class Action(StrEnum):
     SEARCH = auto()
     SELECT = auto()
     SET_MARK = auto()
+    SHOW_METRIC = auto()
     SHOW_VIEW = auto()
     SORT = auto()
     SOURCE = auto()
@@ -65,6 +67,7 @@ class Action(StrEnum):
     VERSION = auto()
     VIEW = auto()
     WINDOW = auto()
+    WORDS = auto()
     ZOOM_TO = auto()
 
     def __call__(self, *arguments: int | str) -> str:

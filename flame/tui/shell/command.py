@@ -23,6 +23,14 @@ class Command(NamedTuple):
     views: tuple[str, ...] = ()
 
 
+class Offer(NamedTuple):
+    """Offer in the palette what belongs to the trace on screen: ``title``, help and ``action``."""
+
+    title: str
+    about: str
+    action: str
+
+
 _STEPS = {"1": "next", "-1": "previous"}
 _ORDINALS = ["second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"]
 _IDS = {

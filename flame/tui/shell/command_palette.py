@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -10,7 +10,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.keys import format_key
 from textual.widgets import LoadingIndicator
 
-from flame.tui.shell.command import Command, id_of
+from flame.tui.shell.command import Command, Offer, id_of
 from flame.tui.shell.palette_titles import TITLES
 
 
@@ -38,27 +38,31 @@ class Commands(Provider):
     """Provide the commands that mean something on the screen as it is."""
 
     async def discover(self) -> Hits:
-        for title, about, command in self._here():
-            run = partial(self.screen.run_action, command.action)
+        for title, about, action in self._here():
+            run = partial(self.screen.run_action, action)
             yield DiscoveryHit(title, run, help=about)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for title, about, command in self._here():
+        for title, about, action in self._here():
             score = max(matcher.match(title), 0.9 * matcher.match(about))
             if score > 0:
-                run = partial(self.screen.run_action, command.action)
+                run = partial(self.screen.run_action, action)
                 yield Hit(score, matcher.highlight(title), run, help=about)
 
-    def _here(self) -> Iterator[tuple[str, str, Command]]:
-        """(title, help, command) of what means something in the view that is shown."""
-        about, here = "", dict[str, tuple[str, str, Command]]()
+    def _here(self) -> Iterator[Offer]:
+        """What means something in the view that is shown, and with this trace."""
+        about, here = "", dict[str, Offer]()
+        said: Callable[[str], str] = getattr(self.screen, "said", str)
         for command in self._commands:
             about = command.help or about
             name = id_of(command).removeprefix("flame.")
             if (command.keys or command.help) and name in TITLES and self._fits(command):
-                here[name] = (f"{TITLES[name]}  ({_key(command)})", about, command)
-        yield from (here[name] for name in TITLES if name in here)
+                title = f"{said(TITLES[name])}  ({_key(command)})"
+                here[name] = Offer(title, said(about), command.action)
+        offered: Mapping[str, Sequence[Offer]] = getattr(self.screen, "offered", {})
+        for name in filter(here.__contains__, TITLES):
+            yield from (here[name], *offered.get(name, ()))
 
     @property
     def _commands(self) -> Sequence[Command]:

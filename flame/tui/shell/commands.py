@@ -195,7 +195,10 @@ FILTERING = (
 )
 
 SHOWING = (
-    Command("m", "m M", Action.METRIC(1), "metric", "next, previous metric: GPU time, idle, …", 10),
+    Command(
+        "m", "m", Action.METRICS, "metric", "metrics: GPU time, idle, …, and what each means", 10
+    ),
+    Command("ctrl+n", "ctrl+n M", Action.METRIC(1), "", "next, previous metric"),
     Command("M", "", Action.METRIC(-1), "", ""),
     Command("L", "L", Action.LEVELS, "levels", "arrangements, levels and their order, folding", 9),
     *(
@@ -252,6 +255,7 @@ ALWAYS = (
         "ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name (ctrl+l draws all anew)"
     ),
     Command("question_mark,f1", "?", Action.HELP, "help", "this help", 98),
+    Command("", "? w", Action.WORDS, "", "what every word on the screen means"),
     Command("q", "q", Action.QUIT, "quit", "quit (also ctrl+c)", 99),
 )
 
@@ -270,7 +274,7 @@ LIVE = (
 """What there is besides where a recording goes on."""
 
 _LIVE_INSTEAD = {
-    Action.METRIC(1): SHOWING[0]._replace(shown="m", help="next metric: GPU time, idle, …"),
+    Action.METRIC(1): SHOWING[1]._replace(shown="ctrl+n", help="next metric"),
     Action.QUIT: ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
 }
 _NOT_LIVE = (Action.METRIC(-1), Action.SCREENSHOT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 
 from flame.core.analysis.gap_host import GapHost
 from flame.core.analysis.utilization import DeviceGaps
@@ -18,6 +19,17 @@ _LABEL = 10
 _MOST = 3
 _LEAST_NAME = 12
 _NAME, _SHORT_NAME, _ROOMY = 40, 24, 110
+
+
+class GapLabel(StrEnum):
+    """Name what stands before the lines about a gap; the glossary explains each."""
+
+    CALLS = "API calls"
+    PYTHON = "Python"
+    HOST = "host"
+    BETWEEN = "between"
+    OUTSIDE = "outside any"
+    OTHERS = "others"
 
 
 class GapLines:
@@ -38,8 +50,8 @@ class GapLines:
                 self._line(self._word(track), self._shares(track, width), width)
                 for track in self._host.parts
             ),
-            self._line("host", self._who(), width),
-            self._line("between", self._between(max(width - _LABEL - 1, 1)), width),
+            self._line(GapLabel.HOST, self._who(), width),
+            self._line(GapLabel.BETWEEN, self._between(max(width - _LABEL - 1, 1)), width),
         ]
 
     def summary(self) -> str:
@@ -86,12 +98,12 @@ class GapLines:
         return f"{who} launched the next {format_ns(host.late)} into the gap"
 
     def _word(self, track: Track) -> str:
-        words = {Track.CALLS: "API calls", Track.INNERMOST: "Python"}
+        words = {Track.CALLS: GapLabel.CALLS, Track.INNERMOST: GapLabel.PYTHON}
         return words.get(track, self._terms.short)
 
     def _shares(self, track: Track, width: int) -> str:
         name = _NAME if width >= _ROOMY else _SHORT_NAME
-        return " · ".join(self._words(track, name, "outside any"))
+        return " · ".join(self._words(track, name, GapLabel.OUTSIDE))
 
     def _words(self, track: Track, name: int, none: str) -> Iterator[str]:
         """The longest parts, and what of the gap lies in ``none``, longest first."""
@@ -103,7 +115,7 @@ class GapLines:
             named.append((outside, none))
         named.sort(key=lambda one: -one[0])
         if others:
-            named.append((others, "others"))
+            named.append((others, GapLabel.OTHERS))
         for length, text in named:
             yield f"{format_percent(length, self._gap.length)} {text}"
 

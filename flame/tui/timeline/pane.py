@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from flame.core.analysis.gap_host import gap_host
+from flame.core.analysis.wording import reworded, terms_of
 from flame.core.projection.filters import Time
 from flame.core.timeline.lanes import Track
 from flame.core.units import format_count
@@ -322,7 +323,10 @@ class TimelinePane(Pane):
         return self._time.longest_gap(step) if self._time else self._nothing
 
     def thread_rows(self) -> str:
-        return self._time.switch_rows() if self._time else self._nothing
+        return self._switch_rows(self._time) if self._time else self._nothing
+
+    def _switch_rows(self, time: TimeView) -> str:
+        return reworded(time.switch_rows(), terms_of(self.shown.profile))
 
     # Mouse
 
@@ -332,7 +336,7 @@ class TimelinePane(Pane):
         if time is None or message.row >= len(time.lanes.rows):
             return
         time.lanes.lane = time.lanes.rows[message.row]
-        self.post_message(self.Changed(time.switch_rows()))
+        self.post_message(self.Changed(self._switch_rows(time)))
 
     @on(TimelineRows.Pointed)
     def _pointed(self, message: TimelineRows.Pointed) -> None:

@@ -14,7 +14,7 @@ from textual.timer import Timer
 
 from flame.core.analysis.frame_parts import FrameParts, parts_by_device, parts_by_file
 from flame.core.analysis.sandwich import merge_places
-from flame.core.analysis.wording import terms_of
+from flame.core.analysis.wording import level_word, terms_of
 from flame.core.columns import I4
 from flame.core.model.frames import Kind
 from flame.core.units import format_count
@@ -296,9 +296,15 @@ class TopPane(Pane):
             return ""
         ring = (None, *self._table.kinds)
         self._kind = ring[(ring.index(self._kind) + step) % len(ring)]
-        return f"rows: {self._kind.title if self._kind else 'all'}"
+        return f"rows: {self._word or 'all'}"
 
     # Drawing
+
+    @property
+    def _word(self) -> str:
+        """What the rows are, where they are of one kind."""
+        kind, terms = self._kind, terms_of(self.shown.profile)
+        return level_word(kind.title, terms) if kind else ""
 
     @property
     def _tag(self) -> int:
@@ -332,7 +338,7 @@ class TopPane(Pane):
         if self._table is None:
             return UNKNOWN
         number = format_count(self._table.number(self._kind))
-        kind = f" {self._kind.title}" if self._kind else ""
+        kind = f" {self._word}" if self._word else ""
         zoomed = ", unzoomed" if self.view.viewport.zoom.node else ""
         if self.view.matches.result is None:
             return f"{number}{kind} rows{zoomed}"

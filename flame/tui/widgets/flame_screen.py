@@ -17,12 +17,12 @@ from textual.widgets import Input
 from flame.tui.session.query import Query
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import footer_of
-from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.scroll_pane import ScrollPane
 from flame.tui.toolkit.text import cut, cut_start, width_of
 from flame.tui.toolkit.themes import cycle
 from flame.tui.widgets.header import footer
+from flame.tui.widgets.help_page import HelpPage
 from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
 
 
@@ -166,7 +166,7 @@ class FlameScreen(Screen[None]):
         self.query_one(ScrollPane).scroll(step)
 
     def action_help(self) -> None:
-        self.app.push_screen(Page(self._help, wide=True))
+        self.app.push_screen(HelpPage(self._help))
 
     def action_theme(self, step: int) -> None:
         self._show(f"theme {cycle(self.app, step)}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.utilization import utilizations
-from flame.core.analysis.wording import coverage_of
+from flame.core.analysis.wording import Terms, coverage_of, level_word, terms_of
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
@@ -60,7 +60,7 @@ def header(
     ``usual`` is the order of siblings that is not worth a word.
     """
     modes = _modes(selection, usual, profile.has_forward)
-    right = [*modes, *_choices(tree, palette)]
+    right = [*modes, *_choices(tree, palette, terms_of(profile))]
     gap = coverage_gap(profile)
     if gap:
         right += [Piece("  "), Piece(gap, "warning", Action.COVERAGE.click())]
@@ -163,15 +163,16 @@ def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
 
 
 def _metric(tree: StackTree) -> Line:
-    return [Piece(f"{tree.metric.title} ▾", "key", Action.METRIC.click(1))]
+    return [Piece(f"{tree.metric.title} ▾", "key", Action.METRICS.click())]
 
 
-def _choices(tree: StackTree, palette: Palette) -> Line:
+def _choices(tree: StackTree, palette: Palette, terms: Terms) -> Line:
     """Metric and levels; each level in its colour, as the icicle's legend."""
     line = [*_metric(tree), Piece("  ")]
     for place, level in enumerate(shown_levels(tree)):
         line += [Piece("›", "dim")] if place else []
-        line.append(Piece(f" {level} ", palette.kind(LEVEL_KINDS[level]), Action.LEVELS.click()))
+        word = f" {level_word(level, terms)} "
+        line.append(Piece(word, palette.kind(LEVEL_KINDS[level]), Action.LEVELS.click()))
     return line
 
 

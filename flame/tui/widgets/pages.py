@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from flame.core.analysis.profiler_steps import StepTotal
 from flame.core.analysis.trace_summary import TraceSummary, summarize
+from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
 from flame.core.model.profile import Profile
@@ -42,16 +43,21 @@ _COVERED = {
 """What of the GPU time may be known, but for ranges, which are called as the trace has them."""
 
 
-def help_lines(commands: Sequence[Command], palette: Palette, width: int) -> list[Line]:
-    """List all keys, what the mouse does, how to read the picture; in two columns if they fit."""
+def help_lines(
+    commands: Sequence[Command], palette: Palette, width: int, terms: Terms = NVTX
+) -> list[Line]:
+    """List all keys, what the mouse does, how to read the picture; in two columns if they fit.
+
+    ``terms`` are the words for ranges.
+    """
+    commands = [one._replace(help=reworded(one.help, terms)) for one in commands]
     sections: list[_Section] = [*_keys(commands, GROUPS_OF_ALL), ("Mouse", MOUSE)]
-    end: list[Line] = [[], [Piece("esc closes", "dim")]]
     if width < _TWO_COLUMNS:
-        return [*_sections(sections, width), *_reading(palette, width), *end]
+        return [*_sections(sections, width), *_reading(palette, width, terms), []]
     half = (width - 2) // 2
     left, right = sections[:_LEFT], sections[_LEFT:]
     both = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
-    return [*both, *_reading(palette, width), *end]
+    return [*both, *_reading(palette, width, terms), []]
 
 
 def _keys(commands: Sequence[Command], groups: Groups) -> list[_Section]:
@@ -75,10 +81,11 @@ def _sections(sections: Iterable[_Section], width: int) -> list[Line]:
     return lines
 
 
-def _reading(palette: Palette, width: int) -> list[Line]:
+def _reading(palette: Palette, width: int, terms: Terms) -> list[Line]:
     colours: Line = []
     for kind in _SHOWN_KINDS:
-        colours += [Piece(" "), Piece(f" {kind.title} ", palette.kind(kind))]
+        word = level_word(kind.title, terms)
+        colours += [Piece(" "), Piece(f" {word} ", palette.kind(kind))]
     texts = (
         "Width is the metric's share of the zoomed part. The root is on top; children stand below "
         "their parent, widest first, after what the parent holds itself. Colour is the level, its "
@@ -91,7 +98,8 @@ def _reading(palette: Palette, width: int) -> list[Line]:
         "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
         "By category (O), kernels and copies have the colour of what they do:",
     )
-    reading = [[Piece(f"  {part}")] for text in texts for part in wrap(text, width - 2, _LINES)]
+    said = (reworded(text, terms) for text in texts)
+    reading = [[Piece(f"  {part}")] for text in said for part in wrap(text, width - 2, _LINES)]
     title: Line = [Piece("Reading the picture", "strong")]
     return [title, colours, *reading, *_category_legend(palette, width)]
 
@@ -125,7 +133,8 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
 def _facts(summary: TraceSummary) -> list[tuple[str, str]]:
     meta, nodes, length = summary.meta, summary.graph_nodes, format_ns(summary.duration)
     activities = ", ".join(f"{format_count(n)} {kind}" for kind, n in summary.counts.items() if n)
-    graphs = f"{format_count(nodes.activities)}, ranges at capture found for {nodes.captured:,}"
+    found = f"{summary.terms.all} at capture found for {nodes.captured:,}"
+    graphs = f"{format_count(nodes.activities)}, {found}"
     rows = [
         *_files(summary),
         ("format", " ".join(filter(None, (meta.format, meta.schema_version)))),

@@ -22,6 +22,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.details import collector
 from flame.tui.details.collector import Collected, Collector
 from flame.tui.details.facts import Facts, collect
+from flame.tui.details.labels import Label
 from flame.tui.session.session import Projection, project
 from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.nsysfile import HTOD, NsysFile
@@ -131,7 +132,7 @@ def test_where_it_ran_if_on_several(path: Path) -> None:
 
 
 def test_what_no_thread_launched_is_on_an_unknown_one(path: Path) -> None:
-    threads = facts_of(shown_of(path)).on["threads"]
+    threads = facts_of(shown_of(path)).on[Label.THREADS]
     assert [part.name for part in threads.heaviest] == ["main [100]", "unknown"]
 
 
@@ -195,7 +196,7 @@ def test_coverage_is_of_operators_in_traces_of_pytorch(path: Path) -> None:
     profile = load(path.with_name("other.sqlite"))
     meta = replace(profile.meta, format="kineto")
     shown = project(replace(profile, sources=(Source("", meta),)), Selection())
-    said = "Operators and annotations cover 50 % of GPU time, the rest was launched outside any."
+    said = "Operators cover 50 % of GPU time, the rest was launched outside any."
     assert facts_of(shown, *STEP).notes == (said,)
 
 
@@ -215,7 +216,7 @@ def test_samples_are_no_activities() -> None:
     facts = facts_of(shown)
     assert facts.spread is None and facts.histogram is None and facts.notes == ()
     assert {title: parts.number for title, parts in facts.on.items()} == {"threads": 2}
-    assert facts.on["threads"].heaviest[0].name == "main [7]"
+    assert facts.on[Label.THREADS].heaviest[0].name == "main [7]"
 
 
 def test_of_several_files_it_says_in_which_it_is() -> None:
@@ -227,7 +228,7 @@ def test_of_several_files_it_says_in_which_it_is() -> None:
         activities=replace(one.activities, process=np.array([0, 1], np.int32)),
     )
     facts = facts_of(project(two, Selection(levels=("stack",))))
-    assert [part[:2] for part in facts.on["files"].heaviest] == [("rank 0", 30), ("rank 1", 10)]
+    assert [part[:2] for part in facts.on[Label.FILES].heaviest] == [("rank 0", 30), ("rank 1", 10)]
 
 
 def test_gpus_of_several_files_are_told_by_file(path: Path) -> None:
@@ -237,7 +238,7 @@ def test_gpus_of_several_files_are_told_by_file(path: Path) -> None:
     )
     sources = tuple(Source(f"rank {place}", profile.meta) for place in range(2))
     facts = facts_of(project(replace(profile, devices=devices, sources=sources), Selection()))
-    assert [part.name for part in facts.on["GPUs"].heaviest] == ["rank 0 GPU 0", "rank 1 GPU 0"]
+    assert [part.name for part in facts.on[Label.GPUS].heaviest] == ["rank 0 GPU 0", "rank 1 GPU 0"]
 
 
 def test_an_operator_called_with_several_shapes_has_its_part_of_each(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ async def test_operators_are_called_so_and_steps_are_offered(training: Profile) 
         assert "NVTX" not in user.read()
         assert titles(user.read())[5:8] == ["time", "steps", "range"]
         await user.click("  range")
-        assert "below such an operator or annotation: NAME, * and ?" in user.read()
+        assert "below such an operator: NAME, * and ?" in user.read()
         await user.press("escape")
         await user.click("  steps")
         assert "steps A-B, such as 3-5, or one; the trace has 3 to 5" in user.read()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.analysis.wording import NVTX, OPERATORS
+from flame.core.analysis.wording import NVTX, OPERATORS, reworded
 from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.dialogs.levels import Choice, LevelsChoice, LevelsDialog, offered, toggled
@@ -82,7 +82,7 @@ def test_every_level_has_a_key_and_an_explanation() -> None:
     assert len(set(LEVEL_KEYS.values())) == len(LEVELS)
     assert len({level_about(level, NVTX) for level in LEVELS}) == len(LEVELS)
     assert level_about("nvtx", NVTX) == "NVTX ranges open at the launch"
-    assert level_about("nvtx", OPERATORS) == "operators and annotations open at the launch"
+    assert level_about("nvtx", OPERATORS) == "operators open at the launch: --levels nvtx"
 
 
 def test_only_levels_that_can_be_in_the_trace_are_offered() -> None:
@@ -152,7 +152,7 @@ async def test_every_row_of_an_arrangement_explains_it() -> None:
     async with stage(own) as user:
         for digit, named in zip("1234567890", NAMED_LEVELS, strict=True):
             line = user.line(f"{digit}  {named.name} ")
-            assert named.about in line
+            assert reworded(named.about, NVTX) in line
 
 
 async def test_the_cursor_begins_at_what_is_shown() -> None:

@@ -212,7 +212,7 @@ async def test_siblings_stand_by_name_and_the_header_says_where_not(recording: R
 
 async def test_an_update_keeps_what_the_user_has_chosen(recording: Recording) -> None:
     async with follow(recording) as user:
-        await user.press("m", *"/gemm", "enter", "f")
+        await user.press("ctrl+n", *"/gemm", "enter", "f")
         await user.press("escape")
         await user.press("i")
         metric, selected = user.screen.shown.metric.key, user.selected
@@ -382,7 +382,7 @@ async def test_another_metric_may_be_chosen_while_nothing_runs(recording: Record
     async with follow(recording, LAST_10) as user:
         recording.wait(20 * SECOND)
         await user.until(lambda: user.screen.shown.empty)
-        await user.press("m")
+        await user.press("ctrl+n")
         recording.run(ATTN, MLP)
         await user.until(lambda: not user.screen.shown.empty)
         assert user.screen.shown.metric.key != "gpu"
@@ -425,7 +425,7 @@ async def test_a_paused_picture_stands_still_and_can_be_worked_with(recording: R
         assert "paused · 0:00 behind" in user.read("recording")
         recording.run(ATTN)
         await user.stays(3 * MS)
-        await user.press("m")
+        await user.press("ctrl+n")
         assert user.total == 3
         await user.press("z", "down", "down", "enter")
         assert user.zoomed == "attn"

@@ -22,11 +22,11 @@ from tests.tui.conftest import open_app
 # Metrics and levels
 
 
-async def test_m_shows_the_next_metric_that_has_anything(decode: Path) -> None:
+async def test_a_key_shows_the_next_metric_that_has_anything(decode: Path) -> None:
     async with open_app(decode) as user:
         seen = []
         for _ in range(6):
-            await user.press("m")
+            await user.press("ctrl+n")
             seen.append(user.screen.shown.metric.key)
         assert seen == ["count", "launch", "queue", "idle", "host", "gpu"]
         await user.press("M")
@@ -38,14 +38,14 @@ async def test_metrics_without_a_value_are_skipped(tmp_path: Path) -> None:
     async with open_app(traces.unlaunched(tmp_path / "alone.sqlite")) as user:
         seen = []
         for _ in range(2):
-            await user.press("m")
+            await user.press("ctrl+n")
             seen.append(user.screen.shown.metric.key)
         assert seen == ["count", "gpu"]
 
 
 async def test_the_only_metric_stays_and_says_so(tmp_path: Path) -> None:
     async with open_app(traces.host_only(tmp_path / "host.sqlite")) as user:
-        await user.press("m")
+        await user.press("ctrl+n")
         assert user.screen.shown.metric.key == "host"
         assert user.read("status") == " no other metric in this trace"
 
@@ -72,7 +72,7 @@ async def test_each_table_keeps_its_own_levels(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("7", "M")
         assert user.levels == "thread,python,nvtx,launch"
-        await user.press("2", "m")
+        await user.press("2", "ctrl+n")
         assert user.levels == "python,native,nvtx,kernel"
         await user.press("M")
         assert user.levels == "python,nvtx,launch"
@@ -82,7 +82,7 @@ async def test_selection_and_zoom_survive_a_metric_and_a_level(decode: Path) -> 
     async with open_app(decode) as user:
         await user.press("down", "down", "down", "right", "enter", "down")
         assert (user.zoomed, user.selected) == ("model.layers.1", "model.layers.1.mlp")
-        await user.press("m")
+        await user.press("ctrl+n")
         assert user.screen.shown.metric.key == "count"
         assert (user.zoomed, user.selected) == ("model.layers.1", "model.layers.1.mlp")
         await user.press("9", "slash", *"mlp", "enter", "4")

@@ -15,6 +15,7 @@ from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsDialog
+from flame.tui.dialogs.metrics import MetricDialog
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.command import Command, id_of
 from flame.tui.shell.commands import COMMANDS, means_something
@@ -24,6 +25,7 @@ from flame.tui.toolkit.lines import Lines, RowView
 from flame.tui.toolkit.themes import NAMES
 from flame.tui.views.pane import NOT_HERE
 from flame.tui.views.top_pane import TopPane
+from flame.tui.widgets.help_page import HelpPage
 from flame.tui.widgets.search_box import SearchBox
 from tests.tui.conftest import USUAL, User, open_app
 
@@ -176,6 +178,7 @@ EVERYWHERE: dict[str, Check] = {
     "quick_from": Check(filtered(ShowFrom)),
     "quick_hide": Check(filtered(HideFrames)),
     "framework": Check(noted("no frames of Python or native code in this trace")),
+    "metrics": Check(opened(MetricDialog)),
     "metric_next": Check(lambda before, after: (before.metric, after.metric) == ("gpu", "count")),
     "metric_previous": Check(
         lambda before, after: (before.metric, after.metric) == ("gpu", "host")
@@ -212,7 +215,7 @@ EVERYWHERE: dict[str, Check] = {
     "source": Check(noted("no source line is recorded")),
     "export": Check(opened(ExportDialog)),
     "screenshot": Check(changed("files", "note")),
-    "help": Check(opened(Page)),
+    "help": Check(opened(HelpPage)),
 }
 """By id, what happens in every view where `IN` says nothing else."""
 

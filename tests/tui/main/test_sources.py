@@ -11,6 +11,7 @@ import pytest
 
 from flame.core.projection.filters import Step
 from flame.core.projection.selection import Selection
+from flame.tui.shell.command_palette import Commands
 from samples import make_torch_sample
 from tests.tui.conftest import User, open_app
 
@@ -73,7 +74,7 @@ async def test_stacks_are_shown_with_their_own_measure_and_words(folded: Path) -
         assert "total       30  75.0 % of all" in details
         assert "GPU" not in details and "count" not in details and "p99" not in details
         assert user.read("status").strip() == "work  30 · 75.0 % of all"
-        await user.press("m")
+        await user.press("ctrl+n")
         assert "no other metric in this trace" in user.read("status")
 
 
@@ -164,16 +165,27 @@ async def test_python_functions_stand_with_their_source_line(torch: Path) -> Non
         assert "python" not in user.read("table")
 
 
-async def test_operators_are_called_ranges_in_table_and_details(torch: Path) -> None:
+async def test_operators_are_called_so_everywhere(torch: Path) -> None:
     async with open_app(torch) as user:
         user.screen._project(replace(user.screen.wanted, levels=("nvtx", "kernel")))
         await user.rest()
         await user.press("down")
-        assert user.read("details").startswith(" range ")
+        assert user.read("details").startswith(" operator ")
         await show(user, "top")
-        assert "nvtx" not in user.read("table") and " range " in user.read("table")
+        assert "nvtx" not in user.read("table") and " operator " in user.read("table")
+        assert " operator › kernel" in user.read("header")
+        await user.press("v", "v")
+        assert "operator rows" in user.read("heads") or "kernel rows" in user.read("heads")
         await user.press("L")
-        assert "operators and annotations open at the launch" in user.read("dialog")
+        told = user.read("dialog")
+        assert "operator   operators open at the launch: --levels nvtx" in told
+        assert "layers         operators, layers folded; kernels" in told
+        await user.press("escape")
+        titles = [hit.title for hit in Commands(user.screen)._here()]
+        assert "Show or hide the level operator  (8)" in titles
+        assert not any("nvtx" in title for title in titles)
+        helped = "".join(piece.text for line in user.screen._help(76) for piece in line)
+        assert "8 operator" in helped and "nvtx" not in helped.lower()
 
 
 async def test_modules_are_one_where_layers_are_folded(torch: Path) -> None:

@@ -20,8 +20,8 @@ from flame.tui.sass.rows import SassRows
 from flame.tui.sass.screen import SassScreen
 from flame.tui.shell.command_palette import AllCommands
 from flame.tui.shell.sass_commands import SASS_COMMANDS
-from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.themes import NAMES
+from flame.tui.widgets.help_page import HelpPage
 from tests.support.tiers import deep_except
 from tests.tui.conftest import User, main_screen
 from tests.tui.sampled import MadeApp, open_made, sampled, view_of
@@ -125,8 +125,8 @@ CHECKS: dict[str, Check] = {
     "o": Check(noted("not on this machine, only where the trace was made: /home/user/gemm.cu")),
     "S": Check(lambda before, after: len(after.files) == len(before.files) + 1),
     "ctrl+p": Check(lambda before, after: after.over is AllCommands),
-    "question_mark": Check(lambda before, after: after.over is Page),
-    "f1": Check(lambda before, after: after.over is Page),
+    "question_mark": Check(lambda before, after: after.over is HelpPage),
+    "f1": Check(lambda before, after: after.over is HelpPage),
     "escape": Check(left),
     "q": Check(left),
     "a": Check(left),

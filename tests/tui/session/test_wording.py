@@ -53,12 +53,12 @@ def test_ranges_are_called_what_the_profiler_calls_them(
     assert terms_of(recorded) is NVTX
     assert terms_of(training) is OPERATORS
     both = replace(training, sources=(*training.sources, Source("b", recorded.meta)))
-    assert terms_of(both).ranges == "ranges and operators"
+    assert terms_of(both).ranges == "ranges"
 
 
 def test_a_frame_says_what_it_is_and_where_it_stands() -> None:
     operator = Frame(Kind.NVTX, "aten::mm", extra=(("captured", "yes"),))
-    assert (kind_word(operator, NVTX), kind_word(operator, OPERATORS)) == ("nvtx", "range")
+    assert (kind_word(operator, NVTX), kind_word(operator, OPERATORS)) == ("nvtx", "operator")
     assert kind_word(Frame(Kind.KERNEL, "gemm"), OPERATORS) == "kernel"
     assert mark_of(operator) == "↻"
     assert mark_of(Frame(Kind.NVTX, "aten::mm")) == ""
@@ -99,7 +99,7 @@ def test_the_notes_of_stacks_have_no_gpu_and_no_length() -> None:
 def test_the_notes_name_the_steps_and_the_kind_of_ranges(training: Profile) -> None:
     shown = text(coverage_lines(training, 100))
     assert re.search(r"^  3 +30\.0 µs, \S+ \S+ of GPU time launched$", shown, re.MULTILINE)
-    assert "  operator or annotation" in shown
+    assert "  operator  " in shown
 
 
 def test_several_files_are_told_apart_in_the_notes(training: Profile) -> None:

@@ -86,7 +86,7 @@ class OperatorRanges:
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """Add operators and annotations."""
-        whole, start, end = self._context.select_timed("operators and annotations", events)
+        whole, start, end = self._context.select_timed("operators", events)
         args = [event.args or NO_ARGS for event in whole]
         thread = self._context.thread_numbers(whole)
         self._rows.add(start=start, end=end, thread=thread, frame=self._context.range_frames(whole))

@@ -1,0 +1,128 @@
+"""Ask for the metric, from a list that says what each measures and how much there is of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from flame.core.model.metrics import STALLS, Metric
+from flame.core.model.profile import Profile
+from flame.core.units import format_value
+from flame.tui.session.glossary import meaning_of
+from flame.tui.toolkit.background import Done, in_background
+from flame.tui.toolkit.dialog import CURSOR, Dialog
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
+
+_DIGITS = "123456789"
+_UNITS = {"ns": "time", "bytes": "bytes"}
+_TITLE = 17
+_VALUE = 9
+_MEANING = 2
+"""Lines of what the metric under the cursor means."""
+
+
+def listed_metrics(profile: Profile) -> tuple[Metric, ...]:
+    """Return the metrics worth a row: those of ``profile``, and PC samples, which it may lack."""
+    lacks_samples = not profile.resolved and profile.sampling is None
+    return (*profile.metrics, *((STALLS,) if lacks_samples else ()))
+
+
+def about_metric(metric: Metric) -> str:
+    """Say what ``metric`` measures, and in what."""
+    return metric.about or f"{_UNITS.get(metric.unit, 'number')}, as the file has it"
+
+
+class MetricDialog(Dialog[str | None]):
+    """Return the key of the chosen metric, or None if the user left without choosing.
+
+    ``known`` are the keys of those that the trace may have something of; ``shown`` is on screen.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,space", "choose"),
+        Binding("escape,q,m", "leave"),
+        *(Binding(digit, f"pick({place})") for place, digit in enumerate(_DIGITS)),
+    ]
+
+    def __init__(self, profile: Profile, known: Sequence[str], shown: str) -> None:
+        super().__init__()
+        self._profile, self._shown = profile, shown
+        self._metrics = listed_metrics(profile)
+        self._totals: dict[str, int] = {one.key: 0 for one in self._metrics if one.key not in known}
+        keys = [metric.key for metric in self._metrics]
+        self.cursor = keys.index(shown) if shown in keys else 0
+
+    def on_mount(self) -> None:
+        """Add up what is there: the host's part may have to be worked out first."""
+        in_background(self._sums, 0, self.post_message)
+
+    def _sums(self) -> dict[str, int]:
+        missing = [metric for metric in self._metrics if metric.key not in self._totals]
+        sums = ((one.key, self._profile.totals_by_group(one)[0].sum()) for one in missing)
+        return {key: int(total) for key, total in sums}
+
+    @on(Done)
+    def _summed(self, message: Done) -> None:
+        found = message.result()
+        assert isinstance(found, dict)
+        self._totals.update(found)
+        self.draw()
+
+    # What is shown
+
+    def head(self, width: int) -> list[Line]:
+        title = "What widths and sums measure, and how much of it the trace has"
+        return [[Piece(cut_start(title, width), "strong")], []]
+
+    def rows(self, width: int) -> list[Line]:
+        return [self._row(place, metric, width) for place, metric in enumerate(self._metrics)]
+
+    def tail(self, width: int) -> list[Line]:
+        """Say in full what the metric under the cursor measures."""
+        known = "" if self._profile.resolved else self._metrics[self.cursor].title
+        meaning = wrap(meaning_of(known), width, _MEANING)
+        padding = [""] * (_MEANING - len(meaning))
+        return [[], *([Piece(part, "dim")] for part in (*meaning, *padding))]
+
+    def hint(self) -> str:
+        return f"1…{len(self._metrics)} or enter choose · m esc leave"
+
+    def _row(self, place: int, metric: Metric, width: int) -> Line:
+        selected, total = place == self.cursor, self._totals.get(metric.key)
+        digit = _DIGITS[place] if place < len(_DIGITS) else " "
+        title = f" {cut(printable(metric.title), _TITLE - 2)} ".ljust(_TITLE)
+        value = ELLIPSIS if total is None else format_value(total, metric.unit) if total else "–"
+        tone = "accent" if metric.key == self._shown else "dim" if total == 0 else ""
+        line: Line = [
+            Piece(f"{CURSOR if selected else ' '} {digit} ", "strong"),
+            Piece(title, tone),
+            Piece(value.rjust(_VALUE), "dim" if total == 0 else ""),
+        ]
+        about = metric.lacking if total == 0 else about_metric(metric)
+        room = width - sum(width_of(piece.text) for piece in line)
+        quiet = "" if selected and total != 0 else "dim"
+        return [*line, Piece(cut_start(f"  {about}", room), quiet)]
+
+    # Choosing
+
+    def clicked(self) -> None:
+        self.action_choose()
+
+    def action_pick(self, place: int) -> None:
+        """Choose the metric of a digit."""
+        if place < len(self._metrics):
+            self.cursor = place
+            self.action_choose()
+
+    def action_choose(self) -> None:
+        """Show the metric under the cursor, if there is anything of it."""
+        metric = self._metrics[self.cursor]
+        if self._totals.get(metric.key) == 0:
+            self.note = f"{metric.title}: {metric.lacking}"
+            self.draw()
+        else:
+            self.dismiss(metric.key)
