@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, run_starts
+from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.model.activities import NONE, Activities, ThreadPieces
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.meta import ProfilerSteps, Thread
@@ -312,13 +312,3 @@ def _places(process: I4) -> I8:
     length = np.diff(np.append(first, len(process)))
     places: I8 = np.arange(len(process)) - np.repeat(first, length)
     return places
-
-
-def in_spans(number: I8, spans: Iterable[tuple[int, int]]) -> Bool:
-    """Mark each ``number`` that lies in one of ``spans``, (first, last) each, bool[n]."""
-    first, last = (np.array(edge, np.int64) for edge in zip(*spans, strict=True))
-    order = np.argsort(first, kind="stable")
-    reach = np.maximum.accumulate(last[order])
-    place = np.searchsorted(first[order], number, "right") - 1
-    inside: Bool = (place >= 0) & (number <= reach[np.maximum(place, 0)])
-    return inside

@@ -22,7 +22,7 @@ from flame.core.projection.filters import (
     Pids,
     ShowFrom,
     ShowStacks,
-    Step,
+    Steps,
     Streams,
     Tids,
     Time,
@@ -94,7 +94,7 @@ def test_set_filters_come_before_room_for_more_of_their_kind() -> None:
     "one",
     [
         *(ShowStacks("a|b"), HideFrames("^$"), Kernel("gemm"), MinShare(0.25)),
-        *(Time(1, 2_500 * MS), NvtxRange("user@host", "NCCL"), Step(3, 3), Step(3, 12)),
+        *(Time(1, 2_500 * MS), NvtxRange("user@host", "NCCL"), Steps(((3, 3),)), Steps(((3, 12),))),
     ],
 )
 def test_what_is_spelled_is_read_back(one: Filter) -> None:
@@ -349,7 +349,7 @@ async def test_operators_are_called_so_and_steps_are_offered(training: Profile) 
         assert "no step at all" in user.read()
         await user.type("4–5")
         await user.press("enter", "enter")
-        assert user.result == (Step(4, 5),)
+        assert user.result == (Steps(((4, 5),)),)
 
 
 # The list
