@@ -15,7 +15,7 @@ from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.model.activities import NONE, Activities, ThreadPieces
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.meta import ProfilerSteps, Thread
-from flame.core.names.numbers import NumberedName, split_numbers
+from flame.core.names.numbers import STAR, NumberedName, split_numbers
 
 _FEWEST = 3
 """Ranges of one name, but for numbers, on one thread, that are iterations."""
@@ -28,6 +28,7 @@ _WORD = re.compile(
     r"|(?<!\w)(?:execute|execute_model|decode|generate)(?!_?[^\W_])",
     re.IGNORECASE,
 )
+_MAYBE = re.compile("step|iter|execute|decode|generate", re.IGNORECASE)
 _NOT_ALL = ("Optimizer.",)
 """PyTorch's `Optimizer.step#SGD.step` is a part of an iteration."""
 
@@ -183,9 +184,11 @@ def _families(frames: FrameTable) -> Iterable[_Members]:
     found: defaultdict[tuple[object, ...], _Members] = defaultdict(lambda: _Members([], []))
     for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
         frame = frames[at]
-        if frame.name.startswith(_NOT_ALL) or not _WORD.search(frame.name):
+        if not _MAYBE.search(frame.name) or frame.name.startswith(_NOT_ALL):
             continue
         name = split_numbers(frame.name)
+        if not _WORD.search(STAR.join(name.texts)):
+            continue
         members = found[(frame.get("domain"), *name.texts)]
         members.frames.append(at)
         members.names.append(name)

@@ -80,7 +80,7 @@ class MainScreen(ProjectionScreen):
         self.pane = self.parts.panes[0]
         self._state = state or AppState()
         self._hover = -1
-        self._has_steps = False
+        self._has_steps: bool | None = None
         self.set_class(not self.config.details, "-no-details")
 
     @property
@@ -96,7 +96,8 @@ class MainScreen(ProjectionScreen):
     @property
     def busy(self) -> bool:
         """Whether something that was asked for is being worked out."""
-        return self.projector.busy or self.finder.busy or self.pane.busy
+        looking = self._has_steps is None
+        return self.projector.busy or self.finder.busy or self.pane.busy or looking
 
     # Composition
 

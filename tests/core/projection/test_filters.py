@@ -352,6 +352,7 @@ def stepped() -> Profile:
         np.array([0, 0, 1], np.int32),
         np.array([0, 100, 100]),
         np.array([100, 200, 200]),
+        np.array([0, 0, 2], np.int32),
     )
     return replace(trace.profile(), steps=steps)
 

@@ -69,6 +69,8 @@ def text(line: Line) -> str:
         (NvtxRange("step", "NCCL"), "NVTX step in NCCL"),
         (Steps(((3, 5),)), "steps 3–5"),
         (Steps(((4, 4),)), "step 4"),
+        (Steps(((3, 5), (9, 9))), "steps 3–5, 9"),
+        (Steps.of(range(0, 40, 2)), "steps 0, 2, 4, 6 and 16 more"),
         (Ranks(("0", "2")), "rank 0, 2"),
         (Ranks(("rank 1",)), "rank 1"),
         (Devices((0, 1)), "device 0, 1"),
