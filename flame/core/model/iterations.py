@@ -16,6 +16,7 @@ from flame.core.model.activities import NONE, Activities, ThreadPieces
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.meta import ProfilerSteps, Thread
 from flame.core.names.numbers import STAR, NumberedName, split_numbers
+from flame.core.names.nvtx import clean_range
 
 _FEWEST = 3
 """Ranges of one name, but for numbers, on one thread, that are iterations."""
@@ -86,7 +87,7 @@ def launch_times(table: Activities) -> I8:
 def step_iterations(steps: ProfilerSteps, frames: FrameTable) -> Iterations:
     """Make iterations of the steps of the PyTorch profiler, `ProfilerStep#12`."""
     ranges = np.flatnonzero(frames.kind == Kind.NVTX).tolist()
-    named = [at for at in ranges if frames[at].name == _PROFILER]
+    named = [at for at in ranges if clean_range(frames[at].name).name == _PROFILER]
     return _iterations(
         "profiler",
         steps.number,
@@ -186,7 +187,7 @@ def _families(frames: FrameTable) -> Iterable[_Members]:
         frame = frames[at]
         if not _MAYBE.search(frame.name) or frame.name.startswith(_NOT_ALL):
             continue
-        name = split_numbers(frame.name)
+        name = split_numbers(clean_range(frame.name).name)
         if not _WORD.search(STAR.join(name.texts)):
             continue
         members = found[(frame.get("domain"), *name.texts)]

@@ -34,7 +34,7 @@ def looped(names: list[str], *, threads: tuple[int, ...] = (0,), kernels: int = 
 
 
 def numbers(profile: Profile) -> list[int]:
-    return profile.iterations.number.tolist()
+    return [*map(int, profile.iterations.number)]
 
 
 def cut_by_the_next(profile: Profile, *rows: tuple[int, int, int]) -> Profile:

@@ -12,6 +12,7 @@ from flame.core.model.meta import ProfilerSteps
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Steps
 from flame.tui.dialogs.steps import StepsDialog
+from flame.tui.toolkit.lines import Line
 from tests.support.paths import SAMPLES
 from tests.support.recorded import Recorded
 from tests.tui.dialog_stage import PENDING, Player, stage
@@ -177,9 +178,14 @@ async def test_digits_that_no_step_has_are_said_and_taken_back(ten: Profile) -> 
 
 
 async def test_of_many_only_those_in_sight_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    dialog, drawn = StepsDialog(loop([5] * 2_000, first=0)), []
+    dialog, drawn = StepsDialog(loop([5] * 2_000, first=0)), list[int]()
     row = dialog._drawn.row
-    monkeypatch.setattr(dialog._drawn, "row", lambda *given: drawn.append(given[0]) or row(*given))
+
+    def counted(place: int, selected: bool, marked: bool, width: int) -> Line:
+        drawn.append(place)
+        return row(place, selected, marked, width)
+
+    monkeypatch.setattr(dialog._drawn, "row", counted)
     async with stage(dialog, (80, 24)) as user:
         assert len(numbers(user)) >= 8
         for key, here in (("end", 1_999), ("up", 1_998), ("home", 0), ("pagedown", 10)):
