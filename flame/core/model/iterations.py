@@ -166,7 +166,8 @@ def repeated_ranges(
     if found is None:
         return no_iterations()
     process_of = np.array([thread.process for thread in threads], np.int32)
-    whole, launched = _Whole.of(found), _LaunchedBefore.of(table)
+    whole = _Whole.of(found, [frame for members in families for frame in members.frames])
+    launched = _LaunchedBefore.of(table)
     candidates = []
     for members in families:
         rows = _ranges_of(members, whole, process_of)
@@ -205,12 +206,14 @@ class _Whole(NamedTuple):
     end: I8
 
     @classmethod
-    def of(cls, pieces: ThreadPieces) -> _Whole:
-        """Put ``pieces`` together: of one frame and thread, one beginning where the other ends.
+    def of(cls, pieces: ThreadPieces, frames: Sequence[int]) -> _Whole:
+        """Put ``pieces`` of ``frames`` together, of which one begins where the other ends.
 
         They differ in depth; ranges that follow each other do not.
         """
-        order = np.lexsort((pieces.start, pieces.frame, pieces.thread))
+        rows = np.flatnonzero(np.isin(pieces.frame, frames))
+        keys = (pieces.start[rows], pieces.frame[rows], pieces.thread[rows])
+        order = rows[np.lexsort(keys)]
         thread, frame, depth = (
             column[order] for column in (pieces.thread, pieces.frame, pieces.depth)
         )
