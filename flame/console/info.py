@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from flame.console.iterations import iteration_facts, iteration_lines, step_facts
 from flame.console.terminal import cells, cut, printable
 from flame.core.analysis.busy_words import busy_share
 from flame.core.analysis.heaviest import Heaviest
@@ -48,8 +49,8 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
 
     ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
     ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
-    ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` is null where there
-    are none.
+    ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` and ``iterations``
+    are null where there are none; ``steps`` are all iterations.
     """
     summary = summarize(profile)
     meta, samples = summary.meta, summary.pc_samples
@@ -88,10 +89,8 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
             {"key": metric.key, "title": metric.title, "unit": metric.unit, "total": total}
             for metric, total in summary.measures
         ],
-        "steps": [
-            {"number": step.number, "duration_ns": step.duration, "gpu_time_ns": step.gpu_time}
-            for step in summary.steps
-        ],
+        "iterations": iteration_facts(summary.iterations),
+        "steps": step_facts(profile, summary.iterations),
         "levels": list(summary.levels),
         "warnings": list(summary.warnings),
     }
@@ -180,7 +179,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_coverage(summary)),
         list(_categories(summary)),
         list(_samples(summary)),
-        list(_steps(summary)),
+        list(iteration_lines(profile, summary.iterations)),
         notes(summary.warnings, max(width, _NARROWEST)),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -328,19 +327,6 @@ def _samples(summary: TraceSummary) -> Iterator[str]:
     places = "instructions {}, kernels {}".format(*map(format_count, counts))
     yield _line("PC samples", f"{format_count(samples.samples):>12}  {places}")
     yield _line("", _ATTRIBUTION[samples.attribution])
-
-
-def _steps(summary: TraceSummary) -> Iterator[str]:
-    """How long the first steps took, and what of the GPU time was launched in each."""
-    steps = summary.steps
-    if steps:
-        on_gpu = "GPU time" if summary.activities else ""
-        yield f"{'profiler step':<{_LABEL}}{'duration':>11}{on_gpu:>12}".rstrip()
-    for step in steps[:_MOST_LISTED]:
-        gpu_time = format_ns(step.gpu_time) if step.gpu_time else ""
-        yield _line(f"  {step.number}", f"{format_ns(step.duration):>12}{gpu_time:>12}")
-    if len(steps) > _MOST_LISTED:
-        yield f"  and {len(steps) - _MOST_LISTED} more"
 
 
 def notes(warnings: Sequence[str], width: int) -> list[str]:

@@ -146,6 +146,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
         "pc_samples": None,
         "graph_nodes": {"activities": 0, "captured": 0},
         "measures": [],
+        "iterations": None,
         "steps": [],
         "levels": [
             "process",

@@ -30,7 +30,7 @@ from flame.core.projection.filter_options import where
 from flame.core.projection.filters import Time
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
-from flame.core.units import format_ns
+from flame.core.units import format_ns, format_percent
 from flame.exporters import speedscope
 from tests.conftest import NSYS_TRACES
 from tests.support.paths import SAMPLES
@@ -325,14 +325,29 @@ def test_billions_of_samples_keep_their_column(tmp_path: Path) -> None:
 
 def test_the_steps_of_a_training_are_told_with_their_times() -> None:
     profile = torch_profile()
-    text, told = as_text(profile, inputs("x")), facts(profile, inputs("x"))["steps"]
+    known = facts(profile, inputs("x"))
+    text, told = as_text(profile, inputs("x")), known["steps"]
     assert isinstance(told, list) and len(told) > 1
     for step in told:
         times = rf"{re.escape(format_ns(step['duration_ns']))} +"
         times += re.escape(format_ns(step["gpu_time_ns"]))
-        assert re.search(rf"^  {step['number']} +{times}$", text, re.MULTILINE)
+        times += rf" +{re.escape(format_percent(step['busy_ns'], step['window_ns']))}"
+        assert re.search(rf"^ +{step['number']} +{times}$", text, re.MULTILINE)
         only = project_tree(profile, where=where(step=(str(step["number"]),)))
         assert only.total[0] == step["gpu_time_ns"]
+    assert text.count("steps: 5 of the PyTorch profiler\n  median 896 µs, slowest 5: 7.76 ms") == 1
+    assert "  outside of them no GPU time\n" in text
+    assert known["iterations"] == {
+        "source": "profiler",
+        "count": 5,
+        "median_ns": sorted(step["duration_ns"] for step in told)[2],
+        "slowest": 5,
+        "slowest_ns": max(step["duration_ns"] for step in told),
+        "outside": {
+            part: {"gpu_time_ns": 0, "activities": 0}
+            for part in ("before", "between", "after", "elsewhere")
+        },
+    }
     assert re.search(r"^  operators +\d", text, re.MULTILINE)
     assert not re.search(r"^  native +\d", text, re.MULTILINE)
 

@@ -35,7 +35,7 @@ from flame.core.projection.filters import (
     Ranks,
     ShowFrom,
     ShowStacks,
-    Step,
+    Steps,
     Streams,
     Tids,
     Time,
@@ -74,7 +74,9 @@ rank_names = texts.map(str.strip).filter(lambda text: text and "," not in text)
 wheres = st.tuples(
     several(windows),
     several(
-        st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted).map(lambda at: Step(*at))
+        st.tuples(st.integers(0, 99), st.integers(0, 99))
+        .map(sorted)
+        .map(lambda at: Steps((tuple(at),)))
     ),
     several(st.builds(Ranks, st.lists(rank_names, min_size=1, max_size=3).map(tuple))),
     several(st.builds(NvtxRange, names, st.none() | texts)),

@@ -55,5 +55,6 @@ def training(path: Path) -> Profile:
     profile = load(traces.decode(path))
     meta = replace(profile.meta, format="kineto")
     edges = np.array([0, 30_000, 60_000, 90_000], np.int64)
-    steps = ProfilerSteps(np.arange(3, 6), np.zeros(3, np.int32), edges[:-1], edges[1:])
+    first = np.zeros(3, np.int32)
+    steps = ProfilerSteps(np.arange(3, 6), first, edges[:-1], edges[1:], first)
     return replace(profile, meta=meta, sources=(Source("", meta),), steps=steps)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from flame.core.analysis.heaviest import Heaviest, find_heaviest
-from flame.core.analysis.profiler_steps import StepTotal, step_totals
+from flame.core.analysis.iterations import IterationTable, measure_iterations
 from flame.core.analysis.utilization import (
     IdleGap,
     Utilization,
@@ -88,7 +88,8 @@ class TraceSummary:
     ranges. ``measures`` are what a file of stacks measures, ``pc_samples`` is None where there are
     none. ``device_names`` tell GPUs of several files apart.
 
-    How busy the GPUs were, and with what, is worked out when it is first asked for.
+    How busy the GPUs were, and with what, and the iterations are worked out when they are first
+    asked for.
     """
 
     meta: Meta
@@ -110,7 +111,6 @@ class TraceSummary:
     graph_nodes: GraphNodes
     measures: tuple[MetricTotal, ...]
     pc_samples: SampleTotals | None
-    steps: tuple[StepTotal, ...]
     levels: tuple[str, ...]
     warnings: tuple[str, ...]
     profile: Profile = field(repr=False)
@@ -137,6 +137,11 @@ class TraceSummary:
             return None
         weights = weigh_groups(self.profile, metric_of("gpu"), ())
         return find_heaviest(self.profile, weights, Naming(), _MOST)
+
+    @cached_property
+    def iterations(self) -> IterationTable:
+        """The iterations; none of a recording that goes on."""
+        return measure_iterations(self.profile)
 
     @property
     def is_merged(self) -> bool:
@@ -168,7 +173,6 @@ def summarize(profile: Profile) -> TraceSummary:
         graph_nodes=profile.graph_nodes,
         measures=tuple(MetricTotal(metric, _total(profile, metric)) for metric in _own(profile)),
         pc_samples=sample_totals(profile),
-        steps=step_totals(profile),
         levels=_levels(profile),
         warnings=profile.warnings,
         profile=profile,

@@ -11,7 +11,7 @@ from flame.core.columns import I8, expand_ranges
 from flame.core.model.activities import NONE, has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Step, Time
+from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Steps, Time
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from flame.core.timeline.devices import DeviceTime, device_times
 
@@ -126,7 +126,7 @@ def _devices_of(profile: Profile, where: tuple[Filter, ...]) -> set[int] | None:
 def _windows(profile: Profile, each: DeviceTime, where: tuple[Filter, ...]) -> BusyTime:
     """The stretches of time that ``where`` chooses, on the trace's clock."""
     times = [filter_ for filter_ in where if isinstance(filter_, Time)]
-    steps = [filter_ for filter_ in where if isinstance(filter_, Step)]
+    steps = [filter_ for filter_ in where if isinstance(filter_, Steps)]
     begins = [time.begin for time in times if time.begin is not None]
     ends = [time.end for time in times if time.end is not None]
     if steps:
@@ -141,15 +141,13 @@ def _windows(profile: Profile, each: DeviceTime, where: tuple[Filter, ...]) -> B
     return BusyTime.between(low[kept], high[kept])
 
 
-def _step_windows(profile: Profile, device: int, chosen: list[Step]) -> tuple[I8, I8]:
+def _step_windows(profile: Profile, device: int, chosen: list[Steps]) -> tuple[I8, I8]:
     """When the processes that use ``device`` were in the chosen steps: starts and ends, ns."""
-    steps, groups = profile.steps, profile.activities.groups
-    if steps is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    rows = np.isin(steps.process, groups.process[groups.device == device])
-    for step in chosen:
-        rows &= (steps.number >= step.first) & (steps.number <= step.last)
-    union = BusyTime.union(steps.start[rows], steps.end[rows])
+    found, groups = profile.iterations, profile.activities.groups
+    rows = np.isin(found.process, groups.process[groups.device == device])
+    for steps in chosen:
+        rows &= steps.chosen(found.number)
+    union = BusyTime.union(found.start[rows], found.end[rows])
     return union.low, union.high
 
 
@@ -159,7 +157,7 @@ def chosen_window(profile: Profile, where: tuple[Filter, ...]) -> TimeWindow | N
     On the trace's clock; without any GPU in it what filters by time say themselves.
     """
     times = [filter_ for filter_ in where if isinstance(filter_, Time)]
-    if not times and not any(isinstance(filter_, Step) for filter_ in where):
+    if not times and not any(isinstance(filter_, Steps) for filter_ in where):
         return None
     found = [each.window for each in utilizations(profile, where) if each.length]
     if found:

@@ -290,13 +290,14 @@ def _merge_steps(
             part.process[steps.process],
             steps.start + part.shift,
             steps.end + part.shift,
+            part.thread[steps.thread],
         )
         for part, profile in zip(parts, profiles, strict=True)
         if (steps := profile.steps) is not None
     ]
     if not tables:
         return None
-    names = ("number", "process", "start", "end")
+    names = ("number", "process", "start", "end", "thread")
     columns = [np.concatenate([getattr(table, name) for table in tables]) for name in names]
     return ProfilerSteps(*columns)
 

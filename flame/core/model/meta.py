@@ -47,12 +47,16 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class ProfilerSteps:
-    """Hold when the program was in which profiler step (``ProfilerStep#12``), by process."""
+    """Hold when the program was in which profiler step (``ProfilerStep#12``), by process.
+
+    ``thread`` called `profiler.step()`; -1 is unknown.
+    """
 
     number: I8
     process: I4
     start: I8
     end: I8
+    thread: I4
 
     def __len__(self) -> int:
         return len(self.number)

@@ -27,6 +27,7 @@ from flame.core.model.nested import add_nested
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces
     from flame.core.model.grouping import Grouping
+    from flame.core.model.iterations import Iterations
     from flame.core.model.launches import LaunchDetails
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
@@ -98,7 +99,7 @@ class Profile:
     def _with_table(self, table: Activities, **changes: Any) -> Profile:
         """The same with another ``table`` of the same activities, and what is built when needed."""
         profile = replace(self, activities=table, **changes)
-        for name in ("host", "launches", "ranges", "functions", "calls"):
+        for name in ("host", "launches", "ranges", "functions", "calls", "iterations"):
             if name in self.__dict__:
                 profile.__dict__[name] = self.__dict__[name]
         return profile
@@ -130,6 +131,20 @@ class Profile:
     def calls(self) -> ThreadPieces | None:
         """The outermost API calls by thread, none within another; None where there are none."""
         return self.calls_builder() if self.calls_builder else None
+
+    @cached_property
+    def iterations(self) -> Iterations:
+        """The steps of the PyTorch profiler, else the ranges that are iterations, if any.
+
+        None of a recording that goes on: its older rows are not kept.
+        """
+        from flame.core.model.iterations import no_iterations, repeated_ranges, step_iterations
+
+        if self.steps is not None and len(self.steps):
+            return step_iterations(self.steps, self.frames)
+        if self.totals is not None or self.resolved:
+            return no_iterations()
+        return repeated_ranges(self.frames, self.threads, self.activities, lambda: self.ranges)
 
     @cached_property
     def gpu_time(self) -> int:

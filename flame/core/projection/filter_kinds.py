@@ -45,8 +45,9 @@ FILTER_KINDS = (
     FilterKind(
         "step",
         "--step",
-        "A-B",
-        "activities launched in these steps of the PyTorch profiler",
+        "A-B,…",
+        "activities launched in these steps: those of the PyTorch profiler, else ranges that "
+        "repeat, such as step 3",
         "steps",
         "steps",
     ),

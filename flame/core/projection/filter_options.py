@@ -24,7 +24,7 @@ from flame.core.projection.filters import (
     Ranks,
     ShowFrom,
     ShowStacks,
-    Step,
+    Steps,
     Streams,
     Tids,
     Time,
@@ -82,15 +82,19 @@ def parse_window(text: str) -> Time:
     return window
 
 
-def parse_steps(text: str) -> Step:
-    """Parse profiler steps: ``3-5``, or ``3`` alone."""
-    numbers = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text.strip())
+def parse_steps(text: str) -> Steps:
+    """Parse numbers of iterations: ``3-5``, ``3`` alone, or a list of them, ``3,7-9``."""
+    return Steps.joined(_parse_span(text, part.strip()) for part in text.split(","))
+
+
+def _parse_span(text: str, part: str) -> tuple[int, int]:
+    numbers = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", part)
     if not numbers:
-        raise UsageError(f"--step '{text}': use A-B, such as 3-5, or a single number")
-    step = Step(int(numbers[1]), int(numbers[2] or numbers[1]))
-    if step.first > step.last:
+        raise UsageError(f"--step '{text}': use A-B, such as 3-5, a number, or a list: 3,7-9")
+    first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+    if first > last:
         raise UsageError(f"--step '{text}': no step at all, its end is before its begin")
-    return step
+    return first, last
 
 
 def parse_ranks(text: str) -> Ranks:
@@ -154,9 +158,13 @@ def _format_ids(filter_: Devices | Streams | Pids | Tids) -> str:
     return ",".join(map(str, filter_.ids))
 
 
-def _format_steps(filter_: Step) -> str:
-    first, last = filter_.first, filter_.last
-    return str(first) if first == last else f"{first}-{last}"
+def _format_steps(filter_: Steps) -> str:
+    return ",".join(format_span(*span, "-") for span in filter_.spans)
+
+
+def format_span(first: int, last: int, to: str) -> str:
+    """Format numbers from ``first`` ``to`` ``last``, or the only one."""
+    return str(first) if first == last else f"{first}{to}{last}"
 
 
 def _format_ranks(filter_: Ranks) -> str:
@@ -185,7 +193,7 @@ class FilterText(NamedTuple):
 
 FILTER_TEXTS: Mapping[str, FilterText] = {
     "time": FilterText(Time, parse_window, format_window),
-    "step": FilterText(Step, parse_steps, _format_steps),
+    "step": FilterText(Steps, parse_steps, _format_steps),
     "rank": FilterText(Ranks, parse_ranks, _format_ranks),
     "nvtx": FilterText(NvtxRange, parse_nvtx_range, format_nvtx_range),
     "device": FilterText(Devices, _parse_ids(Devices), _format_ids),

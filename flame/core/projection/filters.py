@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,27 +41,42 @@ class Time:
 
 
 @dataclass(frozen=True)
-class Step:
-    """Choose activities launched in the profiler's steps ``first`` to ``last``, both included.
+class Steps:
+    """Choose activities launched in the iterations with a number in one of ``spans``.
 
-    Activities without a recorded launch count by their own start. Steps are those of the same
-    process.
+    Each is (first, last), both included. Activities without a recorded launch count by their own
+    start. Iterations are those of the same process: steps of the PyTorch profiler, or ranges.
     """
 
-    first: int
-    last: int
+    spans: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> Steps:
+        """Choose the iterations with these ``numbers``."""
+        return cls.joined((number, number) for number in numbers)
+
+    @classmethod
+    def joined(cls, spans: Iterable[tuple[int, int]]) -> Steps:
+        """Choose ``spans``, in order; those that overlap or follow each other are one."""
+        found: list[tuple[int, int]] = []
+        for first, last in sorted(spans):
+            if found and first <= found[-1][1] + 1:
+                found[-1] = found[-1][0], max(found[-1][1], last)
+            else:
+                found.append((first, last))
+        return cls(tuple(found))
 
     def rows(self, profile: Profile, table: Activities) -> Bool:
         """Mark the rows of ``table`` in these steps; none where the trace has no such step."""
-        keep = np.zeros(len(table), bool)
-        steps = profile.steps
-        if steps is None:
-            return keep
-        time = np.where(table.launched, table.launch_start, table.start)
-        for row in np.flatnonzero((steps.number >= self.first) & (steps.number <= self.last)):
-            inside = (time >= steps.start[row]) & (time < steps.end[row])
-            keep |= inside & (table.process == steps.process[row])
-        return keep
+        chosen = self.chosen(profile.iterations.number)
+        return np.append(chosen, False)[profile.iterations.of(table)]
+
+    def chosen(self, numbers: I8) -> Bool:
+        """Mark those of ``numbers`` that are chosen, bool[n]."""
+        first, last = np.array(sorted(self.spans), np.int64).reshape(-1, 2).T
+        place = np.searchsorted(first, numbers, "right")
+        inside: Bool = numbers <= np.append(-1, np.maximum.accumulate(last))[place]
+        return inside
 
 
 @dataclass(frozen=True)
@@ -262,7 +277,7 @@ class MinShare:
 
 GroupFilter = NvtxRange | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
 StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames | HideFramework
-RowFilter = Time | Step
+RowFilter = Time | Steps
 Filter = RowFilter | GroupFilter | StackFilter | MinShare
 
 
@@ -294,24 +309,16 @@ def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[
     The words go on after a colon.
     """
     for filter_ in filters:
-        if isinstance(filter_, Step) and not _has_step(profile, filter_):
+        if isinstance(filter_, Steps) and not filter_.chosen(profile.iterations.number).any():
             yield _describe_steps(profile)
         elif isinstance(filter_, Ranks) and not filter_.matches_any(profile):
             yield _describe_ranks(profile, filter_)
 
 
-def _has_step(profile: Profile, step: Step) -> bool:
-    return any(step.first <= number <= step.last for number in _step_numbers(profile))
-
-
-def _step_numbers(profile: Profile) -> list[int]:
-    return [] if profile.steps is None else np.unique(profile.steps.number).tolist()
-
-
 def _describe_steps(profile: Profile) -> str:
-    numbers = _step_numbers(profile)
+    numbers = np.unique(profile.iterations.number).tolist()
     if not numbers:
-        return "it has no steps, which profiler.step() makes"
+        return "it has no steps, of the PyTorch profiler or as ranges such as `step 3`"
     return (
         f"its steps are {numbers[0]} to {numbers[-1]}"
         if numbers[1:]

@@ -35,10 +35,20 @@ _MARKED = 0.001
 
 
 def busy_lines(facts: RootFacts, width: int) -> list[Line]:
-    """Say of each GPU how busy it was and how long idle."""
+    """Say of each GPU how busy it was and how long idle; and how long steps took."""
     lines = [line for each in facts.busy[:_MOST_GPUS] for line in _busy(each, width)]
     more = len(facts.busy) - _MOST_GPUS
-    return [*lines, *([[Piece(f"{more} more GPUs", "dim")]] if more > 0 else [])]
+    lines += [[Piece(f"{more} more GPUs", "dim")]] if more > 0 else []
+    return [*lines, *_steps(facts, width)]
+
+
+def _steps(facts: RootFacts, width: int) -> list[Line]:
+    """How many steps there are and how long they take; a click lists them."""
+    if not facts.steps:
+        return []
+    click = Action.STEPS.click()
+    text = cut_start(facts.steps, max(width - len("steps   p"), 4))
+    return [[Piece("steps ", "dim"), Piece(text, "", click), Piece("  p", "key", click)]]
 
 
 def _busy(each: Busy, width: int) -> list[Line]:

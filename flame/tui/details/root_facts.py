@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.heaviest import HeavyFrame, HeavyFrames, find_heaviest
+from flame.core.analysis.iteration_words import length_words
+from flame.core.analysis.iterations import measure_iterations
 from flame.core.analysis.utilization import (
     IdleGap,
     Utilization,
@@ -22,6 +24,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.names.rename import NN_MODULE
 from flame.core.projection.weights import Weights, weigh_groups
+from flame.core.units import format_count
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import CAPTURED
@@ -63,6 +66,7 @@ class RootFacts:
     coverage: tuple[tuple[str, float], ...]
     copied: tuple[HeavyFrame, ...] = ()
     moved: tuple[int, ...] = ()
+    steps: str = ""
 
 
 def has_root_facts(tree: StackTree) -> bool:
@@ -90,7 +94,13 @@ def root_facts(shown: Projection) -> RootFacts:
         ),
         coverage=tuple((title, share.percent) for title, share in coverage_of(profile).values()),
         copied=heaviest.copies.heaviest,
+        steps=_steps(profile),
     )
+
+
+def _steps(profile: Profile) -> str:
+    table = measure_iterations(profile)
+    return f"{format_count(len(table))}, {length_words(table)}" if len(table) else ""
 
 
 def _weights(shown: Projection) -> Weights:

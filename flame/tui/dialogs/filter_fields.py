@@ -10,6 +10,7 @@ from flame.tui.dialogs.list_fields import (
     THREAD_FIELD,
     ListField,
 )
+from flame.tui.dialogs.steps import STEPS_FIELD, StepsField
 from flame.tui.dialogs.text_fields import (
     FRAMEWORK_FIELD,
     KERNEL_FIELD,
@@ -17,12 +18,11 @@ from flame.tui.dialogs.text_fields import (
     RANKS_FIELD,
     SHARE_FIELD,
     STACK_FIELDS,
-    STEPS_FIELD,
     TIME_FIELD,
     TextField,
 )
 
-Field = TextField | ListField
+Field = TextField | ListField | StepsField
 
 FIELDS: tuple[Field, ...] = (
     *STACK_FIELDS,

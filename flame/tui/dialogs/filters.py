@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
@@ -13,10 +14,11 @@ from textual.widgets import Input
 from flame.core.analysis.wording import NVTX, terms_of
 from flame.core.errors import UsageError
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import Filter, NvtxRange
+from flame.core.projection.filters import Filter, NvtxRange, Steps
 from flame.core.units import format_percent, format_value
 from flame.tui.dialogs.filter_fields import FIELDS, Field
 from flame.tui.dialogs.list_fields import ListField, Option, weight_of
+from flame.tui.dialogs.steps import StepsDialog, StepsField
 from flame.tui.dialogs.text_fields import TextField
 from flame.tui.session.query import SelectedName
 from flame.tui.session.wording import whole_of
@@ -100,7 +102,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         if self._slot is None:
             return [[Piece("Filters: all of them hold", "strong")], []]
         title: Line = [Piece("Filter: ", "dim"), Piece(self._title(self._slot), "strong")]
-        if isinstance(self._slot.field, ListField):
+        if not isinstance(self._slot.field, TextField):
             return [title, []]
         about = wrap(self._slot.field.about(self._profile), width, _ABOUT)
         return [title, *([Piece(part, "dim")] for part in about)]
@@ -121,7 +123,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
 
     def hint(self) -> str:
         if self._slot is None:
-            return "a apply · enter edit · x remove · r remove all · esc leave"
+            return "a apply · enter edit · letter go to · x remove · r remove all"
         if isinstance(self._slot.field, ListField):
             return "enter done · space on/off · r none · esc back"
         return "enter done (empty: none) · ctrl+u clear · esc back"
@@ -198,6 +200,22 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     def _slots(self) -> list[Slot]:
         return slots(self._where, self._offered)
 
+    def on_key(self, event: events.Key) -> None:
+        """Go to the next row that begins with the letter that is typed, unless it is a key."""
+        letter = event.character or ""
+        if (
+            self._slot is None
+            and letter.isalpha()
+            and event.key not in self._bindings.key_to_bindings
+        ):
+            self._go_to_letter(letter.lower())
+
+    def _go_to_letter(self, letter: str) -> None:
+        begins = [self._title(slot).lower().startswith(letter) for slot in self._slots]
+        after = [*range(self.cursor + 1, len(begins)), *range(min(self.cursor + 1, len(begins)))]
+        self.cursor = next((row for row in after if begins[row]), self.cursor)
+        self.draw()
+
     def clicked(self) -> None:
         self.action_choose()
 
@@ -242,13 +260,17 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     # Editing
 
     def _edit(self, slot: Slot) -> None:
-        """Open the page of ``slot``."""
-        self._slot = slot
+        """Open the page of ``slot``, or the list of steps."""
         filter_ = None if slot.place is None else self._where[slot.place]
+        if isinstance(slot.field, StepsField):
+            chosen = filter_ if isinstance(filter_, Steps) else None
+            self.app.push_screen(StepsDialog(self._profile, chosen), partial(self._take, slot))
+            return
+        self._slot = slot
         self.row_list.display = False
         if isinstance(slot.field, ListField):
             self._begin_choosing(slot.field, filter_)
-        else:
+        elif isinstance(slot.field, TextField):
             self._begin_typing(slot.field, filter_)
         self.draw()
 
@@ -290,6 +312,12 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         except UsageError as error:
             self.note = str(error)
             self.draw()
+
+    def _take(self, slot: Slot, steps: Steps | None) -> None:
+        """Put the ``steps`` that were chosen for ``slot`` in its place."""
+        if steps is not None:
+            self._slot = slot
+            self._set(steps if steps.spans else None)
 
     def _set(self, one: Filter | None) -> None:
         """Put ``one`` in the place of what was edited, and go on to apply it."""

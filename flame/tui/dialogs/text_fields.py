@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from flame.core.analysis.wording import OPERATORS, SCOPES, terms_of
-from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.names.framework import USUAL
@@ -21,7 +18,6 @@ from flame.core.projection.filter_options import (
     parse_nvtx_range,
     parse_ranks,
     parse_share,
-    parse_steps,
     parse_window,
 )
 from flame.core.projection.filters import (
@@ -35,7 +31,6 @@ from flame.core.projection.filters import (
     Ranks,
     ShowFrom,
     ShowStacks,
-    Step,
     Time,
 )
 from flame.core.units import format_count, format_ns
@@ -114,45 +109,10 @@ def _says(text: str) -> Callable[[Profile], str]:
     return lambda profile: text
 
 
-def _steps_there(profile: Profile) -> str:
-    """Which steps there are, and which took longest."""
-    usage, steps = "steps A-B, such as 3-5, or one", profile.steps
-    if steps is None or not len(steps):
-        return usage
-    numbers, length = _step_numbers(profile), steps.end - steps.start
-    longest = int(np.argmax(length))
-    hint = f"; the longest is {steps.number[longest]}: {format_ns(int(length[longest]))}"
-    return f"{usage}; the trace has {_listed(numbers)}{hint if len(numbers) > 1 else ''}"
-
-
-def _listed(numbers: I8) -> str:
-    """``0 to 12``, and how many of them there are where some are missing."""
-    first, last = int(numbers[0]), int(numbers[-1])
-    if first == last:
-        return f"only {first}"
-    some = "" if last - first + 1 == len(numbers) else f"{format_count(len(numbers))} of "
-    return f"{some}{first} to {last}"
-
-
 def _ranks_there(profile: Profile) -> str:
     names = [source.label for source in profile.sources]
     known = ", ".join(names[:_SOME]) + (", …" if len(names) > _SOME else "")
     return f"numbers or names, such as {known}; * and ? stand for any text and letter"
-
-
-def _step_numbers(profile: Profile) -> I8:
-    """The steps in the trace, ascending."""
-    return np.unique(np.zeros(0, np.int64) if profile.steps is None else profile.steps.number)
-
-
-def _no_such_step(profile: Profile, filter_: Step) -> str:
-    numbers = _step_numbers(profile)
-    known = (numbers >= filter_.first) & (numbers <= filter_.last)
-    return "" if known.any() else "the trace has no such step"
-
-
-def _read_steps(text: str) -> Step:
-    return parse_steps(text.replace("–", "-"))
 
 
 def _about_ranges(profile: Profile) -> str:
@@ -198,15 +158,6 @@ TIME_FIELD = TextField(
     parse_window,
     _nothing,
     applies=lambda profile: profile.timed,
-)
-STEPS_FIELD = TextField(
-    Step,
-    _steps_there,
-    format_filter,
-    _read_steps,
-    _nothing,
-    doubt=_no_such_step,
-    applies=lambda profile: len(_step_numbers(profile)) > 0,
 )
 RANKS_FIELD = TextField(
     Ranks,

@@ -11,9 +11,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from flame.core.analysis.iterations import measure_iterations
 from flame.core.analysis.wording import reworded, terms_of
 from flame.core.model.tree import Order
-from flame.core.projection.filters import Filter
+from flame.core.projection.filters import Filter, Steps
 from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.dialogs.levels import LevelsChoice
@@ -31,6 +32,7 @@ from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.command import Command, Offer
 from flame.tui.shell.commands import COMMANDS, bindings, means_something
 from flame.tui.shell.keymap import remapped
+from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
 from flame.tui.toolkit.text import cut_start
@@ -82,6 +84,7 @@ class MainScreen(ProjectionScreen):
         self.pane = self.parts.panes[0]
         self._state = state or AppState()
         self._hover = -1
+        self._has_steps: bool | None = None
         self.set_class(not self.config.details, "-no-details")
 
     @property
@@ -97,7 +100,8 @@ class MainScreen(ProjectionScreen):
     @property
     def busy(self) -> bool:
         """Whether something that was asked for is being worked out."""
-        return self.projector.busy or self.finder.busy or self.pane.busy
+        looking = self._has_steps is None
+        return self.projector.busy or self.finder.busy or self.pane.busy or looking
 
     # Composition
 
@@ -112,9 +116,20 @@ class MainScreen(ProjectionScreen):
         if self._state.search:
             self._search_for(Query(self._state.search, exact=self._state.exact))
         self.action_show_view(self._state.view)
+        self._look_for_steps()
         greeted = greeting(self.session.profile, self.shown.view.tree)
         if greeted and not self.shown.empty:
             self._show(*greeted)
+
+    def _look_for_steps(self) -> None:
+        """Find out whether the trace has steps, and measure them: it may take a while."""
+        profile = self.session.profile
+        in_background(lambda: len(measure_iterations(profile)), 0, self.post_message)
+
+    @on(Done)
+    def _looked_for_steps(self, message: Done) -> None:
+        self._has_steps = message.result() != 0
+        self.key_line.update()
 
     def _empty(self, width: int, height: int) -> list[Line]:
         return empty_lines(self.session.profile, self.shown.metric, width)
@@ -133,7 +148,17 @@ class MainScreen(ProjectionScreen):
     def _footer_commands(self) -> list[Command]:
         missing: set[str] = {Action.SASS} if self.session.profile.sampling is None else set()
         missing |= set() if len(self.view.layout.joined.chains) else {Move.CHAIN()}
-        return [one for one in super()._footer_commands() if one.action not in missing]
+        if not self._has_steps:
+            missing.add(Action.STEPS)
+        elif not self.shown.view.viewport.zoom.node:
+            missing.add(Move.OUT())  # which leaves room for the steps on 80 columns
+        kept = [one for one in super()._footer_commands() if one.action not in missing]
+        return [self._as_it_is(one) for one in kept] if self._has_steps else kept
+
+    def _as_it_is(self, command: Command) -> Command:
+        """``command`` by what it does to what is selected, where that is a step."""
+        label = self.pane.enter_label() if command.action == Move.ENTER() else ""
+        return command._replace(label=label) if label else command
 
     # Showing
 
@@ -173,6 +198,10 @@ class MainScreen(ProjectionScreen):
     @on(Pane.Filtered)
     def _pane_filtered(self, message: Pane.Filtered) -> None:
         self._project(selections.replace_filter(self.wanted, message.filter))
+
+    @on(Pane.StepsAsked)
+    def _steps_asked(self) -> None:
+        self.action_steps()
 
     @on(Icicle.Hovered)
     def _hovered(self, message: Icicle.Hovered) -> None:
@@ -301,6 +330,17 @@ class MainScreen(ProjectionScreen):
     def offered(self) -> dict[str, list[Offer]]:
         """What the palette has besides keys, by the command that it follows."""
         return {"metrics": selections.offered_metrics(self.session)}
+
+    def action_steps(self) -> None:
+        dialog = selections.steps_dialog(self)
+        if isinstance(dialog, str):
+            self._show(dialog)
+        else:
+            self.app.push_screen(dialog, self._set_steps)
+
+    def _set_steps(self, steps: Steps | None) -> None:
+        if steps is not None:
+            self.apply(selections.choose_steps(self, steps))
 
     def action_levels(self) -> None:
         self.app.push_screen(selections.levels_dialog(self), self._set_levels)

@@ -10,13 +10,14 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import ORDERS, TreeLayout
 from flame.core.names.framework import joined
-from flame.core.projection.filters import Filter, HideFramework
+from flame.core.projection.filters import Filter, HideFramework, Steps
 from flame.core.projection.levels import default_levels
 from flame.core.projection.named_levels import arrange, levels_called
 from flame.core.projection.selection import Selection
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
 from flame.tui.dialogs.metrics import MetricDialog, about_metric
+from flame.tui.dialogs.steps import StepsDialog
 from flame.tui.main.actions import ShownScreen
 from flame.tui.session.query import SelectedName
 from flame.tui.session.session import Session
@@ -37,6 +38,22 @@ Outcome = Sequence[Selection] | str
 def filters_dialog(screen: ShownScreen) -> FiltersDialog:
     """Ask for filters, of the name that is selected if they are of names."""
     return FiltersDialog(screen.session.profile, screen.wanted.where, _selected(screen))
+
+
+def steps_dialog(screen: ShownScreen) -> StepsDialog | str:
+    """Ask for steps; a note where the trace has none."""
+    if not len(screen.session.profile.iterations):
+        return "no steps in this trace: none of the PyTorch profiler, no ranges such as `step 3`"
+    chosen = next((one for one in screen.wanted.where if isinstance(one, Steps)), None)
+    return StepsDialog(screen.session.profile, chosen)
+
+
+def choose_steps(screen: ShownScreen, steps: Steps) -> Outcome:
+    """Show ``steps`` alone, all of them where it has no span."""
+    if steps.spans:
+        return [replace_filter(screen.wanted, steps)]
+    others = tuple(one for one in screen.wanted.where if not isinstance(one, Steps))
+    return [replace(screen.wanted, where=others)]
 
 
 def add_quick_filter(screen: ShownScreen, kind: str) -> Outcome:

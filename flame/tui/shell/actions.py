@@ -60,6 +60,7 @@ class Action(StrEnum):
     SHOW_VIEW = auto()
     SORT = auto()
     SOURCE = auto()
+    STEPS = auto()
     THEME = auto()
     UNDO = auto()
     UNFILTER = auto()

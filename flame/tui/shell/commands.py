@@ -187,6 +187,7 @@ FILTERING = (
     Command(
         "f", "f", Action.FILTERS, "filter", "filters: frames, time, steps, ranges, devices, …", 7
     ),
+    Command("p", "p", Action.STEPS, "steps", "steps: how long, how busy; choose which to show", 7),
     Command("A", "A", Action.QUICK(QuickFilter.ONLY), "", "only stacks with the selected frame"),
     Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it"),
     Command("greater_than_sign", ">", Action.QUICK(QuickFilter.FROM), "", "stacks from it on"),
@@ -277,7 +278,7 @@ _LIVE_INSTEAD = {
     Action.METRIC(1): SHOWING[1]._replace(shown="ctrl+n", help="next metric"),
     Action.QUIT: ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
 }
-_NOT_LIVE = (Action.METRIC(-1), Action.SCREENSHOT)
+_NOT_LIVE = (Action.METRIC(-1), Action.SCREENSHOT, Action.STEPS)
 """Their keys are others' where a recording goes on."""
 
 Groups = tuple[tuple[str, tuple[Command, ...]], ...]

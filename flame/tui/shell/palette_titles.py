@@ -12,6 +12,7 @@ TITLES = {
     "pause": "Pause, or go on",
     "window": "Choose the window of time",
     "filters": "Filter by frame, time, step, range, device …",
+    "steps": "List the steps, and choose which to show",
     "quick_only": "Keep only stacks with the selected frame",
     "quick_without": "Remove stacks with the selected frame",
     "quick_from": "Show stacks from the selected frame on",

@@ -13,10 +13,11 @@ from textual.timer import Timer
 
 from flame.core.analysis.gap_host import gap_host
 from flame.core.analysis.wording import reworded, terms_of
-from flame.core.projection.filters import Time
+from flame.core.projection.filters import Steps, Time
 from flame.core.timeline.lanes import Track
 from flame.core.units import format_count
 from flame.tui.session.session import Projection
+from flame.tui.session.steps import step_of_range
 from flame.tui.timeline import header as timeline_head
 from flame.tui.timeline.gap_lines import GapLines
 from flame.tui.timeline.prepare import TimelineWork
@@ -285,11 +286,36 @@ class TimelinePane(Pane):
         if self._time is None:
             return self._nothing
         if self._time.viewport.brush is None:
-            return self._time.zoom_in()
+            return self._enter_step(self._time)
         origin, window = self._time.timeline.origin, self._time.viewport.brush.window
         self._time.viewport.brush = None
         self.post_message(self.Filtered(Time(origin + window.low, origin + window.high)))
         return ""
+
+    def _enter_step(self, time: TimeView) -> str:
+        """Filter by the selected step, or zoom to what else is selected."""
+        step = self._step
+        if step is None:
+            return time.zoom_in()
+        self.post_message(self.Filtered(step))
+        return ""
+
+    @property
+    def _step(self) -> Steps | None:
+        """The selected range as a filter, where it is a step and not all that is shown."""
+        if self._time is None or self._time.cursor.item < 0:
+            return None
+        timeline, item = self._time.timeline, self._time.cursor.item
+        thread = timeline.lanes[self._time.lanes.lane].owner
+        if timeline.track[item] != Track.RANGES or thread < 0:
+            return None
+        begin = timeline.origin + timeline.window(item).low
+        number = step_of_range(self.shown.profile, int(timeline.frame[item]), thread, begin)
+        step = None if number is None else Steps.of([number])
+        return None if step in self.shown.selection.where else step
+
+    def enter_label(self) -> str:
+        return "this step" if self._step else ""
 
     def escape(self) -> str | None:
         if self._time is None:

@@ -48,6 +48,9 @@ class Pane(Vertical):
             super().__init__()
             self.filter = filter
 
+    class StepsAsked(Message):
+        """The user asks for the list of steps."""
+
     def __init__(self, shown: Projection) -> None:
         super().__init__(id=f"{self.name_}-pane")
         self.shown = shown
@@ -68,6 +71,10 @@ class Pane(Vertical):
 
     def hint(self) -> str:
         """Return what the status line says of this view where it has nothing else to say."""
+        return ""
+
+    def enter_label(self) -> str:
+        """Return what the footer says of enter where it is another thing than usual."""
         return ""
 
     @property

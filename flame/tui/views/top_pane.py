@@ -15,12 +15,14 @@ from textual.timer import Timer
 from flame.core.analysis.frame_parts import FrameParts, parts_by_device, parts_by_file
 from flame.core.analysis.sandwich import merge_places
 from flame.core.analysis.wording import level_word, terms_of
-from flame.core.columns import I4
+from flame.core.columns import I4, I8
 from flame.core.model.frames import Kind
+from flame.core.projection.filters import Steps
 from flame.core.units import format_count
 from flame.tui.session.carry import matching_frames, select_frame
 from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
+from flame.tui.session.steps import steps_of_frame
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import lasts
 from flame.tui.toolkit.background import Done, Pace, in_background
@@ -257,8 +259,28 @@ class TopPane(Pane):
     def enter(self) -> str:
         if self._place() < 0:
             return "select a row first"
-        self.post_message(self.Sandwiched(int(self.view.tree.frame[self.view.cursor.node])))
+        if len(self._steps) > 1:
+            self.post_message(self.StepsAsked())
+        elif len(self._steps) and not self._filtered:
+            self.post_message(self.Filtered(Steps.of(self._steps.tolist())))
+        else:
+            self.post_message(self.Sandwiched(int(self.view.tree.frame[self.view.cursor.node])))
         return ""
+
+    def enter_label(self) -> str:
+        if len(self._steps) > 1:
+            return "steps"
+        return "this step" if len(self._steps) and not self._filtered else ""
+
+    @property
+    def _steps(self) -> I8:
+        """The steps that the selected row stands for."""
+        return steps_of_frame(self.shown, int(self.view.tree.frame[self.view.cursor.node]))
+
+    @property
+    def _filtered(self) -> bool:
+        """Whether the step of the selected row is all that is shown."""
+        return Steps.of(self._steps.tolist()) in self.shown.selection.where
 
     def sort(self, step: int) -> str:
         keys = [*self._columns.titles]

@@ -8,7 +8,7 @@ from math import ceil, log10
 from flame.core.analysis.wording import NVTX, terms_of
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.profile import Profile
-from flame.core.projection.filter_options import kind_of
+from flame.core.projection.filter_options import format_span, kind_of
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -22,11 +22,12 @@ from flame.core.projection.filters import (
     Ranks,
     ShowFrom,
     ShowStacks,
-    Step,
+    Steps,
     Streams,
     Tids,
     Time,
 )
+from flame.core.units import format_count
 from flame.tui.session.query import SelectedName, exact_name, folded_name
 from flame.tui.shell.actions import Action, QuickFilter
 from flame.tui.toolkit.lines import Line, Piece
@@ -44,6 +45,7 @@ _CROSS = " × "
 _GAP = 1
 _LEAST = 10
 _FOLDED = "numbers folded"
+_MOST_SPANS = 4
 
 
 def quick_filter(kind: QuickFilter, selected: SelectedName) -> Filter:
@@ -57,7 +59,7 @@ def describe(filter_: Filter, profile: Profile | None = None) -> str:
 
 
 def _word(filter_: Filter, profile: Profile | None) -> str:
-    if isinstance(filter_, Step) and filter_.first == filter_.last:
+    if isinstance(filter_, Steps) and value_of(filter_).isdigit():
         return "step"
     if isinstance(filter_, Ranks) and filter_.names[0].startswith(kind_of(Ranks).word):
         return ""
@@ -70,12 +72,8 @@ def value_of(filter_: Filter, profile: Profile | None = None) -> str:
     """Return what ``filter_`` asks for, without the word for its kind."""
     if isinstance(filter_, Time):
         return _window(filter_) + (_cut_off(filter_, profile) if profile else "")
-    if isinstance(filter_, Step):
-        return (
-            str(filter_.first)
-            if filter_.first == filter_.last
-            else f"{filter_.first}–{filter_.last}"
-        )
+    if isinstance(filter_, Steps):
+        return _steps(filter_)
     if isinstance(filter_, Ranks):
         return printable(", ".join(filter_.names))
     if isinstance(filter_, NvtxRange):
@@ -92,6 +90,14 @@ def value_of(filter_: Filter, profile: Profile | None = None) -> str:
         return "frames of frameworks"
     name = exact_name(filter_.pattern) or folded_name(filter_.pattern)
     return printable(filter_.pattern if name is None else name) or "[empty]"
+
+
+def _steps(steps: Steps) -> str:
+    """The first few of the steps, and how many stretches there are if these are not all."""
+    spans = [format_span(*span, "–") for span in steps.spans]
+    shown = ", ".join(spans[:_MOST_SPANS])
+    more = len(spans) - _MOST_SPANS
+    return f"{shown} and {format_count(more)} more" if more > 0 else shown
 
 
 def _names(filter_: Devices | Streams | Pids | Tids, profile: Profile | None) -> str:

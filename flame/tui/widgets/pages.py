@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from flame.core.analysis.profiler_steps import StepTotal
+from flame.core.analysis.iteration_words import count_words, length_words, outside_words
+from flame.core.analysis.iterations import measure_iterations
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
 from flame.core.model.frames import Kind
@@ -125,8 +126,8 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
         lines += [[], [Piece("GPU time that has a", "strong")], *_shares(summary)]
     if summary.categories:
         lines += [[], [Piece("GPU time of kernels", "strong")], *_categories(summary)]
-    if summary.steps:
-        lines += [[], [Piece("Profiler steps", "strong")], *_steps(summary.steps)]
+    if len(summary.iterations):
+        lines += [[], *_steps(profile, width)]
     return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
 
 
@@ -183,17 +184,19 @@ def _categories(summary: TraceSummary) -> list[Line]:
     return rows
 
 
-def _steps(steps: Sequence[StepTotal]) -> list[Line]:
-    """How long each of the longest steps took, in their order, and what ran for it on GPUs."""
-    longest = sorted(steps, key=lambda step: -step.duration)[:_LISTED]
-    lines: list[Line] = []
-    for step in sorted(longest):
-        gpu = f", {format_ns(step.gpu_time)} of GPU time launched" if step.gpu_time else ""
-        numbers = f"{format_ns(step.duration):>8}{gpu}"
-        lines.append([Piece(f"  {step.number}".ljust(_FACT), "dim"), Piece(numbers)])
-    if len(steps) > _LISTED:
-        lines.append([Piece(f"  the {_LISTED} longest of {format_count(len(steps))}", "dim")])
-    return lines
+def _steps(profile: Profile, width: int) -> list[Line]:
+    """How many steps there are, how long they took, and what was launched outside of them."""
+    table = measure_iterations(profile)
+    rows = [
+        ("there are", count_words(profile, table)),
+        ("duration", length_words(table)),
+        ("outside", outside_words(table)),
+    ]
+    title: Line = [Piece("Steps", "strong"), Piece(" (p lists them)", "dim")]
+    lines = [
+        indented(f"  {label}".ljust(_FACT), "dim", text, width) for label, text in rows if text
+    ]
+    return [title, *(line for some in lines for line in some)]
 
 
 def warning_lines(profile: Profile, width: int) -> list[Line]:

@@ -331,12 +331,12 @@ def test_a_merge_of_traces_that_know_no_launches_knows_none() -> None:
 
 
 def test_profiler_steps_are_those_of_each_rank() -> None:
-    step = ProfilerSteps(i8(3), np.zeros(1, np.int32), i8(0), i8(100))
+    step = ProfilerSteps(i8(3), np.zeros(1, np.int32), i8(0), i8(100), np.zeros(1, np.int32))
     profiles = [replace(trace(0, origin), steps=step) for origin in (0, 50)]
     steps = merge_profiles(profiles, ["a", "b"]).steps
     assert steps is not None
     assert (steps.start.tolist(), steps.end.tolist()) == ([0, 50], [100, 150])
-    assert steps.process.tolist() == [0, 2]
+    assert (steps.process.tolist(), steps.thread.tolist()) == ([0, 2], [0, 3])
 
 
 def test_a_profile_survives_the_trip_between_processes(tmp_path: Path) -> None:

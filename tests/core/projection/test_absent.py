@@ -10,7 +10,7 @@ from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import Filter, Kernel, Ranks, Step
+from flame.core.projection.filters import Filter, Kernel, Ranks, Steps
 from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
 
@@ -31,8 +31,8 @@ def reason(profile: Profile, one: Filter) -> str:
 
 
 def test_steps_that_are_not_there(profile: Profile) -> None:
-    assert reason(profile, Step(9, 12)) == ": its steps are 3 to 7"
-    assert reason(replace(profile, steps=None), Step(3, 3)).startswith(": it has no steps")
+    assert reason(profile, Steps(((9, 12),))) == ": its steps are 3 to 7"
+    assert reason(replace(profile, steps=None), Steps(((3, 3),))).startswith(": it has no steps")
 
 
 def test_ranks_that_are_not_there(profile: Profile) -> None:

@@ -28,7 +28,7 @@ from flame.core.projection.filters import (
     Kernel,
     NvtxRange,
     Pids,
-    Step,
+    Steps,
     Streams,
     Tids,
     Time,
@@ -352,27 +352,35 @@ def stepped() -> Profile:
         np.array([0, 0, 1], np.int32),
         np.array([0, 100, 100]),
         np.array([100, 200, 200]),
+        np.array([0, 0, 2], np.int32),
     )
     return replace(trace.profile(), steps=steps)
 
 
 def test_a_step_holds_what_was_launched_in_it_by_its_own_process() -> None:
     profile = stepped()
-    assert kept(profile, Step(1, 1)) == {"first", "other"}
-    assert kept(profile, Step(2, 2)) == {"second", "unlaunched"}
-    assert kept(profile, Step(1, 2)) == {"first", "second", "other", "unlaunched"}
-    assert none_kept(profile, Step(3, 9))
+    assert kept(profile, Steps(((1, 1),))) == {"first", "other"}
+    assert kept(profile, Steps(((2, 2),))) == {"second", "unlaunched"}
+    assert kept(profile, Steps(((1, 2),))) == {"first", "second", "other", "unlaunched"}
+    assert none_kept(profile, Steps(((3, 9),)))
 
 
 def test_a_trace_without_steps_has_nothing_in_them() -> None:
     profile = replace(stepped(), steps=None)
-    assert none_kept(profile, Step(0, 9))
+    assert none_kept(profile, Steps(((0, 9),)))
 
 
 @pytest.mark.parametrize(
-    ("text", "step"), [("3", Step(3, 3)), ("3-5", Step(3, 5)), (" 0 ", Step(0, 0))]
+    ("text", "step"),
+    [
+        ("3", Steps(((3, 3),))),
+        ("3-5", Steps(((3, 5),))),
+        (" 0 ", Steps(((0, 0),))),
+        ("8, 3-5,4-6,7", Steps(((3, 8),))),
+        ("9,3-5", Steps(((3, 5), (9, 9)))),
+    ],
 )
-def test_steps_are_spelled_as_one_or_as_a_stretch(text: str, step: Step) -> None:
+def test_steps_are_spelled_as_one_or_as_a_stretch(text: str, step: Steps) -> None:
     assert where(step=text) == (step,) == (parse_steps(text),)
 
 

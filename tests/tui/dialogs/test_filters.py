@@ -22,7 +22,7 @@ from flame.core.projection.filters import (
     Pids,
     ShowFrom,
     ShowStacks,
-    Step,
+    Steps,
     Streams,
     Tids,
     Time,
@@ -94,7 +94,7 @@ def test_set_filters_come_before_room_for_more_of_their_kind() -> None:
     "one",
     [
         *(ShowStacks("a|b"), HideFrames("^$"), Kernel("gemm"), MinShare(0.25)),
-        *(Time(1, 2_500 * MS), NvtxRange("user@host", "NCCL"), Step(3, 3), Step(3, 12)),
+        *(Time(1, 2_500 * MS), NvtxRange("user@host", "NCCL")),
     ],
 )
 def test_what_is_spelled_is_read_back(one: Filter) -> None:
@@ -341,15 +341,37 @@ async def test_operators_are_called_so_and_steps_are_offered(training: Profile) 
         assert "below such an operator: NAME, * and ?" in user.read()
         await user.press("escape")
         await user.click("  steps")
-        assert "steps A-B, such as 3-5, or one; the trace has 3 to 5" in user.read()
-        assert "the longest is 3: 30.0 µs" in " ".join(user.read().split())
-        await user.type("7")
-        assert "the trace has no such step" in user.read()
-        await user.type("5-4")
-        assert "no step at all" in user.read()
-        await user.type("4–5")
-        await user.press("enter", "enter")
-        assert user.result == (Step(4, 5),)
+        assert "3 of the PyTorch profiler" in user.read()
+        await user.press("4", "space", "5", "space", "enter")
+        assert user.line("steps  ").split()[-1] == "4–5"
+        assert user.line("▸").startswith("▸  apply  1 filter")
+        await user.press("enter")
+        assert user.result == (Steps(((4, 5),)),)
+
+
+async def test_the_list_of_steps_marks_those_chosen_and_may_take_them_all_away(
+    training: Profile,
+) -> None:
+    async with stage(dialog(training, MinShare(1.0), Steps.of([4]))) as user:
+        await user.click("  steps")
+        assert "[x]    4" in user.line("▸")
+        await user.press("escape")
+        assert user.line("▸").split() == ["▸", "steps", "4"]
+        await user.press("enter", "r")
+        assert user.line("▸").startswith("▸  apply  1 filter")
+        await user.press("enter")
+        assert user.result == (MinShare(1.0),)
+
+
+async def test_a_letter_goes_to_the_next_row_that_begins_with_it(profile: Profile) -> None:
+    async with stage(dialog(profile)) as user:
+        found = []
+        for _ in range(3):
+            await user.press("t")
+            found.append(user.line("▸").split()[1])
+        assert found == ["time", "thread", "time"]
+        await user.press("r", "z")
+        assert user.line("▸").split()[1] == "time"
 
 
 # The list

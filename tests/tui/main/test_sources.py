@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.projection.filters import Step
+from flame.core.projection.filters import Steps
 from flame.core.projection.selection import Selection
 from flame.tui.shell.command_palette import Commands
 from samples import make_torch_sample
@@ -134,12 +134,12 @@ async def test_samples_with_times_have_a_row_per_thread(sampled: Path) -> None:
 
 async def test_a_step_is_a_filter_with_a_chip(torch: Path) -> None:
     async with open_app(torch) as user:
-        user.screen._set_filters((Step(5, 6),))
+        user.screen._set_filters((Steps(((5, 6),)),))
         await user.rest()
         assert " × steps 5–6" in user.read("chips")
         names = {user.screen.view.name(node) for node in range(len(user.screen.view.tree))}
         assert "replay" in " ".join(names) and "train_step" not in names
-        user.screen._set_filters((Step(3, 3),))
+        user.screen._set_filters((Steps(((3, 3),)),))
         await user.rest()
         assert " × step 3" in user.read("chips")
 

@@ -9,7 +9,7 @@ import pytest
 from textual import events
 
 from flame.core.analysis.utilization import utilizations
-from flame.core.projection.filters import Devices, Step, Streams, Time
+from flame.core.projection.filters import Devices, Steps, Streams, Time
 from flame.core.projection.selection import Selection
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.raster import Grid
@@ -236,11 +236,11 @@ async def test_a_filter_by_step_is_the_window() -> None:
     async with open_timeline(path) as user:
         steps, origin = user.shown.profile.steps, user.time.timeline.origin
         assert steps is not None
-        await user.does(lambda: user.app.take(Selection(where=(Step(6, 7),))))
+        await user.does(lambda: user.app.take(Selection(where=(Steps(((6, 7),)),))))
         rows = (steps.number >= 6) & (steps.number <= 7)
         window = TimeWindow(int(steps.start[rows].min()), int(steps.end[rows].max()))
         assert user.time.viewport.window == window.moved(-origin)
-        [found] = utilizations(user.shown.profile, (Step(6, 7),))
+        [found] = utilizations(user.shown.profile, (Steps(((6, 7),)),))
         assert f"busy {format_percent(found.busy, found.length)}" in user.lines("timeline-head")[0]
 
 

@@ -16,6 +16,7 @@ from flame.core.readers.kineto.forward import SequenceNumbers
 from flame.core.readers.kineto.vocabulary import FrameIds, call_frame, python_frame
 
 _STEP = re.compile(r"ProfilerStep#(\d{1,9})")
+_STEP_COLUMNS = ("number", "process", "start", "end", "thread")
 _MAX_FRAMES = 500  # of one call stack
 
 
@@ -127,8 +128,9 @@ class OperatorRanges:
             process = process_of[thread]
             if (number, process) not in seen:
                 seen.add((number, process))
-                row = {"number": number, "process": process, "start": start, "end": end}
-                steps.add(**{name: np.array([value]) for name, value in row.items()})
+                row = (number, process, start, end, thread)
+                named = zip(_STEP_COLUMNS, row, strict=True)
+                steps.add(**{name: np.array([value]) for name, value in named})
         return steps.build()
 
 

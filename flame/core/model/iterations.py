@@ -1,0 +1,321 @@
+"""Find the iterations of a trace: steps of the PyTorch profiler, or else ranges that repeat."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.model.activities import NONE, Activities, ThreadPieces
+from flame.core.model.frames import FrameTable, Kind
+from flame.core.model.meta import ProfilerSteps, Thread
+from flame.core.names.numbers import STAR, NumberedName, split_numbers
+from flame.core.names.nvtx import clean_range
+
+_FEWEST = 3
+"""Ranges of one name, but for numbers, on one thread, that are iterations."""
+
+_PROFILER = "ProfilerStep"
+
+# A word for an iteration. Those of the second line are parts of other names, too: `execute_kernel`.
+_WORD = re.compile(
+    r"(?<![^\W_])(?:steps?|iter|iterations?)(?![^\W_])"
+    r"|(?<!\w)(?:execute|execute_model|decode|generate)(?!_?[^\W_])",
+    re.IGNORECASE,
+)
+_MAYBE = re.compile("step|iter|execute|decode|generate", re.IGNORECASE)
+_NOT_ALL = ("Optimizer.",)
+"""PyTorch's `Optimizer.step#SGD.step` is a part of an iteration."""
+
+
+@dataclass(frozen=True, eq=False)
+class Iterations:
+    """Hold when processes were in which iteration, by process and start; none overlap in one.
+
+    ``number`` i8 is that of the name where it counts up, else the place in its process, from 0 on;
+    the same in several processes are one iteration of the job. ``start`` and ``end`` (exclusive)
+    are i8 in ns, ``process`` and ``thread`` i4. ``frame`` i4 is that of the range, -1 of a step of
+    the profiler; ``frames`` are those of all ranges that stand for iterations.
+    """
+
+    source: Literal["profiler", "ranges", "none"]
+    number: I8
+    process: I4
+    thread: I4
+    start: I8
+    end: I8
+    frame: I4
+    frames: I8
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def of(self, table: Activities) -> I8:
+        """Find the iteration that each row of ``table`` was launched in, i8[n]; -1: in none.
+
+        Rows without a recorded launch count by their own start.
+        """
+        return self.at(table.process, launch_times(table))
+
+    def at(self, process: Column, time: Column) -> I8:
+        """Find the iteration in which each ``process`` was at ``time``, i8[n]; -1: in none."""
+        found = np.full(len(time), NONE, np.int64)
+        for first, last in self.of_processes():
+            rows = np.flatnonzero(process == self.process[first])
+            place = np.searchsorted(self.start[first:last], time[rows], "right") - 1 + first
+            inside = (place >= first) & (time[rows] < self.end[np.maximum(place, first)])
+            found[rows[inside]] = place[inside]
+        return found
+
+    def of_processes(self) -> Iterable[tuple[int, int]]:
+        """List the rows of each process: from the first until before the second."""
+        return pairwise([*run_starts(self.process).tolist(), len(self)])
+
+
+def launch_times(table: Activities) -> I8:
+    """When each row of ``table`` was launched; those without a recorded launch: when they began."""
+    times: I8 = np.where(table.launched, table.launch_start, table.start)
+    return times
+
+
+def step_iterations(steps: ProfilerSteps, frames: FrameTable) -> Iterations:
+    """Make iterations of the steps of the PyTorch profiler, `ProfilerStep#12`."""
+    ranges = np.flatnonzero(frames.kind == Kind.NVTX).tolist()
+    named = [at for at in ranges if clean_range(frames[at].name).name == _PROFILER]
+    return _iterations(
+        "profiler",
+        steps.number,
+        steps.process,
+        steps.thread,
+        steps.start,
+        steps.end,
+        np.full(len(steps), NONE, np.int32),
+        np.array(named, np.int64),
+    )
+
+
+def no_iterations() -> Iterations:
+    """Make the iterations of a trace that has none."""
+    wide, narrow = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    return Iterations("none", wide, narrow, narrow, wide, wide, narrow, wide)
+
+
+def _iterations(
+    source: Literal["profiler", "ranges", "none"],
+    number: I8,
+    process: I4,
+    thread: I4,
+    start: I8,
+    end: I8,
+    frame: I4,
+    frames: I8,
+) -> Iterations:
+    """Order the rows by process and start, each of which ends where the next one begins."""
+    order = np.lexsort((start, process))
+    start, end, process = start[order], end[order].copy(), process[order]
+    same = process[1:] == process[:-1]
+    end[:-1][same] = np.minimum(end[:-1], start[1:])[same]
+    return Iterations(
+        source, number[order], process, thread[order], start, end, frame[order], frames
+    )
+
+
+# Ranges
+
+
+class _Members(NamedTuple):
+    """Frames whose names differ in numbers alone."""
+
+    frames: list[int]
+    names: list[NumberedName]
+
+
+class _Candidate(NamedTuple):
+    """Ranges that may be iterations, i8 rows of pieces by process and start, and how much they are.
+
+    ``gpu_time`` was launched in them, of ``length`` in all, ns.
+    """
+
+    gpu_time: int
+    length: int
+    members: _Members
+    rows: I8
+
+
+def repeated_ranges(
+    frames: FrameTable,
+    threads: Sequence[Thread],
+    table: Activities,
+    pieces: Callable[[], ThreadPieces | None],
+) -> Iterations:
+    """Find the ranges that are iterations, of which ``pieces`` are those of all ranges.
+
+    Their names have a word such as `step` and differ in numbers alone; a thread has at least three
+    of them, none within another; and in them at least half of the GPU time of ``table`` was
+    launched. Of several such names that with the most of it, of equals the outermost. In each
+    process they are those of the thread that has most of them.
+    """
+    families = list(_families(frames))
+    found = pieces() if families else None
+    if found is None:
+        return no_iterations()
+    process_of = np.array([thread.process for thread in threads], np.int32)
+    whole = _Whole.of(found, [frame for members in families for frame in members.frames])
+    launched = _LaunchedBefore.of(table)
+    candidates = []
+    for members in families:
+        rows = _ranges_of(members, whole, process_of)
+        if rows is not None:
+            low, high = whole.start[rows], whole.end[rows]
+            gpu_time = launched.between(process_of[whole.thread[rows]], low, high)
+            candidates.append(_Candidate(gpu_time, int((high - low).sum()), members, rows))
+    best = max(candidates, key=lambda one: one[:2], default=None)
+    if best is None or not best.gpu_time or 2 * best.gpu_time < launched.total:
+        return no_iterations()
+    return _numbered(best, whole, process_of)
+
+
+def _families(frames: FrameTable) -> Iterable[_Members]:
+    """Frames of ranges with a word for an iteration, by name without numbers, and by domain."""
+    found: defaultdict[tuple[object, ...], _Members] = defaultdict(lambda: _Members([], []))
+    for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
+        frame = frames[at]
+        if not _MAYBE.search(frame.name) or frame.name.startswith(_NOT_ALL):
+            continue
+        name = split_numbers(clean_range(frame.name).name)
+        if not _WORD.search(STAR.join(name.texts)):
+            continue
+        members = found[(frame.get("domain"), *name.texts)]
+        members.frames.append(at)
+        members.names.append(name)
+    return found.values()
+
+
+class _Whole(NamedTuple):
+    """Ranges in the order of pieces, those whole again that were cut where another ended."""
+
+    thread: I4
+    frame: I4
+    start: I8
+    end: I8
+
+    @classmethod
+    def of(cls, pieces: ThreadPieces, frames: Sequence[int]) -> _Whole:
+        """Put ``pieces`` of ``frames`` together, of which one begins where the other ends.
+
+        They differ in depth; ranges that follow each other do not.
+        """
+        rows = np.flatnonzero(np.isin(pieces.frame, frames))
+        keys = (pieces.start[rows], pieces.frame[rows], pieces.thread[rows])
+        order = rows[np.lexsort(keys)]
+        thread, frame, depth = (
+            column[order] for column in (pieces.thread, pieces.frame, pieces.depth)
+        )
+        start, end = pieces.start[order], pieces.end[order]
+        goes_on = (thread[1:] == thread[:-1]) & (frame[1:] == frame[:-1])
+        goes_on &= (start[1:] == end[:-1]) & (depth[1:] != depth[:-1])
+        first = np.flatnonzero(np.append(True, ~goes_on)[: len(order)])
+        last = np.append(first[1:], len(order)) - 1 if len(first) else first
+        return cls(thread[first], frame[first], start[first], end[last])
+
+
+def _ranges_of(members: _Members, whole: _Whole, process_of: I4) -> I8 | None:
+    """Find the rows of ``whole`` that are ``members``, by process and start, of a thread in each.
+
+    None where no thread has enough of them, or one lies within another.
+    """
+    rows = np.flatnonzero(np.isin(whole.frame, members.frames))
+    thread = whole.thread[rows]
+    counts = np.bincount(thread, minlength=len(process_of)) * (process_of >= 0)
+    if counts.max(initial=0) < _FEWEST:
+        return None
+    rows = rows[np.isin(thread, _busiest(counts, process_of))]
+    process = process_of[whole.thread[rows]]
+    rows = rows[np.lexsort((whole.start[rows], process))]
+    same = np.diff(process_of[whole.thread[rows]]) == 0
+    within = whole.start[rows][1:] < whole.end[rows][:-1]
+    return None if (same & within).any() else rows
+
+
+def _busiest(counts: Column, process_of: I4) -> I8:
+    """The thread of each process with the highest of ``counts``; of equals the first."""
+    order = np.lexsort((np.arange(len(counts)), -counts, process_of))
+    best: I8 = order[run_starts(process_of[order])]
+    return best
+
+
+class _LaunchedBefore(NamedTuple):
+    """Sums of the GPU time launched, by process and time; ``process`` i4[n] and ``time`` i8[n]."""
+
+    process: I4
+    time: I8
+    sums: I8
+
+    @classmethod
+    def of(cls, table: Activities) -> _LaunchedBefore:
+        """Sum up the durations of ``table``."""
+        time = launch_times(table)
+        order = np.lexsort((time, table.process))
+        sums = np.concatenate([[0], np.cumsum(table.duration[order])])
+        return cls(table.process[order], time[order], sums)
+
+    @property
+    def total(self) -> int:
+        """The GPU time of all processes, ns."""
+        return int(self.sums[-1])
+
+    def between(self, process: I4, low: I8, high: I8) -> int:
+        """Sum what was launched by each ``process`` from ``low`` until before ``high``, ns."""
+        total = 0
+        for one in np.unique(process).tolist():
+            first, last = np.searchsorted(self.process, [one, one + 1]).tolist()
+            own, times = process == one, self.time[first:last]
+            edges = (np.searchsorted(times, at[own]) + first for at in (high, low))
+            until, since = (self.sums[edge].sum() for edge in edges)
+            total += int(until - since)
+        return total
+
+
+def _numbered(best: _Candidate, whole: _Whole, process_of: I4) -> Iterations:
+    rows, frames = best.rows, np.array(best.members.frames, np.int64)
+    process = process_of[whole.thread[rows]]
+    order = np.argsort(frames)
+    member = order[np.searchsorted(frames[order], whole.frame[rows])]
+    return _iterations(
+        "ranges",
+        _numbers([best.members.names[at] for at in member.tolist()], process),
+        process,
+        whole.thread[rows],
+        whole.start[rows],
+        whole.end[rows],
+        whole.frame[rows],
+        frames,
+    )
+
+
+def _numbers(names: list[NumberedName], process: I4) -> I8:
+    """The first of the numbers in ``names`` that counts up in each process, else their places."""
+    same = np.diff(process) == 0
+    for column in zip(*(name.numbers for name in names), strict=True):
+        if max(map(len, column)) <= _DIGITS:
+            number = np.array(column).astype(np.int64)
+            if (number[1:] > number[:-1])[same].all():
+                return number
+    return _places(process)
+
+
+_DIGITS = 18
+"""Digits of a number at most: more do not fit a column."""
+
+
+def _places(process: I4) -> I8:
+    first = run_starts(process)
+    length = np.diff(np.append(first, len(process)))
+    places: I8 = np.arange(len(process)) - np.repeat(first, length)
+    return places
