@@ -49,12 +49,17 @@ _Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
 
 @dataclass(frozen=True)
 class Format(Generic[_Decoded]):
-    """An input format: ``remedy`` is what to do about a file whose contents make no sense."""
+    """An input format: ``remedy`` is what to do about a file whose contents make no sense.
+
+    ``glance`` names the GPUs of a file that matches, as far as it says so at its beginning or in a
+    small table; None where it is of another program after all.
+    """
 
     name: str
     matches: Callable[[FileHead], bool]
     decode: Callable[[Path, LoadOptions, Progress], _Decoded]
     remedy: str = ""
+    glance: Callable[[FileHead], tuple[str, ...] | None] = lambda head: ()
 
 
 def _is_sqlite(head: FileHead) -> bool:
@@ -65,6 +70,12 @@ def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> D
     from flame.core.readers.nsys.export_file import read_export
 
     return read_export(path, options, progress)
+
+
+def _glance_at_nsys_export(head: FileHead) -> tuple[str, ...] | None:
+    from flame.core.readers.nsys.glance import glance
+
+    return glance(head.path)
 
 
 def _is_nsys_report(head: FileHead) -> bool:
@@ -143,6 +154,12 @@ def _read_kineto(path: Path, options: LoadOptions, progress: Progress) -> Decode
     return read_kineto(path, options, progress)
 
 
+def _glance_at_kineto(head: FileHead) -> tuple[str, ...] | None:
+    from flame.core.readers.kineto.glance import glance
+
+    return glance(head.unpacked)
+
+
 def _is_folded(head: FileHead) -> bool:
     from flame.core.readers.stacks.folded import is_folded
 
@@ -173,15 +190,21 @@ NCU_REPORT = Format("Nsight Compute report", _is_ncu_report, _read_ncu_report)
 NCU_PAGE = Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv)
 
 FORMATS: tuple[Format[Decoded], ...] = (
-    Format("Nsight Systems export", _is_sqlite, _read_nsys_export, _EXPORT_AGAIN),
+    Format(
+        "Nsight Systems export",
+        _is_sqlite,
+        _read_nsys_export,
+        _EXPORT_AGAIN,
+        _glance_at_nsys_export,
+    ),
     Format("Nsight Systems report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
     NCU_REPORT,
     Format("dump", _is_dump, _read_dump),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
-    Format("PyTorch profiler", _is_kineto, _read_kineto),
+    Format("PyTorch profiler", _is_kineto, _read_kineto, glance=_glance_at_kineto),
     Format("folded stacks", _is_folded, _read_folded),
-    Format("speedscope by its name", _is_named_speedscope, _read_speedscope),
+    Format("speedscope", _is_named_speedscope, _read_speedscope),
     NCU_PAGE,
 )
 """In the order in which they are tried, those that are recognized most certainly first."""

@@ -1,0 +1,42 @@
+"""Name the GPUs of an export at a glance: one of thousands of files in a folder."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from flame.core.errors import InputError
+from flame.core.readers.nsys.reader import TABLES
+from flame.core.readers.sqlite.connection import connect
+
+_GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")  # the newer one first
+_MOST_TABLES, _MOST_GPUS = 10_000, 64
+_MOST_STEPS = 1_000_000
+"""Instructions of SQLite's machine per query, some 10 ms: a table may be a view of anything."""
+
+
+def glance(path: Path) -> tuple[str, ...] | None:
+    """Name the GPUs of the machine that was recorded; none where the file does not say.
+
+    None where the SQLite file at ``path`` is no export, or does not say of whom it is.
+    """
+    try:
+        with closing(connect(path)) as connection:
+            connection.set_progress_handler(lambda: 1, _MOST_STEPS)
+            query = f"SELECT name FROM sqlite_master WHERE type = 'table' LIMIT {_MOST_TABLES}"
+            tables = {name for (name,) in connection.execute(query)}
+            if tables.isdisjoint(TABLES):
+                return None
+            return next((names for names in _device_names(connection, tables) if names), ())
+    except (InputError, OSError, sqlite3.Error):
+        return None
+
+
+def _device_names(connection: sqlite3.Connection, tables: set[str]) -> Iterator[tuple[str, ...]]:
+    for table in _GPUS:
+        if table in tables:
+            with suppress(sqlite3.Error):
+                rows = connection.execute(f"SELECT name FROM {table} LIMIT {_MOST_GPUS}").fetchall()
+                yield tuple(name for (name,) in rows if isinstance(name, str))
