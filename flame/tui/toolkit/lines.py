@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile, zip_longest
 from operator import eq
 from typing import ClassVar, NamedTuple
@@ -180,13 +180,13 @@ class Lines(RowView):
 
     def __init__(
         self,
-        source: Callable[[int, int], list[Line]],
+        source: Callable[[int, int], Sequence[Line]],
         *,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self._source = source
-        self._lines: list[Line] = []
+        self._lines: Sequence[Line] = []
         self._strips: dict[tuple[Piece, ...], Strip] = {}
 
     def update(self) -> None:
