@@ -108,7 +108,7 @@ def _restore(args: argparse.Namespace, words: list[str]) -> argparse.Namespace:
 def _complete(argv: Sequence[str]) -> list[str]:
     """Put the command ``view`` before ``argv`` where none is named, and bind windows to --time."""
     if not argv:
-        raise UsageError("name a trace to open: flame PATH (see flame --help)")
+        return ["view"]
     if argv[0] == "record":
         return list(argv)
     has_command = argv[0] in (*_COMMANDS, "-h", "--help", "--version")

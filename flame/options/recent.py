@@ -12,12 +12,13 @@ import msgspec
 
 from flame.core.files.atomic import private_output
 from flame.core.files.user_folders import user_folder
+from flame.core.loading.source_labels import absolute_path
 from flame.core.mapped_files import open_regular
 
 MOST = 50
 """Views that are kept; those shown before are forgotten."""
 
-_MOST_TRACES = 1024
+_MOST_TRACES = 256
 """Traces of a view that is kept."""
 _LARGEST = 16 << 20
 
@@ -44,7 +45,7 @@ def remember(paths: Sequence[Path]) -> None:
 
     Nothing but their absolute paths is kept, for this user alone.
     """
-    view = tuple(path.absolute() for path in paths)
+    view = tuple(map(absolute_path, paths))
     if not view or len(view) > _MOST_TRACES:
         return
     others = [other for other in read_recent() if other != view]

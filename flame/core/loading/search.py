@@ -61,10 +61,12 @@ class FolderSearch:
 
     def looks(self) -> Iterator[FoundTrace | None]:
         """Yield for every file the trace that it is, or None; a recording for its folder."""
+        self._seen |= _system_folders()
         ahead = deque([(self.folder, 0)])
         while ahead:
             folder, depth = ahead.popleft()
             entries = self._list(folder)
+            yield None  # So that a search can be given up between folders without a file, too.
             yield from self._look_at_files(folder, entries)
             below = [Path(entry.path) for entry in entries if _is_folder(entry)]
             if depth < self.depth:
@@ -93,7 +95,7 @@ class FolderSearch:
         dumps = []
         for entry in entries:
             status = _status_of(entry)
-            if status is None or not stat.S_ISREG(status.st_mode) or not self._is_new(status):
+            if status is None or not _may_be_trace(status) or not self._is_new(status):
                 continue
             if entry.name.endswith(SUFFIX):
                 dumps.append(status)
@@ -127,8 +129,8 @@ def look_at(paths: Sequence[Path]) -> FoundTrace | None:
 def _look_at_one(path: Path) -> FoundTrace | None:
     with suppress(OSError, ValueError):
         status = path.stat()
-        if stat.S_ISREG(status.st_mode):
-            return _look_at_file(path, status)
+        if not stat.S_ISDIR(status.st_mode):
+            return _look_at_file(path, status) if _may_be_trace(status) else None
         with os.scandir(path) as entries:
             dumps = [dump for entry in entries if (dump := _dump_status(entry))]
             return _recording(path, dumps) if dumps else None
@@ -137,7 +139,7 @@ def _look_at_one(path: Path) -> FoundTrace | None:
 
 def _dump_status(entry: os.DirEntry[str]) -> os.stat_result | None:
     status = _status_of(entry) if entry.name.endswith(SUFFIX) else None
-    return status if status and stat.S_ISREG(status.st_mode) else None
+    return status if status and _may_be_trace(status) else None
 
 
 def _look_at_file(path: Path, status: os.stat_result) -> FoundTrace | None:
@@ -149,6 +151,11 @@ def _look_at_file(path: Path, status: os.stat_result) -> FoundTrace | None:
         if gpus is not None:
             return FoundTrace((path,), format_.name, status.st_size, status.st_mtime, gpus)
     return None
+
+
+def _may_be_trace(status: os.stat_result) -> bool:
+    """Tell whether it is a file with something in it: what else there is may wait to be read."""
+    return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
 
 def _recording(folder: Path, dumps: Sequence[os.stat_result]) -> FoundTrace:
@@ -169,17 +176,32 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return False
 
 
+def _system_folders() -> set[_Identity]:
+    """What no search goes into: no files of anybody, and to read them may do something."""
+    found = map(_identity, map(Path, ("/proc", "/sys", "/dev")))
+    return {identity for identity in found if identity}
+
+
+def _identity(path: Path) -> _Identity | None:
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
+
+
 _FEW, _NAMED = 2_000, 3
 
 
 def describe_folder(folder: Path) -> str:
     """Say in one line which traces lie in ``folder``, and that one is to be named."""
     search = FolderSearch(folder, _FEW)
-    found = sorted(filter(None, search.looks()), key=lambda trace: -trace.modified)
+    found = sorted(filter(None, search.looks()), key=lambda one: (-int(one.modified), one.paths))
     if not found:
         return f"is a folder with no dump (*{SUFFIX}) and no other trace in it: name a trace file"
     names = [str(trace.paths[0]) for trace in found[:_NAMED]]
     more = [f"and {len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
     least = "at least " if search.cut else ""
-    number = "1 trace" if len(found) == 1 else f"{len(found):,} traces"
-    return f"is a folder of {least}{number}, name one or several: {', '.join([*names, *more])}"
+    number, what = f"{len(found):,} traces", "one or several"
+    if len(found) == 1:
+        number, what = "1 trace", "it"
+    return f"is a folder of {least}{number}, name {what}: {', '.join([*names, *more])}"

@@ -51,6 +51,7 @@ _Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
 class Format(Generic[_Decoded]):
     """An input format: ``remedy`` is what to do about a file whose contents make no sense.
 
+    ``name`` is what lists call it.
     ``glance`` names the GPUs of a file that matches, as far as it says so at its beginning or in a
     small table; None where it is of another program after all.
     """
@@ -75,7 +76,7 @@ def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> D
 def _glance_at_nsys_export(head: FileHead) -> tuple[str, ...] | None:
     from flame.core.readers.nsys.glance import glance
 
-    return glance(head.path)
+    return glance(head.path, head.unpacked)
 
 
 def _is_nsys_report(head: FileHead) -> bool:
@@ -186,23 +187,23 @@ def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
 
 _EXPORT_AGAIN = "; export the report again"
 
-NCU_REPORT = Format("Nsight Compute report", _is_ncu_report, _read_ncu_report)
-NCU_PAGE = Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv)
+NCU_REPORT = Format("ncu report", _is_ncu_report, _read_ncu_report)
+NCU_PAGE = Format("ncu source page", _is_ncu_csv, _read_ncu_csv)
 
 FORMATS: tuple[Format[Decoded], ...] = (
     Format(
-        "Nsight Systems export",
+        "nsys export",
         _is_sqlite,
         _read_nsys_export,
         _EXPORT_AGAIN,
         _glance_at_nsys_export,
     ),
-    Format("Nsight Systems report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
+    Format("nsys report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
     NCU_REPORT,
     Format("dump", _is_dump, _read_dump),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
-    Format("PyTorch profiler", _is_kineto, _read_kineto, glance=_glance_at_kineto),
+    Format("PyTorch", _is_kineto, _read_kineto, glance=_glance_at_kineto),
     Format("folded stacks", _is_folded, _read_folded),
     Format("speedscope", _is_named_speedscope, _read_speedscope),
     NCU_PAGE,

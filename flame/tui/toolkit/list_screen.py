@@ -55,10 +55,14 @@ def prose(text: str, tone: str, width: int, lines: int = 2) -> list[Line]:
 
 
 class Part(NamedTuple, Generic[T]):
-    """Items that belong together, below their ``title`` if they have one."""
+    """Items that belong together, below their ``title`` if they have one.
+
+    Of more than ``most`` the first are shown, unless a filter is typed.
+    """
 
     title: str
     items: Sequence[T]
+    most: int | None = None
 
 
 class Items(Lines):
@@ -229,7 +233,8 @@ class ListScreen(Screen[None], Generic[T]):
         text = self.filter_text
         self.items, self._places, self._titles = [], [], {}
         for part in self._parts:
-            kept = [item for item in part.items if not text or self.matches(item, text)]
+            kept = [item for item in part.items if self.matches(item, text)] if text else []
+            kept = kept if text else list(part.items[: part.most])
             if kept and part.title:
                 self._places += [None] * (2 if self._places else 1)
                 self._titles[len(self._places) - 1] = part.title

@@ -17,10 +17,11 @@ _MOST_STEPS = 1_000_000
 """Instructions of SQLite's machine per query, some 10 ms: a table may be a view of anything."""
 
 
-def glance(path: Path) -> tuple[str, ...] | None:
+def glance(path: Path, head: bytes) -> tuple[str, ...] | None:
     """Name the GPUs of the machine that was recorded; none where the file does not say.
 
-    None where the SQLite file at ``path`` is no export, or does not say of whom it is.
+    None where the SQLite file at ``path`` is no export. Where its tables cannot be read (it is
+    damaged, or being written) it is one if ``head``, its beginning, has the name of one in it.
     """
     try:
         with closing(connect(path)) as connection:
@@ -31,7 +32,7 @@ def glance(path: Path) -> tuple[str, ...] | None:
                 return None
             return next((names for names in _device_names(connection, tables) if names), ())
     except (InputError, OSError, sqlite3.Error):
-        return None
+        return () if any(table.encode() in head for table in TABLES) else None
 
 
 def _device_names(connection: sqlite3.Connection, tables: set[str]) -> Iterator[tuple[str, ...]]:
