@@ -21,7 +21,8 @@ INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h."""
 
 _EPILOG = """\
-'flame PATH' alone is 'flame view PATH'. 'flame COMMAND --help' shows a command's options.
+'flame PATH' alone is 'flame view PATH'; 'flame' alone lists traces to open.
+'flame COMMAND --help' shows a command's options.
 
 exit codes: 0 ok, 2 usage, 3 input cannot be read, 4 nothing matches the selection,
             70 internal error (FLAME_DEBUG=1 shows the traceback), 130 interrupted

@@ -35,7 +35,8 @@ _PRINTED_WIDTH = 120
 def add_parser(commands: Subparsers) -> None:
     """Add the command and its options."""
     parser = new_parser(commands, "view", "open a trace in the app")
-    text = f"{TRACES}. With --state, if left out, those of the state"
+    text = f"{TRACES}. Of another folder, or if left out, a list of the traces there opens"
+    text += "; with --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
     text = "return to a place saved by the app: JSON, a file, or (default) the last one"
     parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)

@@ -28,10 +28,12 @@ Decoded = RawTrace | RawStacks | NcuFile
 class FileHead:
     """The beginning of the file at ``path``, by which its format is recognized.
 
-    Raises InputError where the file cannot be read.
+    Of less than the usual ``size`` the last line is left out: it may be cut. Raises InputError
+    where the file cannot be read.
     """
 
     path: Path
+    size: int = _HEAD
 
     @cached_property
     def packed(self) -> bytes:
@@ -40,8 +42,10 @@ class FileHead:
 
     @cached_property
     def unpacked(self) -> bytes:
-        """Read the first 64 KiB, unpacked where the file is gzipped."""
-        return read_unpacked_head(self.path, _HEAD)
+        """Read the first ``size`` bytes, unpacked where the file is gzipped."""
+        head = read_unpacked_head(self.path, self.size)
+        whole = head.rfind(b"\n") + 1 if self.size < _HEAD and len(head) >= self.size else 0
+        return head[:whole] if whole else head
 
 
 _Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
@@ -76,7 +80,7 @@ def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> D
 def _glance_at_nsys_export(head: FileHead) -> tuple[str, ...] | None:
     from flame.core.readers.nsys.glance import glance
 
-    return glance(head.path, head.unpacked)
+    return glance(head.path)
 
 
 def _is_nsys_report(head: FileHead) -> bool:
@@ -211,13 +215,17 @@ FORMATS: tuple[Format[Decoded], ...] = (
 """In the order in which they are tried, those that are recognized most certainly first."""
 
 
+def find_format(head: FileHead) -> Format[Decoded] | None:
+    """Return the format of the file that begins with ``head``; None where flame has none."""
+    return next((format_ for format_ in FORMATS if format_.matches(head)), None)
+
+
 def detect_format(head: FileHead) -> Format[Decoded]:
     """Return the format of the file that begins with ``head``; InputError where flame has none."""
     if not head.packed:
         raise InputError(f"{head.path}: the file is empty")
-    for format_ in FORMATS:
-        if format_.matches(head):
-            return format_
+    if format_ := find_format(head):
+        return format_
     from flame.core.readers.unsupported import unsupported_advice
 
     raise InputError(f"{head.path}: {unsupported_advice(head.unpacked, head.path.name)}")

@@ -65,6 +65,9 @@ class TracesScreen(ListScreen[Offer]):
         self._order = 0
         self._error = ""
         self._moved = False
+        self._again = False
+        self._here: list[Offer] = []
+        self._recent: list[Offer] = []
         self._prepare()
 
     def on_mount(self) -> None:
@@ -77,8 +80,8 @@ class TracesScreen(ListScreen[Offer]):
 
     def _prepare(self) -> None:
         self._search = FolderSearch(self._folder)
-        self._here: list[Offer] = []
-        self._recent: list[Offer] = []
+        self._new_here: list[Offer] = []
+        self._new_recent: list[Offer] = []
         self._in_folder = TraceFeed(self._search.looks(), self.post_message)
         self._in_history = TraceFeed(self._look_at_recent(), self.post_message)
 
@@ -97,8 +100,9 @@ class TracesScreen(ListScreen[Offer]):
             feed.stop()
 
     def action_refresh(self) -> None:
-        """Look anew; what is marked stays so."""
+        """Look anew: what is listed stays until that is done, what is marked in any case."""
         self.stop()
+        self._again = True
         self._prepare()
         self._start()
 
@@ -111,10 +115,14 @@ class TracesScreen(ListScreen[Offer]):
         if message.error is not None:
             raise message.error
         if message.feed is self._in_folder:
-            self._here += [offer_of(trace, self._folder) for trace in message.traces]
+            self._new_here += [offer_of(trace, self._folder) for trace in message.traces]
         elif message.feed is self._in_history:
-            self._recent += map(recent_offer, message.traces)
+            self._new_recent += map(recent_offer, message.traces)
         message.feed.done = message.done
+        if self._in_folder.done or not self._again:
+            self._here = self._new_here
+        if self._in_history.done or not self._again:
+            self._recent = self._new_recent
         self._list_anew()
 
     @property
@@ -126,6 +134,8 @@ class TracesScreen(ListScreen[Offer]):
         here = Part(f"In {home_path(self._folder)}", sort_offers(self._here, order))
         recent = Part("Recent", sort_offers(self._recent, order), RECENT_ROWS)
         self.show_parts([recent, here] if self._with_recent else [here._replace(title="")])
+        if not self._moved:
+            self.call_after_refresh(self.reveal)
 
     def place_of(self, before: Offer) -> int | None:
         """Find the same traces in the same part; the first row until the user has moved."""

@@ -251,7 +251,7 @@ class ListScreen(Screen[None], Generic[T]):
         for lines in self.query(Lines):
             lines.update()
 
-    def _reveal(self) -> None:
+    def reveal(self) -> None:
         """Have the selected row in sight, with the title of its part if it is the first there."""
         if self.items:
             line = first = self._places.index(self._cursor)
@@ -304,7 +304,7 @@ class ListScreen(Screen[None], Generic[T]):
     def action_move(self, step: int) -> None:
         self._cursor += step
         self.draw()
-        self._reveal()
+        self.reveal()
 
     @on(Items.Clicked)
     def _click(self, message: Items.Clicked) -> None:
@@ -327,7 +327,7 @@ class ListScreen(Screen[None], Generic[T]):
         self._cursor = 0
         self._sift()
         self.draw()
-        self._reveal()
+        self.reveal()
 
     def action_back(self) -> None:
         """Out of the filter, then without it, then away."""
