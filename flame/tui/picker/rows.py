@@ -79,19 +79,21 @@ def recent_offer(trace: FoundTrace) -> Offer:
 
 def short_path(path: Path) -> str:
     """Write a path from the current or the home folder on, where it is in one."""
-    absolute, here = absolute_path(path), Path.cwd()
-    inside = here != Path("/") and absolute.is_relative_to(here)
-    return str(absolute.relative_to(here)) if inside else home_path(absolute)
+    with suppress(OSError):  # the current folder has been removed
+        absolute, here = absolute_path(path), Path.cwd()
+        if here != Path("/") and absolute.is_relative_to(here):
+            return str(absolute.relative_to(here))
+    return home_path(path)
 
 
 def home_path(path: Path) -> str:
     """Write an absolute path, with ``~`` for the home folder."""
-    absolute = absolute_path(path)
-    with suppress(RuntimeError):  # nobody's home is known
+    with suppress(OSError, RuntimeError):  # as above; nobody's home is known
+        path = absolute_path(path)
         home = Path.home()
-        if absolute.is_relative_to(home) and home != Path("/"):
-            return str(Path("~", absolute.relative_to(home)))
-    return str(absolute)
+        if path.is_relative_to(home) and home != Path("/"):
+            return str(Path("~", path.relative_to(home)))
+    return str(path)
 
 
 # The order of rows

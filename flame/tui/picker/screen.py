@@ -123,7 +123,14 @@ class TracesScreen(ListScreen[Offer]):
             self._here = self._new_here
         if self._in_history.done or not self._again:
             self._recent = self._new_recent
+        if not self._looking:
+            self._forget_gone()
         self._list_anew()
+
+    def _forget_gone(self) -> None:
+        """Take the marks of what is no longer listed."""
+        listed = {offer.key for offer in (*self._here, *self._recent)}
+        self._marked = {key: offer for key, offer in self._marked.items() if key in listed}
 
     @property
     def _looking(self) -> bool:

@@ -24,13 +24,13 @@ from tests.support.writers.nsysfile import NsysFile
 FOLDED = "a;b 3\na;c 4\n"
 
 
-def found(folder: Path, **bounds: int) -> list[FoundTrace]:
-    return list(filter(None, FolderSearch(folder, **bounds).looks()))
+def found(folder: Path) -> list[FoundTrace]:
+    return list(filter(None, FolderSearch(folder).looks()))
 
 
-def names(folder: Path, **bounds: int) -> list[str]:
+def names(folder: Path) -> list[str]:
     """What is found, by paths in ``folder``."""
-    traces = found(folder, **bounds)
+    traces = found(folder)
     assert all(len(trace.paths) == 1 for trace in traces)
     return sorted(str(trace.paths[0].relative_to(folder)) for trace in traces)
 

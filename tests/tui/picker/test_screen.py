@@ -7,20 +7,26 @@ import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flame.core.loading import many, search
+from flame.core.loading import search
+from flame.core.loading.file import load_file
 from flame.core.loading.search import FoundTrace
 from flame.core.options import LoadOptions
+from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.options.recent import read_recent, recent_path, remember
 from flame.tui.main.app import FlameApp
 from flame.tui.picker import screen as module
 from flame.tui.picker.app import PickingApp
+from flame.tui.picker.rows import Offer, row
 from flame.tui.picker.screen import TracesScreen
 from flame.tui.shell.loading_screen import LoadingScreen
+from flame.tui.toolkit.lines import Line
 from tests.support.writers.fdumpfile import DumpFile
 from tests.tui import traces
 from tests.tui.conftest import USUAL, User, main_screen, open_app
@@ -59,6 +65,11 @@ class PickerUser(User):
         return [item.name for item in self.picker.items]
 
     @property
+    def on_top(self) -> str:
+        """Which screen is seen."""
+        return type(self.app.screen).__name__
+
+    @property
     def line(self) -> str:
         """The selected row."""
         (found,) = (line for line in self.read("items").splitlines() if line.startswith("▸"))
@@ -95,9 +106,10 @@ async def picking(
     with_recent: bool = True,
     size: tuple[int, int] = (100, 30),
     config: Config = DEFAULTS,
+    selection: Selection = USUAL,
     wait: bool = True,
 ) -> AsyncIterator[PickerUser]:
-    app = PickingApp(folder, with_recent, LoadOptions(), USUAL, config=config)
+    app = PickingApp(folder, with_recent, LoadOptions(), selection, config=config)
     async with app.run_test(size=size) as pilot:
         user = PickerUser(app, pilot)
         await user.settle()
@@ -189,9 +201,9 @@ async def test_one_can_open_what_is_found_before_all_is(folder: Path, gate: Gate
         assert await user.shown() == ["young.folded"]
 
 
-async def test_r_looks_again_and_keeps_marks(folder: Path) -> None:
+async def test_r_looks_again_and_keeps_marks_but_of_what_has_gone(folder: Path) -> None:
     async with picking() as user:
-        await user.press("down", "space")
+        await user.press("space", "space")
         write(folder / "newer.folded", -5)
         (folder / "young.folded").unlink()
         await user.press("r")
@@ -206,6 +218,17 @@ async def test_nothing_found_says_what_there_could_be(tmp_path: Path) -> None:
         assert "There is no trace in" in said and "flame record -- CMD" in said
         await user.press("enter", "space", "a", "s", "down")
         assert user.app.is_running and user.read("header").endswith("0 traces")
+
+
+async def test_in_a_folder_that_has_been_removed_nothing_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    async with picking() as user:
+        assert "There is no trace in" in user.read("items")
 
 
 async def test_what_was_not_looked_at_is_said(
@@ -232,10 +255,12 @@ async def test_a_thousand_traces_cost_no_more_than_the_rows_on_the_screen(
     monkeypatch.setattr(search.FolderSearch, "looks", lambda searched: iter(many_traces))
     async with picking(folder) as user:
         drawn: list[str] = []
-        draw = module.row
-        monkeypatch.setattr(
-            module, "row", lambda item, *rest: drawn.append(item.name) or draw(item, *rest)
-        )
+
+        def counted(item: Offer, *rest: Any) -> Line:
+            drawn.append(item.name)
+            return row(item, *rest)
+
+        monkeypatch.setattr("flame.tui.picker.screen.row", counted)
         await user.press("down", "pagedown")
         assert "▸  2988" in user.line and 0 < len(drawn) < 200
         await user.press("G")
@@ -318,6 +343,14 @@ async def test_what_is_marked_opens_as_one_view_as_if_it_had_been_named(folder: 
         assert profile.size == picked.size
 
 
+async def test_options_hold_for_what_is_picked(folder: Path) -> None:
+    by_category = replace(USUAL, colours="category")
+    async with picking(selection=by_category) as user:
+        await user.press("enter")
+        await user.shown()
+        assert user.screen.shown.selection.colours == "category"
+
+
 async def test_space_takes_a_mark_back(folder: Path) -> None:
     async with picking() as user:
         await user.press("space")
@@ -393,27 +426,26 @@ async def test_a_load_can_be_cancelled_and_nothing_of_it_comes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    load = many.load_file
 
-    def slow(path: Path, *rest: object) -> object:
+    def slow(path: Path, *rest: Any) -> object:
         if path.name == "young.folded":
             begun.set()
             go_on.wait()
-        return load(path, *rest)  # type: ignore[arg-type]
+        return load_file(path, *rest)
 
-    monkeypatch.setattr(many, "load_file", slow)
+    monkeypatch.setattr("flame.core.loading.many.load_file", slow)
     async with picking() as user:
         await user.press("enter")
         await user.until(begun.is_set)
-        assert isinstance(user.app.screen, LoadingScreen)
+        assert user.on_top == "LoadingScreen"
         assert isinstance(user.app, FlameApp)
         loader = user.app._loader
         await user.press(key)
-        assert user.app.screen is user.picker and "young.folded" in user.read("about")
+        assert user.on_top == "TracesScreen" and "young.folded" in user.read("about")
         go_on.set()
         await user.until(lambda: not loader.is_alive())
         await user.settle()
-        assert user.app.screen is user.picker
+        assert user.on_top == "TracesScreen"
         await user.press("down", "enter")
         assert await user.shown() == ["run/rank0.folded"]
 
