@@ -37,7 +37,9 @@ PATIENCE = 120.0
 
 async def read(path: Path, size: tuple[int, int]) -> tuple[str, MainScreen]:
     """Open ``path`` and return the text of the screen once it is complete."""
-    app = FlameApp(Inputs((path,)), LoadOptions(), Selection(naming=NAMING), config=Config())
+    app = FlameApp(
+        Inputs((path,)), LoadOptions(), Selection(naming=NAMING), config=Config(recent=False)
+    )
     async with app.run_test(size=size), asyncio.timeout(PATIENCE):
         while not isinstance(app.screen, MainScreen) or app.screen.busy:
             await asyncio.sleep(0.05)

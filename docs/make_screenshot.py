@@ -15,6 +15,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
+from flame.options.config import Config
 from flame.tui.main.app import FlameApp
 from flame.tui.main.screen import MainScreen
 from flame.tui.toolkit.themes import NAMES
@@ -61,7 +62,7 @@ SCENES = {
 async def picture(scene: Scene) -> str:
     """The app's screen as SVG, at the end of ``scene``."""
     selection = Selection(levels=scene.levels, naming=Naming("short", fold=True))
-    app = FlameApp(Inputs((scene.trace,)), scene.options, selection)
+    app = FlameApp(Inputs((scene.trace,)), scene.options, selection, config=Config(recent=False))
     async with app.run_test(size=SIZE) as pilot:
         app.theme = scene.theme
         while not isinstance(app.screen, MainScreen):

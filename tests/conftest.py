@@ -66,6 +66,7 @@ def _temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with private as folder, pytest.MonkeyPatch.context() as patch:
         Path(folder).chmod(0o1777)
         patch.setenv("TMPDIR", folder)
+        patch.setenv("XDG_STATE_HOME", f"{folder}/state")
         patch.setattr(tempfile, "tempdir", folder)
         yield
 

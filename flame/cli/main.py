@@ -21,7 +21,8 @@ INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h."""
 
 _EPILOG = """\
-'flame PATH' alone is 'flame view PATH'. 'flame COMMAND --help' shows a command's options.
+'flame PATH' alone is 'flame view PATH'; 'flame' alone lists traces to open.
+'flame COMMAND --help' shows a command's options.
 
 exit codes: 0 ok, 2 usage, 3 input cannot be read, 4 nothing matches the selection,
             70 internal error (FLAME_DEBUG=1 shows the traceback), 130 interrupted
@@ -108,7 +109,7 @@ def _restore(args: argparse.Namespace, words: list[str]) -> argparse.Namespace:
 def _complete(argv: Sequence[str]) -> list[str]:
     """Put the command ``view`` before ``argv`` where none is named, and bind windows to --time."""
     if not argv:
-        raise UsageError("name a trace to open: flame PATH (see flame --help)")
+        return ["view"]
     if argv[0] == "record":
         return list(argv)
     has_command = argv[0] in (*_COMMANDS, "-h", "--help", "--version")

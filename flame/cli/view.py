@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
@@ -34,7 +35,8 @@ _PRINTED_WIDTH = 120
 def add_parser(commands: Subparsers) -> None:
     """Add the command and its options."""
     parser = new_parser(commands, "view", "open a trace in the app")
-    text = f"{TRACES}. With --state, if left out, those of the state"
+    text = f"{TRACES}. Of another folder, or if left out, a list of the traces there opens"
+    text += "; with --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
     text = "return to a place saved by the app: JSON, a file, or (default) the last one"
     parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
@@ -58,22 +60,38 @@ def _port(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Show the traces of ``args``."""
-    if not args.paths:
+    in_app = not args.print and not args.web and (is_on_terminal() or is_in_browser())
+    if not args.paths and not in_app:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
     options, selection = load_options_of(args), selection_of(args, "short")
     if args.web:
         return _serve(args)
-    if args.print or not (is_on_terminal() or is_in_browser()):
+    if not in_app:
         return _print(inputs_of(args), options, selection)
     if is_in_browser():
         from flame.web.lifetime import end_with_server
 
         end_with_server()
     config = read_config()
+    selection = with_framework(selection_of(args, config.kernel_names), config.framework)
+    folder = _folder_to_search(args.paths)
+    if folder is not None:
+        from flame.tui.picker.app import run as run_picker
+
+        return run_picker(folder, not args.paths, options, selection, args.state, config)
     from flame.tui.main.app import run as run_app
 
-    selection = with_framework(selection_of(args, config.kernel_names), config.framework)
     return run_app(inputs_of(args), options, selection, args.state, config)
+
+
+def _folder_to_search(paths: list[str]) -> Path | None:
+    """Return the folder of whose traces the user is to choose; None where traces are named."""
+    if not paths:
+        return Path()
+    from flame.core.readers.fdump.folder import is_folder, is_recording
+
+    path = Path(paths[0])
+    return path if len(paths) == 1 and is_folder(path) and not is_recording(path) else None
 
 
 def _print(inputs: Inputs, options: LoadOptions, selection: Selection) -> int:

@@ -17,7 +17,8 @@ from flame.core.names.framework import FRAMEWORK
 class Config:
     """Hold everything that may stand in the file; all of it may be left out.
 
-    ``keys`` are key names, comma-separated, by command; whoever knows the commands checks them.
+    ``recent``: traces that were shown are remembered. ``keys`` are key names, comma-separated, by
+    command; whoever knows the commands checks them.
     ``framework`` are the expressions of frames that are hidden as those of frameworks.
     """
 
@@ -26,6 +27,7 @@ class Config:
     ascii: bool = False
     editor: str = ""
     kernel_names: str = "short"
+    recent: bool = True
     framework: list[str] = field(default_factory=lambda: list(FRAMEWORK))
     keys: dict[str, str] = field(default_factory=dict)
 

@@ -96,7 +96,7 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
     )
     keys = {"undo": "ctrl+z,z"}
     assert read_config() == Config(
-        "flame-light", False, True, "code --wait", "demangled", ["^x:", "y$"], keys
+        "flame-light", False, True, "code --wait", "demangled", False, ["^x:", "y$"], keys
     )
 
 

@@ -10,7 +10,7 @@ from flame.core.errors import InputError, UsageError
 from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
-from flame.core.readers.fdump.folder import Recording, is_folder, read_folder
+from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
 
 _PATTERN = frozenset("*?[")
 
@@ -45,7 +45,13 @@ def load_all(
 
 def _list_files(path: Path) -> Recording:
     """List the dumps of a folder; a file stands for itself."""
-    return read_folder(path) if is_folder(path) else Recording((path,), ())
+    if not is_folder(path):
+        return Recording((path,), ())
+    if not is_recording(path):
+        from flame.core.loading.search import describe_folder
+
+        raise InputError(f"{path}: {describe_folder(path)}")
+    return read_folder(path)
 
 
 def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:

@@ -28,10 +28,12 @@ Decoded = RawTrace | RawStacks | NcuFile
 class FileHead:
     """The beginning of the file at ``path``, by which its format is recognized.
 
-    Raises InputError where the file cannot be read.
+    Of less than the usual ``size`` the last line is left out: it may be cut. Raises InputError
+    where the file cannot be read.
     """
 
     path: Path
+    size: int = _HEAD
 
     @cached_property
     def packed(self) -> bytes:
@@ -40,8 +42,10 @@ class FileHead:
 
     @cached_property
     def unpacked(self) -> bytes:
-        """Read the first 64 KiB, unpacked where the file is gzipped."""
-        return read_unpacked_head(self.path, _HEAD)
+        """Read the first ``size`` bytes, unpacked where the file is gzipped."""
+        head = read_unpacked_head(self.path, self.size)
+        whole = head.rfind(b"\n") + 1 if self.size < _HEAD and len(head) >= self.size else 0
+        return head[:whole] if whole else head
 
 
 _Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
@@ -49,12 +53,18 @@ _Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
 
 @dataclass(frozen=True)
 class Format(Generic[_Decoded]):
-    """An input format: ``remedy`` is what to do about a file whose contents make no sense."""
+    """An input format: ``remedy`` is what to do about a file whose contents make no sense.
+
+    ``name`` is what lists call it.
+    ``glance`` names the GPUs of a file that matches, as far as it says so at its beginning or in a
+    small table; None where it is of another program after all.
+    """
 
     name: str
     matches: Callable[[FileHead], bool]
     decode: Callable[[Path, LoadOptions, Progress], _Decoded]
     remedy: str = ""
+    glance: Callable[[FileHead], tuple[str, ...] | None] = lambda head: ()
 
 
 def _is_sqlite(head: FileHead) -> bool:
@@ -65,6 +75,12 @@ def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> D
     from flame.core.readers.nsys.export_file import read_export
 
     return read_export(path, options, progress)
+
+
+def _glance_at_nsys_export(head: FileHead) -> tuple[str, ...] | None:
+    from flame.core.readers.nsys.glance import glance
+
+    return glance(head.path)
 
 
 def _is_nsys_report(head: FileHead) -> bool:
@@ -143,6 +159,12 @@ def _read_kineto(path: Path, options: LoadOptions, progress: Progress) -> Decode
     return read_kineto(path, options, progress)
 
 
+def _glance_at_kineto(head: FileHead) -> tuple[str, ...] | None:
+    from flame.core.readers.kineto.glance import glance
+
+    return glance(head.unpacked)
+
+
 def _is_folded(head: FileHead) -> bool:
     from flame.core.readers.stacks.folded import is_folded
 
@@ -169,31 +191,41 @@ def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
 
 _EXPORT_AGAIN = "; export the report again"
 
-NCU_REPORT = Format("Nsight Compute report", _is_ncu_report, _read_ncu_report)
-NCU_PAGE = Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv)
+NCU_REPORT = Format("ncu report", _is_ncu_report, _read_ncu_report)
+NCU_PAGE = Format("ncu source page", _is_ncu_csv, _read_ncu_csv)
 
 FORMATS: tuple[Format[Decoded], ...] = (
-    Format("Nsight Systems export", _is_sqlite, _read_nsys_export, _EXPORT_AGAIN),
-    Format("Nsight Systems report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
+    Format(
+        "nsys export",
+        _is_sqlite,
+        _read_nsys_export,
+        _EXPORT_AGAIN,
+        _glance_at_nsys_export,
+    ),
+    Format("nsys report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
     NCU_REPORT,
     Format("dump", _is_dump, _read_dump),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
-    Format("PyTorch profiler", _is_kineto, _read_kineto),
+    Format("PyTorch", _is_kineto, _read_kineto, glance=_glance_at_kineto),
     Format("folded stacks", _is_folded, _read_folded),
-    Format("speedscope by its name", _is_named_speedscope, _read_speedscope),
+    Format("speedscope", _is_named_speedscope, _read_speedscope),
     NCU_PAGE,
 )
 """In the order in which they are tried, those that are recognized most certainly first."""
+
+
+def find_format(head: FileHead) -> Format[Decoded] | None:
+    """Return the format of the file that begins with ``head``; None where flame has none."""
+    return next((format_ for format_ in FORMATS if format_.matches(head)), None)
 
 
 def detect_format(head: FileHead) -> Format[Decoded]:
     """Return the format of the file that begins with ``head``; InputError where flame has none."""
     if not head.packed:
         raise InputError(f"{head.path}: the file is empty")
-    for format_ in FORMATS:
-        if format_.matches(head):
-            return format_
+    if format_ := find_format(head):
+        return format_
     from flame.core.readers.unsupported import unsupported_advice
 
     raise InputError(f"{head.path}: {unsupported_advice(head.unpacked, head.path.name)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_READS = (
+READS = (
     "flame reads its own recordings, Nsight Systems reports and exports, PyTorch profiler traces, "
     "folded stacks, speedscope and Triton Proton files, and PC samples of Nsight Compute"
 )
@@ -70,7 +70,7 @@ _FORMATS = (
         rb'"(?:hitCount|timeDeltas|positionTicks)"\s*:',
     ),
     _format(f"a Firefox profile: {_BY_SPEEDSCOPE}", _JSON, rb'"preprocessedProfileVersion"\s*:'),
-    _format(f"JSON, but not a trace flame knows; {_READS}", _JSON),
+    _format(f"JSON, but not a trace flame knows; {READS}", _JSON),
     _format("a picture: open the folded stacks that it was drawn from", rb"<svg\b"),
     _format(
         f"callgrind output, which has calls but no stacks: {_BY_SPEEDSCOPE}",
@@ -100,4 +100,4 @@ def unsupported_advice(head: bytes, name: str) -> str:
         if all(sign.search(head) for sign in format_.signs):
             return format_.advice
     by_suffix = (text for suffix, text in _BY_SUFFIX.items() if name.endswith(suffix))
-    return next(by_suffix, f"not a trace flame knows; {_READS}")
+    return next(by_suffix, f"not a trace flame knows; {READS}")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from textual import events, on
-from textual.app import ComposeResult
+from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import Input
 
 from flame.attach.discover.model import Discovery, FinishedRecording, Job
 from flame.core.errors import FlameError
@@ -25,25 +22,21 @@ from flame.tui.attach.picker_rows import (
     matches,
     nothing,
     pids_of,
-    prose,
     refusal,
     row,
 )
 from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.background import Done, in_background
-from flame.tui.toolkit.dialog import Entry
-from flame.tui.toolkit.dialog.page import Page, bindings_of, key_help
-from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, palette_of
-from flame.tui.toolkit.text import cut_start, printable
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.list_screen import ListScreen, Part, prose
+from flame.tui.toolkit.palette import Palette
 
 PERIOD = 1.0
 """Seconds from one look to the next."""
 
-_NOTES = 3
-_PAGE = 10
 _KEYS = (
     ("↑↓", "move", "move(1)"),
-    ("enter", "attach", "attach"),
+    ("enter", "attach", "choose"),
     ("r", "refresh", "refresh"),
     ("?", "help", "help"),
     ("q", "quit", "leave"),
@@ -77,54 +70,12 @@ class Picker(BaseApp):
         self.exit()
 
 
-class Items(Lines):
-    """Show the lines of the list, and say which is clicked."""
+class PickerScreen(ListScreen[Item]):
+    """Show jobs, then ended recordings, and below what the selected row means."""
 
-    class Clicked(Message):
-        """Say that the user clicked ``line``, counted from the top of the list."""
-
-        def __init__(self, line: int, opens: bool) -> None:
-            super().__init__()
-            self.line = line
-            self.opens = opens
-
-    def on_click(self, event: events.Click) -> None:
-        self.post_message(self.Clicked(self.scroll_offset.y + event.y, opens=event.chain == 2))
-
-    def reveal(self, first: int, last: int) -> None:
-        """Scroll so that the lines from ``first`` to ``last`` are in sight."""
-        height, top = self.inner.height, self.scroll_offset.y
-        if first < top:
-            self.scroll_to(y=first, animate=False)
-        elif last >= top + height:
-            self.scroll_to(y=last - height + 1, animate=False)
-
-
-class PickerScreen(Screen[None]):
-    """Show the list, and below it what the selected row means."""
-
-    AUTO_FOCUS = ""
-    DEFAULT_CSS = """
-    PickerScreen #heads { height: 1; overflow-y: hidden; background: $surface; }
-    PickerScreen #items { height: 1fr; }
-    PickerScreen #notes { height: auto; max-height: 3; overflow-y: hidden; }
-    PickerScreen #about { height: 2; overflow-y: hidden; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "previous, next row", key_display="↑ ↓  k j"),
-        Binding("down,j", "move(1)"),
-        Binding("pageup", f"move(-{_PAGE})", "a page up, down", key_display="pgup pgdn"),
-        Binding("pagedown", f"move({_PAGE})"),
-        Binding("home,g", "move(-1000000)", "first, last row", key_display="home end  g G"),
-        Binding("end,G", "move(1000000)"),
-        Binding("enter", "attach", "attach to it, or open the ended recording"),
-        Binding("slash", "filter", "show only rows with these words", key_display="/"),
+        Binding("enter", "choose", "attach to it, or open the ended recording"),
         Binding("r", "refresh", "look again now; it does every second"),
-        Binding(
-            "escape", "back", "out of the filter, then without it, then quit", key_display="esc"
-        ),
-        Binding("question_mark,f1", "help", "this help (f1 also while typing)", key_display="?"),
-        Binding("q", "leave", "quit"),
     ]
 
     class Left(Message):
@@ -141,19 +92,6 @@ class PickerScreen(Screen[None]):
         self._failed = ""
         self._looking = False
         self._timer: Timer | None = None
-        self._cursor = 0
-
-    def compose(self) -> ComposeResult:
-        yield Lines(self._header, id="header")
-        yield Lines(lambda width, height: [heads(width)], id="heads")
-        yield Items(self._list, id="items")
-        yield Lines(lambda width, height: self._notes(width), id="notes")
-        yield Lines(self._about, id="about")
-        with Horizontal(id="bottom"):
-            entry = Entry(id="search")
-            entry.placeholder = "/ filter"
-            yield entry
-            yield Lines(self._keys, id="status")
 
     def on_mount(self) -> None:
         self.action_refresh()
@@ -167,173 +105,79 @@ class PickerScreen(Screen[None]):
         if not self._looking:
             self._looking = True
             in_background(self._find, 0, self.post_message)
-        self._draw()
+        self.draw()
 
     @on(Done)
     def _take(self, message: Done) -> None:
         self._looking, self._failed = False, ""
-        before = self._selected
         try:
             found = message.result()
         except FlameError as error:
             self._failed = str(error)
+            self.draw()
         else:
             assert isinstance(found, Discovery)
             self._found = found
-            self._keep(before)
+            ended = Part[Item]("Ended recordings", found.finished)
+            self.show_parts([Part[Item]("", found.jobs), ended])
         self._timer = self.set_timer(PERIOD, self.action_refresh)
-        self._draw()
 
-    @property
-    def _items(self) -> list[Item]:
-        """What the filter lets through: jobs, then ended recordings."""
-        if self._found is None:
-            return []
-        text = self.query_one(Entry).value
-        every: tuple[Item, ...] = (*self._found.jobs, *self._found.finished)
-        return [item for item in every if matches(item, text)]
-
-    @property
-    def _selected(self) -> Item | None:
-        items = self._items
-        return items[min(self._cursor, len(items) - 1)] if items else None
-
-    def _keep(self, before: Item | None) -> None:
-        """Select what was selected ``before``: the same processes, also when they have ended."""
-        pids = set(pids_of(before)) if before else set()
-        same = [place for place, item in enumerate(self._items) if pids.intersection(pids_of(item))]
-        alike = [place for place in same if type(self._items[place]) is type(before)]
-        self._cursor = next(iter([*alike, *same]), self._cursor)
+    def place_of(self, before: Item) -> int | None:
+        """Find the same processes, also when they have ended."""
+        pids = set(pids_of(before))
+        same = [place for place, item in enumerate(self.items) if pids.intersection(pids_of(item))]
+        alike = [place for place in same if type(self.items[place]) is type(before)]
+        return next(iter([*alike, *same]), None)
 
     # What is shown
 
-    def _draw(self) -> None:
-        self._cursor = max(min(self._cursor, len(self._items) - 1), 0)
-        notes = self.query_one("#notes", Lines)
-        if len(self._notes(notes.size.width)) != notes.size.height:
-            notes.refresh(layout=True)
-        for lines in self.query(Lines):
-            lines.update()
+    def heading(self) -> str:
+        return "attach to"
 
-    def _reveal(self) -> None:
-        """Have the selected row in sight, with the title of its part if it is the first there."""
-        places = self._places()
-        if self._cursor in places:
-            line = first = places.index(self._cursor)
-            while first and places[first - 1] is None:
-                first -= 1
-            self.query_one(Items).reveal(first, line)
+    def heads(self, width: int) -> Line:
+        return heads(width)
 
-    def _places(self) -> list[int | None]:
-        """By line of the list the place of its item; None where it is of no item."""
-        items = self._items
-        jobs = sum(isinstance(item, Job) for item in items)
-        places: list[int | None] = [*range(jobs)]
-        if jobs < len(items):
-            places += [None] * (2 if jobs else 1)
-        return [*places, *range(jobs, len(items))]
+    def row(self, item: Item, selected: bool, palette: Palette, width: int) -> Line:
+        return row(item, selected, palette, width)
 
-    def _list(self, width: int, height: int) -> list[Line]:
-        items, palette = self._items, palette_of(self.query_one(Items))
-        if not items:
-            return [[], *self._none(width)]
-        lines: list[Line] = []
-        for line, place in enumerate(places := self._places()):
-            if place is not None:
-                lines.append(row(items[place], place == self._cursor, palette, width))
-            else:
-                title = "Ended recordings" if places[line + 1] is not None else ""
-                lines.append([Piece(f" {title}", "strong")])
-        return lines
+    def matches(self, item: Item, text: str) -> bool:
+        return matches(item, text)
 
-    def _none(self, width: int) -> list[Line]:
-        """What stands in an empty list."""
+    def nothing(self, width: int) -> list[Line]:
         if self._found is None:
             return [] if self._failed else [[Piece(" looking for what runs here …", "dim")]]
-        if text := self.query_one(Entry).value:
-            message = f" nothing matches '{text}'; esc shows everything"
-            return [[Piece(cut_start(message, width), "dim")]]
         return nothing(width)
 
-    def _header(self, width: int, height: int) -> list[Line]:
-        left = [Piece(" flame ", "accent"), Piece(" attach to")]
-        right = Piece(f"{self._counts()} ", "dim")
-        space = width - line_width([*left, right])
-        return [[*left, Piece(" " * space), right] if space > 0 else left]
-
-    def _counts(self) -> str:
+    def counts(self) -> str:
         if self._found is None:
             return ""
         jobs, ended = len(self._found.jobs), len(self._found.finished)
-        shown = len(self._items)
+        shown = len(self.items)
         part = f"{shown} of " if shown < jobs + ended else ""
         return f"{part}{jobs} running · {ended} ended"
 
-    def _notes(self, width: int) -> list[Line]:
-        notes = self._found.notes if self._found else ()
-        more = len(notes) - _NOTES
-        shown = [*notes[: _NOTES - 1], f"and {more + 1} more like these"] if more > 0 else notes
-        return [[Piece(f" {cut_start(printable(note), width - 2)}", "dim")] for note in shown]
+    def notes(self) -> Sequence[str]:
+        return self._found.notes if self._found else ()
 
-    def _about(self, width: int, height: int) -> list[Line]:
+    def about(self, width: int) -> list[Line]:
         """What went wrong, or else what the selected row means."""
-        if self._failed or self._selected is None:
+        if self._failed or self.selected is None:
             return prose(self._failed, "warning", width)
-        reason = refusal(self._selected)
-        return prose(reason or about(self._selected), "warning" if reason else "dim", width)
+        reason = refusal(self.selected)
+        return prose(reason or about(self.selected), "warning" if reason else "dim", width)
 
-    def _keys(self, width: int, height: int) -> list[Line]:
-        line: Line = []
-        for key, word, action in _KEYS:
-            line += [Piece(f" {key}", "key", f"screen.{action}")]
-            line += [Piece(f" {word} ", "", f"screen.{action}")]
-        return [line]
+    def keys(self) -> Sequence[tuple[str, str, str]]:
+        return _KEYS
+
+    def terms(self) -> Sequence[tuple[str, str]]:
+        return TERMS
 
     # Choosing
 
-    def action_move(self, step: int) -> None:
-        self._cursor += step
-        self._draw()
-        self._reveal()
-
-    @on(Items.Clicked)
-    def _click(self, message: Items.Clicked) -> None:
-        places = self._places()
-        place = places[message.line] if message.line < len(places) else None
-        if place is not None:
-            self._cursor = place
-            self._draw()
-            if message.opens:
-                self.action_attach()
-
-    @on(Input.Submitted)
-    def action_attach(self) -> None:
+    def action_choose(self) -> None:
         """Leave with the selected row, unless it says why that is not possible."""
-        if self._selected and not refusal(self._selected):
-            self.post_message(self.Left(self._selected))
-
-    def action_filter(self) -> None:
-        self.set_focus(self.query_one(Entry))
-
-    @on(Input.Changed)
-    def _filter(self) -> None:
-        self._cursor = 0
-        self._draw()
-        self._reveal()
-
-    def action_back(self) -> None:
-        """Out of the filter, then without it, then away."""
-        entry = self.query_one(Entry)
-        if not entry.value and not entry.has_focus:
-            self.action_leave()
-        self.set_focus(None)
-        entry.value = ""
-
-    def action_help(self) -> None:
-        """Show what all keys do, and what the words of the list mean."""
-        bindings = list(bindings_of(type(self), PickerScreen))
-        title: list[Line] = [[Piece("Attach to", "strong")]]
-        self.app.push_screen(Page(lambda width: key_help(title, bindings, TERMS, width)))
+        if self.selected and not refusal(self.selected):
+            self.post_message(self.Left(self.selected))
 
     def action_leave(self) -> None:
         self.post_message(self.Left(None))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from flame.attach.discover.model import (
     Candidate,
     FinishedRecording,
@@ -18,8 +15,9 @@ from flame.core.model.frames import Kind
 from flame.core.units import format_age, format_bytes, format_count, format_short
 from flame.tui.toolkit.dialog import CURSOR
 from flame.tui.toolkit.lines import Line, Piece, line_width
+from flame.tui.toolkit.list_screen import Column, fitting, prose, right
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import cut, cut_start, width_of, wrap
+from flame.tui.toolkit.text import cut, cut_start, width_of
 
 Item = Job | FinishedRecording
 """What can be picked."""
@@ -50,14 +48,6 @@ _WATCHED = {
         "enter samples its Python stacks, without the GPU; flame record -- CMD has both"
     ),
 }
-
-
-class _Column(NamedTuple):
-    """A column behind the name; ``width`` includes a gap on its left."""
-
-    title: str
-    width: int
-    cell: Callable[[Item], str]
 
 
 def members(job: Job) -> tuple[Candidate, ...]:
@@ -109,7 +99,7 @@ def heads(width: int) -> Line:
 def row(item: Item, selected: bool, palette: Palette, width: int) -> Line:
     """Return one line of ``width`` cells."""
     columns = _columns(width)
-    cells = "".join(_right(column.cell(item), column.width) for column in columns)
+    cells = "".join(right(column.cell(item), column.width) for column in columns)
     pid = str(next(iter(pids_of(item)), ""))
     line = [
         Piece(f"{CURSOR if selected else ' '}{pid:>{_PID - 1}} "),
@@ -122,12 +112,6 @@ def row(item: Item, selected: bool, palette: Palette, width: int) -> Line:
         return [piece._replace(tone=palette.cursor) for piece in line]
     tone = "dim" if refusal(item) else ""
     return [piece._replace(tone=piece.tone or tone) for piece in line]
-
-
-def _right(text: str, width: int) -> str:
-    """``text`` at the right of ``width`` cells, a gap on its left."""
-    text = cut(text, width - 1)
-    return " " * (width - width_of(text)) + text
 
 
 def _light(item: Item, palette: Palette) -> Piece:
@@ -153,16 +137,9 @@ def _called(process: Candidate) -> tuple[str, str]:
     return (process.name, command) if named else (command, "")
 
 
-def _columns(width: int) -> list[_Column]:
+def _columns(width: int) -> list[Column[Item]]:
     """Those that fit ``width`` cells, left to right."""
-    room = width - _PID - 3 - _NAME
-    chosen = set()
-    for column in _WANTED:
-        room -= column.width
-        if room < 0:
-            break
-        chosen.add(column.title)
-    return [column for column in _COLUMNS if column.title in chosen]
+    return fitting(_COLUMNS, _WANTED, width - _PID - 3 - _NAME)
 
 
 def _user(item: Item) -> str:
@@ -186,14 +163,14 @@ def _way(item: Item) -> str:
     return format_bytes(item.bytes) if isinstance(item, FinishedRecording) else how(item)
 
 
-_COLUMNS = (
-    _Column("user", 10, _user),
-    _Column("age", 9, _age),
-    _Column("procs", 7, _processes),
-    _Column("kernels", 9, _kernels),
-    _Column("way", 15, _way),
+_COLUMNS: tuple[Column[Item], ...] = (
+    Column("user", 10, _user),
+    Column("age", 9, _age),
+    Column("procs", 7, _processes),
+    Column("kernels", 9, _kernels),
+    Column("way", 15, _way),
 )
-_WANTED = tuple(_COLUMNS[place] for place in (4, 3, 1, 2, 0))
+_WANTED = (4, 3, 1, 2, 0)
 """The columns, the one that a narrow screen keeps longest first."""
 
 
@@ -212,11 +189,6 @@ def about(item: Item) -> str:
     recorded = [f"{format_count(item.launches)} launches"] if item.launches >= 0 else []
     place = f" in {item.folder}" if item.folder else ""
     return f"enter watches it: {', '.join([*recorded, format_bytes(item.bytes)])} so far{place}"
-
-
-def prose(text: str, tone: str, width: int, lines: int = 2) -> list[Line]:
-    """``text``, as others may have written it, on ``lines`` lines."""
-    return [[Piece(f" {part}", tone)] for part in wrap(text, max(width - 2, 1), lines)]
 
 
 def nothing(width: int) -> list[Line]:

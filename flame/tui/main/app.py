@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -94,38 +95,59 @@ class FlameApp(BaseApp):
         config: Config = DEFAULTS,
     ) -> None:
         super().__init__(config, _keymap_of(config))
-        self.inputs = inputs
         self.options = options
         self.selection = selection
         self.state = state
+        self.prepare(inputs)
+
+    def prepare(self, inputs: Inputs) -> None:
+        """Make ready to load ``inputs``."""
+        self.inputs = inputs
         self._loading = LoadingScreen(inputs.title)
         self._cancelled = Event()
-        self._loader = Thread(target=self._load, daemon=True)
+        self._loader = Thread(target=self._load, args=(inputs, self._cancelled), daemon=True)
 
     def get_default_screen(self) -> Screen[None]:
         return self._loading
 
     def on_mount(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Do what is to be done at once: load."""
         self._loader.start()
 
     # The loader: the only code here that runs beside the event loop; it posts messages
 
-    def _load(self) -> None:
+    def _load(self, inputs: Inputs, cancelled: Event) -> None:
+        def post(message: Message) -> None:
+            if not cancelled.is_set():
+                hand_in(message, self.post_message)
+
+        def progress(stage: str, done: int, expected: int) -> None:
+            if cancelled.is_set():
+                raise CancelledError("stopped")
+            post(self.Progressed(stage, done, expected))
+
         try:
             from flame.tui.session.session import open_session
 
-            opened = open_session(self.inputs, self.options, self.selection, self._progress)
+            opened = open_session(inputs, self.options, self.selection, progress)
         except CancelledError:
             return
         except Exception as error:
-            hand_in(self.Failed(error), self.post_message)
+            post(self.Failed(error))
         else:
-            hand_in(self.Loaded(*opened), self.post_message)
+            post(self.Loaded(*opened))
+            self._remember(inputs)
 
-    def _progress(self, stage: str, done: int, expected: int) -> None:
-        if self._cancelled.is_set():
-            raise CancelledError("stopped")
-        hand_in(self.Progressed(stage, done, expected), self.post_message)
+    def _remember(self, inputs: Inputs) -> None:
+        """Have the picker list ``inputs`` the next time, where there is room for that."""
+        if self.config.recent:
+            from flame.options.recent import remember
+
+            with suppress(OSError):
+                remember(inputs.paths)
 
     def stop_loading(self) -> None:
         """Make the loader stop, and give it a moment to do so."""
@@ -147,9 +169,17 @@ class FlameApp(BaseApp):
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):
             raise message.error
-        self.failure = message.error
-        self._loading.fail(str(message.error))
+        self.show_failure(message.error)
+
+    def show_failure(self, error: FlameError) -> None:
+        """Say why there is nothing to be shown."""
+        self.failure = error
+        self._loading.fail(str(error))
 
     def on_loading_screen_left(self) -> None:
+        self.leave_loading()
+
+    def leave_loading(self) -> None:
+        """Do what is left where nothing will be shown: end."""
         self.failure = self.failure or CancelledError("stopped")
         self.exit()

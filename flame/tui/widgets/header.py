@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -31,6 +30,7 @@ from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start, width_of
+from flame.tui.widgets.gpus import count_models
 
 GOOD_COVERAGE = 95.0
 ARROW = " ▸ "
@@ -41,7 +41,6 @@ _USUAL_NAME = 24
 _LEAST_NAME = 8
 """Cells of the file's name at most, where more can be said, and in any case."""
 
-_BESIDES = re.compile(r"[ -](SXM|PCIE|NVL|\d+GB).*", re.IGNORECASE)
 _CRUMBS = 64
 _LEAST_CRUMB = 8
 
@@ -128,15 +127,7 @@ def _rows(profile: Profile) -> str:
 
 
 def _gpus(profile: Profile) -> str:
-    """``H100``, ``2×H100``: the devices, counted by model."""
-    models = [_model(device.name) for device in profile.devices]
-    counted = [(models.count(model), model) for model in dict.fromkeys(models)]
-    return ", ".join(f"{number}×{model}" if number > 1 else model for number, model in counted)
-
-
-def _model(name: str) -> str:
-    """``H100`` of ``NVIDIA H100 80GB HBM3``: what comes before the memory and the socket."""
-    return cut(_BESIDES.sub("", name.removeprefix("NVIDIA ")) or name, 24) or "GPU"
+    return count_models(device.name for device in profile.devices)
 
 
 def _modes(selection: Selection, usual: Order, linked: bool) -> Line:

@@ -28,6 +28,7 @@ from flame.tui.attach.picker_rows import Item, about, heads, matches, nothing, r
 from flame.tui.attach.run import run
 from flame.tui.toolkit.dialog.page import bindings_of, unexplained
 from flame.tui.toolkit.lines import Line, RowView, line_width
+from flame.tui.toolkit.list_screen import ListScreen
 from flame.tui.toolkit.palette import Palette
 from tests.support.waiting import PATIENCE
 
@@ -450,7 +451,7 @@ async def test_leaving_chooses_nothing(key: str) -> None:
 
 
 async def test_a_question_mark_explains_every_key_and_word() -> None:
-    assert unexplained(bindings_of(PickerScreen, PickerScreen)) == []
+    assert unexplained(bindings_of(PickerScreen, ListScreen)) == []
     async with opened(Discovery((job(41),), ())) as user:
         for key in ("question_mark", "f1"):
             await user.press(key)

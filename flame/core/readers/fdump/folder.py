@@ -36,6 +36,14 @@ def list_dumps(folder: Path) -> Iterator[Path]:
     yield from sorted(dumps, key=lambda dump: (_start_in_name(dump), dump.name))
 
 
+def is_recording(folder: Path) -> bool:
+    """Return whether a dump lies in ``folder`` itself; True where that cannot be seen."""
+    try:
+        return any(True for _ in list_dumps(folder))
+    except OSError:
+        return True
+
+
 def _start_in_name(dump: Path) -> int:
     """Parse the start in ``<pid>-<start in hexadecimal>.fdump``; 0 for dumps of other names."""
     try:

@@ -74,12 +74,16 @@ def _version(number: int) -> str:
 
 def read_devices(top: Mapping[str, bytes], numbers: I4) -> tuple[Device, ...]:
     """Describe the GPUs with these ``numbers``."""
-    try:
-        listed = msgspec.json.decode(top.get(_DEVICES, b"[]"), type=list[_Properties])
-    except (ValueError, RecursionError):
-        listed = []
-    names = {properties.id: properties.name for properties in listed}
+    names = {device.id: device.name for device in decode_devices(top.get(_DEVICES, b"[]"))}
     return tuple(Device(number, names.get(number, "")) for number in numbers.tolist())
+
+
+def decode_devices(listed: bytes) -> list[_Properties]:
+    """Decode `deviceProperties`; nothing where that is damaged."""
+    try:
+        return msgspec.json.decode(listed, type=list[_Properties])
+    except (ValueError, RecursionError):
+        return []
 
 
 def read_processes(context: KinetoContext) -> tuple[tuple[Process, ...], tuple[Thread, ...]]:

@@ -12,12 +12,12 @@ from flame.core.readers.nsys import api, gpu, metadata, nvtx
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.sqlite.source import TableSource
 
-_TABLES = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
+TABLES = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
 
 
 def is_export(source: TableSource) -> bool:
     """Return whether the file has any table that only Nsight Systems exports have."""
-    return any(source.columns(table) for table in _TABLES)
+    return any(source.columns(table) for table in TABLES)
 
 
 def read_tables(
