@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from flame.cli.app_start import started
 from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
@@ -13,6 +14,7 @@ from flame.options.config import is_in_browser, read_config
 from flame.options.selection import (
     add_selection,
     load_options_of,
+    said_by,
     selection_of,
     with_framework,
 )
@@ -70,10 +72,11 @@ def run(args: argparse.Namespace) -> int:
 
         end_with_server()
     config = read_config()
-    from flame.tui.main.app import run as run_app
-
     selection = with_framework(selection_of(args, config.kernel_names), config.framework)
-    return run_app(inputs_of(args), options, selection, args.state, config)
+    with started(config, said_by(args)) as start:
+        from flame.tui.main.app import run as run_app
+
+        return run_app(inputs_of(args), options, selection, args.state, config, start)
 
 
 def _print(inputs: Inputs, options: LoadOptions, selection: Selection) -> int:

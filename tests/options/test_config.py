@@ -89,6 +89,7 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         ascii = true
         editor = "code --wait"
         kernel_names = "demangled"
+        remember = false
         framework = ["^x:", "y$"]
         [keys]
         undo = "ctrl+z,z"
@@ -96,7 +97,7 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
     )
     keys = {"undo": "ctrl+z,z"}
     assert read_config() == Config(
-        "flame-light", False, True, "code --wait", "demangled", ["^x:", "y$"], keys
+        "flame-light", False, True, "code --wait", "demangled", False, ["^x:", "y$"], keys
     )
 
 

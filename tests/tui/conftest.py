@@ -163,7 +163,7 @@ def _at_nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: TempPath
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("COLORTERM", "truecolor")
-    for name in ("NO_COLOR", "FLAME_ASCII", "FLAME_CONFIG"):
+    for name in ("NO_COLOR", "FLAME_ASCII", "FLAME_CONFIG", "COLORFGBG"):
         monkeypatch.delenv(name, raising=False)
 
 

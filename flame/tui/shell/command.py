@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from flame.tui.shell.actions import Action
+
 
 class Command(NamedTuple):
     """Bind ``keys``, as Textual names them, to an ``action``, and say so in help and footer.
@@ -65,3 +67,7 @@ def id_of(command: Command) -> str:
     words = re.findall(r"-?\w+", command.action)
     named = "_".join(_STEPS.get(word, word) for word in words if word != "move")
     return "flame." + _IDS.get(named, named)
+
+
+SUSPEND = Command("ctrl+z", "ctrl+z", Action.SUSPEND, "", "stop, back to the shell: fg goes on")
+"""The command that every screen has on a terminal; there is no shell behind a browser."""
