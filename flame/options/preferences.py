@@ -190,17 +190,17 @@ def _change(path: Path, changes: Mapping[str, Any]) -> None:
     What another version of flame has written there stays.
     """
     refuse_untrusted_folder(path.parent)
-    fields = _changed(_read(path), changes)
-    if isinstance(changes.get(LEVELS), dict):
+    fields = _read(path)
+    if changes.get(LEVELS):
         own = fields.get(LEVELS)
-        levels = own if isinstance(own, dict) else {}
-        fields[LEVELS] = _changed(levels, changes[LEVELS])
+        levels = _changed(own if isinstance(own, dict) else {}, changes[LEVELS])
+        changes = {**changes, LEVELS: levels or None}
+    fields = _changed(fields, changes)
     with private_output(path) as file:
         file.write(f"{json.dumps(fields, indent=1)}\n".encode("ascii"))
 
 
 def _changed(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**fields, **{key: value for key, value in changes.items() if key != LEVELS}}
-    if LEVELS in changes and changes[LEVELS] is None:
-        merged[LEVELS] = None
-    return {key: value for key, value in merged.items() if value is not None}
+    """``fields`` with ``changes``, and without those that are None."""
+    merged = {**fields, **changes}
+    return {name: value for name, value in merged.items() if value is not None}
