@@ -46,8 +46,8 @@ sys.exit(main(["view", sys.argv[1]]))
 class Terminal:
     """A process whose standard streams are a terminal of 120 x 40.
 
-    It runs ``program`` on the file at ``path``; ``prepare`` is code to run before the app, ``environment`` what differs from that of a terminal
-    with all colours.
+    It runs ``program`` on the file at ``path``; ``prepare`` is code to run before the app,
+    ``environment`` what differs from that of a terminal with all colours.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from textual.screen import Screen
 
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.options.config import Config, is_in_browser
-from flame.tui.shell.command import SUSPEND, id_of
+from flame.tui.shell.command import SUSPEND, id_of, stops_no_more
 from flame.tui.shell.start import Start
 from flame.tui.toolkit.late_answers import BackgroundTold, driver_for
 from flame.tui.toolkit.text import printable
@@ -59,7 +59,7 @@ class BaseApp(App[None]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "quit", show=False, priority=True),
-        Binding(SUSPEND.keys, "suspend_process", show=False, id=id_of(SUSPEND)),
+        Binding(SUSPEND.keys, "suspend_process", show=False, priority=True, id=id_of(SUSPEND)),
     ]
 
     def __init__(self, config: Config, keymap: Keymap, start: Start | None = None) -> None:
@@ -79,6 +79,9 @@ class BaseApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_keymap(self.keymap)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "suspend_process" or not stops_no_more(self.keymap)
 
     def theme_of(self, wanted: str) -> str:
         """Return the theme that is meant by ``wanted``, as the configuration has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from flame.tui.shell.actions import Action
@@ -71,3 +72,9 @@ def id_of(command: Command) -> str:
 
 SUSPEND = Command("ctrl+z", "ctrl+z", Action.SUSPEND, "", "stop, back to the shell: fg goes on")
 """The command that every screen has on a terminal; there is no shell behind a browser."""
+
+
+def stops_no_more(keymap: Mapping[str, str]) -> bool:
+    """Tell whether the key that stops the app has been given to another command."""
+    taken = (SUSPEND.keys in keys.split(",") for keys in keymap.values())
+    return id_of(SUSPEND) not in keymap and any(taken)
