@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flame.core.analysis.wording import NVTX, Terms, kind_word
 from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
 from flame.core.model.grouping import category_of_frame
-from flame.core.units import format_count, format_percent, format_value
+from flame.core.units import format_count, format_counted, format_percent, format_value
 from flame.tui.details import blocks, root_blocks
 from flame.tui.details.facts import Facts
 from flame.tui.details.parts import Part
@@ -264,7 +264,7 @@ def _names(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
         return []
     parts, number, whole = facts.names
     parts = [part._replace(name=printable(part.name)) for part in parts]
-    names = f"{format_count(number)} name{'' if number == 1 else 's'}, # shows all"
+    names = f"{format_counted(number, 'name', 'names')}, # shows all"
     return _parts(view, names, parts, whole, width)
 
 

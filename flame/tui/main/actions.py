@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from textual.app import App
 
+from flame.core.analysis.chains import frames_word
 from flame.core.errors import FlameError
 from flame.core.projection.selection import Selection
-from flame.core.units import format_count
 from flame.options.config import Config
 from flame.options.preferences import Memory
 from flame.options.state import AppState
@@ -81,7 +81,7 @@ def copy(screen: ShownScreen, what: str) -> str:
         return copied(screen.app, names[-1])
     if what == "stack":
         stack = names[1:] or names
-        return copied(screen.app, ";".join(stack), f"the stack, {format_count(len(stack))} frames")
+        return copied(screen.app, ";".join(stack), f"the stack, {frames_word(len(stack))}")
     return _command(screen)
 
 

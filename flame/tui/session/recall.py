@@ -115,7 +115,7 @@ def misfit(recalled: Preferences, profile: Profile, shown: Selection) -> str:
     if known is None or arrangement_of(shown) == known or not _is_usual_table(shown, profile):
         return ""
     name = name_of(known.levels, known.fold) or ", ".join(known.levels or ())
-    return f"the levels of last time show nothing of this trace: {name}"
+    return f"the usual levels: those of last time ({name}) do not fit this trace"
 
 
 def usual_again(

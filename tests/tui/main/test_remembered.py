@@ -317,7 +317,7 @@ async def test_levels_that_the_trace_has_nothing_of_are_not_shown_and_that_is_sa
     keep(path, levels={"nsys-sqlite": unfit})
     async with open_app(decode, start=started(path)) as user:
         assert user.screen.shown.selection == USUAL
-        assert "the levels of last time show nothing of this trace" in user.read("status")
+        assert "do not fit this trace" in user.read("status")
         assert kept(user, path).levels == {"nsys-sqlite": unfit}  # the next may have them
 
 
