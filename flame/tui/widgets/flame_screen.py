@@ -134,6 +134,16 @@ class FlameScreen(Screen[None]):
             self._note.append(Piece(f"  {more}", "key"))
         self._follow()
 
+    def _clear_note(self) -> None:
+        """Say nothing more of what an earlier key came to."""
+        if self._note:
+            self._note = []
+            self.status_line.update()
+
+    def on_screen_suspend(self) -> None:
+        """What is said below a dialog is of before it."""
+        self._clear_note()
+
     # Searching
 
     def action_search(self) -> None:
@@ -167,6 +177,7 @@ class FlameScreen(Screen[None]):
     # Around the views
 
     def action_scroll_details(self, step: int) -> None:
+        self._clear_note()
         self.query_one(ScrollPane).scroll(step)
 
     def action_help(self) -> None:
