@@ -12,14 +12,13 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from flame.cli.main import build_parser
 from flame.core.model.metrics import METRICS, STALLS
 from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
-from flame.options.config import CHOICES, DEFAULTS, Config
+from flame.options.config import CHOICES, DEFAULTS, SETTINGS
 from flame.options.selection import add_selection
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
@@ -49,7 +48,7 @@ def command_names() -> str:
 
 def setting_table() -> str:
     """Return the settings of the configuration file, their defaults and their values."""
-    return _table("setting", map(_setting, (field.name for field in fields(Config))), "values")
+    return _table("setting", map(_setting, SETTINGS), "values")
 
 
 def _setting(name: str) -> tuple[str, str]:

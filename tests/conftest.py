@@ -59,6 +59,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def _temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What this process and its children make in the temporary folder, no other worker sees.
 
+    Nor is anything read or written of what a developer's flame remembers.
+
     Open to all users as /tmp is, for some tests become another; and short, for sockets lie in it.
     """
     tmp_path_factory.getbasetemp()  # pytest's own folder stays where a developer looks for it

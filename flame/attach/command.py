@@ -24,7 +24,7 @@ from flame.attach.watch import DumpWatch
 from flame.console.terminal import say
 from flame.core.errors import InputError, UsageError
 from flame.core.readers.fdump.tally import Tally
-from flame.core.units import format_bytes, format_count
+from flame.core.units import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from flame.attach.pyspy.feed import CpuFeed
@@ -152,11 +152,11 @@ def _recorded(dumps: Sequence[Path]) -> str:
     for dump in dumps:
         with closing(Tally(dump)) as tally:
             counts.append(tally.update())
-    processes = "1 process" if len(dumps) == 1 else f"{len(dumps):,} processes"
-    kernels = format_count(sum(count.kernels for count in counts))
-    ranges = format_count(sum(count.ranges for count in counts))
+    processes = format_counted(len(dumps), "process", "processes")
+    kernels = format_counted(sum(count.kernels for count in counts), "kernel", "kernels")
+    ranges = format_counted(sum(count.ranges for count in counts), "range", "ranges")
     size = format_bytes(sum(count.bytes for count in counts))
-    return f"{processes}, {kernels} kernels, {ranges} ranges, {size}"
+    return f"{processes}, {kernels}, {ranges}, {size}"
 
 
 def _view(dumps: Sequence[Path], target: AttachTarget) -> str:
@@ -210,5 +210,5 @@ def _came_of(reply: SamplingReply | None, mode: str) -> str:
         return "PC sampling is off"
     if not reply.contexts:
         return f"PC sampling ({mode}) begins with its first launch"
-    contexts = "1 context" if reply.contexts == 1 else f"{reply.contexts} contexts"
+    contexts = format_counted(reply.contexts, "context", "contexts")
     return f"PC sampling ({mode}) in {contexts}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from flame.cli.app_start import started
 from flame.cli.arguments import Subparsers, new_parser, pc_mode
 from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
@@ -13,6 +14,7 @@ from flame.options.config import is_in_browser, read_config
 from flame.options.selection import (
     add_selection,
     load_options_of,
+    said_by,
     selection_of,
     with_framework,
 )
@@ -87,11 +89,12 @@ def _watch(args: argparse.Namespace, on_terminal: bool) -> int:
         raise UsageError(
             "attach shows the app, which needs a terminal: flame attach --list, or flame view PATH"
         )
-    from flame.tui.attach.run import run as run_app
-
     config = read_config()
     selection = with_framework(selection_of(args, config.kernel_names), config.framework)
-    return run_app(args.target, options, selection, window, config)
+    with started(config, said_by(args)) as start:
+        from flame.tui.attach.run import run as run_app
+
+        return run_app(args.target, options, selection, window, config, start)
 
 
 def check(args: argparse.Namespace) -> None:

@@ -84,10 +84,10 @@ def _escaped_on_terminal(file: BinaryIO, format_name: str) -> BinaryIO:
 
 
 def _amount(tree: StackTree) -> str:
-    from flame.core.units import format_count, format_value
+    from flame.core.units import format_counted, format_value
 
-    stacks, metric = format_count(int((tree.own > 0).sum())), tree.metric
-    return f"{stacks} stacks, {metric.title} {format_value(int(tree.own.sum()), metric.unit)}"
+    stacks, metric = format_counted(int((tree.own > 0).sum()), "stack", "stacks"), tree.metric
+    return f"{stacks}, {metric.title} {format_value(int(tree.own.sum()), metric.unit)}"
 
 
 def _write_folded(

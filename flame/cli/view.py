@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flame.cli.app_start import started
 from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
@@ -14,6 +15,7 @@ from flame.options.config import is_in_browser, read_config
 from flame.options.selection import (
     add_selection,
     load_options_of,
+    said_by,
     selection_of,
     with_framework,
 )
@@ -75,13 +77,15 @@ def run(args: argparse.Namespace) -> int:
     config = read_config()
     selection = with_framework(selection_of(args, config.kernel_names), config.framework)
     folder = _folder_to_search(args.paths)
-    if folder is not None:
-        from flame.tui.picker.app import run as run_picker
+    with started(config, said_by(args)) as start:
+        if folder is not None:
+            from flame.tui.picker.app import run as run_picker
 
-        return run_picker(folder, not args.paths, options, selection, args.state, config)
-    from flame.tui.main.app import run as run_app
+            every = not args.paths
+            return run_picker(folder, every, options, selection, args.state, config, start)
+        from flame.tui.main.app import run as run_app
 
-    return run_app(inputs_of(args), options, selection, args.state, config)
+        return run_app(inputs_of(args), options, selection, args.state, config, start)
 
 
 def _folder_to_search(paths: list[str]) -> Path | None:

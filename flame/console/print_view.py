@@ -31,7 +31,14 @@ from flame.core.projection.named_levels import explain_missing_levels
 from flame.core.projection.number_folds import folds_numbers
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.core.units import format_count, format_ns, format_percent, format_value
+from flame.core.units import (
+    format_count,
+    format_counted,
+    format_ns,
+    format_percent,
+    format_value,
+    one_of,
+)
 
 NARROWEST = 72
 MOST_LINES = 40
@@ -63,9 +70,11 @@ def _header(
     summary: TraceSummary, tree: StackTree, title: str, where: tuple[Filter, ...], width: int
 ) -> list[str]:
     whole = [printable(title), gpus(summary.devices)]
-    number = format_count(summary.activities)
+    number, noun = summary.activities, summary.noun
     busy = busy_words(utilizations(summary.profile, where))
-    whole += [f"{number} {summary.noun}"] if summary.resolved else _ran(summary, busy)
+    whole += (
+        [format_counted(number, one_of(noun), noun)] if summary.resolved else _ran(summary, busy)
+    )
     total = format_value(int(tree.total[0]), tree.metric.unit)
     levels = (level_word(level, summary.terms) for level in tree.levels)
     shown = [f"{tree.metric.title} {total} by {', '.join(levels)}"]
@@ -78,7 +87,7 @@ def _header(
 
 def _ran(summary: TraceSummary, busy: BusyWords) -> list[str]:
     """How busy the GPUs were, and with how much."""
-    number = f"{format_count(summary.activities)} activities"
+    number = format_counted(summary.activities, "activity", "activities")
     if not summary.activities:
         return [f"nothing ran on a GPU in {format_ns(summary.duration)}"]
     if not busy.busy:

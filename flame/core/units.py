@@ -41,6 +41,18 @@ def format_count(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def format_counted(number: float, singular: str, plural: str) -> str:
+    """Format a whole number with the word for what is counted: ``1 frame``, ``2,000 frames``."""
+    return f"{format_count(number)} {singular if number == 1 else plural}"
+
+
+def one_of(plural: str) -> str:
+    """Return what a single one of what is counted is called: ``GPU activity``, ``API call``."""
+    words = re.sub(r"ies\b", "y", plural)
+    words = re.sub(r"(?<=ch|sh|ss)es\b|(?<!s)s\b", "", words)
+    return words.replace(" and ", " or ")
+
+
 def format_short(count: float) -> str:
     """Format a number in up to five characters below a trillion: ``987``, ``12.4k``, ``3.21M``."""
     for scale, prefix in _PREFIXED:

@@ -42,17 +42,21 @@ def command_line(
     selection: Selection,
     state: AppState,
     usual_names: str = "short",
+    remembers: bool = False,
 ) -> str:
     """Write a line for the shell that opens ``paths`` under ``selection`` at ``state``.
 
     Paths and options are those given here, not those in ``state``. A place whose names are too long
-    for a shell is left out. ``usual_names`` are the kernel names of the user's configuration.
+    for a shell is left out. ``usual_names`` are the kernel names of the user's configuration. Where
+    the app ``remembers`` settings, the line names a place in any case: these do not count then.
     """
     names = map(str, paths)
     words = ["flame", "view", *(f"./{name}" if name.startswith("-") else name for name in names)]
     words += options_of(options, selection, usual_names)
     place = encode(msgspec.structs.replace(state, path="", paths=[], options=[]))
-    if place != encode(AppState()) and len(place) <= _LONGEST:
+    nowhere = encode(AppState())
+    place = place if len(place) <= _LONGEST else nowhere
+    if place != nowhere or remembers:
         words += ["--state", place]
     return shlex.join(words)
 

@@ -20,23 +20,30 @@ class Config:
     ``recent``: traces that were shown are remembered. ``keys`` are key names, comma-separated, by
     command; whoever knows the commands checks them.
     ``framework`` are the expressions of frames that are hidden as those of frameworks.
+    ``framework`` are the expressions of frames that are hidden as those of frameworks. ``given``
+    names the settings that stand in the file.
     """
 
-    theme: str = "flame-dark"
+    theme: str = "auto"
     details: bool = True
     ascii: bool = False
     editor: str = ""
     kernel_names: str = "short"
     recent: bool = True
+    remember: bool = True
     framework: list[str] = field(default_factory=lambda: list(FRAMEWORK))
     keys: dict[str, str] = field(default_factory=dict)
+    given: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 DEFAULTS = Config()
 """What holds where there is no file."""
 
+SETTINGS = tuple(setting.name for setting in fields(Config) if setting.name != "given")
+"""The words that the file may have."""
+
 CHOICES = {
-    "theme": ("flame-dark", "flame-light", "flame-contrast", "flame-ansi"),
+    "theme": ("auto", "flame-dark", "flame-light", "flame-contrast", "flame-ansi"),
     "kernel_names": ("short", "base", "demangled", "mangled"),
 }
 """Values of the settings that have a fixed set of them."""
@@ -91,11 +98,10 @@ def _parsed(content: bytes) -> Config:
         table = tomllib.loads(content.decode())
     except ValueError as error:  # also TOMLDecodeError and UnicodeDecodeError
         raise UsageError(f"no TOML: {error}") from None
-    known = [setting.name for setting in fields(Config)]
     for word, value in table.items():
-        refuse_unknown(word, known, "unknown setting")
+        refuse_unknown(word, SETTINGS, "unknown setting")
         _check(word, value)
-    return Config(**table)
+    return Config(**table, given=frozenset(table))
 
 
 def _check(word: str, value: Any) -> None:

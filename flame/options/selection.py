@@ -55,7 +55,7 @@ def add_selection(parser: argparse.ArgumentParser, *, in_app: bool = False) -> N
     """
     _add_stack(parser.add_argument_group("selection"))
     _add_filters(parser.add_argument_group("filters (all must hold)"))
-    _add_names(parser.add_argument_group("names"), in_app)
+    _add_names(parser.add_argument_group("names"))
     add_ncu(parser)
     parser.set_defaults(in_app=in_app)
 
@@ -87,7 +87,7 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     text += "default: %(default)s"
     add("--sort", metavar="ORDER", default="weight", help=text)
     text = "colours of kernels and copies in the app: level (default), or category"
-    add("--colours", metavar="BY", default="level", help=text)
+    add("--colours", metavar="BY", help=text)
 
 
 def _add_filters(group: argparse._ArgumentGroup) -> None:
@@ -107,7 +107,7 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--framework", metavar="RE", dest="hide_framework", help=text)
 
 
-def _add_names(group: argparse._ArgumentGroup, in_app: bool) -> None:
+def _add_names(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     text = "how much of a kernel's name: short (base and what tells it from others: the default of "
     text += "what is shown), base (the default of exports), demangled or mangled"
@@ -120,14 +120,14 @@ def _add_names(group: argparse._ArgumentGroup, in_app: bool) -> None:
     text = "show more than 8 siblings as one where only numbers differ: step 1, step 2, … become "
     text += "step *; usual in view and attach"
     switch = argparse.BooleanOptionalAction
-    add("--fold-numbers", action=switch, default=in_app, help=text)
+    add("--fold-numbers", action=switch, help=text)
     text = r"replace in names: 'step \d+=step' merges all steps; may be repeated"
     add("--rename", metavar="RE=REPL", action="append", default=[], help=text)
     text = "NVTX start/end ranges too, on the thread that started them; not only push/pop"
     add("--nvtx-start-end", action="store_true", help=text)
     text = "PyTorch traces: put backward work below the forward operator that caused it; usual in "
     text += "view"
-    add("--forward", action=switch, default=in_app, help=text)
+    add("--forward", action=switch, help=text)
 
 
 _SHAPES_HELP = "a level with the tensor shapes of the innermost range or operator that has some"
@@ -153,7 +153,7 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     """Return how to read the trace."""
     from flame.core.options import LoadOptions
 
-    forward = args.forward or args.in_app  # there to be switched on
+    forward = _or_usual(args.forward, args) or args.in_app  # there to be switched on
     return LoadOptions(args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu))
 
 
@@ -175,9 +175,35 @@ def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Select
         metric=args.metric,
         naming=_naming(args, kernel_names, args.fold_layers or named.fold),
         layout=_layout(args),
-        colours=args.colours,
-        forward=args.forward,
+        colours="level" if args.colours is None else args.colours,
+        forward=_or_usual(args.forward, args),
     )
+
+
+def _or_usual(switch: bool | None, args: argparse.Namespace) -> bool:
+    """What a switch says, or else what is usual: on in the app."""
+    usual: bool = args.in_app
+    return usual if switch is None else switch
+
+
+def said_by(args: argparse.Namespace) -> frozenset[str]:
+    """Name the settings, as preferences call them, of which the options say something.
+
+    A saved place (``--state``) says all of them.
+    """
+    is_place = getattr(args, "state", None) is not None
+    said = {
+        "kernel_names": args.kernel_names is not None,
+        "colours": args.colours is not None,
+        "hide_framework": bool(args.hide_framework),
+        "fold_numbers": args.fold_numbers is not None,
+        "levels": args.forward is not None
+        or args.levels is not None
+        or args.arrange is not None
+        or args.shapes
+        or args.fold_layers,
+    }
+    return frozenset(name for name, is_said in said.items() if is_said or is_place)
 
 
 def _named_levels(args: argparse.Namespace) -> NamedLevels:
@@ -211,7 +237,7 @@ def _naming(args: argparse.Namespace, kernel_names: str, fold: bool) -> Naming:
 
     rename = tuple(map(parse_rename, args.rename))
     names = args.kernel_names or kernel_names
-    return Naming(names, args.shapes, rename, fold, args.fold_numbers)
+    return Naming(names, args.shapes, rename, fold, _or_usual(args.fold_numbers, args))
 
 
 def _layout(args: argparse.Namespace) -> TreeLayout:

@@ -14,7 +14,7 @@ from flame.core.errors import InputError
 from flame.core.options import silent
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
-from flame.core.units import format_bytes, format_count, format_ns, format_percent
+from flame.core.units import format_bytes, format_counted, format_ns, format_percent
 from flame.record.plan import Plan
 from flame.record.totals import RecordedDumps, RecordingTotals
 
@@ -159,25 +159,26 @@ def _lines(profile: Profile, folder: Path) -> Iterator[str]:
     if summary.gpu_time:
         yield f"coverage of GPU time: {', '.join(_coverage(summary))}"
     if (samples := summary.pc_samples) is not None:
-        number, places = format_count(samples.samples), format_count(samples.instructions)
-        yield f"{number} PC samples at {places} instructions"
+        number = format_counted(samples.samples, "PC sample", "PC samples")
+        places = format_counted(samples.instructions, "instruction", "instructions")
+        yield f"{number} at {places}"
     notes = summary.warnings
     yield from (f"note: {note}" for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
         rest = len(notes) - _MOST_NOTES
-        what = "note" if rest == 1 else "notes"
-        yield f"{rest} more {what}: flame info {shlex.quote(str(folder))}"
+        more = format_counted(rest, "more note", "more notes")
+        yield f"{more}: flame info {shlex.quote(str(folder))}"
 
 
 def _amount(profile: Profile, summary: TraceSummary) -> str:
     from flame.console.info import gpus
 
-    number = format_count(summary.activities)
+    number = format_counted(summary.activities, "activity", "activities")
     if not summary.activities:
         host_time = format_ns(_host_time(profile))
         return f"nothing ran on a GPU; host time in ranges and calls {host_time}"
     devices = f" on {gpus(summary.devices)}" if summary.devices else ""
-    return f"GPU time {format_ns(summary.gpu_time)} in {number} activities{devices}"
+    return f"GPU time {format_ns(summary.gpu_time)} in {number}{devices}"
 
 
 def _host_time(profile: Profile) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from flame.core.errors import InputError
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.tally import DumpCounts, Tally
-from flame.core.units import format_bytes, format_count
+from flame.core.units import format_bytes, format_count, format_counted
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class RecordingTotals:
         """Say all of it in words, as short as possible."""
         if not self.dumps:
             return "no CUDA or NVTX yet"
-        words = [_counted(self.dumps, "process", "processes")]
+        words = [format_counted(self.dumps, "process", "processes")]
         if self.kernels or not self.ranges:
-            words.append(_counted(self.kernels, "kernel", "kernels"))
+            words.append(format_counted(self.kernels, "kernel", "kernels"))
         if self.ranges:
-            words.append(_counted(self.ranges, "range", "ranges"))
+            words.append(format_counted(self.ranges, "range", "ranges"))
         words.append(format_bytes(self.bytes))
         if self.dropped:
             words.append(f"{format_count(self.dropped)} dropped")
@@ -52,10 +52,6 @@ class RecordingTotals:
         if self.stopped:
             words.append("stopped as told")
         return ", ".join(words)
-
-
-def _counted(number: int, singular: str, plural: str) -> str:
-    return f"{format_count(number)} {singular if number == 1 else plural}"
 
 
 class RecordedDumps:

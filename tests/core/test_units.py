@@ -10,11 +10,13 @@ from flame.core.units import (
     format_age,
     format_bytes,
     format_count,
+    format_counted,
     format_ns,
     format_percent,
     format_short,
     format_value,
     format_whole_percent,
+    one_of,
 )
 
 SCALE = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -158,3 +160,30 @@ def test_short_numbers(count: float, text: str) -> None:
 )
 def test_ages(seconds: float, text: str) -> None:
     assert format_age(seconds) == text
+
+
+# Counts with a word
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 frames"), (1, "1 frame"), (2, "2 frames"), (2_000, "2,000 frames")]
+)
+def test_a_word_goes_with_its_number(number: int, text: str) -> None:
+    assert format_counted(number, "frame", "frames") == text
+
+
+@pytest.mark.parametrize(
+    ("plural", "one"),
+    [
+        ("GPU activities", "GPU activity"),
+        ("CUDA API calls", "CUDA API call"),
+        ("operators and annotations", "operator or annotation"),
+        ("NVTX ranges", "NVTX range"),
+        ("samples", "sample"),
+        ("profiled launches", "profiled launch"),
+        ("processes", "process"),
+        ("stacks", "stack"),
+    ],
+)
+def test_one_of_several(plural: str, one: str) -> None:
+    assert one_of(plural) == one

@@ -74,9 +74,9 @@ rank_names = texts.map(str.strip).filter(lambda text: text and "," not in text)
 wheres = st.tuples(
     several(windows),
     several(
-        st.tuples(st.integers(0, 99), st.integers(0, 99))
-        .map(sorted)
-        .map(lambda at: Steps((tuple(at),)))
+        st.tuples(st.integers(0, 99), st.integers(0, 99)).map(
+            lambda at: Steps(((min(at), max(at)),))
+        )
     ),
     several(st.builds(Ranks, st.lists(rank_names, min_size=1, max_size=3).map(tuple))),
     several(st.builds(NvtxRange, names, st.none() | texts)),
@@ -235,7 +235,7 @@ def opened() -> Callable[[str], Ran]:
         assert program == "flame"
         seen: list[Ran] = []
 
-        def run(inputs: Inputs, options: Any, selection: Any, state: Any, config: object) -> int:
+        def run(inputs: Inputs, options: Any, selection: Any, state: Any, *more: object) -> int:
             seen.append(([str(path) for path in inputs.paths], options, selection, state))
             return 0
 
@@ -267,6 +267,14 @@ def test_a_command_line_opens_the_app_at_the_same_place(
 def test_a_place_that_no_shell_takes_is_left_out() -> None:
     state = AppState(zoom=["x" * 200_000])
     assert command_line(["a b"], LoadOptions(), USUAL_SELECTION, state) == "flame view 'a b'"
+
+
+def test_where_the_app_remembers_settings_a_place_is_named_for_they_do_not_count_then(
+    opened: Callable[[str], Ran],
+) -> None:
+    line = command_line(["x"], LoadOptions(), USUAL_SELECTION, AppState(), remembers=True)
+    assert line == "flame view x --state '{}'"
+    assert opened(line)[2:] == (USUAL_SELECTION, AppState())
 
 
 # States

@@ -89,6 +89,8 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         ascii = true
         editor = "code --wait"
         kernel_names = "demangled"
+        recent = false
+        remember = false
         framework = ["^x:", "y$"]
         [keys]
         undo = "ctrl+z,z"
@@ -96,7 +98,7 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
     )
     keys = {"undo": "ctrl+z,z"}
     assert read_config() == Config(
-        "flame-light", False, True, "code --wait", "demangled", False, ["^x:", "y$"], keys
+        "flame-light", False, True, "code --wait", "demangled", False, False, ["^x:", "y$"], keys
     )
 
 
@@ -115,7 +117,10 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         ("ascii = 'yes'", "ascii has to be true or false"),
         ("theme = true", 'theme has to be text in quotes, as in "…"'),
         ("theme = 'light'", "unknown theme 'light': did you mean flame-light?"),
-        ("theme = 'x'", "unknown theme 'x': there is flame-dark, flame-light, flame-contrast"),
+        (
+            "theme = 'x'",
+            "unknown theme 'x': there is auto, flame-dark, flame-light, flame",
+        ),
         ("kernel_names = 'mangle'", "unknown kernel_names 'mangle': did you mean mangled?"),
         ("keys = 'q'", "keys has to be a table, as in [keys]"),
         ("[keys]\nquit = ['q']", 'keys.quit has to be text in quotes, as in "…"'),

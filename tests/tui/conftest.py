@@ -24,6 +24,7 @@ from flame.options.config import DEFAULTS, Config
 from flame.tui.main.app import FlameApp
 from flame.tui.session.joined_rows import ALL_OPEN
 from flame.tui.shell.base_app import BaseApp
+from flame.tui.shell.start import Start
 from flame.tui.toolkit.lines import RowView
 from tests.support.waiting import PATIENCE
 from tests.tui import traces
@@ -145,10 +146,11 @@ async def open_app(
     config: Config = DEFAULTS,
     more: Sequence[Path] = (),
     options: LoadOptions | None = None,
+    start: Start | None = None,
 ) -> AsyncIterator[User]:
     """The app on ``path``, and on ``more`` with it, loaded (or failed)."""
     read = options or LoadOptions()
-    app = FlameApp(Inputs((path, *more)), read, selection or USUAL, config=config)
+    app = FlameApp(Inputs((path, *more)), read, selection or USUAL, None, config, start)
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.failure or main_screen(app))
@@ -163,7 +165,7 @@ def _at_nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: TempPath
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("COLORTERM", "truecolor")
-    for name in ("NO_COLOR", "FLAME_ASCII", "FLAME_CONFIG"):
+    for name in ("NO_COLOR", "FLAME_ASCII", "FLAME_CONFIG", "COLORFGBG"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE
 
-OWN = ("NO_COLOR", "FLAME_ASCII")
+OWN = ("NO_COLOR", "FLAME_ASCII", "COLORFGBG", "TMUX", "STY")
 """What the developer's terminal may say, and a test must not depend on."""
 
 PROGRAM = """
@@ -32,20 +32,33 @@ sys.exit(run(Inputs((Path(sys.argv[1]),)), LoadOptions(), Selection()))
 """
 
 
+COMMAND = """
+import fcntl, os, sys, termios
+from flame.cli.main import main
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+{prepare}
+sys.exit(main(["view", sys.argv[1]]))
+"""
+"""The same by the command line, as what a shell runs in the foreground of the terminal."""
+
+
 class Terminal:
     """A process whose standard streams are a terminal of 120 x 40.
 
-    ``prepare`` is code to run before the app, ``environment`` what differs from that of a terminal
-    with all colours.
+    It runs ``program`` on the file at ``path``; ``prepare`` is code to run before the app,
+    ``environment`` what differs from that of a terminal with all colours.
     """
 
-    def __init__(self, path: Path, prepare: str = "", **environment: str) -> None:
+    def __init__(
+        self, path: Path, prepare: str = "", program: str = PROGRAM, **environment: str
+    ) -> None:
         self._end, other = pty.openpty()
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         known = {key: text for key, text in os.environ.items() if key not in OWN}
         usual = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(prepare=prepare), str(path)],
+            [sys.executable, "-c", program.format(prepare=prepare), str(path)],
             stdin=other,
             stdout=other,
             stderr=other,
@@ -97,6 +110,11 @@ class Terminal:
         return self.process.wait(PATIENCE)
 
     @property
+    def echoes(self) -> bool:
+        """Whether what is typed is shown, as a shell needs it."""
+        return bool(termios.tcgetattr(self._end)[3] & termios.ECHO)
+
+    @property
     def last_line(self) -> str:
         """What is on the last line after the app has closed, without control sequences."""
         text = read_screen(self.output)
@@ -113,7 +131,13 @@ def read_screen(output: bytes) -> str:
     return re.sub(r"\x1b[\[\]<>=?0-9;]*[A-Za-z]?", "", output.decode(errors="replace"))
 
 
-def start(terminals: list[Terminal], path: Path, prepare: str = "", **environment: str) -> Terminal:
+def start(
+    terminals: list[Terminal],
+    path: Path,
+    prepare: str = "",
+    program: str = PROGRAM,
+    **environment: str,
+) -> Terminal:
     """A `Terminal` that ends with the test whose ``terminals`` these are."""
-    terminals.append(Terminal(path, prepare, **environment))
+    terminals.append(Terminal(path, prepare, program, **environment))
     return terminals[-1]

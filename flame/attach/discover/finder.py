@@ -24,6 +24,7 @@ from flame.attach.discover.process_table import ProcessTable
 from flame.core.errors import UsageError
 from flame.core.names.secrets import mask_line
 from flame.core.readers.fdump.layout import RUNNING
+from flame.core.units import format_counted
 
 _NOBODY = 65534
 _PATIENCE = 0.4
@@ -133,7 +134,7 @@ class ProcessFinder:
     def _notes(self) -> Iterator[str]:
         yield from self._folder.notes
         if denied := self._processes.denied():
-            who = "1 process" if denied == 1 else f"{denied:,} processes"
+            who = format_counted(denied, "process", "processes")
             how = "root may not here" if os.geteuid() == 0 else "sudo flame attach --list shows all"
             yield f"{who} of other users cannot be looked at: {how}"
 

@@ -12,7 +12,7 @@ from flame.core.columns import I4, I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.names.rename import NN_MODULE
-from flame.core.units import format_count
+from flame.core.units import format_counted
 
 _LEAST = 2
 """Frames of a chain. With 3 a tree without the frames of frameworks would have more rows, not less:
@@ -172,4 +172,4 @@ def _spelled(names: Sequence[str], shown: Sequence[int]) -> list[str]:
 
 def frames_word(number: int) -> str:
     """Write ``30 frames``."""
-    return f"{format_count(number)} frames"
+    return format_counted(number, "frame", "frames")

@@ -124,7 +124,7 @@ def _unlaunched(profile: Profile) -> Iterator[str]:
         why = _QUEUED if _is_torch(profile) and _are_first(table) else _advice(profile).unlaunched
         yield (
             f"{count:,} of {profile.size:,} GPU activities ({format_percent(ns, profile.gpu_time)} "
-            f"of GPU time) have no recorded launch: {why}"
+            f"of GPU time) {'has' if count == 1 else 'have'} no recorded launch: {why}"
         )
 
 
@@ -156,8 +156,9 @@ def _graph_nodes(profile: Profile) -> Iterator[str]:
     nodes = profile.graph_nodes
     missing = nodes.activities - nodes.captured
     if missing:
+        verb = "shows" if missing == 1 else "show"
         yield (
-            f"{missing:,} of {nodes.activities:,} CUDA graph kernels show no range of their "
+            f"{missing:,} of {nodes.activities:,} CUDA graph kernels {verb} no range of their "
             "capture: record from before the graphs are built, and annotate what builds them"
         )
 

@@ -9,6 +9,14 @@ from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import Bool
 from flame.core.model.frames import Kind
 from flame.core.model.raw import RawActivities, RawTrace
+from flame.core.units import format_counted
+
+Words = tuple[str, str]
+"""What one is called, and what several are."""
+
+_RANGES = ("NVTX range", "NVTX ranges")
+_OPERATORS = ("operator or annotation", "operators and annotations")
+_CALLS = ("Python call", "Python calls")
 
 
 def lacks_times(work: RawActivities) -> Bool:
@@ -23,38 +31,45 @@ def time_warnings(raw: RawTrace, too_deep: int, functions: FunctionIndex) -> lis
 
 
 def _of_activities(work: RawActivities) -> Iterator[str]:
-    backwards = int((work.end < work.start).sum())
-    if backwards:
-        yield f"{backwards:,} GPU activities end before they start: they count as 0 ns"
-    empty = int(lacks_times(work).sum())
-    if empty:
-        yield f"{empty:,} CUDA graph launches were recorded without times"
+    if backwards := int((work.end < work.start).sum()):
+        yield format_counted(
+            backwards,
+            "GPU activity ends before it starts: it counts as 0 ns",
+            "GPU activities end before they start: they count as 0 ns",
+        )
+    if empty := int(lacks_times(work).sum()):
+        were = format_counted(empty, "CUDA graph launch was", "CUDA graph launches were")
+        yield f"{were} recorded without times"
 
 
 def _of_ranges(raw: RawTrace, too_deep: int) -> Iterator[str]:
-    what = "operators" if raw.meta.format == "kineto" else "NVTX ranges"
-    backwards = int((raw.ranges.end < raw.ranges.start).sum())
-    if backwards:
-        yield f"{backwards:,} {what} end before they start: left out"
+    words = _OPERATORS if raw.meta.format == "kineto" else _RANGES
+    if backwards := int((raw.ranges.end < raw.ranges.start).sum()):
+        yield _backwards(backwards, words)
     if too_deep:
-        yield _deep(too_deep, what, "range")
+        yield _deep(too_deep, words, "range")
 
 
 def _of_functions(functions: FunctionIndex) -> Iterator[str]:
-    backwards = int((functions.end < functions.start).sum())
-    if backwards:
-        yield f"{backwards:,} Python calls end before they start: left out"
+    if backwards := int((functions.end < functions.start).sum()):
+        yield _backwards(backwards, _CALLS)
     if functions.too_deep:
-        yield _deep(functions.too_deep, "Python calls", "call")
+        yield _deep(functions.too_deep, _CALLS, "call")
     if functions.contradicted:
-        yield (
-            f"{functions.contradicted:,} Python calls name a caller that was not running then: "
-            "placed by time"
-        )
+        name = format_counted(functions.contradicted, "Python call names", "Python calls name")
+        yield f"{name} a caller that was not running then: placed by time"
 
 
-def _deep(count: int, plural: str, singular: str) -> str:
-    return (
-        f"{count:,} {plural} are nested deeper than {MAX_DEPTH}: "
-        f"their time counts in the {singular} around them"
+def _backwards(count: int, words: Words) -> str:
+    one, many = words
+    ends = format_counted(count, f"{one} ends before it starts", f"{many} end before they start")
+    return f"{ends}: left out"
+
+
+def _deep(count: int, words: Words, around: str) -> str:
+    one, many = words
+    return format_counted(
+        count,
+        f"{one} is nested deeper than {MAX_DEPTH}: its time counts in the {around} around it",
+        f"{many} are nested deeper than {MAX_DEPTH}: their time counts in the {around} around them",
     )

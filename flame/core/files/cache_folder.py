@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.files.private import why_parent_untrusted, why_untrusted
 from flame.core.files.publish import make_private_folder
 from flame.core.files.user_folders import user_folder
 
@@ -56,19 +56,11 @@ def refuse_untrusted() -> None:
 
 
 def _check(folder: Path) -> None:
-    known = folder.lstat()
-    if not stat.S_ISDIR(known.st_mode):
-        raise NoCacheError(f"no cache: {folder} is no folder, or a link to one")
-    if known.st_uid != os.geteuid():
-        raise NoCacheError(f"no cache: {folder} belongs to another user")
-    if known.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise NoCacheError(f"no cache: others may write to {folder}: run: chmod 700 {folder}")
+    if reason := why_untrusted(folder):
+        raise NoCacheError(f"no cache: {reason}")
 
 
 def _check_parent(parent: Path) -> None:
     """Refuse a folder whose owner, or anybody, could put another in the place of the cache."""
-    known = parent.stat()
-    if known.st_uid not in (0, os.geteuid()):
-        raise NoCacheError(f"no cache: {parent} belongs to another user")
-    if known.st_mode & stat.S_IWOTH and not known.st_mode & stat.S_ISVTX:
-        raise NoCacheError(f"no cache: everybody may write to {parent}")
+    if reason := why_parent_untrusted(parent):
+        raise NoCacheError(f"no cache: {reason}")

@@ -19,6 +19,7 @@ from flame.core.live.sums.host_spans import SpanRows, SpanStore
 from flame.core.live.sums.segment import KeptSegments, WindowExtent
 from flame.core.live.window import LONGEST
 from flame.core.readers.fdump.chunks import prefix_errors
+from flame.core.units import format_counted
 
 _ABSURD = 1 << 53
 _LEAST, _FIRST, _MOST = 1 << 14, 1 << 18, 4 << 20
@@ -77,10 +78,12 @@ class LiveSource:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what the reader of a flame graph has to know of the dump so far."""
-        late = (
-            f"{self.store.late:,} GPU activities came more than a minute after they began: "
-            "time that they filled before then is still counted as idle"
+        came = format_counted(
+            self.store.late,
+            "GPU activity came more than a minute after it began: time that it",
+            "GPU activities came more than a minute after they began: time that they",
         )
+        late = f"{came} filled before then is still counted as idle"
         return (*self.growing.warnings(), *([late] if self.store.late else []))
 
     def read(self) -> tuple[bool, list[ActivitySegment]]:

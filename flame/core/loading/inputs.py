@@ -36,7 +36,7 @@ class Inputs:
         if self.name:
             return re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "recording"
         if len(self.paths) == 1:
-            return Path(self.title).stem
+            return Path(self.title.removesuffix(".gz")).stem
         first = Path(label_paths(self.paths)[0]).name
         return f"{first}-and-{len(self.paths) - 1}-more"
 

@@ -15,6 +15,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import RawPcSamples, RawTrace
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.sampling.attach import attach_sampling, split_over_rows
+from flame.core.units import format_counted
 
 _LISTED = 3
 _LONGEST_NAME = 60
@@ -149,9 +150,11 @@ class _SampleOwners:
         if count := int(pc.samples[self._nowhere].sum()):
             numbers = np.unique(pc.function[self._nowhere]).tolist()
             names = _list_names(list(dict.fromkeys(pc.functions[number] for number in numbers)))
-            yield f"{count:,} PC samples are in functions of no recorded kernel ({names}): left out"
+            are = format_counted(count, "PC sample is", "PC samples are")
+            yield f"{are} in functions of no recorded kernel ({names}): left out"
         if count := int(pc.samples[self._unlaunched].sum()):
-            yield f"{count:,} PC samples are of launches that were not recorded: left out"
+            are = format_counted(count, "PC sample is", "PC samples are")
+            yield f"{are} of launches that were not recorded: left out"
 
 
 def number_names(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4, I4]:

@@ -21,6 +21,7 @@ from flame.core.sass import nvdisasm
 from flame.core.sass.cache import CodeCache
 from flame.core.sass.code_files import open_bounded, read_codes, write_codes
 from flame.core.sass.cubin import find_functions
+from flame.core.units import format_counted
 
 CUBINS = "cubins"
 """The folder beside the dumps of a recording that has the cubins, and their instructions."""
@@ -126,9 +127,9 @@ class _CodeSearch:
         """Yield why there is no code, and of how many functions; and why it is not kept."""
         reasons = self._missing.most_common()
         for reason, count in reasons[:_MOST_REASONS]:
-            yield f"the instructions of {_format_count(count)} have no text: {reason}"
+            yield f"{_instructions_of(count)} have no text: {reason}"
         if rest := sum(count for _, count in reasons[_MOST_REASONS:]):
-            yield f"the instructions of {_format_count(rest)} have no text, for other reasons"
+            yield f"{_instructions_of(rest)} have no text, for other reasons"
         if self._uncached:
             yield f"what nvdisasm printed is not kept for the next time: {self._uncached}"
 
@@ -209,5 +210,5 @@ def _mark_of(user: int | None) -> str:
     return "" if user is None else f"-{user}"
 
 
-def _format_count(count: int) -> str:
-    return "1 function" if count == 1 else f"{count:,} functions"
+def _instructions_of(functions: int) -> str:
+    return f"the instructions of {format_counted(functions, 'function', 'functions')}"

@@ -26,6 +26,7 @@ from flame.tui.attach.picker_rows import (
     row,
 )
 from flame.tui.shell.base_app import BaseApp
+from flame.tui.shell.start import Start
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.list_screen import ListScreen, Part, prose
@@ -43,12 +44,14 @@ _KEYS = (
 )
 
 
-def pick(find: Callable[[], Discovery], config: Config) -> Job | FinishedRecording | None:
+def pick(
+    find: Callable[[], Discovery], config: Config, start: Start | None = None
+) -> Job | FinishedRecording | None:
     """Have the user choose one of what ``find`` finds; None if nothing was chosen.
 
     ``find`` runs in a thread, once a second. The terminal has been checked.
     """
-    app = Picker(find, config)
+    app = Picker(find, config, start)
     app.run()
     app.exit_code()
     return app.chosen
@@ -57,8 +60,10 @@ def pick(find: Callable[[], Discovery], config: Config) -> Job | FinishedRecordi
 class Picker(BaseApp):
     """Run the list as an app; ``chosen`` is what the user left with."""
 
-    def __init__(self, find: Callable[[], Discovery], config: Config) -> None:
-        super().__init__(config, {})
+    def __init__(
+        self, find: Callable[[], Discovery], config: Config, start: Start | None = None
+    ) -> None:
+        super().__init__(config, {}, start)
         self.chosen: Item | None = None
         self._find = find
 

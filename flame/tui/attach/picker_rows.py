@@ -12,7 +12,7 @@ from flame.attach.discover.model import (
 from flame.attach.listing import how
 from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
-from flame.core.units import format_age, format_bytes, format_count, format_short
+from flame.core.units import format_age, format_bytes, format_count, format_counted, format_short
 from flame.tui.toolkit.dialog import CURSOR
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.list_screen import Column, fitting, prose, right
@@ -180,13 +180,14 @@ _WANTED = (4, 3, 1, 2, 0)
 def about(item: Item) -> str:
     """Return what choosing ``item`` comes to."""
     if isinstance(item, FinishedRecording):
-        dumps = "1 dump" if len(item.dumps) == 1 else f"{len(item.dumps):,} dumps"
+        dumps = format_counted(len(item.dumps), "dump", "dumps")
         return f"enter opens it: {dumps}, {item.dumps[0].parent}"
     if item.method is not WatchMethod.DUMP:
         return _WATCHED[item.method]
     if not item.begun:
         return "enter waits for its first CUDA call or NVTX range: nothing is recorded before"
-    recorded = [f"{format_count(item.launches)} launches"] if item.launches >= 0 else []
+    launches = format_counted(item.launches, "launch", "launches")
+    recorded = [launches] if item.launches >= 0 else []
     place = f" in {item.folder}" if item.folder else ""
     return f"enter watches it: {', '.join([*recorded, format_bytes(item.bytes)])} so far{place}"
 

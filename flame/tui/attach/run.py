@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from flame.core.options import LoadOptions
     from flame.core.projection.selection import Selection
     from flame.options.config import Config
+    from flame.tui.shell.start import Start
 
 _INSTEAD = "flame attach --list shows what there is, flame view --print PATH a recording"
 
@@ -21,6 +22,7 @@ def run(
     selection: Selection,
     window: LiveWindow | None,
     config: Config,
+    start: Start,
 ) -> int:
     """Attach to ``what``, or to what the user chooses; the exit code.
 
@@ -30,7 +32,9 @@ def run(
     from flame.tui.shell.base_app import check_terminal
 
     check_terminal(_INSTEAD)  # Before anything is done to a process.
-    chosen = what if what is not None else _picked(config)
+    start.background.wait()
+    start.background.release()  # Some ways to attach ask for something.
+    chosen = what if what is not None else _picked(config, start)
     if chosen is None:
         return 0
     from flame.attach.command import attach, target_of
@@ -39,11 +43,11 @@ def run(
     attached = attach(target_of(chosen), options)
     window = window or (ALL if attached.ended else LAST_10)
     followed = (attached.feed, attached.watch, attached.title)
-    return run_live(*followed, options, selection, window, config)
+    return run_live(*followed, options, selection, window, config, start)
 
 
-def _picked(config: Config) -> Job | FinishedRecording | None:
+def _picked(config: Config, start: Start) -> Job | FinishedRecording | None:
     from flame.attach.discover.finder import ProcessFinder
     from flame.tui.attach.picker import pick
 
-    return pick(ProcessFinder().find, config)
+    return pick(ProcessFinder().find, config, start)

@@ -9,7 +9,14 @@ import numpy as np
 from flame.core.analysis.distribution import Distribution, Histogram
 from flame.core.columns import I8
 from flame.core.model.launches import Dim, LaunchConfig
-from flame.core.units import BLOCKS, format_bytes, format_count, format_ns, format_percent
+from flame.core.units import (
+    BLOCKS,
+    format_bytes,
+    format_count,
+    format_counted,
+    format_ns,
+    format_percent,
+)
 from flame.tui.details.facts import BINS, Facts, Launched, Moved
 from flame.tui.details.labels import Label, explained, fields, listed, titled
 from flame.tui.details.parts import HeaviestParts
@@ -131,8 +138,8 @@ def _joined(parts: list[str], width: int) -> list[str]:
 
 def _config(config: LaunchConfig) -> list[tuple[Label, str]]:
     """One configuration, field by field."""
-    blocks = f"{format_count(config.blocks)} blocks" if config.blocks is not None else ""
-    threads = f"{format_count(config.threads)} threads" if config.threads is not None else ""
+    blocks = "" if config.blocks is None else format_counted(config.blocks, "block", "blocks")
+    threads = "" if config.threads is None else format_counted(config.threads, "thread", "threads")
     return [
         (Label.GRID, _with_sum(config.grid, blocks)),
         (Label.BLOCK, _with_sum(config.block, threads)),

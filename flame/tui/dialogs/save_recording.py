@@ -15,7 +15,7 @@ from textual.widgets import Input
 from flame.core.errors import CancelledError, FlameError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
-from flame.core.units import format_bytes
+from flame.core.units import format_bytes, format_counted
 from flame.exporters.dumps import DumpSource, copy_dumps
 from flame.tui.dialogs.export import shown_about
 from flame.tui.dialogs.file_dialog import FileDialog
@@ -116,8 +116,7 @@ class SaveDialog(FileDialog[str | None]):
 
     @property
     def _number(self) -> str:
-        number = len(self._sources)
-        return f"{number:,} process{'' if number == 1 else 'es'}"
+        return format_counted(len(self._sources), "process", "processes")
 
     @property
     def _bytes(self) -> int:

@@ -33,7 +33,7 @@ from flame.core.projection.filters import (
     ShowStacks,
     Time,
 )
-from flame.core.units import format_count, format_ns
+from flame.core.units import format_counted, format_ns
 from flame.tui.session.query import Query, SelectedName
 
 _SOME = 4
@@ -96,7 +96,7 @@ def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
         return ""
     part = replace(filter_, name=f"*{filter_.name}*")
     number = int(part.ranges(profile).sum())
-    names = f"{format_count(number)} name{'' if number == 1 else 's'}"
+    names = format_counted(number, "name", "names")
     hint = f": {format_nvtx_range(part)} would find {names}" if number else ""
     return f"no {terms_of(profile).general} is called so{hint}"
 

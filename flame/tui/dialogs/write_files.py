@@ -18,7 +18,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.core.units import format_count, format_value
+from flame.core.units import format_counted, format_value
 from flame.exporters import SUFFIXES
 from flame.tui.toolkit.text import printable
 
@@ -104,8 +104,8 @@ class ExportedStacks:
         with atomic_output(path, replace=replace) as file:
             warnings = self._write(format, tree, file)
         amount = f"{tree.metric.title} {format_value(total, tree.metric.unit)}"
-        stacks = format_count(int((tree.own > 0).sum()))
-        return "; ".join([f"wrote {path}: {stacks} stacks, {amount}", *warnings])
+        stacks = format_counted(int((tree.own > 0).sum()), "stack", "stacks")
+        return "; ".join([f"wrote {path}: {stacks}, {amount}", *warnings])
 
     def _write(self, format: str, tree: StackTree, file: BinaryIO) -> list[str]:
         from flame.exporters import folded, speedscope

@@ -12,7 +12,9 @@ from flame.options.config import DEFAULTS, Config
 from flame.tui.live.feed import LiveFeed, NewDumps
 from flame.tui.live.waiting_screen import WaitingScreen
 from flame.tui.live.worker import LiveRequest, LiveWorker, Renewed, StatusChanged, WorkerFailed
+from flame.tui.session.recall import with_preferences
 from flame.tui.shell.base_app import BaseApp
+from flame.tui.shell.start import Start
 
 if TYPE_CHECKING:
     from flame.core.options import LoadOptions
@@ -28,13 +30,14 @@ def run_live(
     selection: Selection,
     window: LiveWindow = LAST_10,
     config: Config = DEFAULTS,
+    start: Start | None = None,
 ) -> int:
     """Follow ``feed``, and what ``watch`` finds besides, until the user leaves.
 
     ``title`` names the recording; ``selection`` is shown first, of ``window``. Returns the exit
     code. Raises UsageError for wrong keys in ``config``. The terminal has been checked.
     """
-    app = LiveApp(feed, watch, title, options, selection, window, config)
+    app = LiveApp(feed, watch, title, options, selection, window, config, start)
     app.run()
     app.worker.stop()
     return app.exit_code()
@@ -52,12 +55,13 @@ class LiveApp(BaseApp):
         selection: Selection,
         window: LiveWindow = LAST_10,
         config: Config = DEFAULTS,
+        start: Start | None = None,
     ) -> None:
         from flame.tui.shell.commands import LIVE_COMMANDS
         from flame.tui.shell.keymap import keymap_of
 
-        super().__init__(config, keymap_of(config.keys, LIVE_COMMANDS))
-        self._selection = selection
+        super().__init__(config, keymap_of(config.keys, LIVE_COMMANDS), start)
+        self._selection = with_preferences(self.start.recalled, config.framework, selection)
         self._waiting = WaitingScreen(title)
         self._live: LiveScreen | None = None
         self.worker = LiveWorker(feed, watch, title, options, window, self._wish, self.post_message)
@@ -81,7 +85,7 @@ class LiveApp(BaseApp):
             return
         from flame.tui.live.screen import LiveScreen
 
-        self._live = LiveScreen(message, self.worker, self.config, self.keymap)
+        self._live = LiveScreen(message, self.worker, self.config, self.keymap, self.start)
         await self.present(self._live)
         self.worker.taken(shown=True)
 

@@ -23,6 +23,7 @@ from flame.tui.main.screen import MainScreen
 from flame.tui.shell.actions import check_actions
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import LIVE_COMMANDS, bindings
+from flame.tui.shell.start import Start
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
 from flame.tui.toolkit.text import printable
 from flame.tui.widgets.pages import warning_lines
@@ -62,13 +63,18 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         follower: Follower,
         config: Config,
         keymap: Mapping[str, str],
+        start: Start | None = None,
     ) -> None:
-        super().__init__(first.session, first.latest, None, config, keymap)
+        super().__init__(first.session, first.latest, None, config, keymap, start)
         self._follower = follower
         self._marked = False
         self._pending: Renewed | None = None
         self._recording = LiveStatusLine(first.status, first.session.window)
         self._recording_line = Lines(self._recording_lines, id="recording")
+
+    @property
+    def _kind(self) -> str:
+        return ""  # what a recording will have is not known when it is first shown
 
     def compose(self) -> ComposeResult:
         for place, widget in enumerate(self._composed()):

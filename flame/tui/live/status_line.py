@@ -16,7 +16,7 @@ from flame.core.model.frames import Kind
 from flame.core.units import (
     BLOCKS,
     format_bytes,
-    format_count,
+    format_counted,
     format_ns,
     format_short,
     format_whole_percent,
@@ -220,8 +220,7 @@ def _wrong(status: LiveStatus) -> Line:
     """What is missing from the picture, and how old it is."""
     words = []
     if status.dropped:
-        records = "record" if status.dropped == 1 else "records"
-        words.append(f"{format_count(status.dropped)} {records} dropped")
+        words.append(f"{format_counted(status.dropped, 'record', 'records')} dropped")
     full = sum(source.state is SourceState.FULL for source in status.sources)
     if full:
         whose = "" if full == len(status.sources) else f" for {full} of {len(status.sources)}"

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from textual.app import App
 
+from flame.core.analysis.chains import frames_word
 from flame.core.errors import FlameError
 from flame.core.projection.selection import Selection
-from flame.core.units import format_count
 from flame.options.config import Config
+from flame.options.preferences import Memory
 from flame.options.state import AppState
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
@@ -29,6 +30,7 @@ class ShownScreen(Protocol):
 
     config: Config
     keymap: Mapping[str, str]
+    memory: Memory
 
     @property
     def app(self) -> App[Any]:
@@ -79,7 +81,7 @@ def copy(screen: ShownScreen, what: str) -> str:
         return copied(screen.app, names[-1])
     if what == "stack":
         stack = names[1:] or names
-        return copied(screen.app, ";".join(stack), f"the stack, {format_count(len(stack))} frames")
+        return copied(screen.app, ";".join(stack), f"the stack, {frames_word(len(stack))}")
     return _command(screen)
 
 
@@ -87,17 +89,13 @@ def _command(screen: ShownScreen) -> str:
     from flame.options.command_line import command_line, options_of
     from flame.options.state import save
 
-    session, selection = screen.session, screen.shown.selection
-    state = screen.state()
-    line = command_line(
-        session.inputs.paths, session.options, selection, state, screen.config.kernel_names
-    )
+    session, selection, names = screen.session, screen.shown.selection, screen.config.kernel_names
+    state, remembers = screen.state(), screen.memory.is_kept
+    line = command_line(session.inputs.paths, session.options, selection, state, names, remembers)
     note = copied(screen.app, line, "the command line of this view")
     state.paths = [str(path.absolute()) for path in session.inputs.paths]
     ncu = tuple(str(Path(path).absolute()) for path in session.options.ncu)
-    state.options = options_of(
-        replace(session.options, ncu=ncu), selection, screen.config.kernel_names
-    )
+    state.options = options_of(replace(session.options, ncu=ncu), selection, names)
     try:
         save(state)
     except (FlameError, OSError) as error:

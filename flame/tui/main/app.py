@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from flame.core.errors import CancelledError, FlameError
 from flame.options.config import DEFAULTS, Config
 from flame.tui.shell.base_app import BaseApp, check_terminal
 from flame.tui.shell.loading_screen import LoadingScreen
+from flame.tui.shell.start import Start
 from flame.tui.toolkit.background import hand_in
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def run(
     selection: Selection,
     state: AppState | None = None,
     config: Config = DEFAULTS,
+    start: Start | None = None,
 ) -> int:
     """Show the traces ``inputs``, at the place of ``state``, until the user quits.
 
@@ -42,7 +45,7 @@ def run(
     stderr. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
     """
     check_terminal("use --print for the static view")
-    app = FlameApp(inputs, options, selection, state, config)
+    app = FlameApp(inputs, options, selection, state, config, start)
     app.run()
     app.stop_loading()
     return app.exit_code()
@@ -93,8 +96,9 @@ class FlameApp(BaseApp):
         selection: Selection,
         state: AppState | None = None,
         config: Config = DEFAULTS,
+        start: Start | None = None,
     ) -> None:
-        super().__init__(config, _keymap_of(config))
+        super().__init__(config, _keymap_of(config), start)
         self.options = options
         self.selection = selection
         self.state = state
@@ -130,9 +134,11 @@ class FlameApp(BaseApp):
             post(self.Progressed(stage, done, expected))
 
         try:
+            from flame.tui.session.recall import with_preferences
             from flame.tui.session.session import open_session
 
-            opened = open_session(inputs, self.options, self.selection, progress)
+            recall = partial(with_preferences, self.start.recalled, self.config.framework)
+            opened = open_session(inputs, self.options, self.selection, progress, recall)
         except CancelledError:
             return
         except Exception as error:
@@ -164,7 +170,7 @@ class FlameApp(BaseApp):
         from flame.tui.main.screen import MainScreen
 
         loaded = (message.session, message.shown)
-        await self.present(MainScreen(*loaded, self.state, self.config, self.keymap))
+        await self.present(MainScreen(*loaded, self.state, self.config, self.keymap, self.start))
 
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):

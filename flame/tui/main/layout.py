@@ -19,7 +19,14 @@ from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
-from flame.tui.widgets.screen_lines import Breadcrumb, FilterChips, FoldChip, HeaderLine, ViewTabs
+from flame.tui.widgets.screen_lines import (
+    Breadcrumb,
+    FilterChips,
+    FoldChip,
+    HeaderLine,
+    RecalledChip,
+    ViewTabs,
+)
 
 PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
 
@@ -42,6 +49,7 @@ class MainLayout:
         self.tabs = ViewTabs({pane.name_: pane.title for pane in self.panes})
         self.crumbs = Breadcrumb()
         self.folds = FoldChip()
+        self.recalled = RecalledChip()
         self.chips = FilterChips()
         self.details = DetailsPane()
         self.empty = Lines(empty, id="empty")
@@ -55,6 +63,7 @@ class MainLayout:
             yield self.tabs
             yield self.crumbs
             yield self.folds
+            yield self.recalled
         yield self.chips
         yield self.body
 

@@ -22,10 +22,13 @@ class Greeting(NamedTuple):
     more: str
 
 
-def greeting(profile: Profile, tree: StackTree) -> Greeting | None:
-    """Say what is wrong with the trace, or that there is more to read of it."""
+def greeting(profile: Profile, tree: StackTree, misfit: str = "") -> Greeting | None:
+    """Say what is wrong with the trace, or that there is more to read of it.
+
+    ``misfit`` says what of the levels that are remembered is.
+    """
     warnings = profile.warnings
-    if lack := explain_missing_levels(profile, tree.metric, tree.levels):
+    if lack := misfit or explain_missing_levels(profile, tree.metric, tree.levels):
         return Greeting(reworded(lack, terms_of(profile)), "warning", "L: levels")
     if warnings:
         more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"

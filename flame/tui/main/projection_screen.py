@@ -27,6 +27,7 @@ class ProjectionScreen(FlameScreen):
         super().__init__(commands)
         self.projector = Projector(session, shown, self.post_message)
         self.finder = TreeFinder(self.post_message)
+        self._promised = ""
 
     @property
     def session(self) -> Session:
@@ -53,8 +54,12 @@ class ProjectionScreen(FlameScreen):
 
     # Projecting
 
-    def _project(self, *candidates: Selection) -> None:
-        """Show the first of ``candidates`` that has anything, as soon as it is worked out."""
+    def _project(self, *candidates: Selection, note: str = "") -> None:
+        """Show the first of ``candidates`` that has anything, as soon as it is worked out.
+
+        The status line says ``note`` then.
+        """
+        self._promised = note
         self.projector.ask(list(candidates), self.finder.query)
         self.set_timer(PATIENCE, self._say_pending)
 

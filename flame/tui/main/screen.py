@@ -25,6 +25,7 @@ from flame.tui.main.place import go_to, state_of
 from flame.tui.main.projection_screen import ProjectionScreen
 from flame.tui.session.glossary import WORDS
 from flame.tui.session.query import Query
+from flame.tui.session.recall import SETTINGS, Remembering, kind_of, misfit, usual_again
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Action, Move, check_actions
@@ -32,10 +33,12 @@ from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.command import Command, Offer
 from flame.tui.shell.commands import COMMANDS, bindings, means_something
 from flame.tui.shell.keymap import remapped
+from flame.tui.shell.start import Start
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
 from flame.tui.toolkit.text import cut_start
+from flame.tui.toolkit.themes import AUTO
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
@@ -76,10 +79,13 @@ class MainScreen(ProjectionScreen):
         state: AppState | None = None,
         config: Config | None = None,
         keymap: Mapping[str, str] | None = None,
+        start: Start | None = None,
     ) -> None:
         super().__init__(session, shown, remapped(self.KEYS, keymap or {}))
         self.config = config or Config()
         self.keymap = keymap or {}
+        self._recalled, self.memory = (start or Start()).recalled, (start or Start()).memory
+        self._remembering = Remembering(self.memory, shown, self._kind)
         self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty, self.ADAPTS)
         self.pane = self.parts.panes[0]
         self._state = state or AppState()
@@ -117,7 +123,9 @@ class MainScreen(ProjectionScreen):
             self._search_for(Query(self._state.search, exact=self._state.exact))
         self.action_show_view(self._state.view)
         self._look_for_steps()
-        greeted = greeting(self.session.profile, self.shown.view.tree)
+        profile, shown = self.session.profile, self.shown
+        lack = misfit(self._recalled, profile, shown.selection) if self._kind else ""
+        greeted = greeting(profile, shown.view.tree, lack)
         if greeted and not self.shown.empty:
             self._show(*greeted)
 
@@ -168,12 +176,27 @@ class MainScreen(ProjectionScreen):
         self.key_line.update()
         self.status_line.update()
 
+    @property
+    def _kind(self) -> str:
+        """The kind of traces for which levels are remembered; empty where they are not."""
+        return kind_of(self.session.profile)
+
     def _take(self) -> None:
         """Show a projection that has just arrived."""
+        self._remembering.follow(self.shown)
         self.set_class(self.shown.empty, "-empty")
         self._colour()
-        self._show()
+        self._show(self._promised)
+        self._promised = ""
         self.parts.show_projection(self.projector)
+        self.parts.recalled.display = self._is_recalled
+
+    @property
+    def _is_recalled(self) -> bool:
+        """Whether the picture is as it is because of what is remembered from earlier starts."""
+        shown, names = self.shown.selection, self.config.kernel_names
+        is_remembered = bool(self.memory.preferences.names)
+        return is_remembered and usual_again(self._recalled, shown, names, self._kind) != shown
 
     def _colour(self) -> None:
         """Draw what ran on a GPU in the colours that are asked for."""
@@ -355,7 +378,23 @@ class MainScreen(ProjectionScreen):
         self.toggle_class("-no-details")
         small = self.has_class("-narrow") and self.has_class("-short")
         hidden = small and not self.has_class("-no-details")
+        self.memory.remember(details=False if self.has_class("-no-details") else None)
         self._show("the details need 100 columns or 22 rows" if hidden else "")
+
+    def action_forget(self) -> None:
+        """Forget all settings, and show as usual what they changed."""
+        forgotten = self.memory.forget()
+        if forgotten.theme is not None and isinstance(self.app, BaseApp):
+            self.app.theme = self.app.theme_of(AUTO)
+        if forgotten.details is not None:
+            self.remove_class("-no-details")
+        words = ", ".join(SETTINGS[name] for name in forgotten.names)
+        note = f"forgotten: {words}" if words else "nothing is remembered"
+        usual = usual_again(forgotten, self.wanted, self.config.kernel_names, self._kind)
+        if usual == self.wanted:
+            self._show(note)
+        else:
+            self._project(usual, note=note)
 
     def action_coverage(self) -> None:
         self.app.push_screen(Page(lambda width: coverage_lines(self.session.profile, width)))

@@ -14,6 +14,7 @@ from flame.options.config import DEFAULTS, Config
 from flame.tui.main.app import FlameApp
 from flame.tui.picker.screen import TracesScreen
 from flame.tui.shell.base_app import check_terminal
+from flame.tui.shell.start import Start
 
 if TYPE_CHECKING:
     from flame.core.options import LoadOptions
@@ -28,6 +29,7 @@ def run(
     selection: Selection,
     state: AppState | None = None,
     config: Config = DEFAULTS,
+    start: Start | None = None,
 ) -> int:
     """Have the user choose traces of ``folder``, or of those shown last, and show them.
 
@@ -35,7 +37,7 @@ def run(
     ``config``.
     """
     check_terminal("flame view --print PATH is the static view")
-    app = PickingApp(folder, with_recent, options, selection, state, config)
+    app = PickingApp(folder, with_recent, options, selection, state, config, start)
     app.run()
     app.stop_loading()
     return app.exit_code()
@@ -52,8 +54,9 @@ class PickingApp(FlameApp):
         selection: Selection,
         state: AppState | None = None,
         config: Config = DEFAULTS,
+        start: Start | None = None,
     ) -> None:
-        super().__init__(Inputs((), "traces"), options, selection, state, config)
+        super().__init__(Inputs((), "traces"), options, selection, state, config, start)
         self._traces = TracesScreen(folder, with_recent and config.recent)
 
     def get_default_screen(self) -> Screen[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flame.core.model.frames import Kind
 from flame.core.names.cuda import demangle
 from flame.core.sampling.kernel_match import strip_parameters
-from flame.core.units import format_count, format_percent, format_value
+from flame.core.units import format_count, format_counted, format_percent, format_value
 from flame.tui.sampling.subject import Subject
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
@@ -26,7 +26,7 @@ def _kernel(subject: Subject, palette: Palette, width: int) -> Line:
     metric = subject.metric
     facts = [
         f"{metric.title} {format_value(subject.value, metric.unit)}",
-        f"{format_count(subject.samples)} samples",
+        format_counted(subject.samples, "sample", "samples"),
     ]
     if metric.key == "stalls":
         facts = facts[1:]

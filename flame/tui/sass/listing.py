@@ -15,7 +15,7 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool
 from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import stall_of
-from flame.core.units import format_count, format_percent
+from flame.core.units import format_count, format_counted, format_percent
 from flame.tui.sampling.reasons import counted
 from flame.tui.sampling.subject import Subject
 from flame.tui.sampling.version import Version, file_and_line
@@ -150,7 +150,8 @@ class Listing:
     def text(self, row: ListingRow) -> str:
         """Return what ``row`` says, printable."""
         if row.kind == RowKind.FOLD:
-            return f"{row.last - row.first:,} instructions without samples"
+            number = format_counted(row.last - row.first, "instruction", "instructions")
+            return f"{number} without samples"
         if row.kind == RowKind.SOURCE:
             return self._source_row(row)
         code = self.version.code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.core.model.metrics import STALLS
-from flame.core.units import format_count, format_percent, format_value
+from flame.core.units import format_count, format_counted, format_percent, format_value
 from flame.tui.sampling.reasons import counted, legend, reason_lines
 from flame.tui.sampling.subject import Subject
 from flame.tui.sass.listing import Listing, ListingRow, RowKind
@@ -77,7 +77,7 @@ def _of_line(listing: Listing, row: ListingRow) -> str:
     if number < 0 or row.kind == RowKind.FOLD:
         return ""
     samples = listing.version.samples_of_line(number)
-    return f"{format_count(samples)} samples" if samples > listing.samples(row) else ""
+    return format_counted(samples, "sample", "samples") if samples > listing.samples(row) else ""
 
 
 def _of_kernel(subject: Subject, listing: Listing, palette: Palette, width: int) -> list[Line]:

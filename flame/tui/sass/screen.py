@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from flame.core.columns import I8
 from flame.core.errors import FlameError, UsageError
 from flame.core.loading.inputs import Inputs
-from flame.core.units import format_count
+from flame.core.units import format_counted
 from flame.tui.sampling.subject import Spot, Subject
 from flame.tui.sass.head import head_lines
 from flame.tui.sass.help import sass_help
@@ -148,14 +148,14 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         here = place < len(self._matches) and self._matches[place] == self._cursor
         where = f" · match {place + 1:,}" if here else ""
         number = len(self._matches)
-        text = f"{format_count(number)} rows match" if number > 1 else "1 row matches"
+        text = format_counted(number, "row matches", "rows match")
         return Piece(cut_start(f" {text}{where}", width))
 
     def _place(self) -> str:
         version, row = self._listing.version, self._row
         if not any(version.code.text):
             return "only where the samples are is known, not the instructions there"
-        number = f"{format_count(len(version))} instructions"
+        number = format_counted(len(version), "instruction", "instructions")
         ranked = np.flatnonzero(version.hottest == row.first)
         if len(ranked) and row.last - row.first == 1:
             return f"hottest {ranked[0] + 1:,} of {len(version.hottest):,} sampled · {number}"
@@ -305,7 +305,8 @@ class SassScreen(FlameScreen, ModalScreen[None]):
             self._show(copied(self.app, line_text(self.subject, self._listing, self._row)))
             return
         text = listing_text(self.subject, self._listing)
-        self._show(copied(self.app, text, f"the listing, {format_count(len(self._listing))} rows"))
+        rows = format_counted(len(self._listing), "row", "rows")
+        self._show(copied(self.app, text, f"the listing, {rows}"))
 
     def action_source(self) -> None:
         from flame.tui.toolkit.editor import open_line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
@@ -24,6 +24,10 @@ from flame.tui.session.tree_view import TreeView
 
 _KEPT_NODES = 3_000_000
 """Tree nodes, about 100 bytes each, in projections kept so that going back to them is immediate."""
+
+
+Recall = Callable[[Selection, Profile], Selection]
+"""Makes of what is asked for what is to be shown of a trace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,18 +143,38 @@ class Session:
 
 
 def open_session(
-    inputs: Inputs, options: LoadOptions, selection: Selection, progress: Progress
+    inputs: Inputs,
+    options: LoadOptions,
+    selection: Selection,
+    progress: Progress,
+    recall: Recall | None = None,
 ) -> tuple[Session, Projection]:
-    """Load ``inputs`` and project them; FlameError if one cannot be read or nothing matches."""
+    """Load ``inputs`` and project them; FlameError if one cannot be read or nothing matches.
+
+    What ``recall`` makes of ``selection`` is shown, if that is anything.
+    """
     from flame.core.loading.many import load_all
 
     profile = load_all(inputs.paths, options, progress)
     metrics = metrics_of(profile)
     progress("building the tree", 0, 0)
-    session, shown = Session(inputs, profile, metrics, options), project(profile, selection)
+    session = Session(inputs, profile, metrics, options)
+    recalled = recall(selection, profile) if recall else selection
+    shown = _recalled(profile, recalled, selection) or project(profile, selection)
     session.keep(shown)
     device_times(profile)  # what the header says of them is at hand then
     return session, shown
+
+
+def _recalled(profile: Profile, recalled: Selection, selection: Selection) -> Projection | None:
+    """What is ``recalled`` in place of ``selection``; None if it is the same or shows nothing."""
+    if recalled == selection:
+        return None
+    try:
+        shown = project(profile, recalled)
+    except NoMatchError:
+        return None
+    return None if shown.empty else shown
 
 
 def metrics_of(profile: Profile) -> tuple[str, ...]:

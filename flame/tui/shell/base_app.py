@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events
+from textual import events, on
 from textual._compositor import CompositorUpdate
 from textual.app import App
 from textual.await_complete import AwaitComplete
@@ -18,9 +18,12 @@ from textual.screen import Screen
 
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.options.config import Config, is_in_browser
+from flame.tui.shell.command import SUSPEND, id_of, stops_no_more
+from flame.tui.shell.start import Start
 from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells
+from flame.tui.toolkit.late_answers import BackgroundTold, driver_for
 from flame.tui.toolkit.text import printable
-from flame.tui.toolkit.themes import filters_of, set_up
+from flame.tui.toolkit.themes import AUTO, filters_of, set_up, theme_for
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,12 +62,16 @@ class BaseApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("ctrl+l", "redraw", show=False, priority=True),
+        Binding(SUSPEND.keys, "suspend_process", show=False, priority=True, id=id_of(SUSPEND)),
     ]
 
-    def __init__(self, config: Config, keymap: Keymap) -> None:
-        super().__init__()
-        set_up(self, config.theme)
-        self.config = config
+    def __init__(self, config: Config, keymap: Keymap, start: Start | None = None) -> None:
+        self.start = start or Start()
+        self.start.background.wait()
+        self.config = self.start.look(config)
+        super().__init__(driver_class=driver_for(self.start.background))
+        self._guessed = self.theme_of(AUTO)
+        set_up(self, self.theme_of(self.config.theme))
         self.keymap = keymap
         self._drawn_through = filters_of(self, config.ascii)
         self.animation_level = "none"
@@ -78,6 +85,24 @@ class BaseApp(App[None]):
         self.set_keymap(self.keymap)
         for signal in (self.app_suspend_signal, self.app_resume_signal):
             signal.subscribe(self, self._forget_cells)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "suspend_process" or not stops_no_more(self.keymap)
+
+    def theme_of(self, wanted: str) -> str:
+        """Return the theme that is meant by ``wanted``, as the configuration has it."""
+        return theme_for(self.start.background.seems_light) if wanted == AUTO else wanted
+
+    def remember_theme(self) -> None:
+        """Have the theme remembered that is shown; that for the background needs no memory."""
+        shown = self.theme
+        self.start.memory.remember(theme=None if shown == self.theme_of(AUTO) else shown)
+
+    @on(BackgroundTold)
+    def _background_told(self) -> None:
+        """Take the theme for the background, which was not known, unless the user has chosen."""
+        if self.config.theme == AUTO and self.theme == self._guessed:
+            self.theme = self._guessed = self.theme_of(AUTO)
 
     def exit_code(self) -> int:
         """Say on stderr how it ended where it failed; raises what should not have happened.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
+
+from flame.tui.shell.actions import Action
 
 
 class Command(NamedTuple):
@@ -73,3 +76,13 @@ def id_of(command: Command) -> str:
     words = re.findall(r"-?\w+", command.action)
     named = "_".join(_STEPS.get(word, word) for word in words if word != "move")
     return "flame." + _IDS.get(named, named)
+
+
+SUSPEND = Command("ctrl+z", "ctrl+z", Action.SUSPEND, "", "stop, back to the shell: fg goes on")
+"""The command that every screen has on a terminal; there is no shell behind a browser."""
+
+
+def stops_no_more(keymap: Mapping[str, str]) -> bool:
+    """Tell whether the key that stops the app has been given to another command."""
+    taken = (SUSPEND.keys in keys.split(",") for keys in keymap.values())
+    return id_of(SUSPEND) not in keymap and any(taken)

@@ -12,7 +12,7 @@ from textual.binding import Binding
 from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
-from flame.tui.shell.command import Command, id_of
+from flame.tui.shell.command import SUSPEND, Command, id_of
 
 _RARE = {
     "rank": "R",
@@ -240,6 +240,7 @@ SHOWING = (
     Command(
         "t", "t", Action.THEME(1), "theme", "next theme: dark, light, high contrast, 16 colours"
     ),
+    Command("", "ctrl+p forget", Action.FORGET, "", "forget what is remembered between starts"),
 )
 
 HANDING = (
@@ -255,6 +256,7 @@ ALWAYS = (
     Command(
         "ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name (ctrl+l draws all anew)"
     ),
+    SUSPEND,
     Command("question_mark,f1", "?", Action.HELP, "help", "this help", 98),
     Command("", "? w", Action.WORDS, "", "what every word on the screen means"),
     Command("q", "q", Action.QUIT, "quit", "quit (also ctrl+c)", 99),

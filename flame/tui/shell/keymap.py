@@ -11,7 +11,7 @@ from textual.keys import Keys, format_key
 
 from flame.core.errors import UsageError
 from flame.options.config import config_path, refuse_unknown
-from flame.tui.shell.command import Command, id_of
+from flame.tui.shell.command import SUSPEND, Command, id_of, stops_no_more
 from flame.tui.shell.commands import COMMANDS, LIVE_COMMANDS
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 
@@ -24,7 +24,8 @@ def keymap_of(wanted: Mapping[str, str], commands: Sequence[Command] = COMMANDS)
     """Keys by binding id, of what the configuration says by command (`short_id`).
 
     Raises UsageError for commands and keys that there are not, and for a key of two ``commands``,
-    or of two in the view of instructions; those of others are left out.
+    or of two in the view of instructions; those of others are left out. The key that stops the app
+    may be given to another.
     """
     try:
         keymap = _keymap_of(wanted)
@@ -57,9 +58,11 @@ def short_id(command: Command) -> str:
 def remapped(commands: Iterable[Command], keymap: Keymap) -> list[Command]:
     """``commands`` as ``keymap`` has them, for the footer and the help.
 
-    The first of several commands that share a line of help shows the keys of all of them.
+    The first of several commands that share a line of help shows the keys of all of them. The
+    command that stops the app is missing where its key is another's.
     """
-    changed = [c._replace(keys=keymap.get(id_of(c), c.keys)) for c in commands]
+    own = [command for command in commands if command != SUSPEND or not stops_no_more(keymap)]
+    changed = [c._replace(keys=keymap.get(id_of(c), c.keys)) for c in own]
     for place, group in _sharing_help(changed).items():
         if any(id_of(command) in keymap for command in group):
             keys = [key for command in group for key in _split(command.keys)]
@@ -107,7 +110,8 @@ def _is_character(name: str) -> bool:
 
 
 def _refuse_shared(keymap: Keymap, commands: Sequence[Command]) -> None:
-    keys = {id_of(c): keymap.get(id_of(c), c.keys).split(",") for c in commands if c.keys}
+    bound = [c for c in commands if c.keys and (c != SUSPEND or not stops_no_more(keymap))]
+    keys = {id_of(c): keymap.get(id_of(c), c.keys).split(",") for c in bound}
     users = Counter(key for own in keys.values() for key in own)
     for name in filter(keys.__contains__, keymap):
         for key in keys[name]:

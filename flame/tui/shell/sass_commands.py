@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.tui.shell.actions import Action, Move
-from flame.tui.shell.command import Command
+from flame.tui.shell.command import SUSPEND, Command
 
 SASS_MOVING = (
     Command("up,k", "↑ ↓  k j", Move.UP(), "", "previous, next row"),
@@ -53,6 +53,7 @@ SASS_ALWAYS = (
     Command(
         "ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name (ctrl+l draws all anew)"
     ),
+    SUSPEND,
     Command("question_mark,f1", "?", Action.HELP, "help", "this help", 98),
     Command("escape", "", Action.ESCAPE, "", ""),
     Command("q,a", "q", Action.LEAVE, "back", "back to where one was (also a, esc)", 99),

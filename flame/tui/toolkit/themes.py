@@ -87,6 +87,14 @@ THEMES = (DARK, LIGHT, CONTRAST, SIXTEEN)
 
 NAMES = tuple(theme.name for theme in THEMES)
 
+AUTO = "auto"
+"""What the configuration calls the theme that goes with the terminal's background."""
+
+
+def theme_for(light: bool) -> str:
+    """Name the theme that goes with a ``light`` background, or with a dark one."""
+    return LIGHT.name if light else DARK.name
+
 
 def set_up(app: App[Any], wanted: str) -> None:
     """Give ``app``, which does not run yet, the themes; ``wanted`` is shown if the terminal can."""

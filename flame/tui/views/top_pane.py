@@ -18,7 +18,7 @@ from flame.core.analysis.wording import level_word, terms_of
 from flame.core.columns import I4, I8
 from flame.core.model.frames import Kind
 from flame.core.projection.filters import Steps
-from flame.core.units import format_count
+from flame.core.units import format_count, format_counted
 from flame.tui.session.carry import matching_frames, select_frame
 from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
@@ -359,12 +359,13 @@ class TopPane(Pane):
         """How many rows there are, of which kind, and how many of them match."""
         if self._table is None:
             return UNKNOWN
-        number = format_count(self._table.number(self._kind))
-        kind = f" {self._word}" if self._word else ""
+        whole = self._table.number(self._kind)
+        kind = f"{self._word} " if self._word else ""
         zoomed = ", unzoomed" if self.view.viewport.zoom.node else ""
         if self.view.matches.result is None:
-            return f"{number}{kind} rows{zoomed}"
-        return f"{format_count(len(self._rows))} of {number}{kind} match{zoomed}"
+            return f"{format_counted(whole, f'{kind}row', f'{kind}rows')}{zoomed}"
+        found = f"{format_count(len(self._rows))} of {format_count(whole)}"
+        return f"{found} {kind}match{zoomed}"
 
     # Mouse
 

@@ -46,6 +46,7 @@ _GAP = 1
 _LEAST = 10
 _FOLDED = "numbers folded"
 _MOST_SPANS = 4
+_RECALLED = "as last time"
 
 
 def quick_filter(kind: QuickFilter, selected: SelectedName) -> Filter:
@@ -151,6 +152,11 @@ def fold_chip() -> Line:
     """Return the chip that says that numbers in names are folded; a click takes that back."""
     unfold = Action.NUMBERS.click()
     return [*_chip(_FOLDED, unfold, unfold), Piece("# ", "key", unfold)]
+
+
+def recalled_chip() -> Line:
+    """Return the chip that says that settings are remembered; a click forgets them."""
+    return _chip(_RECALLED, Action.FORGET.click(), Action.FORGET.click())
 
 
 def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:

@@ -14,7 +14,10 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from flame.options.config import is_in_browser
 from flame.tui.session.query import Query
+from flame.tui.shell.actions import Action
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import footer_of
 from flame.tui.toolkit.lines import Line, Lines, Piece
@@ -47,7 +50,8 @@ class FlameScreen(Screen[None]):
 
     def __init__(self, commands: Sequence[Command]) -> None:
         super().__init__()
-        self.commands = commands
+        missing = {Action.SUSPEND} if is_in_browser() else set[str]()
+        self.commands = [command for command in commands if command.action not in missing]
         self.search_box = SearchBox(id="search", history=SearchHistory(searches_path()))
         self.status_line = Lines(self._status, id="status")
         self.key_line = Lines(self._keys, id="keys")
@@ -130,6 +134,16 @@ class FlameScreen(Screen[None]):
             self._note.append(Piece(f"  {more}", "key"))
         self._follow()
 
+    def _clear_note(self) -> None:
+        """Say nothing more of what an earlier key came to."""
+        if self._note:
+            self._note = []
+            self.status_line.update()
+
+    def on_screen_suspend(self) -> None:
+        """What is said below a dialog is of before it."""
+        self._clear_note()
+
     # Searching
 
     def action_search(self) -> None:
@@ -163,13 +177,20 @@ class FlameScreen(Screen[None]):
     # Around the views
 
     def action_scroll_details(self, step: int) -> None:
+        self._clear_note()
         self.query_one(ScrollPane).scroll(step)
 
     def action_help(self) -> None:
         self.app.push_screen(HelpPage(self._help))
 
     def action_theme(self, step: int) -> None:
+        before = self.app.theme
         self._show(f"theme {cycle(self.app, step)}")
+        if isinstance(self.app, BaseApp) and self.app.theme != before:
+            self.app.remember_theme()
+
+    def action_suspend(self) -> None:
+        self.app.action_suspend_process()
 
     def action_palette(self) -> None:
         self.app.action_command_palette()

@@ -17,10 +17,12 @@ from flame.core.projection.levels import MADE_LEVELS
 from flame.core.projection.selection import Selection
 from flame.core.units import (
     format_count,
+    format_counted,
     format_ns,
     format_percent,
     format_value,
     format_whole_percent,
+    one_of,
 )
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts, whole_of
@@ -123,7 +125,7 @@ def _measured(profile: Profile) -> str:
 def _rows(profile: Profile) -> str:
     number = profile.size
     word = profile.metrics[0].noun if profile.resolved else "GPU activities"
-    return f"{format_count(number)} {word}" if number else ""
+    return format_counted(number, one_of(word), word) if number else ""
 
 
 def _gpus(profile: Profile) -> str:
@@ -271,7 +273,7 @@ def search_status(view: TreeView, width: int) -> Line:
     place, here = view.matches.place_of(view.cursor.node)
     share = format_percent(matches.total, view.whole)
     total = f"{format_value(matches.total, unit)} · {share} of all"
-    facts = f" {format_count(matches.nodes)} frames · {total}"
+    facts = f" {format_counted(matches.nodes, 'frame', 'frames')} · {total}"
     if not matches.nodes:
         return [Piece(" no frame matches", "warning")]
     if place:

@@ -10,7 +10,7 @@ from flame.core.projection.filters import Filter
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
 from flame.tui.toolkit.lines import Line, Lines, line_width, palette_of
-from flame.tui.widgets.chips import chips, fold_chip
+from flame.tui.widgets.chips import chips, fold_chip, recalled_chip
 from flame.tui.widgets.header import breadcrumb, header, tabs
 
 
@@ -80,6 +80,14 @@ class FoldChip(Lines):
     def show(self, folds: bool) -> None:
         """Be there if anything ``folds``."""
         self.display = folds
+
+
+class RecalledChip(Lines):
+    """Say that the trace is shown as others were at last, with a cross to forget that."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda width, height: [recalled_chip()], id="recalled")
+        self.styles.width = line_width(recalled_chip())
 
 
 class FilterChips(Lines):

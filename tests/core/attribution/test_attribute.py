@@ -185,9 +185,9 @@ def test_odd_times_are_warned_about() -> None:
     trace.kernel("gemm", 20, 10)
     trace.kernel("CUDA graph 1", 0, 0, kind=Kind.GRAPH)
     trace.range("backwards", 9, 5)
-    assert len(warnings_about(trace, "1 GPU activities end before they start")) == 1
-    assert len(warnings_about(trace, "1 CUDA graph launches were recorded without times")) == 1
-    assert len(warnings_about(trace, "1 NVTX ranges end before they start")) == 1
+    assert len(warnings_about(trace, "1 GPU activity ends before it starts")) == 1
+    assert len(warnings_about(trace, "1 CUDA graph launch was recorded without times")) == 1
+    assert len(warnings_about(trace, "1 NVTX range ends before it starts")) == 1
 
 
 def test_ranges_nested_too_deep_are_warned_about() -> None:
@@ -201,7 +201,7 @@ def test_ranges_nested_too_deep_are_warned_about() -> None:
 def test_odd_ranges_of_pytorch_traces_are_called_what_they_are() -> None:
     trace = Recorded()
     trace.range("backwards", 9, 5)
-    assert "1 operators end before they start: left out" in (
+    assert "1 operator or annotation ends before it starts: left out" in (
         trace.profile(Meta(format="kineto")).warnings
     )
 

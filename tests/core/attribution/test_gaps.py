@@ -42,7 +42,7 @@ def test_launches_that_were_not_recorded_are_counted() -> None:
     trace.kernel("gemm", 10, 40, corr=1)
     trace.kernel("gemm", 50, 60, corr=2)
     assert said(trace, "launch: ") == [
-        "1 of 2 GPU activities (25.0 % of GPU time) have no recorded launch: capture began later, "
+        "1 of 2 GPU activities (25.0 % of GPU time) has no recorded launch: capture began later, "
         "or API calls were filtered"
     ]
 

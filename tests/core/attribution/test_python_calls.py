@@ -198,8 +198,8 @@ def test_odd_functions_are_warned_about() -> None:
     for level in range(MAX_DEPTH + 2):
         trace.function("recursion", 100 + level, 3_000 - level)
     warnings = trace.profile().warnings
-    assert "1 Python calls end before they start: left out" in warnings
-    assert any(line.startswith("1 Python calls name a caller") for line in warnings)
+    assert "1 Python call ends before it starts: left out" in warnings
+    assert any(line.startswith("1 Python call names a caller") for line in warnings)
     assert any(line.startswith("2 Python calls are nested deeper") for line in warnings)
 
 

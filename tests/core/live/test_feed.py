@@ -288,7 +288,7 @@ def test_a_kernel_of_minutes_has_its_call_and_has_kept_its_gpu_busy(
         ("cuLaunchKernel", "gemm", 9 * SECOND // 2)
     ]
     (said,) = [one for one in everything.warnings if "more than a minute after" in one]
-    assert said.startswith("1 GPU activities came more than a minute after they began")
+    assert said.startswith("1 GPU activity came more than a minute after it began")
 
 
 def test_calls_that_nothing_comes_of_are_forgotten_but_for_the_latest(

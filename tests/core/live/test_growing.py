@@ -572,7 +572,7 @@ def test_work_does_not_wait_for_ever_and_what_was_too_late_is_said(film: Film) -
         viewer.write(film.data())
         viewer.read()
         assert viewer.dump.warnings() == (
-            "1 GPU activities are shown without their call, which took very long",
+            "1 GPU activity is shown without its call, which took very long",
         )
 
 
@@ -665,7 +665,7 @@ def test_ranges_without_times_are_counted_once(film: Film) -> None:
         for _ in range(2):
             viewer.read()
         assert len(viewer.seen.ended()) == 1
-        assert viewer.dump.warnings() == ("1 NVTX ranges have no time that makes sense: left out",)
+        assert viewer.dump.warnings() == ("1 NVTX range has no time that makes sense: left out",)
 
 
 def test_payloads_are_kept_as_examples(film: Film) -> None:
@@ -728,7 +728,7 @@ def test_a_parent_that_never_comes_is_lost(film: Film) -> None:
         viewer.read()
         viewer.read()
         assert viewer.dump.warnings() == (
-            "1 stacks are not whole: [lost] stands for what is missing",
+            "1 stack is not whole: [lost] stands for what is missing",
         )
         film.kernel("k", 0, 1, 0, python=9, tid=100)
         viewer.write(film.data())

@@ -454,6 +454,8 @@ def test_several_traces_have_a_title_and_a_stem() -> None:
         return Inputs(tuple(map(Path, names)))
 
     assert (inputs("x/a.json").title, inputs("x/a.json").stem) == ("a.json", "a")
+    assert inputs("x/a.pt.trace.json.gz").stem == "a.pt.trace"
+
     assert inputs("a0.json", "a1.json").title == "2 traces: a0, a1"
     four = inputs(*(f"rank{number}.json.gz" for number in range(4)))
     assert (four.title, four.stem) == ("4 traces: rank0…rank3", "rank0-and-3-more")

@@ -32,7 +32,7 @@ def test_an_activity_that_ends_before_it_starts_takes_no_time() -> None:
     profile = trace.profile()
     assert weighed(profile, "gpu") == {"gemm": 5}
     assert weighed(profile, "count") == {"backwards": 1, "gemm": 1}
-    assert any("1 GPU activities end before they start" in line for line in profile.warnings)
+    assert any("1 GPU activity ends before it starts" in line for line in profile.warnings)
 
 
 def test_count_is_the_number_of_activities_of_any_kind() -> None:

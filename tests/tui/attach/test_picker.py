@@ -26,6 +26,7 @@ from flame.tui.attach import picker
 from flame.tui.attach.picker import Picker, PickerScreen
 from flame.tui.attach.picker_rows import Item, about, heads, matches, nothing, refusal, row
 from flame.tui.attach.run import run
+from flame.tui.shell.start import Start
 from flame.tui.toolkit.dialog.page import bindings_of, unexplained
 from flame.tui.toolkit.lines import Line, RowView, line_width
 from flame.tui.toolkit.list_screen import ListScreen
@@ -493,7 +494,7 @@ async def test_what_should_not_have_happened_reaches_the_caller() -> None:
 def test_a_terminal_that_cannot_draw_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     with pytest.raises(UsageError, match="TERM=dumb cannot show the app: flame attach --list"):
-        run(None, LoadOptions(), Selection(), None, DEFAULTS)
+        run(None, LoadOptions(), Selection(), None, DEFAULTS, Start())
 
 
 # Pictures

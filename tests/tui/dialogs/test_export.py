@@ -67,7 +67,7 @@ async def test_enter_writes_what_is_shown_as_folded_stacks(dialog: ExportDialog)
     async with stage(dialog) as user:
         assert user.entry == FOLDED
         await user.press("enter")
-        assert await written(user) == f"wrote {FOLDED}: 1 stacks, GPU time 140 µs"
+        assert await written(user) == f"wrote {FOLDED}: 1 stack, GPU time 140 µs"
         stack = b"generate;model.layers.1;model.layers.1.mlp;gemm"
         assert Path(FOLDED).read_bytes() == stack + b" 140000\n"
 
@@ -87,7 +87,7 @@ async def test_everything_leaves_the_filters_and_the_zoom_out(
 async def test_speedscope_of_what_is_shown_has_one_profile(dialog: ExportDialog) -> None:
     async with stage(dialog) as user:
         await user.press("right", "enter")
-        assert (await written(user)).startswith("wrote decode.speedscope.json: 1 stacks")
+        assert (await written(user)).startswith("wrote decode.speedscope.json: 1 stack")
         data = json.loads(Path("decode.speedscope.json").read_bytes())
         assert data["name"] == "decode.sqlite"
         assert [one["weights"] for one in data["profiles"]] == [[140_000]]
@@ -199,7 +199,7 @@ async def test_the_name_is_typed_where_it_stands(dialog: ExportDialog) -> None:
         await user.press("down", "j", "ctrl+u", *"he/q")
         assert "there is no folder he" in user.read()
         await user.press("ctrl+u", *"q", "left", "e", "enter")
-        assert await written(user) == "wrote eq: 1 stacks, GPU time 140 µs"
+        assert await written(user) == "wrote eq: 1 stack, GPU time 140 µs"
 
 
 async def test_the_entry_can_be_clicked_and_left(dialog: ExportDialog) -> None:

@@ -94,7 +94,7 @@ async def test_the_stacks_on_screen_can_be_saved_instead(dialog: SaveDialog) -> 
         assert user.entry == "train.py.collapsedstack.txt"
         assert "the GPU time, levels and order on screen" in user.read()
         await user.press("enter")
-        assert await saved(user) == "wrote train.py.collapsedstack.txt: 1 stacks, GPU time 70 ns"
+        assert await saved(user) == "wrote train.py.collapsedstack.txt: 1 stack, GPU time 70 ns"
     assert Path("train.py.collapsedstack.txt").read_bytes() == b"gemm 70\n"
 
 

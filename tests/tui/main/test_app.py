@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from textual import events
 from textual.widgets import Input
 
@@ -267,3 +268,27 @@ async def test_the_details_of_another_frame_begin_at_their_top(decode: Path) -> 
         assert details.scroll_offset.y == 2
         await user.press("down")
         assert details.scroll_offset.y == 0
+
+
+async def test_what_a_key_came_to_is_not_said_any_more_after_a_dialog(decode: Path) -> None:
+    async with open_app(decode) as user:
+        for opens in ("f", "L", "question_mark", "ctrl+p"):
+            await user.press("t")
+            assert "theme flame-" in user.read("status")
+            await user.press(opens, "escape")
+            await user.until(lambda: user.app.screen is user.screen)
+            assert "theme" not in user.read("status"), opens
+
+
+async def test_nor_after_the_details_have_been_scrolled(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("t", "right_square_bracket")
+        assert "theme" not in user.read("status")
+
+
+async def test_what_a_dialog_came_to_is_said(decode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(decode.parent)
+    async with open_app(decode) as user:
+        await user.press("e", "enter")
+        await user.until(lambda: user.app.screen is user.screen)
+        assert "wrote " in user.read("status")

@@ -33,6 +33,7 @@ from flame.core.readers.fdump.records import NamedColumns, RecordPiece, Records
 from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
 from flame.core.readers.fdump.samples import SAMPLES, DumpSamples, SampleRows
 from flame.core.readers.fdump.warnings import Losses, growing_dump_warnings
+from flame.core.units import format_counted
 
 # In the order in which it is learnt: what refers to something comes after it.
 _VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)
@@ -147,7 +148,11 @@ class GrowingDump:
         """Return what the reader of a flame graph has to know of the dump so far."""
         late = self._delivered.late
         notes = growing_dump_warnings(self._chunks, self._context, self._losses)
-        more = f"{late:,} GPU activities are shown without their call, which took very long"
+        more = format_counted(
+            late,
+            "GPU activity is shown without its call, which took very long",
+            "GPU activities are shown without their call, which took very long",
+        )
         return (*notes, *([more] if late else []))
 
     def copy_to(self, file: BinaryIO) -> None:

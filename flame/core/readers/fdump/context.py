@@ -22,6 +22,7 @@ from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.stacks import NodeStacks
 from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
 from flame.core.readers.shared import cupti
+from flame.core.units import format_counted
 
 # A range may have been opened by the process that this one was forked from. Nothing is recorded for
 # a hundred days, though, and the time lines of all threads must fit 62 bits.
@@ -124,11 +125,13 @@ class DumpContext:
     def time_warnings(self) -> Iterator[str]:
         """Yield a warning for each kind of record without usable times."""
         if self.timeless_ranges:
-            yield f"{self.timeless_ranges:,} NVTX ranges have no time that makes sense: left out"
+            have = format_counted(self.timeless_ranges, "NVTX range has", "NVTX ranges have")
+            yield f"{have} no time that makes sense: left out"
         if self.deep_ranges:
-            yield (
-                f"{self.deep_ranges:,} NVTX ranges are nested too deep: "
-                "their time counts in the range around them"
+            yield format_counted(
+                self.deep_ranges,
+                "NVTX range is nested too deep: its time counts in the range around it",
+                "NVTX ranges are nested too deep: their time counts in the range around them",
             )
         yield from cupti.untimed_warnings(self.untimed)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from flame.core.errors import InputError
 from flame.core.readers.fdump.tally import is_empty_dump
+from flame.core.units import format_counted
 
 SUFFIX = ".fdump"
 
@@ -81,6 +82,6 @@ def _leave_out_empty(dumps: list[Path]) -> Recording:
     notes = [f"{error}: left out" for error in errors]
     left = len(empty) - len(kept if not full else ())
     if left:
-        what = "1 process" if left == 1 else f"{left:,} processes"
+        what = format_counted(left, "process", "processes")
         notes.append(f"{what} of this recording did nothing that is recorded: left out")
     return Recording(tuple(kept), tuple(notes))

@@ -32,6 +32,7 @@ from flame.core.readers.fdump.context import DumpContext, SharedTables
 from flame.core.readers.fdump.layout import MAGIC
 from flame.core.readers.fdump.records import AT_ONCE, NamedColumns, Records
 from flame.core.readers.fdump.warnings import Losses, dump_warnings
+from flame.core.units import format_counted
 
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
@@ -206,7 +207,8 @@ def _read_samples(
     for piece in stages.columns("reading PC samples", samples.SAMPLES):
         rows.add(piece)
     pc_samples = rows.build(context.process)
-    lost = f"{rows.impossible:,} PC samples are damaged, in no function or nowhere in it: left out"
+    are = format_counted(rows.impossible, "PC sample is", "PC samples are")
+    lost = f"{are} damaged, in no function or nowhere in it: left out"
     notes = [lost] if rows.impossible else []
     if pc_samples is None:
         return None, notes

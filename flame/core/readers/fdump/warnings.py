@@ -9,6 +9,7 @@ from flame.core.readers.fdump.chunks import Chunks
 from flame.core.readers.fdump.context import DumpContext
 from flame.core.readers.fdump.layout import FULL, KINDS, RUNNING, STOPPED, DumpHeader
 from flame.core.readers.fdump.records import Records
+from flame.core.units import format_counted
 
 _LONGEST = 60
 _LONGEST_NOTE = 1_000
@@ -83,14 +84,17 @@ def _damage_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
         yield f"cut off: {have:,} of {tail:,} bytes are there"
     spoilt = chunks.count_lost() + chunks.unreadable + context.vocabulary.texts.damaged
     if spoilt:
-        yield f"damaged: {spoilt:,} pieces of it cannot be read, or not wholly: left out"
+        pieces = format_counted(spoilt, "piece", "pieces")
+        yield f"damaged: {pieces} of it cannot be read, or not wholly: left out"
     unknown = [key for key in chunks.layouts if key not in KINDS and chunks.count(key)]
     if unknown:
         count = sum(map(chunks.count, unknown))
         names = ", ".join(unknown)[:_LONGEST]
-        yield f"{count:,} records are of kinds that this flame does not know ({names}): left out"
+        are = format_counted(count, "record is", "records are")
+        yield f"{are} of kinds that this flame does not know ({names}): left out"
     if context.stacks.lost:
-        yield f"{context.stacks.lost:,} stacks are not whole: [lost] stands for what is missing"
+        are = format_counted(context.stacks.lost, "stack is", "stacks are")
+        yield f"{are} not whole: [lost] stands for what is missing"
 
 
 def _library_notes(notes: Sequence[str]) -> Iterator[str]:
@@ -98,7 +102,7 @@ def _library_notes(notes: Sequence[str]) -> Iterator[str]:
     for note in notes[:_MOST_NOTES]:
         yield note if len(note) <= _LONGEST_NOTE else f"{note[:_LONGEST_NOTE]}…"
     if more := notes[_MOST_NOTES:]:
-        yield f"{len(more):,} more notes in the dump: left out"
+        yield f"{format_counted(len(more), 'more note', 'more notes')} in the dump: left out"
 
 
 def _drop_warnings(header: DumpHeader, losses: Losses) -> Iterator[str]:
@@ -114,4 +118,5 @@ def _drop_warnings(header: DumpHeader, losses: Losses) -> Iterator[str]:
         )
     for cause, count in counts.items():
         if count:
-            yield f"{count:,} records could not be written: {reasons[cause]}"
+            records = format_counted(count, "record", "records")
+            yield f"{records} could not be written: {reasons[cause]}"

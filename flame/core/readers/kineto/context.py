@@ -17,6 +17,7 @@ from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto.events import LIMIT, EventArgs, Number, TraceEvent, to_nanoseconds
 from flame.core.readers.kineto.vocabulary import FrameIds, detail_text, range_frame, raw_bytes
+from flame.core.units import format_counted, one_of
 
 AnyEvent = TraceEvent[Number | float] | TraceEvent[Decimal]
 Place = tuple[int | str, int | str]
@@ -127,7 +128,8 @@ class KinetoContext:
     def time_warnings(self) -> list[str]:
         """Return a warning for each kind of event without usable times."""
         return [
-            f"{count:,} {what} have no time that makes sense: left out"
+            f"{format_counted(count, f'{one_of(what)} has', f'{what} have')} "
+            "no time that makes sense: left out"
             for what, count in self.untimed.items()
         ]
 

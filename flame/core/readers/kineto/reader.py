@@ -14,6 +14,7 @@ from flame.core.readers.kineto import metadata
 from flame.core.readers.kineto.document import TraceDocument
 from flame.core.readers.kineto.stream import TraceStream
 from flame.core.readers.kineto.trace import TraceBuilder
+from flame.core.units import format_counted
 
 _HEAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[)")
 _SIGNS = re.compile(
@@ -61,4 +62,5 @@ def _damage_warnings(
         )
     spoilt = document.damaged + document.decoder.bad
     warnings = [f"{end}: everything before it is shown"] if end else []
-    return [*warnings, *([f"{spoilt:,} damaged events: left out"] if spoilt else [])]
+    damaged = format_counted(spoilt, "damaged event", "damaged events")
+    return [*warnings, *([f"{damaged}: left out"] if spoilt else [])]

@@ -12,6 +12,7 @@ from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.names.cuda import api_name, demangle, kernel_base
 from flame.core.names.nvtx import RangeName, clean_range
 from flame.core.readers.kineto.events import EventArgs, Text
+from flame.core.units import format_counted
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -100,7 +101,7 @@ def detail_text(args: EventArgs) -> str:
     """Describe a collective (`allreduce, 4096 float, 8 ranks`) or a Triton kernel."""
     if args.collective:
         amount = f"{args.elements} {args.dtype or 'elements'}" if args.elements else ""
-        ranks = f"{args.group_size} ranks" if args.group_size else ""
+        ranks = format_counted(args.group_size, "rank", "ranks") if args.group_size else ""
         return ", ".join(filter(None, (args.collective, amount, ranks)))
     if args.backend:
         counts = {"warps": args.num_warps, "stages": args.num_stages}

@@ -14,6 +14,7 @@ from flame.core.names.cuda import api_name
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import NULL
+from flame.core.units import format_counted
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
 CHAINS = "CUDA_CALLCHAINS"
@@ -140,9 +141,8 @@ def _build_stacks(context: NsysContext, chain: I8, frames: I4) -> tuple[I4, I4]:
     )
     too_deep = int((step == _MAX_FRAMES).sum())
     if too_deep:
-        context.warnings.append(
-            f"{too_deep:,} call chains have more than {_MAX_FRAMES} frames: the innermost left out"
-        )
+        have = format_counted(too_deep, "call chain has", "call chains have")
+        context.warnings.append(f"{have} more than {_MAX_FRAMES} frames: the innermost left out")
     for rows in _rows_by_depth(step)[:_MAX_FRAMES]:
         for stack, own in ((python, is_python[frames[rows]]), (native, ~is_python[frames[rows]])):
             _push_frames(context, stack, chain[rows[own]], frames[rows[own]])

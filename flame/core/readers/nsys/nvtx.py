@@ -13,6 +13,7 @@ from flame.core.names.nvtx import RangeName, clean_range, payload_text
 from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys
 from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import NULL
+from flame.core.units import format_counted
 
 TABLE = "NVTX_EVENTS"
 _CATEGORY, _PUSH_POP, _START_END, _DOMAIN = 33, 59, 60, 75  # ENUM_NVTX_EVENT_TYPE
@@ -110,7 +111,8 @@ def read_ranges(context: NsysContext) -> RawRanges:
         )
         context.advance("reading NVTX ranges", len(is_range))
     if unknown:
-        context.warnings.append(f"{unknown:,} NVTX ranges name no thread or no start: left out")
+        name = format_counted(unknown, "NVTX range names", "NVTX ranges name")
+        context.warnings.append(f"{name} no thread or no start: left out")
     _read_payloads(context, vocabulary)
     return batches.build()
 

@@ -9,6 +9,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.model.activities import NONE
 from flame.core.model.launches import Dim
+from flame.core.units import format_counted, one_of
 
 # CUpti_ActivityMemcpyKind in cupti_activity.h
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
@@ -43,7 +44,11 @@ def complete_spans(start: I8, started: Bool, end: I8, ended: Bool) -> tuple[I8, 
 def untimed_warnings(counts: Mapping[str, int]) -> Iterator[str]:
     """Return a warning for each kind of record without times, ``counts`` by its name."""
     return (
-        f"{count:,} {what} were recorded without a start or an end: they count as 0 ns"
+        format_counted(
+            count,
+            f"{one_of(what)} was recorded without a start or an end: it counts as 0 ns",
+            f"{what} were recorded without a start or an end: they count as 0 ns",
+        )
         for what, count in counts.items()
         if count
     )

@@ -120,13 +120,13 @@ def test_a_chunk_that_is_none_hides_no_other(tmp_path: Path) -> None:
     for at in of_type(data, 6):
         profile = opened(changed(data, at + MAGIC, b"XX"), tmp_path)
         assert whole - 4 <= len(profile.activities) < whole
-        assert warned(profile, "1 pieces of it cannot be read")
+        assert warned(profile, "1 piece of it cannot be read")
 
 
 def test_a_hole_in_a_dump_that_has_ended_is_said(tmp_path: Path) -> None:
     data = program().data()
     at = of_type(data, 6)[0]
-    assert warned(opened(changed(data, at, bytes(SIZE)), tmp_path), "1 pieces of it cannot be read")
+    assert warned(opened(changed(data, at, bytes(SIZE)), tmp_path), "1 piece of it cannot be read")
 
 
 @pytest.mark.parametrize("value", [b"\xff\xff\xff\xff", b"\x00\x00\x01\x00"])
@@ -188,7 +188,7 @@ def test_times_that_make_no_sense_count_as_nothing(tmp_path: Path) -> None:
     profile = opened(file.data(), tmp_path)
     assert (profile.gpu_time, len(profile.activities)) == (10, 3)
     assert warned(profile, "2 GPU activities were recorded without a start or an end")
-    assert warned(profile, "1 NVTX ranges have no time that makes sense: left out")
+    assert warned(profile, "1 NVTX range has no time that makes sense: left out")
 
 
 def test_another_version_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_of_a_record_that_is_committed_in_part_nothing_is_shown_and_that_is_said
     part = (96 + 40).to_bytes(4, "little")
     profile = opened(changed(data, of_type(data, 6)[0] + COMMITTED, part), tmp_path)
     assert profile.gpu_time == 5
-    assert warned(profile, "damaged: 1 pieces of it cannot be read, or not wholly: left out")
+    assert warned(profile, "damaged: 1 piece of it cannot be read, or not wholly: left out")
 
 
 def test_a_file_of_endless_nothing_is_soon_read(tmp_path: Path) -> None:

@@ -493,7 +493,7 @@ def test_layouts_are_those_that_the_dump_describes(tmp_path: Path) -> None:
     assert names(profile, "python") == ["f"]
     assert profile.gpu_time == 30
     assert [w for w in profile.warnings if "new_kind" in w] == [
-        "1 records are of kinds that this flame does not know (new_kind): left out"
+        "1 record is of kinds that this flame does not know (new_kind): left out"
     ]
 
 

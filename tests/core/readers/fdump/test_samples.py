@@ -198,7 +198,7 @@ def test_functions_of_no_recorded_kernel_are_told(tmp_path: Path) -> None:
     assert "other" in warning and "third" in warning
     alone = opened(dump_of([], [Sample(GEMM, 0, 1, 1)]), tmp_path)
     assert alone.sampling is None
-    assert warnings(alone, "1 PC samples are in functions of no recorded kernel (gemm)")
+    assert warnings(alone, "1 PC sample is in functions of no recorded kernel (gemm)")
 
 
 def test_a_function_that_a_kernel_calls_is_of_its_launch(tmp_path: Path) -> None:

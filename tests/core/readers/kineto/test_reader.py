@@ -349,8 +349,8 @@ def test_events_without_a_time_are_counted(trace: KinetoFile, read: Read) -> Non
     assert (raw.ranges.start.tolist(), raw.ranges.end.tolist()) == ([7000], [7000])
     assert len(raw.activities.start) == 0
     assert raw.warnings == [
-        "4 operators have no time that makes sense: left out",
-        "1 GPU activities have no time that makes sense: left out",
+        "4 operators and annotations have no time that makes sense: left out",
+        "1 GPU activity has no time that makes sense: left out",
     ]
 
 
@@ -372,7 +372,7 @@ def test_damage_and_cut_are_said(trace: KinetoFile, tmp_path: Path) -> None:
     raw = kineto.read_kineto(path, LoadOptions(), silent)
     assert raw.warnings == [
         f"cut off at byte {path.stat().st_size:,}: everything before it is shown",
-        "1 damaged events: left out",
+        "1 damaged event: left out",
     ]
     packed = tmp_path / "trace.json.gz"
     packed.write_bytes(gzip.compress(path.read_bytes())[:-30])

@@ -229,4 +229,4 @@ def test_endless_chains_are_cut_and_said(trace: NsysFile, read: Read) -> None:
     raw = read(trace)
     (stack,) = spelled(raw)
     assert stack == [f"f{depth}" for depth in range(1, 501)]
-    assert any(line.startswith("1 call chains have more than 500") for line in raw.warnings)
+    assert any(line.startswith("1 call chain has more than 500") for line in raw.warnings)

@@ -103,7 +103,7 @@ def test_times_that_are_missing_or_absurd_count_nothing_and_are_said(
     trace.kernel("gemm", 7, 1 << 62)
     raw = read(trace)
     assert raw.activities.end.tolist() == [10, 7]
-    assert any(line.startswith("1 GPU activities were recorded") for line in raw.warnings)
+    assert any(line.startswith("1 GPU activity was recorded") for line in raw.warnings)
 
 
 # -- names of kernels -------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def test_a_range_without_a_place_is_left_out_and_said(
     trace.nvtx("step", 0, 90)
     raw = read(trace)
     assert names(raw) == ["step"]
-    assert any(line.startswith("1 NVTX ranges name no thread") for line in raw.warnings)
+    assert any(line.startswith("1 NVTX range names no thread") for line in raw.warnings)
 
 
 def test_without_the_table_or_its_types_there_are_no_ranges(trace: NsysFile, read: Read) -> None:
