@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -140,6 +141,22 @@ async def test_marks_belong_to_values() -> None:
         assert rows.selected == [7, 1] and rows.cursor == 3
         rows.offer([7, 5], [])
         assert rows.selected == [] and rows.cursor == 0
+
+
+async def test_two_quick_clicks_mark_a_row_each() -> None:
+    app = Numbers(4, checks=True)
+    rows = app.rows
+    assert isinstance(rows, CheckList)
+    async with running(app) as pilot:
+        rows.offer([7, 5, 3, 1], [])
+        await pilot.pause()
+        driver = app._driver
+        assert driver is not None
+        for y in (1, 3):
+            for kind in (events.MouseDown, events.MouseUp):
+                driver.process_message(kind(None, 2, y, 0, 0, 1, False, False, False, 2, y))
+        await pilot.pause()
+        assert rows.selected == [5, 1]
 
 
 async def test_an_empty_list_can_be_moved_in_and_marks_nothing() -> None:

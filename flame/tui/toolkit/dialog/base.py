@@ -217,6 +217,7 @@ class Dialog(ModalScreen[T]):
     def _row_clicked(self, event: OptionList.OptionSelected) -> None:
         """Act, but not where the second of two quick clicks hits what the first has put away."""
         if event.option_list.display:
+            self.cursor = event.option_index
             self.clicked()
 
     def on_click(self, event: events.Click) -> None:

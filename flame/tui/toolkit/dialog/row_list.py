@@ -148,3 +148,9 @@ class CheckList(RowList, SelectionList[int], can_focus=True, inherit_bindings=Fa
         """Mark the selected row, or no longer."""
         if self.option_count:
             self.toggle(self.get_option_at_index(self.cursor))
+
+    def _on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Mark the row that was clicked; Textual's list marks the one selected meanwhile."""
+        event.prevent_default().stop()
+        self.cursor = event.option_index
+        self.flip()
