@@ -118,6 +118,9 @@ async def test_rows_that_there_are_not_cannot_be_selected() -> None:
     app.rows.cursor = 40
     async with running(app) as pilot:
         assert app.shown[-1] == ">29"
+        app.rows.cursor = 40
+        app.rows.update()
+        assert app.rows.cursor == 29
         for number, shown in ((0, []), (3, ["0", "1", ">2"])):
             app.number = number
             app.rows.update()
