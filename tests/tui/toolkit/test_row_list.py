@@ -62,19 +62,17 @@ async def test_of_many_rows_only_those_in_sight_are_composed() -> None:
         assert app.shown[-2:] == [f">{MANY - 2}", f"{MANY - 1}"]
 
 
-async def test_pages_and_ends_are_those_of_the_list() -> None:
+async def test_no_move_leaves_the_rows() -> None:
     app = Numbers()
     async with running(app) as pilot:
-        app.rows.turn_page(1)
+        app.rows.move(HEIGHT)
         await pilot.pause()
-        assert f">{HEIGHT}" in app.shown
+        assert app.shown[-1] == f">{HEIGHT}"
         app.rows.action_last()
         await pilot.pause()
         assert app.shown[-1] == f">{MANY - 1}"
         app.rows.move(5)
         assert app.rows.cursor == MANY - 1
-        app.rows.turn_page(-1)
-        assert app.rows.cursor == MANY - 1 - HEIGHT
         app.rows.move(-MANY)
         assert app.rows.cursor == 0
 
@@ -170,6 +168,5 @@ async def test_an_empty_list_can_be_moved_in_and_marks_nothing() -> None:
         rows.offer([], [])
         for way in (1, -1):
             rows.move(way)
-            rows.turn_page(way)
         rows.flip()
         assert rows.selected == []

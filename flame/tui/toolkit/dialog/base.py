@@ -198,13 +198,11 @@ class Dialog(ModalScreen[T]):
 
     def action_page(self, way: int) -> None:
         """Move by as many rows as are in sight."""
-        self.shown_list.turn_page(way)
-        self.draw()
+        self.action_move(way * max(self.shown_list.size.height, 1))
 
     def action_end(self, way: int) -> None:
-        """Move to the first, or the last, row."""
-        (self.shown_list.action_first if way < 0 else self.shown_list.action_last)()
-        self.draw()
+        """Move to the first (-1), or the last (1), row."""
+        self.action_move(way * self.shown_list.option_count)
 
     @on(OptionList.OptionHighlighted)
     @on(SelectionList.SelectionHighlighted)

@@ -51,7 +51,7 @@ _ONE_LINE = _OneLine()
 class RowList(Lines, OptionList, can_focus=True, inherit_bindings=False):
     """Show the rows that ``source(width, height)`` composes, one of which is selected.
 
-    Textual's list knows which row is selected, scrolls, turns pages and takes clicks, of which it
+    Textual's list knows which row is selected, scrolls and takes clicks, of which it
     tells by `OptionList.OptionSelected`. It would draw all rows whenever one changes.
     """
 
@@ -79,10 +79,6 @@ class RowList(Lines, OptionList, can_focus=True, inherit_bindings=False):
     def move(self, step: int) -> None:
         """Select the row that is so many further down, the last one at most."""
         self.cursor = min(self.cursor + step, self.option_count - 1)
-
-    def turn_page(self, way: int) -> None:
-        """Select the row as far down (1), or up (-1), as there are rows in sight."""
-        self._move_page(1 if way > 0 else -1)
 
     def watch_highlighted(self, highlighted: int | None) -> None:
         if highlighted is not None:
