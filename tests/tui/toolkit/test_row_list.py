@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -61,19 +62,17 @@ async def test_of_many_rows_only_those_in_sight_are_composed() -> None:
         assert app.shown[-2:] == [f">{MANY - 2}", f"{MANY - 1}"]
 
 
-async def test_pages_and_ends_are_those_of_the_list() -> None:
+async def test_no_move_leaves_the_rows() -> None:
     app = Numbers()
     async with running(app) as pilot:
-        app.rows.turn_page(1)
+        app.rows.move(HEIGHT)
         await pilot.pause()
-        assert f">{HEIGHT}" in app.shown
+        assert app.shown[-1] == f">{HEIGHT}"
         app.rows.action_last()
         await pilot.pause()
         assert app.shown[-1] == f">{MANY - 1}"
         app.rows.move(5)
         assert app.rows.cursor == MANY - 1
-        app.rows.turn_page(-1)
-        assert app.rows.cursor == MANY - 1 - HEIGHT
         app.rows.move(-MANY)
         assert app.rows.cursor == 0
 
@@ -117,6 +116,9 @@ async def test_rows_that_there_are_not_cannot_be_selected() -> None:
     app.rows.cursor = 40
     async with running(app) as pilot:
         assert app.shown[-1] == ">29"
+        app.rows.cursor = 40
+        app.rows.update()
+        assert app.rows.cursor == 29
         for number, shown in ((0, []), (3, ["0", "1", ">2"])):
             app.number = number
             app.rows.update()
@@ -142,6 +144,22 @@ async def test_marks_belong_to_values() -> None:
         assert rows.selected == [] and rows.cursor == 0
 
 
+async def test_two_quick_clicks_mark_a_row_each() -> None:
+    app = Numbers(4, checks=True)
+    rows = app.rows
+    assert isinstance(rows, CheckList)
+    async with running(app) as pilot:
+        rows.offer([7, 5, 3, 1], [])
+        await pilot.pause()
+        driver = app._driver
+        assert driver is not None
+        for y in (1, 3):
+            for kind in (events.MouseDown, events.MouseUp):
+                driver.process_message(kind(None, 2, y, 0, 0, 1, False, False, False, 2, y))
+        await pilot.pause()
+        assert rows.selected == [5, 1]
+
+
 async def test_an_empty_list_can_be_moved_in_and_marks_nothing() -> None:
     app = Numbers(0, checks=True)
     rows = app.rows
@@ -150,6 +168,5 @@ async def test_an_empty_list_can_be_moved_in_and_marks_nothing() -> None:
         rows.offer([], [])
         for way in (1, -1):
             rows.move(way)
-            rows.turn_page(way)
         rows.flip()
         assert rows.selected == []

@@ -198,13 +198,11 @@ class Dialog(ModalScreen[T]):
 
     def action_page(self, way: int) -> None:
         """Move by as many rows as are in sight."""
-        self.shown_list.turn_page(way)
-        self.draw()
+        self.action_move(way * max(self.shown_list.size.height, 1))
 
     def action_end(self, way: int) -> None:
-        """Move to the first, or the last, row."""
-        (self.shown_list.action_first if way < 0 else self.shown_list.action_last)()
-        self.draw()
+        """Move to the first (-1), or the last (1), row."""
+        self.action_move(way * self.shown_list.option_count)
 
     @on(OptionList.OptionHighlighted)
     @on(SelectionList.SelectionHighlighted)
@@ -217,6 +215,7 @@ class Dialog(ModalScreen[T]):
     def _row_clicked(self, event: OptionList.OptionSelected) -> None:
         """Act, but not where the second of two quick clicks hits what the first has put away."""
         if event.option_list.display:
+            self.cursor = event.option_index
             self.clicked()
 
     def on_click(self, event: events.Click) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from textual.css.styles import RulesMap
+from textual.geometry import Region, Size
 from textual.reactive import Reactive
 from textual.strip import Strip
-from textual.style import Style
-from textual.visual import RenderOptions, Visual
 from textual.widgets import OptionList, SelectionList
 from textual.widgets.option_list import Option
 from textual.widgets.selection_list import Selection
@@ -30,28 +28,14 @@ class LazyLines:
         return self._compose(row)
 
 
-class _OneLine(Visual):
-    """Stand for the prompt of an option, which is drawn as the line of its row."""
-
-    def render_strips(
-        self, width: int, height: int | None, style: Style, options: RenderOptions
-    ) -> list[Strip]:
-        return [Strip.blank(width)]
-
-    def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
-        return container_width
-
-    def get_height(self, rules: RulesMap, width: int) -> int:
-        return 1
-
-
-_ONE_LINE = _OneLine()
+_ROW = Option("")
+"""Stands for each of the rows: what they show is composed when it is drawn."""
 
 
 class RowList(Lines, OptionList, can_focus=True, inherit_bindings=False):
     """Show the rows that ``source(width, height)`` composes, one of which is selected.
 
-    Textual's list knows which row is selected, scrolls, turns pages and takes clicks, of which it
+    Textual's list knows which row is selected, scrolls and takes clicks, of which it
     tells by `OptionList.OptionSelected`. It would draw all rows whenever one changes.
     """
 
@@ -80,10 +64,6 @@ class RowList(Lines, OptionList, can_focus=True, inherit_bindings=False):
         """Select the row that is so many further down, the last one at most."""
         self.cursor = min(self.cursor + step, self.option_count - 1)
 
-    def turn_page(self, way: int) -> None:
-        """Select the row as far down (1), or up (-1), as there are rows in sight."""
-        self._move_page(1 if way > 0 else -1)
-
     def watch_highlighted(self, highlighted: int | None) -> None:
         if highlighted is not None:
             self._cursor = highlighted
@@ -94,22 +74,28 @@ class RowList(Lines, OptionList, can_focus=True, inherit_bindings=False):
 
     def reach(self, rows: int) -> None:
         """Have an option for each of ``rows``; the selected one, and what is in sight, stay."""
-        if rows > self.option_count:
-            self.add_options(self._made(range(self.option_count, rows)))
-        elif rows < self.option_count:
-            top = self.scroll_offset.y
-            self.set_options(self._made(range(rows)))
-            self.set_scroll(None, min(top, max(rows - self.size.height, 0)))
+        if rows != self.option_count:
+            self._options = [_ROW] * rows
+            self._update_lines()
+            self.set_scroll(None, min(self.scroll_offset.y, max(rows - self.size.height, 0)))
         if rows:
             self._cursor = min(self._cursor, rows - 1)
-            self.highlighted = self._cursor
+        self.highlighted = self._cursor if rows else None
 
-    def _made(self, rows: Iterable[int]) -> list[Option]:
-        """An option for each of ``rows``."""
-        return [Option(_ONE_LINE) for _ in rows]
+    def _update_lines(self) -> None:
+        """Make all rows scrollable; Textual's list would look at each, a second for 100,000."""
+        if self.scrollable_content_region:
+            size = Size(self.scrollable_content_region.width, self.option_count)
+            if size != self.virtual_size:
+                self.virtual_size = size
+                self._scroll_update(size)
 
-    def _get_visual(self, option: Option) -> Visual:
-        return _ONE_LINE
+    def scroll_to_highlight(self, top: bool = False) -> None:
+        """Have the selected row in sight."""
+        if self.highlighted is not None and self.is_mounted:
+            self._update_lines()
+            row = Region(0, self.highlighted, self.size.width, 1)
+            self.scroll_to_region(row, force=True, animate=False, top=top, immediate=True)
 
     # Drawing
 
@@ -126,7 +112,7 @@ class _Mark(Selection[int]):
     """Stand for a row that can be marked; without a prompt, which would take most of the time."""
 
     def __init__(self, value: int, marked: bool) -> None:
-        Option.__init__(self, _ONE_LINE)
+        Option.__init__(self, "")
         self._value = value
         self._initial_state = marked
 
@@ -148,3 +134,9 @@ class CheckList(RowList, SelectionList[int], can_focus=True, inherit_bindings=Fa
         """Mark the selected row, or no longer."""
         if self.option_count:
             self.toggle(self.get_option_at_index(self.cursor))
+
+    def _on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Mark the row that was clicked; Textual's list marks the one selected meanwhile."""
+        event.prevent_default().stop()
+        self.cursor = event.option_index
+        self.flip()
