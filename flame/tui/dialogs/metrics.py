@@ -43,9 +43,10 @@ class MetricDialog(Dialog[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,space", "choose"),
-        Binding("escape,q,m", "leave"),
-        *(Binding(digit, f"pick({place})") for place, digit in enumerate(_DIGITS)),
+        Binding("enter,space", "choose", "show the metric", key_display="enter"),
+        Binding("1", "pick(0)", "show a metric at once", key_display="1 … 9"),
+        *(Binding(digit, f"pick({place})") for place, digit in enumerate(_DIGITS[1:], 1)),
+        Binding("escape,q,m", "leave", "leave without a change", key_display="esc q m"),
     ]
 
     def __init__(self, profile: Profile, known: Sequence[str], shown: str) -> None:
@@ -75,7 +76,7 @@ class MetricDialog(Dialog[str | None]):
     # What is shown
 
     def head(self, width: int) -> list[Line]:
-        title = "What widths and sums measure, and how much of it the trace has"
+        title = "What is measured, and how much of it the trace has"
         return [[Piece(cut_start(title, width), "strong")], []]
 
     def rows(self, width: int) -> list[Line]:

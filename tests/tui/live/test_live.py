@@ -212,7 +212,7 @@ async def test_siblings_stand_by_name_and_the_header_says_where_not(recording: R
 
 async def test_an_update_keeps_what_the_user_has_chosen(recording: Recording) -> None:
     async with follow(recording) as user:
-        await user.press("ctrl+n", *"/gemm", "enter", "f")
+        await user.press("m", "2", *"/gemm", "enter", "f")
         await user.press("escape")
         await user.press("i")
         metric, selected = user.screen.shown.metric.key, user.selected
