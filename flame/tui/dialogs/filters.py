@@ -264,6 +264,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         filter_ = None if slot.place is None else self._where[slot.place]
         if isinstance(slot.field, StepsField):
             chosen = filter_ if isinstance(filter_, Steps) else None
+            self.draw()
             self.app.push_screen(StepsDialog(self._profile, chosen), partial(self._take, slot))
             return
         self._slot = slot

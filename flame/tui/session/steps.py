@@ -24,6 +24,8 @@ def _by_frame(shown: Projection) -> dict[int, I8]:
     if found.source == "profiler":
         numbers = np.unique(found.number)
         return dict.fromkeys(labels.shown[found.frames].tolist(), numbers)
+    if found.source == "none":
+        return {}
     frame = labels.shown[found.frame]
     order = np.argsort(frame, kind="stable")
     frames, first = np.unique(frame[order], return_index=True)

@@ -152,6 +152,12 @@ def test_what_lies_between_them_belongs_to_none() -> None:
     }
 
 
+def test_an_end_is_outside_and_a_beginning_is_not() -> None:
+    outside = measure_iterations(with_steps(two_processes(), (1, 0, 10, 100), (2, 1, 200, 300)))
+    assert outside.outside == ((10, 1), (0, 0), (20, 1), (0, 0))
+    assert outside.gpu_time.tolist() == [0, 40]
+
+
 def test_those_over_one_point_two_times_the_median_are_slow() -> None:
     rows = [(at, 0, 1000 * at, 1000 * at + ns) for at, ns in enumerate((100, 100, 120, 121, 500))]
     table = measure_iterations(with_steps(two_processes(), *rows))

@@ -517,9 +517,9 @@ async def test_live_keys_can_be_changed(recording: Recording) -> None:
 def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) -> None:
     from flame.tui.shell.keymap import keymap_of
 
-    keys = {"brush": "p"}
-    assert keymap_of(keys) == {"flame.brush": "p"}
-    with pytest.raises(UsageError, match=r"\[keys\] has p for both brush and pause"):
+    keys = {"brush": "W"}
+    assert keymap_of(keys) == {"flame.brush": "W"}
+    with pytest.raises(UsageError, match=r"\[keys\] has W for both brush and window"):
         config = Config(keys=keys)
         LiveApp(Recording(tmp_path), None, "x", LoadOptions(), BY_NAME, ALL, config)
 

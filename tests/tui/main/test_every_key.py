@@ -177,6 +177,7 @@ EVERYWHERE: dict[str, Check] = {
     "quick_without": Check(filtered(HideStacks)),
     "quick_from": Check(filtered(ShowFrom)),
     "quick_hide": Check(filtered(HideFrames)),
+    "steps": Check(noted("no steps in this trace")),
     "framework": Check(noted("no frames of Python or native code in this trace")),
     "metrics": Check(opened(MetricDialog)),
     "metric_next": Check(lambda before, after: (before.metric, after.metric) == ("gpu", "count")),

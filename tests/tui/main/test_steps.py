@@ -122,6 +122,12 @@ async def test_enter_on_other_rows_shows_the_sandwich(counted: Path) -> None:
         assert (chosen(user), user.screen.pane_name) == ((), "sandwich")
 
 
+async def test_without_steps_enter_is_what_it_was(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("down", "tab", "tab", "enter")
+        assert (chosen(user), user.screen.pane_name) == ((), "sandwich")
+
+
 @pytest.mark.parametrize(("name", "number"), [("step 2", 2), ("step 3", 3)])
 async def test_enter_on_a_step_of_the_timeline_shows_it_alone(
     counted: Path, name: str, number: int
