@@ -49,12 +49,16 @@ _Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
 
 @dataclass(frozen=True)
 class Format(Generic[_Decoded]):
-    """An input format: ``remedy`` is what to do about a file whose contents make no sense."""
+    """An input format: ``remedy`` is what to do about a file whose contents make no sense.
+
+    ``share`` is that of decoding in the time of a load; `benchmarks/load_stages.py` measures it.
+    """
 
     name: str
     matches: Callable[[FileHead], bool]
     decode: Callable[[Path, LoadOptions, Progress], _Decoded]
     remedy: str = ""
+    share: float = 0.9
 
 
 def _is_sqlite(head: FileHead) -> bool:
@@ -173,10 +177,10 @@ NCU_REPORT = Format("Nsight Compute report", _is_ncu_report, _read_ncu_report)
 NCU_PAGE = Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv)
 
 FORMATS: tuple[Format[Decoded], ...] = (
-    Format("Nsight Systems export", _is_sqlite, _read_nsys_export, _EXPORT_AGAIN),
-    Format("Nsight Systems report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
+    Format("Nsight Systems export", _is_sqlite, _read_nsys_export, _EXPORT_AGAIN, 0.64),
+    Format("Nsight Systems report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN, 0.64),
     NCU_REPORT,
-    Format("dump", _is_dump, _read_dump),
+    Format("dump", _is_dump, _read_dump, share=0.64),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
     Format("PyTorch profiler", _is_kineto, _read_kineto),
