@@ -155,7 +155,6 @@ def open_session(
     session, shown = Session(inputs, profile, metrics, options), project(profile, selection)
     session.keep(shown)
     device_times(profile)  # what the header says of them is at hand then
-    whole.end()
     return session, shown
 
 

@@ -72,7 +72,9 @@ class LoadingScreen(Screen[None]):
 
     def _compose_end(self, width: int, height: int) -> list[Line]:
         minutes, seconds = divmod(int(monotonic() - self._begin), 60)
-        return [[Piece(f"{minutes}:{seconds:02} so far", "dim")], [], [Piece("esc cancels", "dim")]]
+        so_far = f"{minutes}:{seconds:02} so far"
+        left = "" if self.has_class("-unknown") else f"{'left':>{max(width - len(so_far), 0)}}"
+        return [[Piece(f"{so_far}{left}", "dim")], [], [Piece("esc cancels", "dim")]]
 
     def action_leave(self) -> None:
         self.post_message(self.Left())
