@@ -67,11 +67,12 @@ class _Display:
 
 
 def _new_bar() -> Bar:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    text = TextColumn("{task.description}", markup=False)
-    columns = (text, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    text = progress.TextColumn("{task.description}", markup=False)
+    share, elapsed = progress.TaskProgressColumn(), progress.TimeElapsedColumn()
+    columns = (text, progress.BarColumn(), share, elapsed, progress.TimeRemainingColumn())
+    bar = progress.Progress(*columns, console=Console(stderr=True), transient=True)
     bar.start()
     return bar

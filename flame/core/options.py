@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from flame.core.errors import UsageError
 
 Progress = Callable[[str, int, int], None]
-"""Called as (stage, done, expected); expected 0 is unknown. May raise CancelledError to stop."""
+"""Called as (stage, done, expected); expected 0 is unknown. May raise CancelledError to stop.
+
+Readers count the rows or bytes of the stage. What `flame.load` calls is told one count for all
+stages, which only grows (`flame.core.load_progress`).
+"""
 
 NVTX_NAMES = ("clean", "raw")
 

@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,6 +35,7 @@ from flame.core.timeline.intervals import Timeline, timeline
 from flame.core.timeline.lanes import Track
 from flame.core.timeline.raster import Grid
 from flame.tui.details.facts import Facts, collect
+from flame.tui.details.labels import Label as Title
 from flame.tui.details.parts import HeaviestParts
 from flame.tui.dialogs.write_files import ExportedStacks
 from flame.tui.session.carry import matching_frames
@@ -327,20 +328,20 @@ def check_spread(facts: Facts, values: list[int]) -> None:
         assert histogram.counts.tolist() == expected.tolist()
 
 
-def check_places(on: dict[str, HeaviestParts], below: list[Seen], processes: int) -> None:
+def check_places(on: Mapping[Title, HeaviestParts], below: list[Seen], processes: int) -> None:
     """Where it ran; with one process in the whole trace, nothing is told of processes."""
-    of: dict[str, Callable[[Row], int | None]] = {
-        "processes": lambda row: row.pid,
-        "threads": lambda row: row.call.tid if row.call else None,
-        "GPUs": lambda row: row.gpu,
-        "streams": lambda row: row.stream,
+    of: dict[Title, Callable[[Row], int | None]] = {
+        Title.PROCESSES: lambda row: row.pid,
+        Title.THREADS: lambda row: row.call.tid if row.call else None,
+        Title.GPUS: lambda row: row.gpu,
+        Title.STREAMS: lambda row: row.stream,
     }
     for title, place in of.items():
         sums = Counter[Any]()
         for each in below:
             sums[place(each.row)] += each.value
         sums += Counter()  # leaves out what weighs nothing
-        if len(sums) > 1 and (title != "processes" or processes > 1):
+        if len(sums) > 1 and (title is not Title.PROCESSES or processes > 1):
             assert on[title].number == len(sums) and on[title].whole == sum(sums.values())
             found = [part.value for part in on[title].heaviest]
             assert found == sorted(sums.values(), reverse=True)[:4]

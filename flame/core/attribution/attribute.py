@@ -29,6 +29,9 @@ from flame.core.options import Progress, silent
 
 _SUM_LIMIT = 1 << 62
 
+_NESTING, _ATTRIBUTING = 12, 70
+"""Percent of the time at which these stages begin, measured by `benchmarks/load_stages.py`."""
+
 
 def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     """Attribute ``raw``: join launches, nest ranges, follow graph captures; count what is left.
@@ -40,12 +43,12 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     _check_total((end - begin + 1) * max(len(raw.threads), 1))
     warnings = list(raw.warnings)
     thread_process = np.array([thread.process for thread in raw.threads], np.int32)
-    progress("joining launches", 0, 0)
+    progress("joining launches", 0, 100)
     launches = join_launches(raw.activities, raw.calls, thread_process)
-    progress("nesting ranges", 0, 0)
+    progress("nesting ranges", _NESTING, 100)
     functions = FunctionIndex(raw.functions, thread_process, raw.last_time)
     origins = Origins(raw, functions)
-    progress("attributing", 0, 0)
+    progress("attributing", _ATTRIBUTING, 100)
     table, graph_nodes = _activities(raw, launches, origins)
     _check_sums(table, end - begin)
     warnings += time_warnings(raw, origins.ranges.nesting.too_deep, functions)

@@ -7,10 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
+from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
+
+_MERGING = 0.9
+"""Share of several files in a load, before they are merged."""
+
+_NCU, _JOINING = 0.3, 0.95
+"""Shares of a load at which files of Nsight Compute have been read, and the trace has been."""
 
 _PATTERN = frozenset("*?[")
 
@@ -35,11 +42,16 @@ def load_all(
     A folder stands for the dumps in it. Raises what `load` raises for the first that cannot be
     read, UsageError for a file named twice, CancelledError when ``progress`` does, which is always
     called from here.
+
+    It is told one count for all stages of all files, which only grows, up to
+    `flame.core.load_progress.WHOLE`; where it is unknown how far a stage is, of 0.
     """
+    whole = WholeLoad(progress)
     recordings = [_list_files(Path(path)) for path in paths]
     files = [file for recording in recordings for file in recording.dumps]
     notes = [note for recording in recordings for note in recording.notes]
-    profile = _load_files(files, options or LoadOptions(), progress)
+    profile = _load_files(files, options or LoadOptions(), whole)
+    whole.end()
     return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
 
 
@@ -64,8 +76,11 @@ def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress)
     from flame.core.loading.ncu import read_ncu_files
     from flame.core.sampling.ncu_join import join_samples
 
-    samples = read_ncu_files(options.ncu, progress)
-    return join_samples(_load_checked(files, replace(options, ncu=()), progress), samples)
+    samples = read_ncu_files(options.ncu, LoadPart(progress, 0, _NCU))
+    without = replace(options, ncu=())
+    profile = _load_checked(files, without, LoadPart(progress, _NCU, _JOINING))
+    progress("placing samples", round(100 * _JOINING), 100)
+    return join_samples(profile, samples)
 
 
 def _load_checked(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
@@ -81,8 +96,8 @@ def _load_together(files: Sequence[Path], options: LoadOptions, progress: Progre
     from flame.core.loading.parallel import load_in_processes
     from flame.core.loading.source_labels import label_sources, order_sources
 
-    profiles = load_in_processes(files, options, progress)
-    progress("merging", 0, 0)
+    profiles = load_in_processes(files, options, LoadPart(progress, 0, _MERGING))
+    progress("merging", round(100 * _MERGING), 100)
     metas = [profile.meta for profile in profiles]
     labels, order = label_sources(metas), order_sources(metas)
     return merge_profiles([profiles[at] for at in order], [labels[at] for at in order])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
+from flame.core.load_progress import LoadPart
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.formats import NCU_PAGE, NCU_REPORT, FileHead
 from flame.core.readers.ncu.result import NcuFile
@@ -46,7 +47,11 @@ def _is_ncu(path: Path) -> bool:
 
 def read_ncu_files(paths: Sequence[str], progress: Progress) -> list[NcuFile]:
     """Read the files at ``paths``; UsageError for one that is named twice: it would count twice."""
-    files = [read_ncu(Path(path), progress) for path in paths]
+    size = len(paths)
+    files = [
+        read_ncu(Path(path), LoadPart(progress, at / size, (at + 1) / size))
+        for at, path in enumerate(paths)
+    ]
     for at, file in enumerate(files):
         if any(file.path.samefile(other.path) for other in files[:at]):
             raise UsageError(f"--ncu {file.path}: is named twice")

@@ -63,7 +63,7 @@ def _wait_for_profiles(
 class _ParallelLoad:
     """Loads ``files`` in processes, and knows how far each is. Several threads call `load_file`.
 
-    Files are weighed by size: what formats count (rows, bytes, events) does not compare.
+    Files are weighed by size.
     """
 
     def __init__(self, files: Sequence[Path], options: LoadOptions) -> None:
@@ -106,12 +106,13 @@ class _ParallelLoad:
             self._part[place] = min(done / expected, 1.0)
 
     def progress(self) -> tuple[str, int, int]:
-        """Return how far all are together: a stage, bytes read, bytes there are."""
+        """Return how far all are together: a stage, bytes loaded, bytes there are; 0 if unknown."""
         whole = sum(self._size)
         done = sum(size * part for size, part in zip(self._size, self._part, strict=True))
         stage = next(filter(None, self._stage), "")
         text = f"reading {len(self._files)} traces"
-        return f"{text}: {stage}" if stage else text, int(done), whole
+        known = any(self._part) or not stage
+        return f"{text}: {stage}" if stage else text, int(done), whole if known else 0
 
     def stop(self) -> None:
         """End all processes, and start no more."""

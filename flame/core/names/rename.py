@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flame.core.errors import UsageError
-from flame.core.regex import compile_expression
+from flame.core.regex import Limit, compile_expression, substitute
 
 # What hides an `=` inside a regex: escapes, classes (a leading `]` is literal) and groups.
 _RULE_TOKEN = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]++|\\.)*+\]|[()=]", re.DOTALL)
@@ -62,10 +62,14 @@ def parse_rename(rule: str) -> Rename:
     return Rename(compiled, replacement)
 
 
-def apply_renames(name: str, rules: Iterable[Rename]) -> str:
-    """Apply every rule to ``name``, in order; each sees what the rule before left."""
+def apply_renames(name: str, rules: Iterable[Rename], limit: Limit | None = None) -> str:
+    """Apply every rule to ``name``, in order; each sees what the rule before left.
+
+    UsageError after the ``limit``, which is shared with other names.
+    """
+    limit = limit or Limit()
     for rule in rules:
-        name = rule.pattern.sub(rule.replacement, name)
+        name = substitute(rule.pattern, rule.replacement, name, limit)
     return name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.names.framework import USUAL
 from flame.core.projection.labels import Naming, exact_labels
-from flame.core.regex import compile_expression
+from flame.core.regex import Limit, compile_expression, fits
 
 _MOST_NAMES = 4
 """Names of ranks that a message lists."""
@@ -197,12 +198,12 @@ class Kernel(ExpressionFilter):
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Mark the groups that are such kernels, bool[groups]."""
-        search = self.compile().search
+        fits_name = partial(fits, self.compile(), limit=Limit())
         frames, marked = profile.frames, np.zeros(len(profile.frames), bool)
         short = exact_labels(profile.frames, Naming("short")).text
         for kernel in np.flatnonzero(frames.kind == Kind.KERNEL).tolist():
             names = (short[kernel], frames[kernel].name, frames[kernel].get("demangled"))
-            marked[kernel] = any(map(search, filter(None, names)))
+            marked[kernel] = any(map(fits_name, filter(None, names)))
         in_stack = table.stacks.contain_any(marked)[table.groups.stack]
         return _pick(marked, table.groups.frame) | in_stack
 
@@ -255,9 +256,9 @@ class HideFramework(ExpressionFilter):
 
     def fits(self, frames: FrameTable, ids: I8) -> list[int]:
         """List those of the frames ``ids`` that match."""
-        found = self.compile().search
+        pattern, limit = self.compile(), Limit()
         code = ids[np.isin(frames.kind[ids], CODE_KINDS)].tolist()
-        return [index for index in code if found(_place(frames[index]))]
+        return [index for index in code if fits(pattern, _place(frames[index]), limit)]
 
 
 def _place(frame: Frame) -> str:
@@ -288,9 +289,20 @@ def passing_rows(profile: Profile, table: Activities, filters: tuple[Filter, ...
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
-    """``*`` and ``?`` stand for any text and any character; brackets are part of many names."""
-    parts = {"*": ".*", "?": "."}
-    return re.compile("".join(parts.get(c) or re.escape(c) for c in pattern), re.DOTALL)
+    """``*`` and ``?`` stand for any text and any character; brackets are part of many names.
+
+    What follows a ``*`` is taken where it comes first, once and for all, as by `fnmatch`: a pattern
+    with many of them would take years otherwise.
+    """
+    first, *others = (
+        "".join("." if char == "?" else re.escape(char) for char in part)
+        for part in re.sub(r"\*+", "*", pattern).split("*")
+    )
+    if not others:
+        return re.compile(first, re.DOTALL)
+    *middle, last = others
+    found = "".join(f"(?>.*?{part})" for part in middle)
+    return re.compile(f"{first}{found}.*{last}", re.DOTALL)
 
 
 def _mark_frames(profile: Profile, fits: Callable[[Frame], bool]) -> Bool:

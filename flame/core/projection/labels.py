@@ -17,6 +17,7 @@ from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.names.kernel_short import short_names
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
+from flame.core.regex import Limit
 
 KERNEL_NAMES = ("short", "base", "demangled", "mangled")
 
@@ -48,14 +49,17 @@ class Naming:
         """The same with all numbers in names."""
         return replace(self, numbers=False) if self.numbers else self
 
-    def text(self, frame: Frame, short: str = "") -> str:
-        """Make the display name of ``frame``, a kernel that is called ``short`` in short."""
+    def text(self, frame: Frame, short: str = "", limit: Limit | None = None) -> str:
+        """Make the display name of ``frame``, a kernel that is called ``short`` in short.
+
+        UsageError where renaming takes longer than ``limit``.
+        """
         name = frame.name
         if frame.kind == Kind.KERNEL and self.kernel_names != "base":
             full = frame.get(self.kernel_names) or frame.get("demangled")
             name = (short if self.kernel_names == "short" else full) or name
         if self.rename:
-            name = apply_renames(name, self.rename)
+            name = apply_renames(name, self.rename, limit)
         return _fold(frame.kind, name) if self.fold else name
 
 
@@ -183,30 +187,31 @@ class Labeller:
         """Label ``frames``, which begin with those of the call before.
 
         Short names of kernels may become longer when kernels come that were called the same.
+        UsageError where renaming takes too long.
         """
-        known = len(self._kernels)
+        known, limit = len(self._kernels), Limit()
         for index in range(len(self._text), len(frames)):
             frame = frames[index]
             text, shown = "", index
             if self._naming.kernel_names == "short" and frame.kind == Kind.KERNEL:
                 self._kernels.append(index)
             else:
-                text = self._naming.text(frame)
+                text = self._naming.text(frame, limit=limit)
                 shown = self._first.setdefault(label_key(frame, text), index)
             self._text.append(text)
             self._shown.append(shown)
         if len(self._kernels) > known:
-            self._name_kernels(frames)
+            self._name_kernels(frames, limit)
         shown_as = np.array(self._shown, np.int32)
         return Labels(tuple(self._text), shown_as, _natural=self._natural)
 
-    def _name_kernels(self, frames: FrameTable) -> None:
+    def _name_kernels(self, frames: FrameTable, limit: Limit) -> None:
         """Call all kernels so far by short names."""
         kernels = {index: frames[index] for index in self._kernels}
         names = {index: (frame.name, frame.get("demangled")) for index, frame in kernels.items()}
         short, first = short_names(names.values()), dict[tuple[object, ...], int]()
         for index, frame in kernels.items():
-            text = self._naming.text(frame, short[names[index]])
+            text = self._naming.text(frame, short[names[index]], limit)
             self._text[index] = text
             self._shown[index] = first.setdefault(label_key(frame, text), index)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.core.model.frames import FrameTable, Kind
-from flame.core.regex import find_matching
+from flame.core.regex import Limit, find_matching, fits
 
 
 def matching_frames(
@@ -23,10 +23,12 @@ def matching_frames(
 
     A kernel is matched by the name that is shown and by its base name: ``reduce_kernel`` finds
     ``reduce<MeanOps>``. With ``exact`` the name that is shown counts alone.
+    UsageError where that takes too long.
     """
     found = find_matching(text, frames, pattern)
     if exact:
         return found
     kernels = frames[table.kind[frames] == Kind.KERNEL]
     missed: list[int] = kernels[~np.isin(kernels, found)].tolist()
-    return found + [kernel for kernel in missed if pattern.search(table[kernel].name)]
+    limit = Limit()
+    return found + [kernel for kernel in missed if fits(pattern, table[kernel].name, limit)]

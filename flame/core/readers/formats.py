@@ -57,7 +57,8 @@ class Format(Generic[_Decoded]):
 
     ``name`` is what lists call it.
     ``glance`` names the GPUs of a file that matches, as far as it says so at its beginning or in a
-    small table; None where it is of another program after all.
+    small table; None where it is of another program after all. ``share`` is that of decoding in
+    the time of a load; `benchmarks/load_stages.py` measures it.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Format(Generic[_Decoded]):
     decode: Callable[[Path, LoadOptions, Progress], _Decoded]
     remedy: str = ""
     glance: Callable[[FileHead], tuple[str, ...] | None] = lambda head: ()
+    share: float = 0.9
 
 
 def _is_sqlite(head: FileHead) -> bool:
@@ -201,10 +203,11 @@ FORMATS: tuple[Format[Decoded], ...] = (
         _read_nsys_export,
         _EXPORT_AGAIN,
         _glance_at_nsys_export,
+        0.64,
     ),
-    Format("nsys report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
+    Format("nsys report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN, share=0.64),
     NCU_REPORT,
-    Format("dump", _is_dump, _read_dump),
+    Format("dump", _is_dump, _read_dump, share=0.64),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
     Format("PyTorch", _is_kineto, _read_kineto, glance=_glance_at_kineto),

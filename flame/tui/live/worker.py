@@ -22,7 +22,7 @@ from flame.core.projection.selection import Selection
 from flame.exporters.dumps import DumpSource
 from flame.tui.live.feed import DumpFeed, LiveFeed, LiveSnapshot, NewDumps
 from flame.tui.live.session import LiveSession, has_anything
-from flame.tui.session.query import Query, SearchResult, find
+from flame.tui.session.query import Query, SearchResult, find_in_time
 from flame.tui.session.session import Projection, metrics_of
 from flame.tui.toolkit.background import Pace, hand_in
 
@@ -290,7 +290,7 @@ class LiveWorker:
             return
         request = self._wish()
         latest = session.latest(request.selection)
-        result = find(latest.view.tree, request.query) if request.query else None
+        result = find_in_time(latest.view.tree, request.query)
         with self._lock:
             self._waiting = True
         hand_in(Renewed(session, latest, result, status), self._post)

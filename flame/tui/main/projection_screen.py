@@ -87,8 +87,13 @@ class ProjectionScreen(FlameScreen):
 
     @on(Searched)
     def _searched(self, message: Searched) -> None:
-        if self.finder.take(message):
-            self._show()
+        try:
+            current = self.finder.take(message)
+        except UsageError as error:
+            self._refuse_search(error)
+        else:
+            if current:
+                self._show()
 
     # Searching
 
@@ -96,8 +101,12 @@ class ProjectionScreen(FlameScreen):
         try:
             self.finder.search(self.shown.view, query)
         except UsageError as error:
-            self.finder.search(self.shown.view, None)
-            self._show(str(error), "warning")
+            self._refuse_search(error)
         else:
             self._show()
             self.set_timer(PATIENCE, self._say_pending)
+
+    def _refuse_search(self, error: UsageError) -> None:
+        """Search for nothing, and say why."""
+        self.finder.search(self.shown.view, None)
+        self._show(str(error), "warning")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,7 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool
 from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import stall_of
+from flame.core.regex import Limit, fits
 from flame.core.units import format_count, format_counted, format_percent
 from flame.tui.sampling.reasons import counted
 from flame.tui.sampling.subject import Subject
@@ -177,21 +178,21 @@ class Listing:
     # Searching
 
     def matching(self, pattern: re.Pattern[str]) -> I8:
-        """Find the rows that ``pattern`` matches, also by offset (``+0x0120``) and source line."""
+        """Find the rows that ``pattern`` matches, also by offset (``+0x0120``) and source line.
+
+        UsageError where that takes too long.
+        """
         code, size = self.version.code, len(self.version)
-        fits = {text: bool(pattern.search(printable(text))) for text in set(code.text)}
-        at = np.fromiter(map(fits.__getitem__, code.text), bool, size)
+        found = partial(fits, pattern, limit=Limit())
+        by_text = {text: found(printable(text)) for text in set(code.text)}
+        at = np.fromiter(map(by_text.__getitem__, code.text), bool, size)
         if "x" in pattern.pattern.lower() or "+" in pattern.pattern:
-            at |= self._at_offset(pattern)
+            offsets = (f"+0x{offset:04x}" for offset in code.offset.tolist())
+            at |= np.fromiter(map(found, offsets), bool, size)
         matches: Bool = np.where(self.kind == RowKind.INSTRUCTION, at[self.first], False)
         for row in np.flatnonzero(self.kind == RowKind.SOURCE).tolist():
-            matches[row] = bool(pattern.search(self.text(self[row])))
+            matches[row] = found(self.text(self[row]))
         return np.flatnonzero(matches)
-
-    def _at_offset(self, pattern: re.Pattern[str]) -> Bool:
-        offsets = self.version.code.offset.tolist()
-        fits = (bool(pattern.search(f"+0x{offset:04x}")) for offset in offsets)
-        return np.fromiter(fits, bool, len(self.version))
 
 
 def _units(version: Version, folded: bool) -> tuple[I4, I4, Bool]:

@@ -36,7 +36,6 @@ from flame.tui.shell.command import Command
 from flame.tui.shell.commands import bindings
 from flame.tui.shell.keymap import remapped
 from flame.tui.shell.sass_commands import SASS_COMMANDS
-from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
 from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
@@ -249,9 +248,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         if self._query is None:
             return ""
         try:
-            pattern = self._query.compile()
-            with at_most(LONGEST_SEARCH, SEARCH_TOO_LONG):
-                self._matches = self._listing.matching(pattern)
+            self._matches = self._listing.matching(self._query.compile())
         except UsageError as error:
             return str(error)
         return ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from flame.core.errors import UsageError
+from flame.core.regex import is_quick
 from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.tree_view import TreeView
-from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
 AT_ONCE = 20_000
@@ -38,27 +39,27 @@ class TreeFinder:
     def search(self, view: TreeView, query: Query | None) -> None:
         """Mark in ``view`` what ``query`` matches, now or soon.
 
-        UsageError if it is wrong, or takes too long.
+        UsageError if it is wrong.
         """
         self._searches.replace(None)
         self.query = query if query and query.text else None
         if self.query is None:
             view.matches.mark(None)
             return
-        self.query.compile()
-        if len(view.tree.text) <= AT_ONCE:
-            with at_most(LONGEST_SEARCH, SEARCH_TOO_LONG):
-                view.matches.mark(find(view.tree, self.query))
+        pattern, names = self.query.compile(), view.tree.text
+        if len(names) <= AT_ONCE and is_quick(pattern, names):
+            view.matches.mark(find(view.tree, self.query))
         else:
             self._searches.ask(_Search(view, self.query))
 
     def take(self, message: Searched) -> bool:
         """Mark what ``message`` brings, and return whether that was last asked for.
 
-        Raises what should not have happened.
+        UsageError if it was, and took too long; raises what should not have happened.
         """
-        result = message.result()
         current = self._searches.take(message)
+        if current or not isinstance(message.outcome, UsageError):
+            result = message.result()
         if current:
             message.request.view.matches.mark(result)
         return current

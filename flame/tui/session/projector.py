@@ -9,7 +9,7 @@ from typing import NamedTuple
 from flame.core.errors import FlameError
 from flame.core.projection.selection import Selection
 from flame.tui.session.carry import Bookmark, LiveBookmark, bookmark_of, carry, restore
-from flame.tui.session.query import Query, SearchResult, find
+from flame.tui.session.query import Query, SearchResult, find_in_time
 from flame.tui.session.session import Projection, Session
 from flame.tui.toolkit.back_stack import BackStack
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
@@ -134,5 +134,6 @@ class Projector:
 
 def _project(request: _Request) -> Iterator[ReadyProjection]:
     projection = request.session.project(request.candidates)
-    result = find(projection.view.tree, request.query) if request.query else None
+    # The screen misses what has not been found in time, searches once more, and says why not.
+    result = find_in_time(projection.view.tree, request.query)
     yield ReadyProjection(projection, result, request.step)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from flame.core.analysis.search import Matches, search
 from flame.core.columns import I8
+from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.names.numbers import STAR
@@ -45,10 +46,20 @@ class SearchResult:
 
 
 def find(tree: StackTree, query: Query) -> SearchResult:
-    """Run ``query`` over ``tree``."""
+    """Run ``query`` over ``tree``; UsageError where that takes too long."""
     matches = search(tree, query.compile(), query.exact)
     order = (matches.mask & (tree.total > 0)).nonzero()[0]
     return SearchResult(query, matches, order)
+
+
+def find_in_time(tree: StackTree, query: Query | None) -> SearchResult | None:
+    """Run ``query``, if there is one, over ``tree``; None where that takes too long."""
+    if query is None:
+        return None
+    try:
+        return find(tree, query)
+    except UsageError:
+        return None
 
 
 # Names in full, as expressions of filters

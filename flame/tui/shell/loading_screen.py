@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import Screen
+from textual.widgets import ProgressBar
 
-from flame.tui.toolkit.fields import progress_bar, progress_text
+from flame.core.load_progress import WHOLE
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.text import cut, wrap
-
-_BAR = 40
 
 
 class LoadingScreen(Screen[None]):
@@ -28,21 +29,30 @@ class LoadingScreen(Screen[None]):
         super().__init__()
         self._title = title
         self._stage = "opening"
-        self._done = 0
-        self._expected = 0
         self._error = ""
+        self._begin = monotonic()
 
     def compose(self) -> ComposeResult:
-        yield Lines(self._compose_lines, id="loading")
+        with Vertical(id="loading-box"):
+            yield Lines(self._compose_lines, id="loading")
+            yield ProgressBar(WHOLE, id="loading-bar")
+            yield Lines(self._compose_end, id="loading-end")
+
+    def on_mount(self) -> None:
+        self.set_interval(1, self._update)
 
     def report(self, stage: str, done: int, expected: int) -> None:
-        """Show how far the load is; ``expected`` 0 is unknown."""
-        self._stage, self._done, self._expected = stage, done, expected
+        """Show how far the load is, of `WHOLE`; of an ``expected`` 0 it is unknown."""
+        self._stage = stage
+        self.set_class(not expected, "-unknown")
+        for bar in self.query(ProgressBar):
+            bar.update(progress=done)
         self._update()
 
     def fail(self, error: str) -> None:
         """Show why the load has ended."""
         self._error = error
+        self.add_class("-failed")
         self._update()
 
     def _update(self) -> None:
@@ -58,13 +68,13 @@ class LoadingScreen(Screen[None]):
         return [*error, [], [Piece("q leaves", "dim")]]
 
     def _progress(self, width: int) -> list[Line]:
-        return [
-            [Piece(cut(self._stage, width))],
-            [Piece(progress_bar(self._done, self._expected, min(width, _BAR)), "key")],
-            [Piece(progress_text(self._done, self._expected), "dim")],
-            [],
-            [Piece("esc cancels", "dim")],
-        ]
+        return [[Piece(cut(self._stage, width))]]
+
+    def _compose_end(self, width: int, height: int) -> list[Line]:
+        minutes, seconds = divmod(int(monotonic() - self._begin), 60)
+        so_far = f"{minutes}:{seconds:02} so far"
+        left = "" if self.has_class("-unknown") else f"{'left':>{max(width - len(so_far), 0)}}"
+        return [[Piece(f"{so_far}{left}", "dim")], [], [Piece("esc cancels", "dim")]]
 
     def action_leave(self) -> None:
         self.post_message(self.Left())

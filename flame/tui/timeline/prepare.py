@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Event
 from time import monotonic
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from flame.core.analysis.utilization import (
     utilizations,
 )
 from flame.core.columns import Bool
+from flame.core.errors import UsageError
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import (
     Highlight,
@@ -99,7 +101,8 @@ class TimelineWork:
             pattern, exact = found.query.compile(), found.query.exact
             unfolded = shown.exact.text if shown.folds_numbers else ()
             mask = found.matches.mask
-            hits = matching_intervals(rows, tree, mask, pattern, exact, unfolded)
+            with suppress(UsageError):  # too long for the names here, if not for those of the tree
+                hits = matching_intervals(rows, tree, mask, pattern, exact, unfolded)
         looks = category_looks(rows, profile) if shown.selection.colours == "category" else None
         self._light = highlight(rows, self._passing, hits, looks)
 

@@ -1,24 +1,15 @@
-"""Run work in a thread, within a time limit or at a pace, so that the app goes on answering."""
+"""Run work in a thread or at a pace, so that the app goes on answering."""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
-from threading import Thread, current_thread, main_thread
+from threading import Thread
 from time import monotonic
-from types import FrameType
 
 from textual.message import Message
-
-from flame.core.errors import UsageError
-
-LONGEST_SEARCH = 2.0
-"""Seconds after which an expression is given up."""
-
-SEARCH_TOO_LONG = "the search takes too long: try a simpler expression"
 
 
 class Done(Message, bubble=False):
@@ -58,28 +49,6 @@ def in_background(
     thread = Thread(target=run, daemon=True)
     thread.start()
     return thread
-
-
-@contextmanager
-def at_most(seconds: float, complaint: str) -> Iterator[None]:
-    """Stop the block with a UsageError after ``seconds``, where the system can.
-
-    A regular expression may take years; only a signal to the main thread gets it out of one.
-    """
-    if not hasattr(signal, "setitimer") or current_thread() is not main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise UsageError(complaint)
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass

@@ -34,10 +34,3 @@ def progress_bar(done: int, expected: int, width: int) -> str:
     part = min(max(done / expected, 0.0), 1.0) if expected > 0 else 0.0
     filled = int(part * width)
     return "━" * filled + "┈" * (width - filled)
-
-
-def progress_text(done: int, expected: int) -> str:
-    """Format the share, or what is done where the end is unknown; formats count unlike things."""
-    if expected > 0:
-        return f"{min(100 * done // expected, 100)} %"
-    return f"{done:,}" if done else ""

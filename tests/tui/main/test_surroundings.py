@@ -6,9 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, ProgressBar
 
 from flame.core.errors import CancelledError, InputError, NoMatchError
+from flame.core.load_progress import WHOLE
 from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, Progress
 from flame.core.projection.filter_options import where
@@ -255,9 +256,10 @@ async def test_a_load_can_be_left_at_once(
     async with app.run_test(size=(80, 24)) as pilot:
         user = User(app, pilot)
         await user.until(load.started.is_set)
-        await user.until(lambda: "%" in user.read("loading"))
-        text = user.read("loading")
-        assert "reading ␛kernels" in text and "esc cancels" in text
+        await user.until(lambda: "reading ␛kernels" in user.read("loading"))
+        assert "esc cancels" in user.read("loading-end")
+        bar = app.screen.query_one(ProgressBar)
+        assert bar.total == WHOLE and 0 <= bar.progress < WHOLE
         await pilot.press(key)
         await pilot.pause()
     app.stop_loading()

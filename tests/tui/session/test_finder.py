@@ -7,6 +7,7 @@ import threading
 import pytest
 from textual.message import Message
 
+from flame.core import regex
 from flame.core.errors import UsageError
 from flame.tui.session import finder
 from flame.tui.session.finder import Searched, TreeFinder
@@ -15,6 +16,7 @@ from flame.tui.session.tree_view import TreeView
 from tests.support.waiting import PATIENCE
 from tests.tui.trees import stack_tree
 
+HARD = r"^(([a-z!])+.)+[A-Z]([a-z!])+$"
 TREE = stack_tree({("a", "x"): 3, ("b", "x"): 2, ("c",): 1})
 
 
@@ -84,6 +86,29 @@ def test_of_searches_asked_for_meanwhile_only_the_last_is_run(
     assert matches(view) == -1
     assert mailbox.take()
     assert matches(view) == 3 and not mailbox.finder.busy
+
+
+def test_what_may_take_long_is_searched_in_a_thread_and_given_up(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "LONGEST_SEARCH", 0.05)
+    view = TreeView(stack_tree({("ax" * 20 + "a" * 3000 + "!",): 1}), 80)
+    mailbox.finder.search(view, Query(HARD))
+    assert mailbox.finder.busy
+    with pytest.raises(UsageError, match="takes too long: try a simpler expression"):
+        mailbox.take()
+    assert matches(view) == -1 and not mailbox.finder.busy
+
+
+def test_what_was_given_up_is_not_told_once_something_else_is_searched(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "LONGEST_SEARCH", 0.05)
+    view = TreeView(stack_tree({("ax" * 20 + "a" * 3000 + "!",): 1}), 80)
+    mailbox.finder.search(view, Query(HARD))
+    mailbox.finder.search(view, Query("a"))
+    assert not mailbox.take()
+    assert matches(view) == 1
 
 
 def test_a_search_given_up_marks_nothing(mailbox: Mailbox, in_threads: None) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
+from flame.core.load_progress import LoadPart
 from flame.core.model.activities import NONE
 from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import (
@@ -33,6 +34,9 @@ from flame.core.readers.fdump.layout import MAGIC
 from flame.core.readers.fdump.records import AT_ONCE, NamedColumns, Records
 from flame.core.readers.fdump.warnings import Losses, dump_warnings
 from flame.core.units import format_counted
+
+_DECODED = 0.5
+"""Share of the rows of a dump with PC samples; the rest is that of its disassembly, if any."""
 
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
@@ -60,14 +64,15 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     context = DumpContext(header, shared, options, origin=header.start_monotonic)
     context.learn(latest)
     losses.learn(latest)
-    stages = _Stages(records, progress)
+    has_samples = bool(records.pieces(samples.SAMPLES))
+    stages = _Stages(records, LoadPart(progress, 0, _DECODED if has_samples else 1))
     work, recorded, config, size = _read_work(context, stages)
     nodes, made = _read_nodes(context, stages)
     calls, paths = _read_calls(context, stages)
     ranges = _read_ranges(context, stages, still_open, options)
     if len(still_open["start"]):
         context.reach_end(header)
-    pc_samples, notes = _read_samples(context, stages, path.parent, progress)
+    pc_samples, notes = _read_samples(context, stages, path.parent, LoadPart(progress, _DECODED, 1))
     return RawTrace(
         work,
         calls,

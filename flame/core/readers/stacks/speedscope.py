@@ -17,6 +17,7 @@ import numpy as np
 
 from flame.core.columns import I4
 from flame.core.errors import InputError
+from flame.core.load_progress import LoadPart
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta
 from flame.core.model.raw import RawStacks
@@ -38,6 +39,9 @@ from flame.core.readers.stacks.speedscope_values import (
 
 _T = TypeVar("_T")
 _Result = TypeVar("_Result")
+_READING = 0.2
+"""Share of reading the file in the time until its stacks are there."""
+
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 _SIGNS = (
     re.compile(rb'"\$schema"\s*:\s*"https?:\\?/\\?/www\.speedscope\.app\b'),
@@ -70,7 +74,7 @@ def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> Raw
     frames or units unknown, events not nested or not in order.
     """
     try:
-        file = decode_file(_read_content(path, progress))
+        file = decode_file(_read_content(path, LoadPart(progress, 0, _READING)))
         ours = (file.exporter or "").startswith(_OURS)
         frames = FrameBuilder()
         ids = _frame_ids(file.shared.frames, frames, ours)
