@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,13 +57,20 @@ def pixels(seen: dict[str, int], kind: Kind) -> int:
     return sum(seen.get(css(colour(kind, shade)), 0) for shade in range(SHADES))
 
 
-def opened(page: Ask, url: str) -> tuple[dict[str, int], list[str]]:
-    """The page at ``url`` once the trace is loaded: until then it may stand still, too."""
-    answer = step(page, open=url)
+def step_until(
+    page: Ask, true: Callable[[dict[str, int]], object], **what: str
+) -> tuple[dict[str, int], list[str]]:
+    """The same once what is seen is as it has to become: until then it may stand still, too."""
+    answer = step(page, **what)
     due = time.monotonic() + PATIENCE
-    while not pixels(answer[0], Kind.NVTX) and time.monotonic() < due:
+    while not true(answer[0]) and time.monotonic() < due:
         answer = step(page)
     return answer
+
+
+def opened(page: Ask, url: str) -> tuple[dict[str, int], list[str]]:
+    """The page at ``url`` once the trace is loaded."""
+    return step_until(page, lambda seen: pixels(seen, Kind.NVTX), open=url)
 
 
 @pytest.mark.deep
@@ -79,10 +86,11 @@ def test_the_page_shows_the_app_of_the_options_and_takes_keys(
     assert requests and all(url.startswith(server.url) for url in requests)
     assert any(url.endswith(".ttf") for url in requests)
 
-    down, _ = step(page, press="ArrowDown")
+    down, _ = step_until(page, lambda now: now != seen, press="ArrowDown")
     assert down != seen
-    light, _ = step(page, press="t")
-    assert light.get(LIGHT.background or "", 0) > 50_000
+    ground = LIGHT.background or ""
+    light, _ = step_until(page, lambda now: now.get(ground), press="t")
+    assert light.get(ground, 0) > 50_000
     assert page(json.dumps({"press": "q", "wait": "body.-closed"}))["closed"]
     assert server.interrupt() in (0, 130)
 
