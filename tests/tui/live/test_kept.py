@@ -16,6 +16,7 @@ from flame.core.projection.filters import Streams, Time
 from flame.core.projection.selection import Selection
 from flame.core.timeline.intervals import timeline
 from flame.tui.details.facts import Facts, collect
+from flame.tui.details.labels import Label
 from flame.tui.details.pane import details
 from flame.tui.session.session import project
 from flame.tui.toolkit.lines import Line
@@ -61,7 +62,7 @@ def test_percentiles_are_of_the_latest_and_say_so_and_all_else_is_of_all(
 ) -> None:
     facts = facts_of(feed.snapshot(ALL).profile)
     assert facts.spread is not None and facts.spread.count == facts.latest < LENGTH
-    streams = {part.name: part.value for part in facts.on["streams"].heaviest}
+    streams = {part.name: part.value for part in facts.on[Label.STREAMS].heaviest}
     assert streams == {"7": 5 * LENGTH // 2, "8": 5 * LENGTH // 2}
     lines = ["".join(piece.text for piece in line) for line in shown_of(feed, facts)]
     assert f"GPU time, each of the latest {facts.latest}" in " ".join(lines)
@@ -77,7 +78,7 @@ def test_of_a_frame_only_what_is_below_it_counts(feed: RecordingFeed) -> None:
     below, everywhere = [*collect(shown, tree, leaf)][-1], [*collect(shown, callees, 0)][-1]
     for facts in (below, everywhere):
         assert 0 < facts.latest < KEPT // 2
-        assert sum(part.value for part in facts.on["streams"].heaviest) == 5 * (LENGTH // 3)
+        assert sum(part.value for part in facts.on[Label.STREAMS].heaviest) == 5 * (LENGTH // 3)
     assert everywhere.everywhere and not below.everywhere
 
 
@@ -86,7 +87,7 @@ def test_what_is_kept_as_a_whole_says_nothing(feed: RecordingFeed) -> None:
     last = Time((LENGTH - 20) * SECOND, None)
     facts = facts_of(feed.snapshot(ALL).profile, last)
     assert facts.latest == 0
-    assert sum(part.value for part in facts.on["streams"].heaviest) == 5 * 21
+    assert sum(part.value for part in facts.on[Label.STREAMS].heaviest) == 5 * 21
 
 
 def test_the_time_line_begins_with_what_is_kept(feed: RecordingFeed) -> None:
