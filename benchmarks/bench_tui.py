@@ -53,6 +53,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flame-
 
 UP, DOWN, RIGHT, LEFT = (f"\x1b[{letter}" for letter in "ABCD")
 ENTER, ESCAPE, TAB, PAGE_DOWN = "\r", "\x1b", "\t", "\x1b[6~"
+NEXT_METRIC = "\x0e"
 
 Press = tuple[str, str]
 """What is measured, empty for a key that only leads there, and the bytes that the key sends."""
@@ -80,7 +81,10 @@ SCENES: dict[str, list[Press]] = {
         *presses("next match", "n", "n", "n"),
         *presses("", ESCAPE, ESCAPE),
     ],
-    "pivot": [*presses("level", "1", "1", "8", "8"), *presses("metric", "m", "M", "m", "M")],
+    "pivot": [
+        *presses("level", "1", "1", "8", "8"),
+        *presses("metric", NEXT_METRIC, "M", NEXT_METRIC, "M"),
+    ],
     "arrange": [*presses("invert", "i", "i"), *presses("sort", "s", "s", "s")],
     "filter": 2 * [*TO_A_FRAME, *presses("filter", "A"), *presses("undo", "z")],
     "views": presses("view", *8 * [TAB]),

@@ -16,7 +16,7 @@ from flame.core.units import format_percent, format_whole_percent
 
 _MUCH = 0.2
 _SOME = 0.05
-_CALLS = "Python calls, "
+_CALLS = "Python calls and "
 
 
 class _Advice(NamedTuple):

@@ -139,8 +139,7 @@ def test_a_pytorch_trace_without_gpu_work_is_told_what_there_is() -> None:
     trace = Recorded()
     trace.function("main", 0, 5)
     assert said_of_torch(trace, "") == [
-        "no GPU activity in this trace: the host metric shows Python calls, operators and "
-        "annotations"
+        "no GPU activity in this trace: the host metric shows Python calls and operators"
     ]
 
 

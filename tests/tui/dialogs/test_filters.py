@@ -336,8 +336,8 @@ async def test_stacks_of_a_file_offer_what_can_be_said_of_them(stacks: Profile) 
 async def test_operators_are_called_so_and_steps_are_offered(training: Profile) -> None:
     async with stage(dialog(training)) as user:
         assert "NVTX" not in user.read()
-        assert titles(user.read())[5:8] == ["time", "steps", "range"]
-        await user.click("  range")
+        assert titles(user.read())[5:8] == ["time", "steps", "operator"]
+        await user.click("  operator")
         assert "below such an operator: NAME, * and ?" in user.read()
         await user.press("escape")
         await user.click("  steps")
