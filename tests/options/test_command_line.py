@@ -73,11 +73,7 @@ rank_names = texts.map(str.strip).filter(lambda text: text and "," not in text)
 # In the order in which options make them.
 wheres = st.tuples(
     several(windows),
-    several(
-        st.tuples(st.integers(0, 99), st.integers(0, 99)).map(
-            lambda at: Steps(((min(at), max(at)),))
-        )
-    ),
+    several(st.lists(st.integers(0, 99), min_size=1, max_size=9).map(Steps.of)),
     several(st.builds(Ranks, st.lists(rank_names, min_size=1, max_size=3).map(tuple))),
     several(st.builds(NvtxRange, names, st.none() | texts)),
     *(several(st.builds(kind, ids), 1) for kind in (Devices, Streams, Pids, Tids)),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.iterations import iteration_name, measure_iterations
 from flame.core.analysis.utilization import utilizations
-from flame.core.loading.many import load
+from flame.core.loading.many import load, load_all
 from flame.core.model.meta import ProfilerSteps
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Steps
@@ -117,6 +117,18 @@ def test_each_is_as_busy_as_the_header_says_under_the_filter(path: Path) -> None
         assert table.window[place] == sum(each.length for each in found)
         assert table.busy[place] == sum(each.busy for each in found)
         assert table.idle[place] == sum(each.idle for each in found)
+
+
+def test_so_they_are_of_several_ranks(tmp_path: Path) -> None:
+    sample = SAMPLES / "torch_small.pt.trace.json.gz"
+    other = tmp_path / "other.json.gz"
+    other.write_bytes(sample.read_bytes())
+    merged, alone = load_all([sample, other]), loaded(sample)
+    check(merged)
+    found, half = measure_iterations(merged), measure_iterations(alone)
+    assert found.number.tolist() == half.number.tolist()
+    assert found.gpu_time.tolist() == (2 * half.gpu_time).tolist()
+    assert found.duration.tolist() == half.duration.tolist()
 
 
 # What is said of them
