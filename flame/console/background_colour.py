@@ -33,8 +33,8 @@ _COLOUR = re.compile(
     re.IGNORECASE,
 )
 
-# GNU screen hands the question on, and its answer to whatever reads then; the others draw it.
-_NEVER_ASKED = ("dumb", "unknown", "linux", "screen", "eterm", "vt")
+_DRAW_IT = ("dumb", "unknown", "linux", "eterm", "vt")
+"""Terminals that draw the question, or may."""
 
 
 def is_light(colour: str) -> bool | None:
@@ -57,10 +57,12 @@ def light_by_environment(environment: Mapping[str, str]) -> bool:
 def may_ask(environment: Mapping[str, str]) -> bool:
     """Tell whether the terminal that ``environment`` describes can be asked without harm."""
     terminal = environment.get("TERM", "")
-    if environment.get("NO_COLOR") or not terminal:
+    if environment.get("NO_COLOR") or not terminal or terminal.startswith(_DRAW_IT):
         return False
-    # tmux, too, calls itself screen at times, and answers itself.
-    return "TMUX" in environment or not (terminal.startswith(_NEVER_ASKED) or "STY" in environment)
+    # GNU screen hands the question on, and the answer to whatever reads by then. tmux, which calls
+    # itself screen at times, answers itself.
+    is_screen = terminal.startswith("screen") or "STY" in environment
+    return "TMUX" in environment or not is_screen
 
 
 class TerminalBackground:
@@ -77,6 +79,7 @@ class TerminalBackground:
         self.early = ""
         self._begun = ""
         self._asked = 0.0
+        self._waited = False
         self._attributes: list[Any] = []
 
     @property
@@ -97,9 +100,10 @@ class TerminalBackground:
         os.write(sys.__stderr__.fileno(), QUERY)  # type: ignore[union-attr]
 
     def wait(self) -> None:
-        """Read the answer, if it comes in time from when the question was sent."""
-        if not self.pending:
+        """Read the answer, once, if it comes in time from when the question was sent."""
+        if not self.pending or self._waited:
             return
+        self._waited = True
         descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
         decode = getincrementaldecoder("utf-8")("ignore").decode
         end, room = self._asked + PATIENCE, _MOST
@@ -152,6 +156,7 @@ def asked_background(wanted: bool) -> Iterator[TerminalBackground]:
                 background.ask()
         yield background
     finally:
+        background.wait()  # or a shell would read the answer, where no app came to it
         background.release()
 
 

@@ -82,6 +82,7 @@ def test_the_environment_says_it_in_colours_of_sixteen(value: str, light: bool) 
         ({"TERM": "xterm-256color", "STY": "1.pts"}, False),
         ({"TERM": "linux"}, False),
         ({"TERM": "dumb"}, False),
+        ({"TERM": "dumb", "TMUX": "/tmp/tmux"}, False),
         ({"TERM": "unknown"}, False),
         ({}, False),
         ({"TERM": "xterm-256color", "NO_COLOR": "1"}, False),

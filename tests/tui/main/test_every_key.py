@@ -277,6 +277,8 @@ SIZE = (110, 15)
 ELSEWHERE = {
     "palette": "is the same binding as Textual's own: see the test of the palette",
     "quit": "see test_surroundings",
+    "forget": "see test_remembered",
+    "suspend": "see test_suspend",
     **{f"arrange_{named.name}": "has no key: see test_arrangements" for named in NAMED_LEVELS},
 }
 

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from flame.console.background_colour import QUERY
+from tests.support.paths import SAMPLES
 from tests.support.waiting import wait_until
 from tests.tui.terminals import COMMAND, Terminal, start
+from tests.tui.test_first_minute import FLAME, Tmux, ended
+from tests.tui.test_first_minute import pytestmark as needs_tmux
+from tests.tui.test_first_minute import tmux as tmux
 
 LIGHT_ANSWER = "\x1b]11;rgb:fafa/fafa/fcfc\x1b\\"
 DARK_ANSWER = "\x1b]11;rgb:1e1e/1e1e/2e2e\x07"
@@ -48,7 +52,10 @@ def leave(terminal: Terminal) -> None:
     assert terminal.wait() == 0
 
 
-@pytest.mark.parametrize(("answer", "sent"), [(LIGHT_ANSWER, LIGHT), (DARK_ANSWER, DARK)])
+@pytest.mark.parametrize(
+    ("answer", "sent"),
+    [(LIGHT_ANSWER, LIGHT), pytest.param(DARK_ANSWER, DARK, marks=pytest.mark.deep)],
+)
 def test_a_terminal_that_answers(
     terminals: list[Terminal], decode: Path, answer: str, sent: bytes
 ) -> None:
@@ -60,8 +67,15 @@ def test_a_terminal_that_answers(
     leave(terminal)
 
 
-@pytest.mark.parametrize("answer", ["", "\x1b]11;garbage;48;2\x07", "\x1b]11;rgb:f/f\x1b\\"])
-@pytest.mark.parametrize(("known", "sent"), [("15;0", DARK), ("0;15", LIGHT)])
+@pytest.mark.parametrize(
+    ("answer", "known", "sent"),
+    [
+        ("\x1b]11;garbage;48;2\x07", "0;15", LIGHT),
+        pytest.param("\x1b]11;rgb:f/f\x1b\\", "15;0", DARK, marks=pytest.mark.deep),
+        pytest.param("", "15;0", DARK, marks=pytest.mark.deep),
+        pytest.param("", "0;15", LIGHT, marks=pytest.mark.deep),
+    ],
+)
 def test_a_terminal_that_does_not_know(
     terminals: list[Terminal], decode: Path, answer: str, known: str, sent: bytes
 ) -> None:
@@ -120,6 +134,17 @@ def test_and_when_it_could_not_start(terminals: list[Terminal], tmp_path: Path) 
     wait_until(lambda: terminal.echoes)
 
 
+@needs_tmux
+def test_a_shell_gets_nothing_of_the_answer_where_the_app_does_not_start(
+    tmux: Tmux, tmp_path: Path
+) -> None:
+    (tmp_path / "config.toml").write_text('keys = {undo = "q"}')
+    tmux.line(f"FLAME_CONFIG=config.toml {FLAME} view {SAMPLES / 'decode_small.sqlite'}")
+    tmux.until(r"\[keys\] has q for both undo and quit")
+    ended(tmux, "2")
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "environment",
     [{"NO_COLOR": "1"}, {"TERM": "linux"}, {"TERM": "screen-256color"}, {"STY": "1.tty"}],
