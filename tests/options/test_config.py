@@ -89,6 +89,7 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         ascii = true
         editor = "code --wait"
         kernel_names = "demangled"
+        recent = false
         framework = ["^x:", "y$"]
         [keys]
         undo = "ctrl+z,z"
