@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 
@@ -126,8 +127,8 @@ class MadeApp(FlameApp):
         super().__init__(inputs, LoadOptions(), selection, config=config)
         self._made = profile
 
-    def _load(self) -> None:
-        session = Session(self.inputs, self._made, metrics_of(self._made), self.options)
+    def _load(self, inputs: Inputs, cancelled: Event) -> None:
+        session = Session(inputs, self._made, metrics_of(self._made), self.options)
         self.post_message(self.Loaded(session, project(self._made, self.selection)))
 
 
