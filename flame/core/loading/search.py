@@ -70,7 +70,7 @@ class FolderSearch:
         """Yield for every file the trace that it is, or None; a recording for its folder."""
         self._seen |= _system_folders()
         ahead = deque([(self.folder, 0)])
-        while ahead:
+        while ahead and self._looked < self.most:
             folder, depth = ahead.popleft()
             entries = self._list(folder)
             yield None  # So that a search can be given up between folders without a file, too.
@@ -80,6 +80,7 @@ class FolderSearch:
                 ahead.extend((path, depth + 1) for path in sorted(below))
             else:
                 self.cut |= bool(below)
+        self.cut |= bool(ahead)
 
     def _list(self, folder: Path) -> list[os.DirEntry[str]]:
         """Entries of ``folder``, if it is another than those before, as far as there is room."""

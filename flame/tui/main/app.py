@@ -124,14 +124,10 @@ class FlameApp(BaseApp):
     # The loader: the only code here that runs beside the event loop; it posts messages
 
     def _load(self, inputs: Inputs, cancelled: Event) -> None:
-        def post(message: Message) -> None:
-            if not cancelled.is_set():
-                hand_in(message, self.post_message)
-
         def progress(stage: str, done: int, expected: int) -> None:
             if cancelled.is_set():
                 raise CancelledError("stopped")
-            post(self.Progressed(stage, done, expected))
+            hand_in(self.Progressed(stage, done, expected), self.post_message)
 
         try:
             from flame.tui.session.recall import with_preferences
@@ -142,10 +138,12 @@ class FlameApp(BaseApp):
         except CancelledError:
             return
         except Exception as error:
-            post(self.Failed(error))
+            if not cancelled.is_set():
+                hand_in(self.Failed(error), self.post_message)
         else:
-            post(self.Loaded(*opened))
-            self._remember(inputs)
+            if not cancelled.is_set():
+                hand_in(self.Loaded(*opened), self.post_message)
+                self._remember(inputs)
 
     def _remember(self, inputs: Inputs) -> None:
         """Have the picker list ``inputs`` the next time, where there is room for that."""

@@ -146,21 +146,27 @@ def paths_of(offers: Sequence[Offer]) -> tuple[Path, ...]:
 _WIDE = 110
 """Cells from which on the GPUs have more of them."""
 
+_WIDEST = 150
+"""Cells that a row takes at most: an eye follows it from the name to the age."""
+
 _WANTED = (3, 2, 0, 1)
 """The columns, the one that a narrow screen keeps longest first."""
 
 
 def heads(width: int) -> Line:
     """Return the titles of the columns that fit ``width``."""
+    wide, width = width, min(width, _WIDEST)
     titles = "".join(column.title.rjust(column.width) for column in _columns(width))
     name = "name".ljust(width - _SIGNS - len(titles))
-    return [Piece(cut_start(f"{' ' * _SIGNS}{name}{titles}", width), "dim")]
+    return [Piece(cut_start(f"{' ' * _SIGNS}{name}{titles}", width).ljust(wide), "dim")]
 
 
 def row(offer: Offer, selected: bool, marked: bool, palette: Palette, width: int) -> Line:
     """Return one line of ``width`` cells."""
+    wide, width = width, min(width, _WIDEST)
     columns = _columns(width)
     cells = "".join(right(column.cell(offer), column.width) for column in columns)
+    cells += " " * (wide - width)
     room = width - _SIGNS - sum(column.width for column in columns)
     name = fill(cut(offer.name, room), room)
     signs = f"{CURSOR if selected else ' '}{MARK if marked else ' '} "

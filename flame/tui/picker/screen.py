@@ -177,7 +177,7 @@ class TracesScreen(ListScreen[Offer]):
         return matches(item, text)
 
     def nothing(self, width: int) -> list[Line]:
-        where = short_path(self._folder)
+        where = home_path(self._folder)
         if self._looking:
             return [[Piece(f" looking for traces in {cut(where, width - 26)} …", "dim")]]
         text = f"There is no trace in {where}, nor in the folders below it."

@@ -184,6 +184,8 @@ def test_links_are_followed_and_nothing_is_found_twice(tmp_path: Path) -> None:
     (real / "self").symlink_to("self")
     (folder / "nowhere").symlink_to("/nowhere/at/all")
     assert names(folder) == ["b.folded"]
+    searched = FolderSearch(folder)
+    assert sum(1 for _ in searched.looks()) < 10  # not the same folders over and over
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from flame.core.loading import search
-from flame.core.loading.file import load_file
+from flame.core.loading.inputs import Inputs
 from flame.core.loading.search import FoundTrace
-from flame.core.options import LoadOptions
+from flame.core.options import LoadOptions, silent
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.options.recent import read_recent, recent_path, remember
@@ -25,6 +25,7 @@ from flame.tui.picker import screen as module
 from flame.tui.picker.app import PickingApp
 from flame.tui.picker.rows import Offer, row
 from flame.tui.picker.screen import TracesScreen
+from flame.tui.session.session import open_session
 from flame.tui.shell.loading_screen import LoadingScreen
 from flame.tui.toolkit.lines import Line
 from tests.support.writers.fdumpfile import DumpFile
@@ -403,6 +404,18 @@ async def test_what_cannot_be_read_is_said_and_the_list_stays(folder: Path) -> N
         assert await user.shown() == ["young.folded"]
 
 
+async def test_the_search_goes_on_after_what_cannot_be_opened(folder: Path, gate: Gate) -> None:
+    async with picking(wait=False) as user:
+        gate.let()
+        await user.until(lambda: user.names)
+        (folder / "young.folded").unlink()
+        await user.press("enter")
+        await user.refused()
+        gate.let(2)
+        await user.listed()
+        assert len(user.names) == 3
+
+
 async def test_what_has_gone_meanwhile_is_said(folder: Path) -> None:
     async with picking() as user:
         (folder / "young.folded").unlink()
@@ -427,13 +440,13 @@ async def test_a_load_can_be_cancelled_and_nothing_of_it_comes(
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(path: Path, *rest: Any) -> object:
-        if path.name == "young.folded":
+    def slow(inputs: Inputs, options: LoadOptions, selection: Selection, progress: Any) -> Any:
+        if inputs.title == "young.folded":
             begun.set()
             go_on.wait()
-        return load_file(path, *rest)
+        return open_session(inputs, options, selection, silent)
 
-    monkeypatch.setattr("flame.core.loading.many.load_file", slow)
+    monkeypatch.setattr("flame.tui.session.session.open_session", slow)
     async with picking() as user:
         await user.press("enter")
         await user.until(begun.is_set)
@@ -445,7 +458,7 @@ async def test_a_load_can_be_cancelled_and_nothing_of_it_comes(
         go_on.set()
         await user.until(lambda: not loader.is_alive())
         await user.settle()
-        assert user.on_top == "TracesScreen"
+        assert user.on_top == "TracesScreen" and read_recent() == []
         await user.press("down", "enter")
         assert await user.shown() == ["run/rank0.folded"]
 
