@@ -30,7 +30,7 @@ LEVEL_KEYS = {
 """The key that switches each level: digits in their order, and letters for the rare ones."""
 
 
-_ENTER_HELP = "zoom to the frame, or to its run of narrow ones"
+_ENTER_HELP = "zoom to the frame, or to its run of narrow ones; table, timeline: to a step alone"
 _BRUSH_HELP = "begin a window of time; enter filters by it"
 _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for level, key in LEVEL_KEYS.items()
