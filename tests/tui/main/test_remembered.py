@@ -254,6 +254,19 @@ async def test_levels_of_another_table_are_not_those_of_the_trace(path: Path) ->
         assert kept(user, path) == Preferences()
 
 
+async def test_levels_that_an_option_has_chosen_are_not_remembered_by_way_of_a_metric(
+    path: Path,
+) -> None:
+    keep(path, levels={"kineto": MODULES})
+    asked = replace(USUAL, levels=("kernel",))
+    async with open_app(TORCH, selection=asked, start=Start(Memory(path))) as user:
+        await user.press("M")
+        assert user.screen.shown.metric.table == "host"
+        await user.press("m")
+        assert user.levels == "kernel"
+        assert kept(user, path).levels == {"kineto": MODULES}
+
+
 async def test_the_next_start_is_as_the_last_one_was(path: Path) -> None:
     async with open_app(TORCH, start=started(path)) as user:
         await user.press("t", "d", "K", "O", "P", "L", "3")
@@ -357,7 +370,7 @@ async def test_all_is_forgotten_and_shown_as_usual_and_that_can_be_undone(path: 
 
 
 async def test_what_was_not_remembered_stays_when_all_is_forgotten(path: Path) -> None:
-    keep(path, kernel_names="base")
+    keep(path, kernel_names="base", levels={"fdump": KERNELS})
     asked = replace(USUAL, levels=("nvtx", "kernel"), colours="category")
     async with open_app(TORCH, selection=asked, start=started(path)) as user:
         await user.screen.run_action("forget")
