@@ -96,6 +96,11 @@ SCENES: dict[str, list[Press]] = {
         *presses("table: sort", "s", "s"),
         *presses("", TAB, TAB),
     ],
+    "dialog": [
+        *presses("dialog", "L"),
+        *presses("dialog: row", DOWN, DOWN, UP),
+        *presses("dialog: close", "q"),
+    ],
     "timeline": [
         *presses("", TAB, TAB, TAB),
         *presses("timeline: activity", DOWN, RIGHT, RIGHT, RIGHT),

@@ -61,6 +61,19 @@ def test_bytes_per_key_stay_small(terminals: list[Terminal], decode: Path) -> No
         assert 0 < len(terminal.output) < most, key
 
 
+@pytest.mark.deep
+def test_bytes_per_key_in_a_dialog_stay_small(terminals: list[Terminal], decode: Path) -> None:
+    terminal = start(terminals, decode)
+    terminal.read_until("model.layers.1.mlp")
+    terminal.settle()
+    terminal.press("L")
+    terminal.answered()
+    for key in ("j", "k", "\x1b[B"):
+        terminal.press(key)
+        terminal.answered()
+        assert 0 < len(terminal.output) < 1_000, key
+
+
 def test_a_file_that_cannot_be_read(terminals: list[Terminal], tmp_path: Path) -> None:
     terminal = start(terminals, tmp_path / "none.sqlite")
     terminal.read_until("no such file")
