@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import wraps
-from typing import ClassVar, Concatenate, ParamSpec
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,23 +12,20 @@ from textual.binding import BindingType
 from flame.core.analysis.iterations import measure_iterations
 from flame.core.analysis.wording import reworded, terms_of
 from flame.core.model.tree import Order
-from flame.core.projection.filters import Filter, Steps
 from flame.options.config import Config
 from flame.options.state import AppState
-from flame.tui.dialogs.levels import LevelsChoice
 from flame.tui.main import actions, selections
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import empty_lines, greeting
 from flame.tui.main.place import go_to, state_of
-from flame.tui.main.projection_screen import ProjectionScreen
+from flame.tui.main.selection_screen import SelectionScreen, applied
 from flame.tui.session.glossary import WORDS
 from flame.tui.session.query import Query
 from flame.tui.session.recall import SETTINGS, Remembering, kind_of, misfit, usual_again
 from flame.tui.session.session import Projection, Session
-from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Action, Move, check_actions
 from flame.tui.shell.base_app import BaseApp
-from flame.tui.shell.command import Command, Offer
+from flame.tui.shell.command import Command
 from flame.tui.shell.commands import COMMANDS, bindings, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.shell.start import Start
@@ -48,22 +43,8 @@ from flame.tui.widgets.header import frame_status, search_status
 from flame.tui.widgets.help_page import HelpPage, word_lines
 from flame.tui.widgets.pages import coverage_lines, help_lines
 
-_P = ParamSpec("_P")
 
-
-def _applied(
-    action: Callable[Concatenate[actions.ShownScreen, _P], selections.Outcome],
-) -> Callable[Concatenate[MainScreen, _P], None]:
-    """Make a method of ``action`` that shows what it comes to."""
-
-    @wraps(action)
-    def method(screen: MainScreen, /, *arguments: _P.args, **named: _P.kwargs) -> None:
-        screen.apply(action(screen, *arguments, **named))
-
-    return method
-
-
-class MainScreen(ProjectionScreen):
+class MainScreen(SelectionScreen):
     """Show one loaded trace, by the commands ``KEYS``, siblings in ``USUAL_ORDER`` at first."""
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
@@ -92,11 +73,6 @@ class MainScreen(ProjectionScreen):
         self._hover = -1
         self._has_steps: bool | None = None
         self.set_class(not self.config.details, "-no-details")
-
-    @property
-    def view(self) -> TreeView:
-        """What the details are about."""
-        return self.pane.view
 
     @property
     def pane_name(self) -> str:
@@ -233,7 +209,7 @@ class MainScreen(ProjectionScreen):
 
     # Views
 
-    action_sass = _applied(actions.show_instructions)
+    action_sass = applied(actions.show_instructions)
 
     def action_view(self, step: int) -> None:
         self.action_show_view(self.parts.pane_after(self.pane, step).name_)
@@ -266,7 +242,7 @@ class MainScreen(ProjectionScreen):
 
     # Moving and zooming
 
-    action_move = _applied(actions.move)
+    action_move = applied(actions.move)
 
     def action_select(self, node: int) -> None:
         """Select a frame of the shown tree, from a click on its name."""
@@ -318,60 +294,6 @@ class MainScreen(ProjectionScreen):
     def action_same(self) -> None:
         self._search_for(Query(self.view.tree.name(self.view.cursor.node), exact=True))
 
-    # What is shown of the trace
-
-    action_unfilter = _applied(selections.remove_filter)
-    action_quick = _applied(selections.add_quick_filter)
-    action_framework = _applied(selections.switch_framework)
-    action_metric = _applied(selections.change_metric)
-    action_show_metric = _applied(selections.choose_metric)
-    action_level = _applied(selections.switch_level)
-    action_arrange = _applied(selections.arrange_levels)
-    action_forward = _applied(selections.switch_forward)
-    action_numbers = _applied(selections.fold_numbers)
-    action_invert = _applied(selections.invert)
-    action_collapse = _applied(selections.collapse)
-    action_sort = _applied(selections.change_order)
-    action_kernel_names = _applied(selections.change_kernel_names)
-    action_colours = _applied(selections.change_colours)
-
-    def action_filters(self) -> None:
-        self.app.push_screen(selections.filters_dialog(self), self._set_filters)
-
-    def _set_filters(self, where: tuple[Filter, ...] | None) -> None:
-        if where is not None and where != self.wanted.where:
-            self._project(replace(self.wanted, where=where))
-
-    def action_metrics(self) -> None:
-        self.app.push_screen(selections.metric_dialog(self), self._set_metric)
-
-    def _set_metric(self, key: str | None) -> None:
-        if key is not None:
-            self.action_show_metric(key)
-
-    @property
-    def offered(self) -> dict[str, list[Offer]]:
-        """What the palette has besides keys, by the command that it follows."""
-        return {"metrics": selections.offered_metrics(self.session)}
-
-    def action_steps(self) -> None:
-        dialog = selections.steps_dialog(self)
-        if isinstance(dialog, str):
-            self._show(dialog)
-        else:
-            self.app.push_screen(dialog, self._set_steps)
-
-    def _set_steps(self, steps: Steps | None) -> None:
-        if steps is not None:
-            self.apply(selections.choose_steps(self, steps))
-
-    def action_levels(self) -> None:
-        self.app.push_screen(selections.levels_dialog(self), self._set_levels)
-
-    def _set_levels(self, choice: LevelsChoice | None) -> None:
-        if choice:
-            self.apply(selections.choose_levels(self, choice))
-
     # Around the views
 
     def action_details(self) -> None:
@@ -414,9 +336,9 @@ class MainScreen(ProjectionScreen):
 
     # Handing over
 
-    action_copy = _applied(actions.copy)
-    action_source = _applied(actions.open_source)
-    action_screenshot = _applied(actions.screenshot)
+    action_copy = applied(actions.copy)
+    action_source = applied(actions.open_source)
+    action_screenshot = applied(actions.screenshot)
 
     def state(self) -> AppState:
         """Tell where the app is, as far as the selection does not say it."""
