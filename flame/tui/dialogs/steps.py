@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from textual import events
 from textual.binding import Binding, BindingType
 
 from flame.core.analysis.iteration_words import count_words, length_words, outside_words
@@ -18,13 +17,10 @@ from flame.core.projection.filters import Filter, Steps
 from flame.core.units import format_count
 from flame.tui.dialogs.step_rows import StepRows
 from flame.tui.toolkit.dialog import Dialog
-from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.dialog.row_list import LazyLines
+from flame.tui.toolkit.lines import Line, Piece, SomeLines
 from flame.tui.toolkit.text import wrap
 
-_AROUND = 12
-"""Lines of the screen that rows never take: padding, head, tail and hints."""
-
-_FEWEST = 3
 _ABOUT = 2
 
 
@@ -48,24 +44,38 @@ class StepsField:
 STEPS_FIELD = StepsField()
 
 
+class _Range(NamedTuple):
+    """Rows that shift marks, from ``begin`` to ``end``, and what was marked ``before``."""
+
+    begin: int
+    end: int
+    before: Bool
+
+
+class _Digits(NamedTuple):
+    """What was typed, and the row where it led."""
+
+    row: int
+    text: str
+
+
 class StepsDialog(Dialog[Steps | None]):
     """Return the steps to show, those of no span for all; None if the user left.
 
-    Only the rows in sight are made, so that a list of 100,000 steps is as quick as one of ten.
     Those of ``chosen`` are marked at first.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "apply"),
-        Binding("space", "mark"),
-        Binding("shift+up", "extend(-1)"),
+        Binding("enter", "apply", "show the steps that are marked, or the selected one"),
+        Binding("space", "mark", "mark the step, or no longer"),
+        Binding("shift+up", "extend(-1)", "mark all on the way", key_display="shift+↑ ↓"),
         Binding("shift+down", "extend(1)"),
-        Binding("home,g", "go(0)"),
-        Binding("end,G", "go(-1)"),
-        Binding("s", "sort"),
-        Binding("r", "all"),
-        Binding("backspace", "untype"),
-        Binding("escape,q,p", "leave"),
+        Binding("s", "sort", "the slowest first, or in order of time"),
+        Binding("r", "all", "show all steps again"),
+        Binding("0", "type(0)", "go to the step of that number", key_display="0 … 9"),
+        *(Binding(str(digit), f"type({digit})") for digit in range(1, 10)),
+        Binding("backspace", "untype", "take back the last digit"),
+        Binding("escape,q,p", "leave", "leave without a change", key_display="esc q p"),
     ]
 
     def __init__(self, profile: Profile, chosen: Steps | None = None) -> None:
@@ -75,14 +85,12 @@ class StepsDialog(Dialog[Steps | None]):
         self._profile = profile
         self._by_time: I8 = np.arange(len(self._table))
         self._order = self._by_time
-        self._at = 0
-        self._first = 0
         self._marked = np.zeros(len(self._table), bool)
         if chosen is not None:
             self._marked = chosen.chosen(self._table.number)
-            self._at = int(np.argmax(self._marked))
-        self._anchor: tuple[int, Bool] | None = None
-        self._typed = ""
+            self.cursor = int(np.argmax(self._marked))
+        self._range: _Range | None = None
+        self._digits = _Digits(self.cursor, "")
 
     # What is shown
 
@@ -97,21 +105,17 @@ class StepsDialog(Dialog[Steps | None]):
         about = [part for text in texts for part in wrap(text, width, _ABOUT)]
         return [title, *([Piece(part, "dim")] for part in about), self._drawn.head(width)]
 
-    def rows(self, width: int) -> list[Line]:
-        height = max(self.size.height - _AROUND, _FEWEST)
-        last = max(len(self._order) - height, 0)
-        self._first = min(max(min(self._first, self._at), self._at - height + 1), last)
-        self.cursor = self._at - self._first
-        seen = self._order[self._first : self._first + height].tolist()
-        return [
-            self._drawn.row(place, place == self._here, bool(self._marked[place]), width)
-            for place in seen
-        ]
+    def rows(self, width: int) -> SomeLines:
+        return LazyLines(len(self._order), lambda row: self._row(row, width))
+
+    def _row(self, row: int, width: int) -> Line:
+        place = int(self._order[row])
+        return self._drawn.row(place, row == self.cursor, bool(self._marked[place]), width)
 
     def tail(self, width: int) -> list[Line]:
         order = "slowest first" if self._order is not self._by_time else "in order of time"
         number, whole = int(self._marked.sum()), format_count(len(self._order))
-        place = f"{format_count(self._at + 1)} of {whole}, {order}"
+        place = f"{format_count(self.cursor + 1)} of {whole}, {order}"
         what = "this one" if not number else f"the {format_count(number)} marked"
         apply = [Piece(" show ", "key", "screen.apply"), Piece(f" {what} · ", "dim")]
         return [[], [*apply, Piece(place, "dim")]]
@@ -119,31 +123,22 @@ class StepsDialog(Dialog[Steps | None]):
     def hint(self) -> str:
         if self._typed:
             return f"step {self._typed}▏ · enter show it · backspace"
-        return "enter show · space mark · 0-9 go to · s slowest · r all steps · esc"
+        return "enter show · space mark · 0-9 go to · s slowest · r all steps · esc leave"
 
     # Moving
 
     @property
     def _here(self) -> int:
         """The place of the selected step in the table."""
-        return int(self._order[self._at])
+        return int(self._order[self.cursor])
 
-    def _go_to(self, at: int) -> None:
-        self._at = min(max(at, 0), len(self._order) - 1)
+    def _go_to(self, row: int) -> None:
+        self.cursor = row
         self.draw()
-
-    def action_move(self, step: int) -> None:
-        self._anchor, self._typed = None, ""
-        self._go_to(self._at + step)
-
-    def action_go(self, at: int) -> None:
-        """Go to the first row, or the last (-1)."""
-        self._anchor, self._typed = None, ""
-        self._go_to(at % len(self._order))
 
     def action_sort(self) -> None:
         """Put the slowest first and go there, or the steps back in order of time."""
-        here, self._anchor, self._typed = self._here, None, ""
+        here = self._here
         if self._order is self._by_time:
             self._order = np.argsort(-self._table.duration, kind="stable")
             self._go_to(0)
@@ -151,29 +146,33 @@ class StepsDialog(Dialog[Steps | None]):
             self._order = self._by_time
             self._go_to(here)
 
-    def on_key(self, event: events.Key) -> None:
+    # Typing a number
+
+    @property
+    def _typed(self) -> str:
+        """The digits typed, until the cursor is moved otherwise."""
+        return self._digits.text if self._digits.row == self.cursor else ""
+
+    def action_type(self, digit: int) -> None:
         """Go to the step whose number is typed."""
-        digit = event.character or ""
-        if digit.isascii() and digit.isdigit():
-            event.stop()
-            self._type(self._typed + digit)
+        self._type(f"{self._typed}{digit}")
 
     def action_untype(self) -> None:
         """Take back the digit that was typed last."""
         self._type(self._typed[:-1])
 
-    def _type(self, digits: str) -> None:
-        self._anchor, self._typed = None, digits
-        found = self._typed_step() if digits else None
+    def _type(self, text: str) -> None:
+        found = self._step_of(text) if text else None
         if found is not None:
-            self._at = int(np.flatnonzero(self._order == found)[0])
-        self.note = "" if found is not None or not digits else f"no step has {digits} in its number"
+            self.cursor = int(np.flatnonzero(self._order == found)[0])
+        self._digits = _Digits(self.cursor, text)
+        self.note = "" if found is not None or not text else f"no step has {text} in its number"
         self.draw()
 
-    def _typed_step(self) -> int | None:
-        """The place of the number typed; else of one that begins, ends or has it in itself."""
+    def _step_of(self, text: str) -> int | None:
+        """The place of the number ``text``; else of one that begins, ends or has it in itself."""
         texts = self._table.number.astype(str)
-        typed = self._typed.lstrip("0") or "0"
+        typed = text.lstrip("0") or "0"
         for found in (
             texts == typed,
             np.char.startswith(texts, typed),
@@ -187,23 +186,23 @@ class StepsDialog(Dialog[Steps | None]):
     # Choosing
 
     def clicked(self) -> None:
-        self._at = self._first + self.cursor
         self.action_mark()
 
     def action_mark(self) -> None:
         """Mark the selected step, or no longer."""
-        self._anchor, self._typed = None, ""
+        self._range, self._digits = None, _Digits(self.cursor, "")
         self._marked[self._here] ^= True
         self.draw()
 
     def action_extend(self, step: int) -> None:
         """Mark all from where this was begun to one row further."""
-        if self._anchor is None:
-            self._anchor = self._at, self._marked.copy()
-        begin, before = self._anchor
-        self._at = min(max(self._at + step, 0), len(self._order) - 1)
+        if self._range is None or self._range.end != self.cursor:
+            self._range = _Range(self.cursor, self.cursor, self._marked.copy())
+        begin, before = self._range.begin, self._range.before
+        self.cursor = end = min(max(self.cursor + step, 0), len(self._order) - 1)
+        self._range = _Range(begin, end, before)
         self._marked = before.copy()
-        self._marked[self._order[min(begin, self._at) : max(begin, self._at) + 1]] = True
+        self._marked[self._order[min(begin, end) : max(begin, end) + 1]] = True
         self.draw()
 
     def action_all(self) -> None:
