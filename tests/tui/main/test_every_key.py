@@ -276,6 +276,7 @@ SIZE = (110, 15)
 ELSEWHERE = {
     "palette": "is the same binding as Textual's own: see the test of the palette",
     "quit": "see test_surroundings",
+    "words": "has no key of its own: see test_help_page",
     **{f"arrange_{named.name}": "has no key: see test_arrangements" for named in NAMED_LEVELS},
 }
 
