@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flame.core.analysis.wording import OPERATORS, reworded
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import ShowStacks
 from flame.core.projection.named_levels import NAMED_LEVELS
@@ -101,7 +102,7 @@ async def test_the_palette_has_every_arrangement_with_its_explanation(torch: Pat
         hits = {str(hit.display): hit async for hit in Commands(user.screen).discover()}  # type: ignore[union-attr]
         for digit, named in zip("1234567890", NAMED_LEVELS, strict=True):
             hit = hits[f"Arrange: {named.name}  (L {digit})"]
-            assert hit.help == f"{named.name}: {named.about}"
+            assert hit.help == reworded(f"{named.name}: {named.about}", OPERATORS)
         await user.screen.run_action(Action.ARRANGE("kernels"))
         await user.rest()
         assert user.levels == "kernel"

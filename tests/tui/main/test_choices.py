@@ -179,7 +179,8 @@ async def test_help_names_every_key(decode: Path) -> None:
         await user.press("question_mark")
         text = " ".join(user.read("page").split())
         for command in COMMANDS:
-            assert " ".join(command.shown.split()) in text and command.help in text
+            assert " ".join(command.shown.split()) in text
+            assert user.screen.said(command.help) in text
         await user.press("question_mark")
         assert isinstance(user.app.screen, MainScreen)
         await user.press("f1")

@@ -279,6 +279,7 @@ ELSEWHERE = {
     "quit": "see test_surroundings",
     "forget": "see test_remembered",
     "suspend": "see test_suspend",
+    "words": "has no key of its own: see test_help_page",
     **{f"arrange_{named.name}": "has no key: see test_arrangements" for named in NAMED_LEVELS},
 }
 
