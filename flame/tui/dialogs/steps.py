@@ -91,6 +91,7 @@ class StepsDialog(Dialog[Steps | None]):
             self.cursor = int(np.argmax(self._marked))
         self._range: _Range | None = None
         self._digits = _Digits(self.cursor, "")
+        self._has_marked = False
 
     # What is shown
 
@@ -114,9 +115,11 @@ class StepsDialog(Dialog[Steps | None]):
 
     def tail(self, width: int) -> list[Line]:
         order = "slowest first" if self._order is not self._by_time else "in order of time"
-        number, whole = int(self._marked.sum()), format_count(len(self._order))
+        number, whole = len(self._chosen), format_count(len(self._order))
         place = f"{format_count(self.cursor + 1)} of {whole}, {order}"
-        what = "this one" if not number else f"the {format_count(number)} marked"
+        alone = number == 1 and self._chosen[0] == self._here
+        marked = "one" if number == 1 else format_count(number)
+        what = "this one" if alone else f"the {marked} marked"
         apply = [Piece(" show ", "key", "screen.apply"), Piece(f" {what} · ", "dim")]
         return [[], [*apply, Piece(place, "dim")]]
 
@@ -192,6 +195,7 @@ class StepsDialog(Dialog[Steps | None]):
         """Mark the selected step, or no longer."""
         self._range, self._digits = None, _Digits(self.cursor, "")
         self._marked[self._here] ^= True
+        self._has_marked = True
         self.draw()
 
     def action_extend(self, step: int) -> None:
@@ -201,7 +205,7 @@ class StepsDialog(Dialog[Steps | None]):
         begin, before = self._range.begin, self._range.before
         self.cursor = end = min(max(self.cursor + step, 0), len(self._order) - 1)
         self._range = _Range(begin, end, before)
-        self._marked = before.copy()
+        self._marked, self._has_marked = before.copy(), True
         self._marked[self._order[min(begin, end) : max(begin, end) + 1]] = True
         self.draw()
 
@@ -211,5 +215,14 @@ class StepsDialog(Dialog[Steps | None]):
 
     def action_apply(self) -> None:
         """Show the steps that are marked, or the selected one."""
-        chosen = np.flatnonzero(self._marked) if self._marked.any() else [self._here]
-        self.dismiss(Steps.of(self._table.number[chosen].tolist()))
+        self.dismiss(Steps.of(self._table.number[self._chosen].tolist()))
+
+    @property
+    def _chosen(self) -> I8:
+        """The places of what is marked; of the selected step if nothing is.
+
+        Nor do marks from before count, where another step is selected and none has been marked.
+        """
+        if self._marked.any() and (self._has_marked or self._marked[self._here]):
+            return np.flatnonzero(self._marked)
+        return np.array([self._here])

@@ -114,6 +114,21 @@ async def test_those_chosen_before_are_marked_and_r_shows_all_again(ten: Profile
         assert user.result == Steps(())
 
 
+async def test_another_step_takes_the_place_of_those_chosen_before(ten: Profile) -> None:
+    async with stage(StepsDialog(ten, Steps(((1003, 1004),)))) as user:
+        assert "show  the 2 marked" in user.read()
+        await user.press("7")
+        assert "show  this one" in user.read()
+        await user.press("enter")
+        assert user.result == Steps.of([1007])
+
+
+async def test_marks_are_added_to_those_chosen_before(ten: Profile) -> None:
+    async with stage(StepsDialog(ten, Steps(((1003, 1004),)))) as user:
+        await user.press("7", "space", "9", "enter")
+        assert user.result == Steps(((1003, 1004), (1007, 1007)))
+
+
 @pytest.mark.parametrize("key", ["escape", "q", "p"])
 async def test_leaving_changes_nothing(ten: Profile, key: str) -> None:
     async with stage(StepsDialog(ten)) as user:
