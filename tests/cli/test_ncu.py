@@ -71,7 +71,7 @@ def test_a_page_alone(flame: Flame, page: Path) -> None:
     view, info = flame("view", page), flame("info", page)
     assert (view.code, info.code) == (0, 0)
     assert "PC samples 10 by kernel, sass, stall" in view.out
-    assert "1 profiled launches" in view.out
+    assert "1 profiled launch" in view.out
     assert "Nsight Compute" in info.out
     assert info.out.count("PC samples") == 1
 

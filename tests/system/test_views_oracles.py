@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
+from flame.core.analysis.chains import frames_word
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
@@ -457,7 +458,7 @@ def check_search(one: Looked, pattern: str) -> None:
         fitting = names_of(one.plain, query)
         paths = {path for path, *_ in hits}
         nodes = {p[:n] for p in paths for n in range(1, len(p) + 1) if p[n - 1] in fitting}
-        assert number == f"{len(nodes):,} frames"
+        assert number == frames_word(len(nodes))
         assert_percent(share.removesuffix(" of all"), value, whole)
         if tree.metric.unit == "ns":
             assert_says(total, value)

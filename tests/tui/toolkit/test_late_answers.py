@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,10 @@ def test_the_terminal_echoes_again_when_the_app_has_been_left(
     terminal = asking(terminals, decode, UNANSWERED)
     drawn(terminal)
     assert not terminal.echoes
+    terminal.press("\x1a")
+    wait_until(lambda: terminal.echoes)
+    terminal.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: not terminal.echoes)
     leave(terminal)
     assert terminal.echoes
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from flame.core.analysis.frame_totals import Percentiles
 from flame.core.model.frames import Frame, Kind
 from flame.core.projection.selection import Selection
+from flame.core.units import format_counted
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query, find
 from flame.tui.views.pane import Pane
@@ -291,7 +292,7 @@ async def test_kinds_are_shown_one_at_a_time(decode: Path) -> None:
         for kind, number in (("launch", 2), ("nvtx", 8), ("kernel", 63), ("memcpy", 1)):
             await user.press("v")
             assert f"rows: {kind}" in user.read("status")
-            assert f"{number} {kind} rows" in user.read("heads")
+            assert format_counted(number, f"{kind} row", f"{kind} rows") in user.read("heads")
         await user.press("v")
         assert f"{ROWS} rows" in user.read("heads")
 
