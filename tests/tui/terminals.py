@@ -120,6 +120,11 @@ class Terminal:
         text = read_screen(self.output)
         return text.rstrip().splitlines()[-1] if text.strip() else ""
 
+    def hang_up(self) -> None:
+        """Close the terminal's end, of which no signal tells: it is not the process's own."""
+        os.close(self._end)
+        self._end = os.open(os.devnull, os.O_RDONLY)
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait()

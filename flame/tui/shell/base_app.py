@@ -19,6 +19,7 @@ from textual.screen import Screen
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.options.config import Config, is_in_browser
 from flame.tui.shell.command import SUSPEND, id_of, stops_no_more
+from flame.tui.shell.hangup import has_hung_up, reads_terminal
 from flame.tui.shell.start import Start
 from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells
 from flame.tui.toolkit.late_answers import BackgroundTold, driver_for
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
 DUMB = ("dumb", "unknown")
+
+_TERMINAL_PERIOD = 2.0
+"""Seconds from one look for the terminal to the next."""
 
 
 def check_terminal(instead: str) -> None:
@@ -85,6 +89,18 @@ class BaseApp(App[None]):
         self.set_keymap(self.keymap)
         for signal in (self.app_suspend_signal, self.app_resume_signal):
             signal.subscribe(self, self._forget_cells)
+
+        if not self.is_headless and reads_terminal():
+            self.set_interval(_TERMINAL_PERIOD, self._end_without_terminal)
+
+    def _end_without_terminal(self) -> None:
+        """Leave once the terminal is gone and no signal has said so, as after `docker exec`.
+
+        Textual would look for keys for ever, and take all of a processor.
+        """
+        if has_hung_up():
+            self.failure = CancelledError("the terminal is gone")
+            self.exit()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "suspend_process" or not stops_no_more(self.keymap)

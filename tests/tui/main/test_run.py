@@ -15,7 +15,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.tui.main.app import run
 from tests.support.paths import ROOT
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.tui import traces
 from tests.tui.terminals import PROGRAM, Terminal, start
 
@@ -46,6 +46,13 @@ def test_open_idle_and_quit(terminals: list[Terminal], decode: Path) -> None:
     terminal.press("q")
     assert terminal.wait() == 0
     assert "flame:" not in terminal.last_line
+
+
+def test_the_app_ends_with_its_terminal(terminals: list[Terminal], decode: Path) -> None:
+    terminal = start(terminals, decode)
+    terminal.read_until("model.layers.1.mlp")
+    terminal.hang_up()
+    assert terminal.process.wait(PATIENCE) == 130
 
 
 @pytest.mark.deep
