@@ -166,7 +166,7 @@ def test_leaving_the_app_while_it_loads_ends_all_processes(folder: Path, key: by
     os.close(other)
     shown = _Reader(end)
     try:
-        shown.until(b"reading 2 traces: converting with nsys")
+        shown.until(b"converting with nsys")
         assert b"2 traces: a, b" in shown.output
         until(lambda: len(descendants(process.pid)) == 4)
         below = descendants(process.pid)

@@ -18,12 +18,12 @@ from textual import events
 from textual.command import CommandList
 from textual.keys import _character_to_key
 
+from flame.core import regex
 from flame.core.projection.filters import HideStacks
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.main.screen import MainScreen
-from flame.tui.session import finder
 from flame.tui.shell.command_palette import AllCommands
 from flame.tui.shell.commands import COMMANDS
 from flame.tui.shell.loading_screen import LoadingScreen
@@ -392,13 +392,13 @@ async def test_there_is_no_palette_over_a_dialog(decode: Path) -> None:
 async def test_a_search_that_would_take_years_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finder, "LONGEST_SEARCH", 0.2)
+    monkeypatch.setattr(regex, "LONGEST_SEARCH", 0.2)
     path = tmp_path / "long.sqlite"
     with NsysFile(path) as trace:
-        trace.kernel("a" * 60 + "b", 0, 10)
+        trace.kernel("ab" * 60, 0, 10)
     async with open_app(path) as user:
         await user.press("slash")
-        user.app.post_message(events.Paste("(a+)+$"))
+        user.app.post_message(events.Paste("(a|b|ab)*c"))
         await user.settle()
         assert "a simpler expression" in user.read("status")
         assert user.screen.view.matches.result is None
@@ -414,7 +414,7 @@ async def test_a_quick_filter_in_the_sandwich_is_about_its_subject(decode: Path)
 
 
 IN_THREADS = (
-    ("flame.tui.session.projector.find", "*i"),
+    ("flame.tui.session.projector.find_in_time", "*i"),
     ("flame.tui.session.finder.find", "*"),
     ("flame.tui.details.collector.collect", ""),
     ("flame.tui.views.top_pane._rest", "\t\t"),

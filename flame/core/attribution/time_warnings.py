@@ -15,7 +15,7 @@ Words = tuple[str, str]
 """What one is called, and what several are."""
 
 _RANGES = ("NVTX range", "NVTX ranges")
-_OPERATORS = ("operator or annotation", "operators and annotations")
+_OPERATORS = ("operator", "operators")
 _CALLS = ("Python call", "Python calls")
 
 

@@ -81,6 +81,7 @@ class Label(StrEnum):
     BUSY = "busy"
     IDLE = "idle"
     COPIES_ALONE = "copies alone"
+    STEPS = "steps"
     KERNELS = "kernels"
     LAYERS = "layers"
     MODULES = "modules"

@@ -12,7 +12,7 @@ from flame.core.units import (
     format_value,
     format_whole_percent,
 )
-from flame.tui.details.labels import Label, fields, titled
+from flame.tui.details.labels import Label, explained, fields, titled
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import Busy, Gap, RootFacts
 from flame.tui.shell.actions import Action
@@ -48,7 +48,8 @@ def _steps(facts: RootFacts, width: int) -> list[Line]:
         return []
     click = Action.STEPS.click()
     text = cut_start(facts.steps, max(width - len("steps   p"), 4))
-    return [[Piece("steps ", "dim"), Piece(text, "", click), Piece("  p", "key", click)]]
+    label = explained(Piece(f"{Label.STEPS} ", "dim"), Label.STEPS)
+    return [[label, Piece(text, "", click), Piece("  p", "key", click)]]
 
 
 def _busy(each: Busy, width: int) -> list[Line]:

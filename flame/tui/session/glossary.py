@@ -171,7 +171,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("by category", "kernels have the colour of what they compute"),
             Entry("forward", "backward work stands below its forward operator"),
             Entry("time", "only what started in this window of time"),
-            Entry("steps", "only what was launched in these steps of the profiler"),
+            Entry("steps", "iterations of the program; as a filter: launched in these"),
             Entry("NVTX", "only what was launched inside this range"),
             Entry("in", "only what was launched inside this range"),
             Entry("kinds", "only these kinds of activity"),

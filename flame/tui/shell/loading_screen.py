@@ -39,7 +39,12 @@ class LoadingScreen(Screen[None]):
             yield Lines(self._compose_end, id="loading-end")
 
     def on_mount(self) -> None:
-        self.set_interval(1, self._update)
+        self._clock = self.set_interval(1, self._update)
+
+    def on_screen_suspend(self) -> None:
+        """Draw no more, nor have the bar do so: another screen has taken the place for good."""
+        self._clock.stop()
+        self.query("#loading-box").remove()
 
     def report(self, stage: str, done: int, expected: int) -> None:
         """Show how far the load is, of `WHOLE`; of an ``expected`` 0 it is unknown."""

@@ -201,7 +201,7 @@ def test_ranges_nested_too_deep_are_warned_about() -> None:
 def test_odd_ranges_of_pytorch_traces_are_called_what_they_are() -> None:
     trace = Recorded()
     trace.range("backwards", 9, 5)
-    assert "1 operator or annotation ends before it starts: left out" in (
+    assert "1 operator ends before it starts: left out" in (
         trace.profile(Meta(format="kineto")).warnings
     )
 

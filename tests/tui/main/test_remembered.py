@@ -232,8 +232,8 @@ def test_what_is_printed_and_exported_does_not_depend_on_it(
         (("L", "3"), Preferences(levels={"kineto": MODULES})),
         (("L", "3", "L", "1"), Preferences()),
         (("B",), Preferences(levels={"kineto": Arrangement(forward=False)})),
-        (("m",), Preferences()),
-        (("L", "5", "m", "m", "m"), Preferences(levels={"kineto": KERNELS})),
+        (("ctrl+n",), Preferences()),
+        (("L", "5", "ctrl+n", "ctrl+n", "ctrl+n"), Preferences(levels={"kineto": KERNELS})),
         (("i", "c", "s", "enter", "x"), Preferences()),
     ],
 )
@@ -262,7 +262,7 @@ async def test_levels_that_an_option_has_chosen_are_not_remembered_by_way_of_a_m
     async with open_app(TORCH, selection=asked, start=Start(Memory(path))) as user:
         await user.press("M")
         assert user.screen.shown.metric.table == "host"
-        await user.press("m")
+        await user.press("ctrl+n")
         assert user.levels == "kernel"
         assert kept(user, path).levels == {"kineto": MODULES}
 

@@ -16,7 +16,7 @@ import pytest
 from flame.core.loading import search
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.search import FoundTrace
-from flame.core.options import LoadOptions, silent
+from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.options.recent import read_recent, recent_path, remember
@@ -440,11 +440,11 @@ async def test_a_load_can_be_cancelled_and_nothing_of_it_comes(
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(inputs: Inputs, options: LoadOptions, selection: Selection, progress: Any) -> Any:
+    def slow(inputs: Inputs, *rest: Any) -> Any:
         if inputs.title == "young.folded":
             begun.set()
             go_on.wait()
-        return open_session(inputs, options, selection, silent)
+        return open_session(inputs, *rest)
 
     monkeypatch.setattr("flame.tui.session.session.open_session", slow)
     async with picking() as user:

@@ -412,7 +412,7 @@ async def test_the_palette_has_its_commands(profile: Profile) -> None:
 
 
 async def test_keys_can_be_remapped(profile: Profile) -> None:
-    config = Config(keys={"hottest_next": "w", "next_match": "ctrl+n"})
+    config = Config(keys={"hottest_next": "w", "next_match": "ctrl+t"})
     async with open_made(profile, config=config) as user:
         await user.press("a", "w")
         assert view_of(user)._listing.text(view_of(user)._row) == SECOND

@@ -144,7 +144,9 @@ def test_a_folder_of_bad_dumps_says_why(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_dumps_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a folder with no dump \(\*\.fdump\) in it"):
+    with pytest.raises(
+        InputError, match=r"is a folder with no dump \(\*\.fdump\) and no other trace in it"
+    ):
         load(tmp_path)
 
 

@@ -349,7 +349,7 @@ def test_events_without_a_time_are_counted(trace: KinetoFile, read: Read) -> Non
     assert (raw.ranges.start.tolist(), raw.ranges.end.tolist()) == ([7000], [7000])
     assert len(raw.activities.start) == 0
     assert raw.warnings == [
-        "4 operators and annotations have no time that makes sense: left out",
+        "4 operators have no time that makes sense: left out",
         "1 GPU activity has no time that makes sense: left out",
     ]
 
