@@ -18,7 +18,6 @@ from textual import events
 from textual.command import CommandList
 from textual.keys import _character_to_key
 
-from flame.core import regex
 from flame.core.projection.filters import HideStacks
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
@@ -31,7 +30,6 @@ from tests.conftest import NSYS_TRACES
 from tests.support.hostile.bad_texts import WHOLE
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import deep_except, examples
-from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.conftest import User, _character, open_app
 from tests.tui.terminals import Terminal, read_screen, start
@@ -387,21 +385,6 @@ async def test_there_is_no_palette_over_a_dialog(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("f", "ctrl+p")
         assert isinstance(user.app.screen, FiltersDialog)
-
-
-async def test_a_search_that_would_take_years_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(regex, "LONGEST_SEARCH", 0.2)
-    path = tmp_path / "long.sqlite"
-    with NsysFile(path) as trace:
-        trace.kernel("ab" * 60, 0, 10)
-    async with open_app(path) as user:
-        await user.press("slash")
-        user.app.post_message(events.Paste("(a|b|ab)*c"))
-        await user.settle()
-        assert "a simpler expression" in user.read("status")
-        assert user.screen.view.matches.result is None
 
 
 async def test_a_quick_filter_in_the_sandwich_is_about_its_subject(decode: Path) -> None:
