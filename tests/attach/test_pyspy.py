@@ -24,6 +24,8 @@ from tests.attach.trees import Tree
 from tests.attach.trees import tree as tree
 from tests.support.project_tree import project_tree
 
+pytestmark = pytest.mark.deep
+
 WORK = """
 import subprocess, sys, threading, time
 

@@ -206,6 +206,7 @@ def test_processes_that_are_gone() -> None:
     assert paths(DumpWatch([1 << 22])) == []
 
 
+@pytest.mark.deep
 def test_nobody_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
 

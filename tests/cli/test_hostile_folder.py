@@ -18,6 +18,8 @@ from tests.support.paths import SAMPLES
 from tests.support.served import Served
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.deep
+
 FLAME = Path(sys.executable).with_name("flame")
 SAMPLE = SAMPLES / "decode_small.sqlite"
 PROGRAMS = (

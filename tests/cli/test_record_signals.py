@@ -16,6 +16,8 @@ from tests.cli.conftest import PYTHON, Record
 from tests.cli.programs import KERNELS, PATIENT
 from tests.support.waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.deep
+
 
 def started(*words: str) -> subprocess.Popen[str]:
     run = [sys.executable, "-m", "flame", "record", *words]

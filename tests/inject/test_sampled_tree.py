@@ -19,6 +19,8 @@ from flame.core.readers.fdump import reader
 from tests.inject.test_sampling import Sampled
 from tests.support.project_tree import project_tree
 
+pytestmark = pytest.mark.deep
+
 Env = Callable[..., dict[str, str]]
 Found = Counter[tuple[str, int, str]]
 

@@ -17,6 +17,8 @@ from tests.support.tiers import deep_except
 from tests.support.waiting import PATIENCE
 from tests.support.writers import fdumprecords
 
+pytestmark = pytest.mark.deep
+
 WORKLOAD = Path(__file__).with_name("sampling_workload.py")
 RUNS = 20
 STALL_REASON = 6

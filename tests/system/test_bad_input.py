@@ -468,6 +468,7 @@ def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
     assert complaint == f"flame: {path}: not a regular file; copy it to one first\n"
 
 
+@pytest.mark.deep
 def test_a_view_that_takes_years_can_be_interrupted(tmp_path: Path) -> None:
     wide = ", ".join(f"old AS o{number}" for number in range(9))
     path = remade(f"CREATE VIEW {KERNEL} AS SELECT o1.start, o2.end FROM {wide}")(tmp_path)
@@ -486,7 +487,7 @@ def test_a_view_that_takes_years_can_be_interrupted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "case", [*HOSTILE_TEXTS, "no names", "no rows", "absurd calls", "deep ranges"]
 )
-@pytest.mark.parametrize("command", deep_except(["info", "view"], COMMANDS))
+@pytest.mark.parametrize("command", deep_except(["info"], COMMANDS))
 def test_the_command_line_survives_odd_files(
     command: str, case: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,8 @@ from tests.support.served import Served
 from tests.support.tiers import deep_except
 from tests.support.waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.deep
+
 SAMPLE = SAMPLES / "decode_small.sqlite"
 LOOPBACK = "127.0.0.1"
 QUIET = 1.0

@@ -16,6 +16,8 @@ from tests.tui.test_first_minute import FLAME, Tmux, ended
 from tests.tui.test_first_minute import pytestmark as needs_tmux
 from tests.tui.test_first_minute import tmux as tmux
 
+pytestmark = pytest.mark.deep
+
 LIGHT_ANSWER = "\x1b]11;rgb:fafa/fafa/fcfc\x1b\\"
 DARK_ANSWER = "\x1b]11;rgb:1e1e/1e1e/2e2e\x07"
 ATTRIBUTES = "\x1b[?62;22c"

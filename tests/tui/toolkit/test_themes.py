@@ -203,6 +203,7 @@ def sent(terminal: Terminal) -> tuple[set[str], set[str]]:
     return plain - {""}, colours
 
 
+@pytest.mark.deep
 def test_a_terminal_with_all_colours_gets_them(terminals: list[Terminal], decode: Path) -> None:
     plain, colours = sent(start(terminals, decode))
     assert plain <= ATTRIBUTES
