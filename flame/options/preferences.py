@@ -40,7 +40,7 @@ _VALUES: dict[str, tuple[object, ...]] = {
 LEVELS = "levels"
 
 
-class Arrangement(NamedTuple):
+class ShownLevels(NamedTuple):
     """Levels as a `Selection` has them: None for the usual; layers folded; below forward."""
 
     levels: tuple[str, ...] | None = None
@@ -50,7 +50,7 @@ class Arrangement(NamedTuple):
 
 @dataclass(frozen=True)
 class Preferences:
-    """Hold what is remembered: None, and no arrangement for a kind of trace, is nothing."""
+    """Hold what is remembered: None, and no levels for a kind of trace, is nothing."""
 
     theme: str | None = None
     details: bool | None = None
@@ -58,7 +58,7 @@ class Preferences:
     colours: str | None = None
     hide_framework: bool | None = None
     fold_numbers: bool | None = None
-    levels: Mapping[str, Arrangement] = field(default_factory=dict)
+    levels: Mapping[str, ShownLevels] = field(default_factory=dict)
 
     def without(self, settings: Collection[str]) -> Preferences:
         """Return the same without ``settings``, which something else says."""
@@ -99,14 +99,14 @@ class Memory:
             self.preferences = replace(self.preferences, **changes)
             self._write(changes)
 
-    def remember_levels(self, kind: str, levels: Arrangement) -> None:
+    def remember_levels(self, kind: str, levels: ShownLevels) -> None:
         """Remember ``levels`` for traces of ``kind``; the usual ones need no memory."""
         if not self.is_kept:
             return
         others = {key: own for key, own in self.preferences.levels.items() if key != kind}
-        known = others if levels == Arrangement() else {**others, kind: levels}
+        known = others if levels == ShownLevels() else {**others, kind: levels}
         self.preferences = replace(self.preferences, levels=known)
-        self._write({LEVELS: {kind: None if levels == Arrangement() else levels._asdict()}})
+        self._write({LEVELS: {kind: None if levels == ShownLevels() else levels._asdict()}})
 
     def forget(self) -> Preferences:
         """Forget everything, and return what that was."""
@@ -150,7 +150,7 @@ def preferences_of(fields: Mapping[str, Any]) -> Preferences:
     plain = {name: fields[name] for name in _VALUES if _is_known(name, fields.get(name))}
     own = fields.get(LEVELS)
     kinds = list(own.items())[:_MOST_KINDS] if isinstance(own, dict) else []
-    read = {kind: _arrangement(value) for kind, value in kinds if _KIND.fullmatch(kind)}
+    read = {kind: _shown_levels(value) for kind, value in kinds if _KIND.fullmatch(kind)}
     return Preferences(**plain, levels={kind: own for kind, own in read.items() if own})
 
 
@@ -158,11 +158,11 @@ def _is_known(name: str, value: object) -> bool:
     return isinstance(value, str | bool) and value in _VALUES[name]  # 1 is in (True, False), too
 
 
-def _arrangement(value: object) -> Arrangement | None:
+def _shown_levels(value: object) -> ShownLevels | None:
     """The levels that ``value`` says; None if it says none, or the usual."""
-    if not isinstance(value, dict) or value.keys() != {*Arrangement._fields}:
+    if not isinstance(value, dict) or value.keys() != {*ShownLevels._fields}:
         return None
-    levels, *switches = (value[name] for name in Arrangement._fields)
+    levels, *switches = (value[name] for name in ShownLevels._fields)
     if not all(isinstance(switch, bool) for switch in switches):
         return None
     try:
@@ -171,8 +171,8 @@ def _arrangement(value: object) -> Arrangement | None:
             check_levels(levels)
     except (TypeError, UsageError):
         return None
-    found = Arrangement(levels, *switches)
-    return None if found == Arrangement() else found
+    found = ShownLevels(levels, *switches)
+    return None if found == ShownLevels() else found
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from flame.core.projection.levels import LEVELS
 from flame.options.config import Config
 from flame.options.preferences import (
-    Arrangement,
     Memory,
     Preferences,
+    ShownLevels,
     open_memory,
     preferences_of,
 )
 
-KERNELS = Arrangement(("kernel",), True, False)
+KERNELS = ShownLevels(("kernel",), True, False)
 ALL: dict[str, Any] = {
     "theme": "flame-light",
     "details": False,
@@ -75,11 +75,11 @@ def test_what_is_as_usual_again_is_no_longer_in_the_file(path: Path) -> None:
     memory.remember_levels("kineto", KERNELS)
     memory.remember_levels("nsys-sqlite", KERNELS)
     memory.remember(theme=None, details=None)
-    memory.remember_levels("kineto", Arrangement())
+    memory.remember_levels("kineto", ShownLevels())
     assert memory.preferences.names == [*list(ALL)[2:], "levels"]
     assert written(memory, path).keys() == {*list(ALL)[2:], "levels"}
     assert Memory(path).preferences.levels == {"nsys-sqlite": KERNELS}
-    memory.remember_levels("nsys-sqlite", Arrangement())
+    memory.remember_levels("nsys-sqlite", ShownLevels())
     assert "levels" not in written(memory, path)
 
 
@@ -215,8 +215,8 @@ def test_whatever_a_file_says_is_a_known_value_or_none(fields: dict[str, Any]) -
     for name, good in ALL.items():
         value = getattr(known, name)
         assert value is None or type(value) is type(good)
-    for arrangement in known.levels.values():
-        assert arrangement.levels is None or set(arrangement.levels) <= set(LEVELS)
+    for shown in known.levels.values():
+        assert shown.levels is None or set(shown.levels) <= set(LEVELS)
 
 
 def test_a_folder_of_others_is_not_used(path: Path) -> None:

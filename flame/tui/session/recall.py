@@ -13,7 +13,7 @@ from flame.core.projection.levels import MADE_LEVELS, SAMPLE_LEVELS, STACK_LEVEL
 from flame.core.projection.named_levels import explain_missing_levels, name_of
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS
-from flame.options.preferences import LEVELS, Arrangement, Memory, Preferences
+from flame.options.preferences import LEVELS, Memory, Preferences, ShownLevels
 from flame.tui.session.session import Projection
 
 _CODE = frozenset(("python", "native", "stack"))
@@ -38,9 +38,9 @@ def kind_of(profile: Profile) -> str:
     return f"{profile.meta.format}{sampled}{', several' if len(profile.sources) > 1 else ''}"
 
 
-def arrangement_of(selection: Selection) -> Arrangement:
-    """Return what `Arrangement` remembers of ``selection``."""
-    return Arrangement(selection.levels, selection.naming.fold, selection.forward)
+def shown_levels_of(selection: Selection) -> ShownLevels:
+    """Return what `ShownLevels` remembers of ``selection``."""
+    return ShownLevels(selection.levels, selection.naming.fold, selection.forward)
 
 
 def with_preferences(
@@ -68,14 +68,14 @@ def with_preferences(
     return _hiding(selection, framework) if hides else selection
 
 
-def _arranged(selection: Selection, known: Arrangement | None, profile: Profile) -> Selection:
+def _arranged(selection: Selection, known: ShownLevels | None, profile: Profile) -> Selection:
     if known is None or not _fits(selection, known, profile):
         return selection
     naming = replace(selection.naming, fold=known.fold)
     return replace(selection, levels=known.levels, naming=naming, forward=known.forward)
 
 
-def _fits(selection: Selection, known: Arrangement, profile: Profile) -> bool:
+def _fits(selection: Selection, known: ShownLevels, profile: Profile) -> bool:
     """Whether ``profile`` has something in each respect that matters of the levels ``known``."""
     metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
     if known.levels is None or not _is_usual_table(selection, profile):
@@ -112,7 +112,7 @@ def _hides_framework(selection: Selection) -> bool:
 def misfit(recalled: Preferences, profile: Profile, shown: Selection) -> str:
     """Say that levels which are remembered for such traces are not ``shown``; empty if they are."""
     known = recalled.levels.get(kind_of(profile))
-    if known is None or arrangement_of(shown) == known or not _is_usual_table(shown, profile):
+    if known is None or shown_levels_of(shown) == known or not _is_usual_table(shown, profile):
         return ""
     name = name_of(known.levels, known.fold) or ", ".join(known.levels or ())
     return f"the usual levels: those of last time ({name}) do not fit this trace"
@@ -171,8 +171,8 @@ class Remembering:
             **{name: None if now == _USUAL[name] else now for name, now in changes.items()}
         )
         is_usual = table == shown.metric.table and _is_usual_table(after, shown.profile)
-        if self._kind and is_usual and arrangement_of(after) != arrangement_of(before):
-            self._memory.remember_levels(self._kind, arrangement_of(after))
+        if self._kind and is_usual and shown_levels_of(after) != shown_levels_of(before):
+            self._memory.remember_levels(self._kind, shown_levels_of(after))
 
 
 def _settings(selection: Selection) -> dict[str, object]:

@@ -18,7 +18,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.filters import HideFramework, ShowStacks
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
-from flame.options.preferences import Arrangement, Memory, Preferences
+from flame.options.preferences import Memory, Preferences, ShownLevels
 from flame.tui.session.recall import Remembering, kind_of, with_preferences
 from flame.tui.shell.start import Start
 from tests.support.paths import SAMPLES
@@ -26,8 +26,8 @@ from tests.tui.conftest import USUAL, User, open_app
 
 TORCH = SAMPLES / "torch_small.pt.trace.json.gz"
 NSYS = SAMPLES / "decode_small.sqlite"
-KERNELS = Arrangement(("kernel",))
-MODULES = Arrangement(("module", "kernel"), True)
+KERNELS = ShownLevels(("kernel",))
+MODULES = ShownLevels(("module", "kernel"), True)
 
 REMEMBERED: dict[str, Any] = {
     "theme": "flame-light",
@@ -231,7 +231,7 @@ def test_what_is_printed_and_exported_does_not_depend_on_it(
         (("L", "5"), Preferences(levels={"kineto": KERNELS})),
         (("L", "3"), Preferences(levels={"kineto": MODULES})),
         (("L", "3", "L", "1"), Preferences()),
-        (("B",), Preferences(levels={"kineto": Arrangement(forward=False)})),
+        (("B",), Preferences(levels={"kineto": ShownLevels(forward=False)})),
         (("ctrl+n",), Preferences()),
         (("L", "5", "ctrl+n", "ctrl+n", "ctrl+n"), Preferences(levels={"kineto": KERNELS})),
         (("i", "c", "s", "enter", "x"), Preferences()),
@@ -326,7 +326,7 @@ async def test_several_files_are_another_kind_than_one(path: Path, tmp_path: Pat
 async def test_levels_that_the_trace_has_nothing_of_are_not_shown_and_that_is_said(
     path: Path, decode: Path, levels: str
 ) -> None:
-    unfit = Arrangement(tuple(levels.split(",")))
+    unfit = ShownLevels(tuple(levels.split(",")))
     keep(path, levels={"nsys-sqlite": unfit})
     async with open_app(decode, start=started(path)) as user:
         assert user.screen.shown.selection == USUAL
