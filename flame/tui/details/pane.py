@@ -84,16 +84,17 @@ def _root(
     found = facts.root if facts else None
     if found is None:
         return summary
-    busy, gaps = root_blocks.busy_lines(found, half), root_blocks.gap_lines(found, half)
+    busy = root_blocks.busy_lines(found, half)
+    over_time = [root_blocks.step_lines(found, half), root_blocks.gap_lines(found, half)]
     most = _HEAVIEST if half == width else _FEW_HEAVIEST
     heaviest = HeaviestLines(found, terms, view.tree.metric.unit, half, most)
     rest = [root_blocks.coverage_lines(found, half), *_measured(view, facts, palette, half)]
     first = [[*summary, *busy], heaviest.kernels(), heaviest.layers(), heaviest.functions()]
     last = [heaviest.communication(), heaviest.copies()]
     if half == width:
-        return _stacked([*first, gaps, *last, *rest, *_rest(view, facts, half)])
+        return _stacked([*first, *over_time, *last, *rest, *_rest(view, facts, half)])
     head, kernels, layers, functions = first
-    left = _stacked([head, functions, gaps, *rest])
+    left = _stacked([head, functions, *over_time, *rest])
     right = _stacked([kernels, layers, *last, *_rest(view, facts, half)])
     return side_by_side(left, right, half + 2)
 

@@ -35,15 +35,15 @@ _MARKED = 0.001
 
 
 def busy_lines(facts: RootFacts, width: int) -> list[Line]:
-    """Say of each GPU how busy it was and how long idle; and how long steps took."""
+    """Say of each GPU how busy it was and how long idle."""
     lines = [line for each in facts.busy[:_MOST_GPUS] for line in _busy(each, width)]
     more = len(facts.busy) - _MOST_GPUS
     lines += [[Piece(f"{more} more GPUs", "dim")]] if more > 0 else []
-    return [*lines, *_steps(facts, width)]
+    return lines
 
 
-def _steps(facts: RootFacts, width: int) -> list[Line]:
-    """How many steps there are and how long they take; a click lists them."""
+def step_lines(facts: RootFacts, width: int) -> list[Line]:
+    """Say how many steps there are and how long they take; a click lists them."""
     if not facts.steps:
         return []
     click = Action.STEPS.click()
