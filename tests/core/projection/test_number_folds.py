@@ -112,8 +112,12 @@ def recorded(launches: Sequence[Launch]) -> Profile:
     return trace.profile()
 
 
-def own_times(tree: StackTree) -> dict[tuple[str, ...], int]:
-    return {path: time for path, time in leaves(tree).items() if time}
+def own_times(tree: StackTree) -> Counter[tuple[str, ...]]:
+    """Time by names: a function and a range may have the same one."""
+    times: Counter[tuple[str, ...]] = Counter()
+    for node in range(len(tree)):
+        times[tree.names(node)] += int(tree.own[node])
+    return +times
 
 
 TEXTS = ("step {}", "decode bs={} v{}", "model.layers.{}.mlp", "layer_{}", "forward", "fp16")

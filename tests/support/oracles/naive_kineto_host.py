@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
 
@@ -25,14 +25,19 @@ class Step:
 
 
 def steps_of(events: Iterable[Event]) -> list[Step]:
-    """Each once in its process, by start."""
+    """Each once in its process, by start; one ends at the latest where the next one begins."""
     found: dict[tuple[str, int], Step] = {}
     for event in sorted(events, key=itemgetter("start", "end")):
         name = re.fullmatch(r"ProfilerStep#(\d+)", str(event["name"]))
         if name and category(event) in RANGES:
             number, pid = int(name[1]), str(event["pid"])
             found.setdefault((pid, number), Step(number, pid, event["start"], event["end"]))
-    return list(found.values())
+    steps = list(found.values())
+    ends = [
+        min([step.end, *(next_.start for next_ in steps[place + 1 :] if next_.pid == step.pid)])
+        for place, step in enumerate(steps)
+    ]
+    return [replace(step, end=end) for step, end in zip(steps, ends, strict=True)]
 
 
 def in_steps(one: Work, steps: Iterable[Step], first: int, last: int) -> bool:
