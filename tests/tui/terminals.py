@@ -12,9 +12,11 @@ import subprocess
 import sys
 import termios
 import time
+from codecs import getincrementaldecoder
 from pathlib import Path
 
 from tests.support.paths import ROOT
+from tests.support.screen import Screen
 from tests.support.waiting import PATIENCE
 
 OWN = ("NO_COLOR", "FLAME_ASCII", "COLORFGBG", "TMUX", "STY")
@@ -66,11 +68,12 @@ class Terminal:
         )
         os.close(other)
         self.output = b""
+        self._screen, self._decode = Screen(), getincrementaldecoder("utf-8")("replace").decode
 
     def read_until(self, text: str) -> None:
-        """Read what the process writes until ``text`` appears."""
+        """Read what the process writes until ``text`` is on the screen, or has been."""
         end = time.monotonic() + PATIENCE
-        while text.encode() not in self.output:
+        while text.encode() not in self.output and text not in self._screen.text:
             assert self._read(end - time.monotonic()), self.output[-2000:]
 
     def _read(self, seconds: float) -> bool:
@@ -82,6 +85,7 @@ class Terminal:
         except OSError:  # the other end is closed
             return False
         self.output += part
+        self._screen.feed(self._decode(part))
         return bool(part)
 
     def press(self, key: str) -> None:
