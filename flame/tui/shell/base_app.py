@@ -167,6 +167,8 @@ class BaseApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Paste):  # Textual's palette would draw it as it is
             event.text = printable(event.text)
+        elif isinstance(event, events.Resize):  # which may have cut off what is as wide again now
+            self._cells.forget()
         await super().on_event(event)
 
     def action_command_palette(self) -> None:

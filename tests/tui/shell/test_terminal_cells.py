@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,6 +182,18 @@ def test_what_does_not_fit_the_screen_is_sent() -> None:
     cells = TerminalCells()
     for outside in (drawn(SIZE.height, 0, ("", "a")), drawn(0, SIZE.width - 1, ("", "ab"))):
         assert cells.changes(outside, SIZE) == cells.changes(outside, SIZE) == outside
+
+
+def test_a_resize_draws_every_cell_anew_even_back_to_the_same_size(
+    terminals: list[Terminal], decode: Path
+) -> None:
+    terminal = start(terminals, decode)
+    terminal.read_until("model.layers.1.mlp")
+    terminal.settle()
+    terminal.output = b""
+    terminal.process.send_signal(signal.SIGWINCH)
+    terminal.answered()
+    assert "model.layers.1.mlp" in terminal.output.decode()
 
 
 def test_a_key_draws_every_cell_anew(terminals: list[Terminal], decode: Path) -> None:
