@@ -40,6 +40,7 @@ from tests.attach.trees import (
 )
 from tests.attach.trees import tree as tree
 from tests.attach.trees import users_folder as users_folder
+from tests.inject.recorded_program import until
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumpfile import DumpFile
 
@@ -259,8 +260,7 @@ def test_a_dump_that_was_removed(tree: Tree, env: Env, users_folder: Path) -> No
 def test_one_whose_recording_was_stopped(tree: Tree, env: Env) -> None:
     started = tree(*python(STEPS), env=env)
     dump = dumps_of(job_at(started.pid))[0]
-    control = Control.open(dump)
-    assert control
+    control = until(lambda: Control.open(dump))  # it listens a moment after it has a dump
     assert control.stop()
     control.close()
     finder = ProcessFinder()

@@ -21,6 +21,8 @@ from tests.attach.trees import tree as tree
 from tests.attach.trees import users_folder as users_folder
 from tests.support.writers.fdumpfile import DumpFile
 
+pytestmark = pytest.mark.deep
+
 CHILD_ON_SIGNAL = f"""
 import nvtx, os, signal, subprocess, sys
 

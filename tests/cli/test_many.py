@@ -19,6 +19,8 @@ from tests.support.waiting import PATIENCE
 from tests.support.writers.fake_nsys import descendants, report, slow_nsys, until
 from tests.support.writers.nsysfile import NsysFile
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture
 def ranks(folder: Path) -> list[Path]:

@@ -23,6 +23,8 @@ from tests.support.project_tree import project_tree
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta
 
+pytestmark = pytest.mark.deep
+
 FORKED = (
     KERNELS
     + """

@@ -19,6 +19,8 @@ from tests.cli.job_terminal import PROMPT, ROWS, Screen, Shell
 from tests.cli.programs import KERNELS, PATIENT
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.deep
+
 REGION = re.compile(r"\x1b\[1;(\d+)r")
 WHOLE = "\x1b[r"
 TAKEN = f"\x1b[1;{ROWS - 1}r"

@@ -23,6 +23,8 @@ from tests.inject.recorded_program import Program, until
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, meta, records
 
+pytestmark = pytest.mark.deep
+
 ENDED, STOPPED = 1, 2
 LAUNCHES = "[launch(gemm) for _ in range(100)].count(None) + (call('cuCtxSynchronize') or 0)"
 """Runs a hundred kernels, and says so."""

@@ -26,6 +26,8 @@ from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.nsysfile import NsysFile
 
+pytestmark = pytest.mark.deep
+
 SCENARIOS = "tests.support.faults.scenarios"
 
 Try = Callable[[FaultRuns], tuple[Outcome, list[Outcome]]]

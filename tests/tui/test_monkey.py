@@ -34,6 +34,8 @@ from tests.tui import traces
 from tests.tui.conftest import User, _character, open_app
 from tests.tui.terminals import Terminal, read_screen, start
 
+pytestmark = pytest.mark.deep
+
 SIZES = ((20, 5), (59, 14), (60, 15), (61, 22), (80, 24), (99, 30), (100, 15), (250, 70))
 TEXTS = (
     *("gemm", "layer", "a", "^", "(", "[z-a]", "\\", ".*", "(a+)+$", "x" * 300, "5s/7s", "/", "-1"),

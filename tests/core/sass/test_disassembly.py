@@ -23,6 +23,8 @@ from flame.core.sass.disassembly import find_codes, store_codes
 from tests.support.paths import SAMPLES
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.deep
+
 CUBIN = SAMPLES / "llm_kernels.cubin"
 GEMM_16, GEMM_32 = (f"_ZN3llm4gemmILi{tile}EEEvPKfS2_Pfi" for tile in (16, 32))
 GEMMS = {GEMM_16, GEMM_32}

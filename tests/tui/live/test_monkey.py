@@ -18,6 +18,8 @@ from tests.tui.recording import MS, Recording
 from tests.tui.test_monkey import SIZES, Monkey, stay
 from tests.tui.test_monkey import _elsewhere as _elsewhere
 
+pytestmark = pytest.mark.deep
+
 NAMES = ("step", "attn", "mlp", "\x1b[2J", "絵🚀", "x" * 300, "layers.1", "layers.10", "gemm")
 
 

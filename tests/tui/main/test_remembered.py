@@ -214,6 +214,7 @@ def test_what_is_printed_and_exported_does_not_depend_on_it(
 # What is remembered
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [

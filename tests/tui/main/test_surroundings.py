@@ -20,6 +20,8 @@ from tests.support.tiers import deep_except
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 
+pytestmark = pytest.mark.deep
+
 # Leaving
 
 
