@@ -82,9 +82,14 @@ class User:
                 await self.until(lambda: not self.screen.busy)
 
     def _is_laid_out(self) -> bool:
-        """Whether no widget waits for its new place: what has just appeared has no size yet."""
+        """Whether no widget waits for its new place: what has just appeared has no size yet.
+
+        One that waits where the app is being left never has it.
+        """
         screen = self.app.screen
-        return not any(widget._layout_required for widget in (screen, *screen.query("*")))
+        return bool(self.app._exit) or not any(
+            widget._layout_required for widget in (screen, *screen.query("*"))
+        )
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for ``condition``."""
