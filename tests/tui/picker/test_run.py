@@ -57,7 +57,7 @@ def test_a_folder_opens_all_of_it_as_ranks(terminals: list[Terminal], folder: Pa
     terminal.press("a")
     terminal.read_until("2 traces as one view")
     terminal.press("\r")
-    terminal.read_until("each trace begins at 0")
+    terminal.read_until("times are not aligned, each trace begins")
     assert b"2 traces: rank0, rank1" in terminal.output
     terminal.settle()
     terminal.press("q")
