@@ -45,10 +45,7 @@ def run(
     stderr. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
     """
     check_terminal("use --print for the static view")
-    app = FlameApp(inputs, options, selection, state, config, start)
-    app.run()
-    app.stop_loading()
-    return app.exit_code()
+    return FlameApp(inputs, options, selection, state, config, start).run_to_end()
 
 
 def _keymap_of(config: Config) -> Keymap:
@@ -152,6 +149,12 @@ class FlameApp(BaseApp):
 
             with suppress(OSError):
                 remember(inputs.paths)
+
+    def run_to_end(self) -> int:
+        """Run until the user quits, and stop what may still load; returns the exit code."""
+        self.run()
+        self.stop_loading()
+        return self.exit_code()
 
     def stop_loading(self) -> None:
         """Make the loader stop, and give it a moment to do so."""

@@ -38,9 +38,7 @@ def run(
     """
     check_terminal("flame view --print PATH is the static view")
     app = PickingApp(folder, with_recent, options, selection, state, config, start)
-    app.run()
-    app.stop_loading()
-    return app.exit_code()
+    return app.run_to_end()
 
 
 class PickingApp(FlameApp):
