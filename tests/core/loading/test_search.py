@@ -80,21 +80,21 @@ def test_what_is_known_of_a_trace(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("notes.txt", "Some words, and more of them.\nAnd a line.\n"),
-        ("model.json", '{"layers": 3}'),
-        ("devtools.json", '{"traceEvents": [{"ph": "X", "cat": "devtools.timeline"}]}'),
-        ("empty", ""),
-        ("weights.bin", bytes(range(256)) * 100),
-        ("half.gz", gzip.compress(FOLDED.encode())[:5]),
-        ("twice.gz", gzip.compress(gzip.compress(FOLDED.encode()))),
-        ("image.svg", "<svg xmlns=''></svg>"),
-    ],
-)
-def test_what_is_no_trace_is_left_out(tmp_path: Path, name: str, content: str | bytes) -> None:
-    write(tmp_path / name, content)
+NO_TRACES: dict[str, str | bytes] = {
+    "notes.txt": "Some words, and more of them.\nAnd a line.\n",
+    "model.json": '{"layers": 3}',
+    "devtools.json": '{"traceEvents": [{"ph": "X", "cat": "devtools.timeline"}]}',
+    "empty": "",
+    "weights.bin": bytes(range(256)) * 100,
+    "half.gz": gzip.compress(FOLDED.encode())[:5],
+    "twice.gz": gzip.compress(gzip.compress(FOLDED.encode())),
+    "image.svg": "<svg xmlns=''></svg>",
+}
+
+
+@pytest.mark.parametrize("name", NO_TRACES)
+def test_what_is_no_trace_is_left_out(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, NO_TRACES[name])
     assert found(tmp_path) == []
 
 
