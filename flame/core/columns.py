@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flame.core.compiled.rows import number_rows
+
 I4 = NDArray[np.int32]
 I8 = NDArray[np.int64]
 U1 = NDArray[np.uint8]
@@ -34,10 +36,15 @@ def sum_by(group: Column, values: I8, size: int) -> I8:
 def distinct(keys: I8) -> tuple[I8, I8]:
     """Find the distinct ``keys``, sorted, and the place of every key among them.
 
-    Sorting and searching is 2-3 times faster than ``np.unique(return_inverse=True)``.
+    Sorting and searching is 2-3 times faster than ``np.unique(return_inverse=True)``, hashing
+    where keys repeat another ten times.
     """
     if len(keys) == 0:
         return keys, np.zeros(0, np.int64)
+    if (numbered := number_rows([keys])) is not None:
+        first, number = numbered
+        values, place = distinct(keys[first])
+        return values, place[number]
     ordered = np.sort(keys)
     keep = np.empty(len(ordered), bool)
     keep[0] = True
@@ -78,6 +85,10 @@ def _digits(column: Column) -> tuple[I8, int]:
 
 def unique_rows(columns: Sequence[Column]) -> tuple[I8, I8]:
     """Find the distinct rows of ``columns``: first row of each kind, and the kind of each row."""
+    if (numbered := number_rows(columns)) is not None:
+        first, number = numbered
+        sorted_first, place = unique_rows([column[first] for column in columns])
+        return first[sorted_first], place[number]
     values, kind = distinct(pack(columns))
     first = np.zeros(len(values), np.int64)
     first[kind[::-1]] = np.arange(len(kind) - 1, -1, -1)

@@ -51,7 +51,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     progress("attributing", _ATTRIBUTING, 100)
     table, graph_nodes = _activities(raw, launches, origins)
     _check_sums(table, end - begin)
-    warnings += time_warnings(raw, origins.ranges.nesting.too_deep, functions)
+    warnings += time_warnings(raw, origins.ranges.too_deep, functions)
     sources = (Source("", raw.meta),)
     grouping = add_grouping(
         raw.frames, raw.processes, raw.threads, raw.devices, table.stream, sources

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, pack
+from flame.core.compiled.rows import join_calls
 from flame.core.model.raw import RawActivities, RawCalls
 
 
@@ -29,6 +30,10 @@ def join_launches(activities: RawActivities, calls: RawCalls, thread_process: I4
     """
     process = np.append(thread_process, np.int32(-1))[calls.thread]
     wanted = _known_process(activities.process, process)
+    if not calls.chain_only.any():
+        joined = join_calls(process, calls.correlation, wanted, activities.correlation)
+        if joined is not None:
+            return LaunchJoin(joined, joined)
     keys = pack(
         [
             np.concatenate([process, wanted]),

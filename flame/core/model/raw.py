@@ -57,6 +57,10 @@ class RawRanges:
     thread: I4
     frame: I4
 
+    def take(self, rows: I8) -> RawRanges:
+        """Take the ranges ``rows``."""
+        return RawRanges(self.start[rows], self.end[rows], self.thread[rows], self.frame[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class RawGraphNodes:

@@ -24,6 +24,11 @@ class StackTable:
     frame: I4
     depth: I4
 
+    @classmethod
+    def of_links(cls, parent: I4, frame: I4) -> StackTable:
+        """Make the table of these columns, whose depths are not known."""
+        return cls(parent, frame, _depths(parent))
+
     def __len__(self) -> int:
         return len(self.parent)
 
@@ -144,8 +149,7 @@ class StackBuilder:
         """Build the table of the stacks added so far."""
         if self._table is not None:
             return self._table
-        parent = np.concatenate(self._parent)
-        return StackTable(parent, np.concatenate(self._frame), _depths(parent))
+        return StackTable.of_links(np.concatenate(self._parent), np.concatenate(self._frame))
 
 
 def _depths(parent: I4) -> I4:

@@ -182,6 +182,10 @@ _CLEAN_BY_PREFIX: tuple[tuple[str, Callable[[str], RangeName]], ...] = (
 )
 _PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
 
+NUMBERED_OTHERWISE = b"," + bytes(sorted({ord(prefix[0]) for prefix in _PREFIXES}))
+"""Texts that begin with other bytes than these have the same clean name without what is at their
+end of ``, op_id = 871``."""
+
 
 def payload_text(json_text: str) -> str:
     """Format an NVTX JSON payload on one line, at most 500 characters; invalid JSON as it is."""

@@ -13,7 +13,7 @@ from flame.core.model.stacks import EMPTY
 from flame.core.names.cuda import api_name
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.shared.row_ids import RowIds
-from flame.core.readers.sqlite.source import NULL
+from flame.core.readers.sqlite.source import NULL, TableQuery
 from flame.core.units import format_counted
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -48,7 +48,7 @@ def read_calls(context: NsysContext) -> RawCalls:
     batches, chain_ids = TableBuilder(RawCalls), [np.zeros(0, np.int64)]
     names = RowIds(lambda key: _launch_frame(context, key))
     columns = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
-    for chunk in context.source.chunks(TABLE, columns):
+    for chunk in context.source.chunks(TableQuery(TABLE, columns)):
         chain_ids.append(chunk["callchainId"])
         start, end = context.spans("CUDA API calls", chunk["start"], chunk["end"])
         none = np.zeros(len(start), np.int32)
@@ -117,7 +117,7 @@ def _count_confirmed(
 def _read_chains(context: NsysContext) -> CallChains:
     """Read all chains as stacks, outermost frame first (stackDepth 0 is the leaf)."""
     names = ["id", "symbol", "module", "unresolved", "stackDepth"]
-    parts = list(context.source.chunks(CHAINS, names))
+    parts = list(context.source.chunks(TableQuery(CHAINS, names)))
     if not parts:
         empty = np.zeros(0, np.int64)
         return CallChains(empty, empty.astype(np.int32), empty.astype(np.int32), 0)

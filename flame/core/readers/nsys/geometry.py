@@ -11,7 +11,7 @@ from flame.core.readers.nsys.context import TIME_LIMIT
 from flame.core.readers.nsys.gpu import TABLES
 from flame.core.readers.shared.cupti import cluster_of
 from flame.core.readers.shared.row_ids import RowIds
-from flame.core.readers.sqlite.source import TableSource
+from flame.core.readers.sqlite.source import TableQuery, TableSource
 
 # In the order of the fields of `LaunchConfig`; only the clusters came later than 2020 (3.23.3).
 _GEOMETRY = (
@@ -35,7 +35,7 @@ def read_launches(source: TableSource, starts: I8) -> LaunchDetails | None:
     done = 0
     for table, kind in TABLES.items():
         names = _COLUMNS.get(kind, ())
-        for chunk in source.chunks(table, ["start", *names]):
+        for chunk in source.chunks(TableQuery(table, ["start", *names])):
             rows = slice(done, done + len(chunk["start"]))
             if not _have_same_starts(chunk["start"], starts[rows]):
                 return None

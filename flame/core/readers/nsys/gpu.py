@@ -14,7 +14,7 @@ from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.nsys.context import NsysContext, process_keys
 from flame.core.readers.shared.cupti import copy_name, fit_31_bits
 from flame.core.readers.shared.row_ids import RowIds
-from flame.core.readers.sqlite.source import NULL
+from flame.core.readers.sqlite.source import NULL, TableQuery
 
 TABLES = {
     "CUPTI_ACTIVITY_KIND_KERNEL": Kind.KERNEL,
@@ -36,7 +36,7 @@ def read_activities(context: NsysContext) -> RawActivities:
     batches = TableBuilder(RawActivities)
     for table, kind in TABLES.items():
         names, frame_of = _NAMED_BY[kind], _frame_ids(context, kind)
-        for chunk in context.source.chunks(table, [*_COMMON, *names]):
+        for chunk in context.source.chunks(TableQuery(table, [*_COMMON, *names])):
             _add_activities(
                 context, batches, kind, chunk, frame_of.look_up([chunk[n] for n in names])
             )
@@ -115,7 +115,7 @@ def read_nodes(context: NsysContext) -> RawGraphNodes:
         if "graphNodeId" not in context.source.columns(table):
             continue
         names = ["start", "end", "globalTid", "graphNodeId", "originalGraphNodeId"]
-        for chunk in context.source.chunks(table, names):
+        for chunk in context.source.chunks(TableQuery(table, names)):
             context.times(chunk["end"])
             batches.add(
                 process=context.process_numbers(chunk["globalTid"]),

@@ -10,9 +10,10 @@ from flame.core.model.raw import RawActivities, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import api, gpu, metadata, nvtx
 from flame.core.readers.nsys.context import NsysContext
+from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.sqlite.source import TableSource
 
-TABLES = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
+TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
 
 
 def is_export(source: TableSource) -> bool:
@@ -25,7 +26,7 @@ def read_tables(
 ) -> RawTrace:
     """Decode all tables flame knows. Raises what the source raises on damage."""
     context = NsysContext(source, options, progress)
-    context.expect_rows_of((*gpu.TABLES, api.TABLE, nvtx.TABLE))
+    context.expect_rows_of((*gpu.TABLES, api.TABLE, NVTX_TABLE))
     activities = gpu.read_activities(context)
     nodes = gpu.read_nodes(context)
     calls = api.read_calls(context)

@@ -1,4 +1,4 @@
-"""Give ids to rows of numbers, such as a frame to the symbol and module of a call."""
+"""Give ids or numbers to rows of numbers, such as a frame to the symbol and module of a call."""
 
 from __future__ import annotations
 
@@ -25,3 +25,25 @@ class RowIds(dict[tuple[int, ...], int]):
         first, kind = unique_rows(columns)
         distinct_rows = zip(*(column[first].tolist() for column in columns), strict=True)
         return np.array([self[row] for row in distinct_rows], np.int32)[kind]
+
+
+class RowNumbers:
+    """Number rows of numbers in the order in which different ones first come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    @property
+    def rows(self) -> list[tuple[int, ...]]:
+        """List the different rows, by number."""
+        return list(self._numbers)
+
+    def number(self, columns: list[Column]) -> I4:
+        """Return the numbers of all rows of ``columns``, new or known, i4[n]."""
+        first, kind = unique_rows(columns)
+        order = np.argsort(first)
+        rows = zip(*(column[first[order]].tolist() for column in columns), strict=True)
+        numbers = [self._numbers.setdefault(row, len(self._numbers)) for row in rows]
+        of_kind = np.empty(len(first), np.int32)
+        of_kind[order] = numbers
+        return of_kind[kind]

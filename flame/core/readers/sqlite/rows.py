@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from flame.core.columns import Column
 from flame.core.readers.sqlite.connection import connect, refuse_unreadable
-from flame.core.readers.sqlite.source import NULL, Intern
+from flame.core.readers.sqlite.source import FILLED, NULL, ROWID, Chunk, TableQuery
 
 _CHUNK = 1 << 16
 
@@ -58,38 +58,43 @@ class SqliteSource:
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
         return self._connection.execute(query, (table,)).fetchone() is not None
 
-    def chunks(
-        self, table: str, ints: Sequence[str], texts: Mapping[str, Intern] | None = None
-    ) -> Iterator[dict[str, Column]]:
-        """Yield successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
+    def chunks(self, query: TableQuery) -> Iterator[Chunk]:
+        """Yield the columns that ``query`` asks for of successive rows."""
         # NOT INDEXED: an index that holds all the columns would give its own order of rows.
-        scan = "NOT INDEXED" if self._has_rowids(table) else ""
-        yield from self._chunks(table, ints, texts or {}, scan)
+        yield from self._chunks(query, "NOT INDEXED" if self._has_rowids(query.table) else "")
 
-    def chunks_between(
-        self, table: str, ints: Sequence[str], texts: Mapping[str, Intern], low: int, high: int
-    ) -> Iterator[dict[str, Column]]:
+    def chunks_between(self, query: TableQuery, low: int, high: int) -> Iterator[Chunk]:
         """Yield the rows with rowids from ``low`` to ``high``, both included."""
-        return self._chunks(table, ints, texts, f"WHERE rowid BETWEEN {low} AND {high}")
+        return self._chunks(query, f"WHERE rowid BETWEEN {low} AND {high}")
 
-    def _chunks(
-        self, table: str, ints: Sequence[str], texts: Mapping[str, Intern], condition: str
-    ) -> Iterator[dict[str, Column]]:
-        have = self.columns(table)
+    def _chunks(self, query: TableQuery, condition: str) -> Iterator[Chunk]:
+        have = self.columns(query.table)
         if not have:
             return
-        numbers = [_integer(name) if name in have else str(NULL) for name in ints]
-        strings = [f"CAST({_quote(name)} AS BLOB)" if name in have else "NULL" for name in texts]
-        cursor = self._connection.execute(_select(table, [*numbers, *strings], condition))
+        selected = [
+            *(self._integer(query.table, name) for name in query.ints),
+            *(f"CAST({_quote(n)} AS BLOB)" if n in have else "NULL" for n in query.texts),
+            " OR ".join(f"{_quote(name)} IS NOT NULL" for name in query.filled if name in have)
+            or "0",
+        ]
+        cursor = self._connection.execute(_select(query.table, selected, condition))
         while rows := cursor.fetchmany(_CHUNK):
-            columns = list(zip(*rows, strict=True))
-            chunk: dict[str, Column] = {
-                name: np.array(column, np.int64)
-                for name, column in zip(ints, columns, strict=False)
-            }
-            for (name, intern), column in zip(texts.items(), columns[len(ints) :], strict=True):
-                chunk[name] = np.fromiter(map(intern, column), np.int32, len(rows))
-            yield chunk
+            yield _chunk(query, list(zip(*rows, strict=True)))
+
+    def _integer(self, table: str, name: str) -> str:
+        """Return SQL for a column as a 64-bit integer, whatever a user stored there."""
+        if name == ROWID and self._knows_rowids(table):
+            return ROWID
+        if name not in self.columns(table):
+            return str(NULL)
+        return f"ifnull(CAST({_quote(name)} AS INTEGER), {NULL})"
+
+    def _knows_rowids(self, table: str) -> bool:
+        """Return whether the rows can be asked for their rowids."""
+        with suppress(sqlite3.OperationalError):  # a table WITHOUT ROWID
+            self._connection.execute(_select(table, [ROWID], "LIMIT 0"))
+            return self._has_rowids(table)
+        return False
 
     def rows(
         self, table: str, names: Sequence[str], condition: str = ""
@@ -109,9 +114,16 @@ def _select(table: str, columns: list[str], condition: str = "") -> str:
     return f"SELECT {', '.join(columns)} FROM {_quote(table)} {condition}"
 
 
-def _integer(name: str) -> str:
-    """Return SQL for a column as a 64-bit integer, whatever a user stored there."""
-    return f"ifnull(CAST({_quote(name)} AS INTEGER), {NULL})"
+def _chunk(query: TableQuery, columns: list[tuple[Any, ...]]) -> Chunk:
+    chunk: Chunk = {
+        name: np.array(column, np.int64) for name, column in zip(query.ints, columns, strict=False)
+    }
+    texts = zip(query.texts.items(), columns[len(query.ints) : -1], strict=True)
+    for (name, intern), column in texts:
+        chunk[name] = np.fromiter(map(intern, column), np.int32, len(column))
+    if query.filled:
+        chunk[FILLED] = np.array(columns[-1], bool)
+    return chunk
 
 
 def _quote(name: str) -> str:

@@ -1,0 +1,80 @@
+"""Load the compiled library, where it is there and wanted."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
+_ABI = 1  # FLAMECORE_ABI of csrc/flamecore.h
+_NO_MEMORY = -2
+
+_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "flamecore_texts_new": (c_void_p, [c_uint64, c_char_p]),
+    "flamecore_texts_free": (None, [c_void_p]),
+    "flamecore_texts_count": (c_int64, [c_void_p]),
+    "flamecore_texts_get": (c_int64, [c_void_p, c_int64, POINTER(c_void_p)]),
+    "flamecore_decode": (
+        c_int64,
+        [c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int32, c_int64, c_int64],
+    ),
+    "flamecore_number_rows": (
+        c_int64,
+        [c_void_p, c_void_p, c_int32, c_int64, c_int64, c_uint64, c_void_p, c_void_p],
+    ),
+    "flamecore_join": (
+        c_int64,
+        [c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p],
+    ),
+    "flamecore_paths_new": (c_void_p, []),
+    "flamecore_paths_free": (None, [c_void_p]),
+    "flamecore_paths_count": (c_int64, [c_void_p]),
+    "flamecore_paths_parent": (c_void_p, [c_void_p]),
+    "flamecore_paths_frame": (c_void_p, [c_void_p]),
+    "flamecore_open_at": (
+        c_int64,
+        [c_void_p, c_void_p, c_void_p, c_int32, c_int32, c_void_p, c_void_p],
+    ),
+}
+
+
+@cache
+def compiled() -> Any | None:
+    """Return the library; None where it was not built, or FLAME_NO_NATIVE is set and not 0."""
+    if os.environ.get("FLAME_NO_NATIVE", "0") not in ("", "0"):
+        return None
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+        if library.flamecore_abi() != _ABI:
+            return None  # left from another version of the sources
+    except (OSError, AttributeError):
+        return None
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def address(column: NDArray[Any]) -> int:
+    """Return where the values of ``column`` lie, which must lie one behind the other."""
+    if not column.flags.c_contiguous:
+        raise ValueError("the values of a column do not lie one behind the other")
+    return column.ctypes.data
+
+
+def checked(result: int) -> int | None:
+    """Return what a function returned, None where it refused; raise MemoryError as it asks."""
+    if result == _NO_MEMORY:
+        raise MemoryError
+    return result if result >= 0 else None
+
+
+def random_key() -> int:
+    """Return a key for hashes that no file can know."""
+    return int.from_bytes(os.urandom(8), "little")
