@@ -28,7 +28,7 @@ class RowIds(dict[tuple[int, ...], int]):
 
 
 class RowNumbers:
-    """Number rows of numbers in the order in which different ones first come."""
+    """Number rows of numbers: chunk by chunk, the new ones of each in the order of their values."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -41,9 +41,6 @@ class RowNumbers:
     def number(self, columns: list[Column]) -> I4:
         """Return the numbers of all rows of ``columns``, new or known, i4[n]."""
         first, kind = unique_rows(columns)
-        order = np.argsort(first)
-        rows = zip(*(column[first[order]].tolist() for column in columns), strict=True)
+        rows = zip(*(column[first].tolist() for column in columns), strict=True)
         numbers = [self._numbers.setdefault(row, len(self._numbers)) for row in rows]
-        of_kind = np.empty(len(first), np.int32)
-        of_kind[order] = numbers
-        return of_kind[kind]
+        return np.array(numbers, np.int32)[kind]

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from flame.core.compiled.library import compiled
 from flame.core.readers.sqlite import pages
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
-from flame.core.readers.sqlite.source import NULL, TableSource
+from flame.core.readers.sqlite.source import FILLED, NULL, ROWID, TableQuery, TableSource
 from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.support.tiers import examples
 
@@ -39,7 +40,8 @@ ODD = st.one_of(st.floats(allow_nan=False), st.text(max_size=3), st.binary(max_s
 def read(source: TableSource, table: str, ints: list[str], text: str = "text") -> list[list[int]]:
     """All rows as lists; texts as the numbers in which they first came."""
     known: dict[bytes | None, int] = {}
-    chunks = list(source.chunks(table, ints, {text: lambda raw: known.setdefault(raw, len(known))}))
+    texts = {text: lambda raw: known.setdefault(raw, len(known))}
+    chunks = list(source.chunks(TableQuery(table, ints, texts)))
     columns = [
         np.concatenate([chunk[name] for chunk in chunks] or [NOTHING]) for name in (*ints, text)
     ]
@@ -52,6 +54,15 @@ def both(path: Path, table: str, ints: list[str]) -> list[list[int]]:
         rows = read(fast, table, ints)
         assert rows == read(plain, table, ints)
     return rows
+
+
+@pytest.fixture(params=["compiled", "numpy"], autouse=True)
+def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What decodes pages: every test is for both."""
+    if request.param == "numpy":
+        monkeypatch.setattr(pages, "compiled", lambda: None)
+    elif compiled() is None:
+        pytest.skip("the compiled library was not built")
 
 
 @needs_traces
@@ -178,3 +189,52 @@ def test_damage_is_an_error_or_reads_on_but_never_anything_else(
     except sqlite3.Error:
         return
     assert len(rows) <= len(raw)
+
+
+def asked(source: TableSource, query: TableQuery) -> dict[str, list[int]]:
+    """All values of each column that ``query`` asks for."""
+    chunks = list(source.chunks(query))
+    return {name: [v for chunk in chunks for v in chunk[name].tolist()] for name in chunks[0]}
+
+
+@pytest.mark.parametrize("more", ["", "UPDATE t SET b = 'seven' WHERE a = 700;"])
+def test_rowids_and_what_is_filled(more: str, tmp_path: Path) -> None:
+    rows = [(a, None if a % 3 else a, None if a % 5 else "text") for a in range(2000)]
+    path = made(tmp_path / "t.sqlite", rows, 1024, f"DELETE FROM t WHERE a % 7 = 0; {more}")
+    query = TableQuery("t", ["a", ROWID], filled=["text", "b", "missing"])
+    with closing(PageSource(path)) as source, closing(SqliteSource(path)) as plain:
+        found = asked(source, query)
+        assert found == asked(plain, query)
+    expected = [a for a in range(2000) if a % 7]
+    assert found["a"] == expected
+    assert found[ROWID] == [a + 1 for a in expected]
+    assert found[FILLED] == [not (a % 3 and a % 5) or bool(more and a == 700) for a in expected]
+
+
+@pytest.mark.parametrize(
+    "kind", ["CREATE VIEW v AS SELECT * FROM t", "CREATE TABLE v (a PRIMARY KEY) WITHOUT ROWID"]
+)
+def test_what_has_no_rowids_says_so(kind: str, tmp_path: Path) -> None:
+    path = made(tmp_path / "t.sqlite", [(1, 2, "x")], 1024, f"{kind};")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        if "TABLE" in kind:
+            connection.execute("INSERT INTO v VALUES (1)")
+    with closing(PageSource(path)) as source:
+        assert asked(source, TableQuery("v", ["a", ROWID])) == {"a": [1], ROWID: [NULL]}
+
+
+def test_texts_with_running_numbers_may_be_given_as_one(tmp_path: Path) -> None:
+    spelled = [f"mul, op_id = {number}" for number in range(50)] + ["exec, op_id = 7", "mul"]
+    path = made(tmp_path / "t.sqlite", [(0, 0, text) for text in spelled])
+    seen: list[bytes | None] = []
+
+    def intern(text: bytes | None) -> int:
+        seen.append(text)
+        return 0
+
+    with closing(PageSource(path)) as source:
+        list(source.chunks(TableQuery("t", ["a"], {"text": intern}, running=b"e")))
+    assert {text for text in seen if text} in (
+        {b"mul", b"exec, op_id = 7"},
+        {text.encode() for text in spelled},
+    )

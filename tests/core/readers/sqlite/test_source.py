@@ -17,7 +17,7 @@ from flame.core.readers.sqlite import pages
 from flame.core.readers.sqlite import rows as sqlite
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
-from flame.core.readers.sqlite.source import NULL
+from flame.core.readers.sqlite.source import NULL, TableQuery
 from tests.support.tiers import examples
 
 INT64_MAX = (1 << 63) - 1
@@ -64,7 +64,7 @@ class File:
     def ints(self, *names: str, table: str = "t") -> list[tuple[int, ...]]:
         """Rows of the integer columns."""
         with closing(self.open()) as source:
-            chunks = list(source.chunks(table, names))
+            chunks = list(source.chunks(TableQuery(table, names)))
         assert all(chunk[name].dtype == np.int64 for chunk in chunks for name in names)
         columns = [[chunk[name].tolist() for name in names] for chunk in chunks]
         return [row for chunk in columns for row in zip(*chunk, strict=True)]
@@ -73,7 +73,7 @@ class File:
         """Rows of the integer column ``a`` and a text column."""
         intern = Interner()
         with closing(self.open()) as source:
-            chunks = list(source.chunks(table, ["a"], {name: intern.__getitem__}))
+            chunks = list(source.chunks(TableQuery(table, ["a"], {name: intern.__getitem__})))
         columns = [(chunk["a"].tolist(), intern.texts(chunk[name])) for chunk in chunks]
         return [row for chunk in columns for row in zip(*chunk, strict=True)]
 
@@ -244,7 +244,7 @@ def test_rows_come_in_chunks_of_limited_size(file: File) -> None:
     file.db.execute("CREATE TABLE t (a)")
     file.db.executemany("INSERT INTO t VALUES (?)", [(number,) for number in range(200)])
     with closing(file.open()) as source:
-        chunks = [chunk["a"].tolist() for chunk in source.chunks("t", ["a"])]
+        chunks = [chunk["a"].tolist() for chunk in source.chunks(TableQuery("t", ["a"]))]
     assert [number for chunk in chunks for number in chunk] == list(range(200))
     assert max(map(len, chunks)) <= 100
 
@@ -324,7 +324,7 @@ def test_reading_leaves_the_file_and_its_folder_as_they_are(mode: str, file: Fil
     file.close_with_one_row(mode)
     before = file.folder()
     with closing(file.open()) as source:
-        assert [chunk["a"].tolist() for chunk in source.chunks("t", ["a"])] == [[5]]
+        assert [chunk["a"].tolist() for chunk in source.chunks(TableQuery("t", ["a"]))] == [[5]]
         assert file.folder() == before
     assert file.folder() == before
     assert list(before) == [file.path.name]
