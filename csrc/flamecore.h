@@ -46,11 +46,18 @@ typedef struct {
 API int64_t flamecore_decode(const uint8_t* pages, int64_t count, int64_t page_size, int64_t usable,
                              WantedColumn* columns, int32_t wanted, int64_t null, int64_t room);
 
-// Numbers the rows of `width` columns of integers of `sizes` bytes (1, 4, 8) in the order in which
-// different ones first come; `first[i]` is the first row numbered i. Refuses beyond `limit` ones.
-API int64_t flamecore_number_rows(const void* const* columns, const int32_t* sizes, int32_t width,
-                                  int64_t count, int64_t limit, uint64_t seed, int32_t* number,
-                                  int64_t* first);
+// Rows of `width` integers, and the numbers under which they first came.
+typedef struct Rows Rows;
+
+API Rows* flamecore_rows_new(int32_t width, uint64_t seed);
+API void flamecore_rows_free(Rows* rows);
+API int64_t flamecore_rows_count(const Rows* rows);
+API const int64_t* flamecore_rows_values(const Rows* rows);  // one row behind the other
+// Numbers `count` rows of columns of integers of `sizes` bytes (1, 4, 8). Where `first` is not null,
+// first[n] becomes the first of them that is numbered n. Returns how many different ones are known
+// now; refuses beyond `limit`.
+API int64_t flamecore_rows_number(Rows* rows, const void* const* columns, const int32_t* sizes,
+                                  int64_t count, int64_t limit, int32_t* number, int64_t* first);
 
 // Finds the row of the call with the process and correlation id of each activity, -1 for none.
 // Refuses where two calls have the same.

@@ -4,42 +4,25 @@
 
 #include "flamecore.h"
 
+#define FIRST_SLOTS 1024
 #define MOST_COLUMNS 32
 #define MOST_PROBES 64  // a row, on average: beyond, somebody has chosen the ids
 
 int32_t flamecore_abi(void) { return FLAMECORE_ABI; }
 
 typedef struct {
-  const void* const* columns;
-  const int32_t* sizes;
-  int32_t width;
-  uint64_t seed;
-} Rows;
-
-static inline int64_t value_at(const void* column, int32_t size, int64_t row) {
-  if (size == 8) return ((const int64_t*)column)[row];
-  return size == 4 ? ((const int32_t*)column)[row] : ((const uint8_t*)column)[row];
-}
-
-static inline uint64_t hash_row(const Rows* rows, int64_t row) {
-  uint64_t hash = rows->seed;
-  for (int32_t i = 0; i < rows->width; i++)
-    hash = mix((uint64_t)value_at(rows->columns[i], rows->sizes[i], row) ^ hash, rows->seed);
-  return hash;
-}
-
-static inline int equal_rows(const Rows* rows, int64_t one, int64_t other) {
-  for (int32_t i = 0; i < rows->width; i++) {
-    const void* column = rows->columns[i];
-    if (value_at(column, rows->sizes[i], one) != value_at(column, rows->sizes[i], other)) return 0;
-  }
-  return 1;
-}
-
-typedef struct {
   uint32_t hash;
   int32_t number;  // -1: free
 } Slot;
+
+struct Rows {
+  uint64_t seed;
+  int32_t width;
+  Slot* slots;
+  uint64_t mask;
+  int64_t* values;  // of the different rows, one behind the other
+  int64_t count, room;
+};
 
 static Slot* new_slots(uint64_t count) {
   Slot* slots = malloc(count * sizeof *slots);
@@ -47,50 +30,102 @@ static Slot* new_slots(uint64_t count) {
   return slots;
 }
 
-static Slot* grow(const Rows* rows, Slot* old, uint64_t* mask, const int64_t* first, int64_t count) {
-  const uint64_t size = 4 * (*mask + 1);
-  free(old);
+Rows* flamecore_rows_new(int32_t width, uint64_t seed) {
+  Rows* rows = calloc(1, sizeof *rows);
+  if (!rows || width < 1 || width > MOST_COLUMNS) {
+    free(rows);
+    return NULL;
+  }
+  rows->seed = seed;
+  rows->width = width;
+  rows->mask = FIRST_SLOTS - 1;
+  rows->slots = new_slots(FIRST_SLOTS);
+  if (rows->slots) return rows;
+  free(rows);
+  return NULL;
+}
+
+void flamecore_rows_free(Rows* rows) {
+  free(rows->slots);
+  free(rows->values);
+  free(rows);
+}
+
+int64_t flamecore_rows_count(const Rows* rows) { return rows->count; }
+const int64_t* flamecore_rows_values(const Rows* rows) { return rows->values; }
+
+static inline uint64_t hash_row(const Rows* rows, const int64_t* row) {
+  uint64_t hash = rows->seed;
+  for (int32_t i = 0; i < rows->width; i++) hash = mix((uint64_t)row[i] ^ hash, rows->seed);
+  return hash;
+}
+
+static inline size_t row_size(const Rows* rows) { return (size_t)rows->width * sizeof(int64_t); }
+
+static inline int64_t* row_at(const Rows* rows, int64_t number) {
+  return rows->values + number * rows->width;
+}
+
+static int grow_slots(Rows* rows) {
+  const uint64_t size = 4 * (rows->mask + 1);
   Slot* slots = new_slots(size);
-  for (int64_t i = 0; slots && i < count; i++) {
-    const uint64_t hash = hash_row(rows, first[i]);
+  if (!slots) return 0;
+  for (int64_t i = 0; i < rows->count; i++) {
+    const uint64_t hash = hash_row(rows, row_at(rows, i));
     uint64_t at = hash & (size - 1);
     while (slots[at].number >= 0) at = (at + 1) & (size - 1);
     slots[at] = (Slot){(uint32_t)(hash >> 32), (int32_t)i};
   }
-  *mask = size - 1;
-  return slots;
+  free(rows->slots);
+  rows->slots = slots;
+  rows->mask = size - 1;
+  return 1;
 }
 
-int64_t flamecore_number_rows(const void* const* columns, const int32_t* sizes, int32_t width,
-                              int64_t count, int64_t limit, uint64_t seed, int32_t* number,
-                              int64_t* first) {
-  const Rows rows = {columns, sizes, width, seed};
-  uint64_t mask = 1023;
-  int64_t found = 0;
-  if (count > INT32_MAX) return REFUSED;
-  Slot* slots = new_slots(mask + 1);
-  for (int64_t row = 0; slots && row < count; row++) {
-    const uint64_t hash = hash_row(&rows, row);
-    uint64_t at = hash & mask;
-    const uint32_t high = (uint32_t)(hash >> 32);
-    while (slots[at].number >= 0 &&
-           !(slots[at].hash == high && equal_rows(&rows, first[slots[at].number], row)))
-      at = (at + 1) & mask;
-    if (slots[at].number < 0) {
-      if (found == limit) {
-        free(slots);
-        return REFUSED;
-      }
-      first[found] = row;
-      slots[at] = (Slot){high, (int32_t)found++};
-      number[row] = (int32_t)(found - 1);
-      if (2 * (uint64_t)found > mask) slots = grow(&rows, slots, &mask, first, found);
-    } else {
-      number[row] = slots[at].number;
-    }
+static int32_t add_row(Rows* rows, const int64_t* row, uint64_t hash, uint64_t at) {
+  if (rows->count == INT32_MAX) return REFUSED;
+  if (rows->count == rows->room) {
+    const int64_t room = rows->room ? 2 * rows->room : FIRST_SLOTS;
+    int64_t* values = realloc(rows->values, (size_t)room * row_size(rows));
+    if (!values) return NO_MEMORY;
+    rows->values = values;
+    rows->room = room;
   }
-  free(slots);
-  return slots ? found : NO_MEMORY;
+  memcpy(row_at(rows, rows->count), row, row_size(rows));
+  rows->slots[at] = (Slot){(uint32_t)(hash >> 32), (int32_t)rows->count++};
+  if (2 * (uint64_t)rows->count > rows->mask && !grow_slots(rows)) return NO_MEMORY;
+  return (int32_t)rows->count - 1;
+}
+
+static int32_t number_row(Rows* rows, const int64_t* row) {
+  const uint64_t hash = hash_row(rows, row);
+  uint64_t at = hash & rows->mask;
+  for (; rows->slots[at].number >= 0; at = (at + 1) & rows->mask) {
+    const Slot slot = rows->slots[at];
+    if (slot.hash == (uint32_t)(hash >> 32) &&
+        !memcmp(row_at(rows, slot.number), row, row_size(rows)))
+      return slot.number;
+  }
+  return add_row(rows, row, hash, at);
+}
+
+static inline int64_t value_at(const void* column, int32_t size, int64_t row) {
+  if (size == 8) return ((const int64_t*)column)[row];
+  return size == 4 ? ((const int32_t*)column)[row] : ((const uint8_t*)column)[row];
+}
+
+int64_t flamecore_rows_number(Rows* rows, const void* const* columns, const int32_t* sizes,
+                              int64_t count, int64_t limit, int32_t* number, int64_t* first) {
+  int64_t row[MOST_COLUMNS];
+  for (int64_t i = 0; i < count; i++) {
+    for (int32_t k = 0; k < rows->width; k++) row[k] = value_at(columns[k], sizes[k], i);
+    const int64_t known = rows->count;
+    number[i] = number_row(rows, row);
+    if (number[i] < 0) return number[i];
+    if (rows->count > limit) return REFUSED;
+    if (first && rows->count > known) first[known] = i;
+  }
+  return rows->count;
 }
 
 // Correlation ids ascend with time: what is near in time lies near in the table.

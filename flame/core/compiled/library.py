@@ -24,9 +24,13 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int64,
         [c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int32, c_int64, c_int64],
     ),
-    "flamecore_number_rows": (
+    "flamecore_rows_new": (c_void_p, [c_int32, c_uint64]),
+    "flamecore_rows_free": (None, [c_void_p]),
+    "flamecore_rows_count": (c_int64, [c_void_p]),
+    "flamecore_rows_values": (c_void_p, [c_void_p]),
+    "flamecore_rows_number": (
         c_int64,
-        [c_void_p, c_void_p, c_int32, c_int64, c_int64, c_uint64, c_void_p, c_void_p],
+        [c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
     ),
     "flamecore_join": (
         c_int64,

@@ -17,6 +17,57 @@ _MOST_DISTINCT = 4
 """Where more than one in so many rows differs, sorting is as quick."""
 _WIDTHS = (1, 4, 8)
 _MOST_COLUMNS = 32
+_MOST_NUMBERS = (1 << 31) - 1
+
+
+class RowTable:
+    """Number rows of ``width`` integers in the order in which different ones first come.
+
+    There must be a compiled library.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._table = _library().flamecore_rows_new(width, random_key())
+        if not self._table:
+            raise MemoryError
+
+    def __len__(self) -> int:
+        count: int = _library().flamecore_rows_count(self._table)
+        return count
+
+    def number(
+        self, columns: Sequence[NDArray[Any]], limit: int = _MOST_NUMBERS
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+        """Number the rows of ``columns``, of integers of 1, 4 or 8 bytes.
+
+        Return the row that was first numbered n for each new n, and the number of each row, i4[n];
+        None where there are more than ``limit`` different ones.
+        """
+        columns = [np.ascontiguousarray(column) for column in columns]
+        size, known = len(columns[0]), len(self)
+        first, number = np.empty(min(known + size, limit), np.int64), np.empty(size, np.int32)
+        places = (ctypes.c_void_p * self._width)(*map(address, columns))
+        widths = (ctypes.c_int32 * self._width)(*(column.itemsize for column in columns))
+        found = checked(
+            _library().flamecore_rows_number(
+                self._table, places, widths, size, limit, address(number), address(first)
+            )
+        )
+        return None if found is None else (first[known:found].copy(), number)
+
+    def rows(self, begin: int = 0) -> list[tuple[int, ...]]:
+        """List the different rows from number ``begin`` on."""
+        if begin >= len(self):
+            return []
+        place = _library().flamecore_rows_values(self._table)
+        values = ctypes.cast(place, ctypes.POINTER(ctypes.c_int64))
+        table = np.ctypeslib.as_array(values, (len(self), self._width))
+        return [tuple(row) for row in table[begin:].tolist()]
+
+    def __del__(self) -> None:
+        if table := getattr(self, "_table", None):
+            _library().flamecore_rows_free(table)
 
 
 def number_rows(
@@ -26,29 +77,12 @@ def number_rows(
 
     Return the first row of each number and the number of each row; None where this is refused.
     """
-    library, size = compiled(), len(columns[0])
-    if library is None or size < _FEWEST or len(columns) > _MOST_COLUMNS:
+    size = len(columns[0])
+    if compiled() is None or size < _FEWEST or len(columns) > _MOST_COLUMNS:
         return None
     if any(column.dtype.kind not in "iub" or column.itemsize not in _WIDTHS for column in columns):
         return None
-    columns = [np.ascontiguousarray(column) for column in columns]
-    limit = size // _MOST_DISTINCT
-    first, number = np.empty(limit, np.int64), np.empty(size, np.int32)
-    places = (ctypes.c_void_p * len(columns))(*map(address, columns))
-    widths = (ctypes.c_int32 * len(columns))(*(column.itemsize for column in columns))
-    found = checked(
-        library.flamecore_number_rows(
-            places,
-            widths,
-            len(columns),
-            size,
-            limit,
-            random_key(),
-            address(number),
-            address(first),
-        )
-    )
-    return None if found is None else (first[:found].copy(), number)
+    return RowTable(len(columns)).number(columns, size // _MOST_DISTINCT)
 
 
 def join_calls(
@@ -75,3 +109,7 @@ def join_calls(
 
 def _whole(column: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
     return np.ascontiguousarray(column, dtype)
+
+
+def _library() -> Any:
+    return compiled()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -55,7 +54,7 @@ class _RangeTable:
         self.texts = TextCodes(context.options.nvtx_names == "clean")
         self._wanted = [PUSH_POP, START_END] if context.options.nvtx_start_end else [PUSH_POP]
         self._ranges = TableBuilder(RawRanges)
-        self._kinds = RowNumbers()
+        self._kinds = RowNumbers(len(_KEYS) + 2)
         self._threads = DenseNumbers()
         self.naming: list[I8] = []
         self.with_payload: list[I8] = []
@@ -102,7 +101,9 @@ class _RangeTable:
 
     def build(self, frames: RangeFrames) -> RawRanges:
         """Give the ranges their frames; those without one are left out."""
-        frame = np.array([*itertools.starmap(frames.frame_id, self._kinds.rows), NONE], np.int32)
+        frame = np.full(len(self._kinds) + 1, NONE, np.int32)
+        for number, row in self._kinds.in_order():
+            frame[number] = frames.frame_id(*row)
         ranges = self._ranges.build()
         ranges = replace(ranges, frame=frame[ranges.frame])
         if (frame[:-1] < 0).any():
