@@ -176,7 +176,11 @@ def _launch_stacks(
 
 def _take(column: Column, rows: I8, absent: int) -> I8:
     """``column[rows]``, ``absent`` where the row is -1."""
-    return np.append(column, np.array(absent, column.dtype))[rows].astype(np.int64)
+    if not len(column):
+        return np.full(len(rows), absent)
+    taken = column[rows].astype(np.int64)
+    taken[rows < 0] = absent
+    return taken
 
 
 def _processes(raw: RawTrace, thread: I4) -> I4:
@@ -225,13 +229,16 @@ def _launch_shares(raw: RawTrace, call: I8) -> I8:
     """Each activity's part of its launching call's duration; the remainder goes to the first."""
     share = np.zeros(len(call), np.int64)
     rows = np.flatnonzero(call >= 0)
+    duration = np.maximum(raw.calls.end - raw.calls.start, 0)
+    if np.bincount(call[rows], minlength=1).max() <= 1:  # each launched one
+        share[rows] = duration[call[rows]]
+        return share
     order = rows[np.lexsort((raw.activities.start[rows], call[rows]))]
     first = run_starts(call[order])
     sizes = np.diff(np.append(first, len(order)))
-    launching = call[order[first]]
-    duration = np.maximum(raw.calls.end[launching] - raw.calls.start[launching], 0)
-    share[order] = np.repeat(duration // np.maximum(sizes, 1), sizes)
-    share[order[first]] += duration % np.maximum(sizes, 1)
+    taken = duration[call[order[first]]]
+    share[order] = np.repeat(taken // np.maximum(sizes, 1), sizes)
+    share[order[first]] += taken % np.maximum(sizes, 1)
     return share
 
 
@@ -241,7 +248,8 @@ def _idle_before(work: RawActivities, duration: I8) -> I8:
     idle = np.zeros(len(start), np.int64)
     for device in np.unique(work.device).tolist():
         rows = np.flatnonzero((work.device == device) & timed)
-        rows = rows[np.argsort(start[rows], kind="stable")]
+        if (np.diff(start[rows]) < 0).any():
+            rows = rows[np.argsort(start[rows], kind="stable")]
         busy_until = np.maximum.accumulate(start[rows] + duration[rows])
         idle[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)
     return idle

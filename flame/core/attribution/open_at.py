@@ -41,6 +41,8 @@ class OpenIntervals:
 
     def innermost(self, thread: Column, time: I8) -> I8:
         """Find the interval opened last of those open on ``thread`` (-1: unknown), or -1."""
+        if not len(self.rows):
+            return np.full(len(thread), -1)
         first, last = self.starting_at(thread, time)
         before = np.append(self.nesting.source, -1)[self.open_before(thread, time)]
         place = np.where(last > first, last - 1, before)

@@ -176,26 +176,46 @@ _Table = TypeVar("_Table")
 
 
 class TableBuilder(Generic[_Table]):
-    """Collect chunks of one table's columns as they are decoded."""
+    """Collect chunks of one table's columns as they are decoded; ``expected`` is about how many.
 
-    def __init__(self, table: type[_Table]) -> None:
+    Memory for these is set aside at the first chunk, and taken as it is filled.
+    """
+
+    def __init__(self, table: type[_Table], expected: int = 0) -> None:
         self._table = table
-        names = [column.name for column in fields(cast("Any", table))]
-        self._chunks: dict[str, list[Column]] = {name: [] for name in names}
+        self._names = [column.name for column in fields(cast("Any", table))]
+        self._expected = expected
+        self._columns: dict[str, Column] = {}
+        self._size = 0
 
     def add(self, **columns: Column) -> None:
         """Append one chunk; all columns of the table, of one length."""
-        for name, chunks in self._chunks.items():
-            chunks.append(np.asarray(columns[name], _DTYPES.get(name, np.int32)))
+        begin, end = self._size, self._size + len(columns[self._names[0]])
+        self._make_room(end)
+        for name, column in self._columns.items():
+            column[begin:end] = columns[name]
+        self._size = end
+
+    def _make_room(self, size: int) -> None:
+        if size <= self._room:
+            return
+        room = max(size, self._expected if self._room == 0 else 2 * self._room)
+        for name in self._names:
+            column: Column = np.empty(room, _DTYPES.get(name, np.int32))
+            if self._size:
+                column[: self._size] = self._columns[name][: self._size]
+            self._columns[name] = column
+
+    @property
+    def _room(self) -> int:
+        return len(self._columns[self._names[0]]) if self._columns else 0
 
     def build(self) -> _Table:
-        """Build the table of all chunks."""
-        return self._table(**{name: self._join(name) for name in self._chunks})
-
-    def _join(self, name: str) -> Column:
-        empty: Column = np.zeros(0, _DTYPES.get(name, np.int32))
-        chunks, self._chunks[name] = self._chunks[name], []
-        return np.concatenate([empty, *chunks])
+        """Build the table of all chunks; what is added then begins another."""
+        self._make_room(max(self._size, 1))
+        built = {name: column[: self._size] for name, column in self._columns.items()}
+        self._columns, self._size = {}, 0
+        return self._table(**built)
 
 
 @dataclass

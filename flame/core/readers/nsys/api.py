@@ -45,7 +45,8 @@ class CallChains:
 
 def read_calls(context: NsysContext) -> RawCalls:
     """Read all CUDA API calls, with the stacks of their call chains."""
-    batches, chain_ids = TableBuilder(RawCalls), [np.zeros(0, np.int64)]
+    batches = TableBuilder(RawCalls, context.source.size(TABLE))
+    chain_ids = [np.zeros(0, np.int64)]
     names = RowIds(lambda key: _launch_frame(context, key))
     columns = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
     for chunk in context.source.chunks(TableQuery(TABLE, columns)):

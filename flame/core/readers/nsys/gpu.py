@@ -33,7 +33,7 @@ _NAMED_BY = {
 
 def read_activities(context: NsysContext) -> RawActivities:
     """Read all GPU activities of the trace, in table order."""
-    batches = TableBuilder(RawActivities)
+    batches = TableBuilder(RawActivities, sum(map(context.source.size, TABLES)))
     for table, kind in TABLES.items():
         names, frame_of = _NAMED_BY[kind], _frame_ids(context, kind)
         for chunk in context.source.chunks(TableQuery(table, [*_COMMON, *names])):

@@ -53,7 +53,7 @@ class _RangeTable:
         self._context = context
         self.texts = TextCodes(context.options.nvtx_names == "clean")
         self._wanted = [PUSH_POP, START_END] if context.options.nvtx_start_end else [PUSH_POP]
-        self._ranges = TableBuilder(RawRanges)
+        self._ranges = TableBuilder(RawRanges, context.source.size(TABLE))
         self._kinds = RowNumbers(len(_KEYS) + 2)
         self._threads = DenseNumbers()
         self.naming: list[I8] = []

@@ -14,6 +14,7 @@ from flame.core.readers.sqlite.connection import connect, refuse_unreadable
 from flame.core.readers.sqlite.source import FILLED, NULL, ROWID, Chunk, TableQuery
 
 _CHUNK = 1 << 16
+_SMALLEST_ROW = 4  # bytes: its pointer, size and rowid
 
 
 class SqliteSource:
@@ -23,6 +24,7 @@ class SqliteSource:
         refuse_unreadable(path)
         self._connection = connect(path)
         self._columns: dict[str, frozenset[str]] = {}
+        self._most_rows = path.stat().st_size // _SMALLEST_ROW
 
     def columns(self, table: str) -> frozenset[str]:
         """Return the column names of ``table``; empty if there is no such table."""
@@ -43,12 +45,15 @@ class SqliteSource:
         return {str(name): place for place, name, *_ in info}
 
     def size(self, table: str) -> int:
-        """Return the largest rowid: the number of rows unless some were deleted."""
+        """Return the largest rowid: the number of rows unless some were deleted.
+
+        It is never more than the file has room for.
+        """
         if not self._has_rowids(table):
             return 0
         with suppress(sqlite3.OperationalError):  # a table WITHOUT ROWID
             row = self._connection.execute(_select(table, ["max(rowid)"])).fetchone()
-            return max(row[0], 0) if isinstance(row[0], int) else 0
+            return min(max(row[0], 0), self._most_rows) if isinstance(row[0], int) else 0
         return 0
 
     def _has_rowids(self, table: str) -> bool:
