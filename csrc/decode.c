@@ -12,7 +12,6 @@
 #define BLOB 12
 #define LONGEST_SHAPE 64  // bytes of a header that is remembered
 #define SHAPES 64
-#define MOST_COLUMNS 32
 
 static const uint8_t kWidth[BLOB] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
 
@@ -31,6 +30,7 @@ typedef struct {
 typedef struct {
   const WantedColumn* columns;
   int32_t wanted;
+  const RowKey* key;
   int64_t null;
   int64_t usable;
   int64_t row;
@@ -109,49 +109,57 @@ static inline int64_t big_endian(const uint8_t* at, int width) {
   return (int64_t)value >> (64 - 8 * width);
 }
 
-static inline int put_integer(const Decoder* decoder, const WantedColumn* column, uint64_t type,
-                              const uint8_t* at) {
-  int64_t value;
+// Reads an integer of this type; returns whether it is one.
+static inline int integer(const Decoder* decoder, uint64_t type, const uint8_t* at, int64_t* value) {
   if (type >= RESERVED || type == REAL) return 0;
   if (type == 0)
-    value = decoder->null;
+    *value = decoder->null;
   else if (type >= 8)
-    value = (int64_t)type - 8;
+    *value = (int64_t)type - 8;
   else
-    value = big_endian(at, kWidth[type]);
-  ((int64_t*)column->out)[decoder->row] = value;
+    *value = big_endian(at, kWidth[type]);
   return 1;
 }
 
-static inline int32_t put_text(const Decoder* decoder, const WantedColumn* column, uint64_t type,
-                               const uint8_t* at) {
-  if (type > 0 && type < BLOB) return REFUSED;  // a number
-  int32_t* out = (int32_t*)column->out + decoder->row;
-  if (type == 0) {
-    *out = -1;
-    return 0;
-  }
-  *out = number_text(column->texts, at, size_of(type));
-  return *out;
+static inline int64_t put_text(const WantedColumn* column, uint64_t type, const uint8_t* at,
+                               int64_t* key) {
+  if (type == 0) return 0;
+  if (type < BLOB || !column->texts) return REFUSED;  // a number
+  key[column->slot] = flamecore_texts_number(column->texts, at, size_of(type));
+  return key[column->slot] < 0 ? key[column->slot] : 0;
 }
 
 static int64_t put_fields(const Decoder* decoder, const Shape* shape, const uint8_t* values,
-                          int64_t rowid) {
+                          int64_t rowid, int64_t* key) {
   for (int32_t i = 0; i < decoder->wanted; i++) {
     const WantedColumn* column = &decoder->columns[i];
-    const Field* field = &shape->fields[i];
-    if (column->kind == INTEGER) {
-      if (!put_integer(decoder, column, field->type, values + field->at)) return REFUSED;
-    } else if (column->kind == TEXT) {
-      const int32_t number = put_text(decoder, column, field->type, values + field->at);
-      if (number < 0) return number;
-    } else if (column->kind == ROWID) {
-      ((int64_t*)column->out)[decoder->row] = rowid;
-    } else if (field->type) {
-      ((uint8_t*)column->out)[decoder->row] = 1;
-    }
+    const uint64_t type = shape->fields[i].type;
+    const uint8_t* at = values + shape->fields[i].at;
+    int64_t failed = 0;
+    if (column->kind == INTEGER)
+      failed = -!integer(decoder, type, at, &column->out[decoder->row]);
+    else if (column->kind == KEY_INTEGER)
+      failed = -!integer(decoder, type, at, &key[column->slot]);
+    else if (column->kind == KEY_TEXT)
+      failed = put_text(column, type, at, key);
+    else if (column->kind == ROWID)
+      column->out[decoder->row] = rowid;
+    else if (type)
+      key[column->slot] = 1;
+    if (failed) return failed;
   }
   return 0;
+}
+
+static int64_t put_row(const Decoder* decoder, const Shape* shape, const uint8_t* values,
+                       int64_t rowid) {
+  const RowKey* given = decoder->key;
+  int64_t key[MOST_COLUMNS];
+  if (given->rows) memcpy(key, given->absent, (size_t)given->width * sizeof *key);
+  const int64_t failed = put_fields(decoder, shape, values, rowid, key);
+  if (failed || !given->rows) return failed;
+  given->number[decoder->row] = number_row(given->rows, key);
+  return given->number[decoder->row] < 0 ? given->number[decoder->row] : 0;
 }
 
 static int64_t decode_cell(Decoder* decoder, const uint8_t* cell, const uint8_t* stop,
@@ -170,7 +178,7 @@ static int64_t decode_cell(Decoder* decoder, const uint8_t* cell, const uint8_t*
   if (!length || header > payload || header < (uint64_t)length) return REFUSED;
   const Shape* shape = shape_of(decoder, cell + length, (int64_t)header - length, scratch);
   if (!shape || shape->needs > (int64_t)(payload - header)) return REFUSED;
-  return put_fields(decoder, shape, cell + header, (int64_t)rowid);
+  return put_row(decoder, shape, cell + header, (int64_t)rowid);
 }
 
 static int64_t decode_page(Decoder* decoder, const uint8_t* page, int64_t page_size, int64_t room,
@@ -186,20 +194,22 @@ static int64_t decode_page(Decoder* decoder, const uint8_t* page, int64_t page_s
   return cells;
 }
 
-int64_t flamecore_decode(const uint8_t* pages, int64_t count, int64_t page_size, int64_t usable,
-                         WantedColumn* columns, int32_t wanted, int64_t null, int64_t room) {
+int64_t flamecore_decode(const Pages* pages, const WantedColumn* columns, int32_t wanted,
+                         const RowKey* key, int64_t null, int64_t room) {
   Decoder decoder;
-  Shape scratch;
-  if (wanted > MOST_COLUMNS) return REFUSED;
+  Shape scratch = {0};
+  if (wanted > MOST_COLUMNS || key->width > MOST_COLUMNS) return REFUSED;
   memset(&decoder, 0, sizeof decoder);
   decoder.columns = columns;
   decoder.wanted = wanted;
+  decoder.key = key;
   decoder.null = null;
-  decoder.usable = usable;
-  for (int64_t i = 0; i < count; i++) {
-    const int64_t cells = decode_page(&decoder, pages + i * page_size, page_size, room, &scratch);
+  decoder.usable = pages->usable;
+  for (int64_t i = 0; i < pages->count; i++) {
+    const uint8_t* page = pages->bytes + i * pages->page_size;
+    const int64_t cells = decode_page(&decoder, page, pages->page_size, room, &scratch);
     if (cells < 0) return cells;
-    if (!cells && count > 1) return REFUSED;  // damaged: a page of another place
+    if (!cells && pages->count > 1) return REFUSED;  // damaged: a page of another place
   }
   return decoder.row;
 }

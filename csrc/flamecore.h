@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define FLAMECORE_ABI 1  // LAST_ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 2  // LAST_ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -19,32 +19,16 @@ API int32_t flamecore_abi(void);
 // Texts and the numbers under which they first came.
 typedef struct Texts Texts;
 
-// `seed` keeps a file from choosing texts that collide. Where `keep` (bytes) is not null, texts are
-// the same that differ only in a running number at their end (", op_id = 871"), unless they begin
-// with one of its bytes.
-API Texts* flamecore_texts_new(uint64_t seed, const char* keep);
+// `seed` keeps a file from choosing texts that collide. Where `kept` is not null, texts are the same
+// that differ only in the running numbers of PyTorch's emit_nvtx (", seq = 5", ", op_id = 871",
+// ", input_op_ids = [(867,0)]"), unless they begin with one of its strings; an empty one ends these.
+API Texts* flamecore_texts_new(uint64_t seed, const char* kept);
 API void flamecore_texts_free(Texts* texts);
 API int64_t flamecore_texts_count(const Texts* texts);
 // Sets the place of text `number` (0 to count - 1) and returns its size.
 API int64_t flamecore_texts_get(const Texts* texts, int64_t number, const uint8_t** place);
 // Returns the number of the text of `size` bytes, new or known.
-int32_t number_text(Texts* texts, const uint8_t* text, int64_t size);
-
-enum { INTEGER = 0, TEXT = 1, FILLED = 2, ROWID = 3 };
-
-// A column that is wanted of a table.
-typedef struct {
-  int32_t place;  // in a row, of those stored; ascending over the columns wanted
-  int32_t kind;
-  void* out;      // INTEGER, ROWID: int64_t, `null` for NULL; TEXT: int32_t, -1 for NULL;
-                  // FILLED: uint8_t, set to 1 where there is a value, else left alone
-  Texts* texts;   // of TEXT
-} WantedColumn;
-
-// Decodes the rows on `count` leaf pages of an SQLite table, which lie one behind the other in
-// `pages`, followed by 8 bytes that may be read. Returns how many there are, at most `room`.
-API int64_t flamecore_decode(const uint8_t* pages, int64_t count, int64_t page_size, int64_t usable,
-                             WantedColumn* columns, int32_t wanted, int64_t null, int64_t room);
+API int32_t flamecore_texts_number(Texts* texts, const uint8_t* text, int64_t size);
 
 // Rows of `width` integers, and the numbers under which they first came.
 typedef struct Rows Rows;
@@ -58,6 +42,45 @@ API const int64_t* flamecore_rows_values(const Rows* rows);  // one row behind t
 // now; refuses beyond `limit`.
 API int64_t flamecore_rows_number(Rows* rows, const void* const* columns, const int32_t* sizes,
                                   int64_t count, int64_t limit, int32_t* number, int64_t* first);
+// Forgets all numbers from `count` on. Returns 0 or NO_MEMORY.
+API int64_t flamecore_rows_truncate(Rows* rows, int64_t count);
+// Returns the number of one row, new or known.
+int32_t number_row(Rows* rows, const int64_t* row);
+
+// How a wanted column is given: in a column of its own, or as one of the integers of a row's key.
+enum { INTEGER = 0, ROWID = 1, KEY_INTEGER = 2, KEY_TEXT = 3, KEY_FILLED = 4 };
+
+#define MOST_COLUMNS 32
+
+typedef struct {
+  int32_t place;  // in a row, of those stored; ascending over the columns wanted
+  int32_t kind;
+  int32_t slot;   // in the key
+  int64_t* out;   // of INTEGER and ROWID: a value a row
+  Texts* texts;   // of KEY_TEXT: the key has its number
+} WantedColumn;
+
+// Some columns of a row together, of which it has a number. KEY_FILLED sets its slot to 1 where
+// there is a value.
+typedef struct {
+  Rows* rows;               // NULL: there is no key
+  int32_t width;
+  const int64_t* absent;    // the key of a row that has nothing
+  int32_t* number;          // of each row
+} RowKey;
+
+// `count` leaf pages of an SQLite table, one behind the other, followed by 8 bytes that may be read.
+typedef struct {
+  const uint8_t* bytes;
+  int64_t count;
+  int64_t page_size;
+  int64_t usable;
+} Pages;
+
+// Decodes the rows on `pages`; an integer that is NULL is given as `null`. Returns how many there
+// are, at most `room`.
+API int64_t flamecore_decode(const Pages* pages, const WantedColumn* columns, int32_t wanted,
+                             const RowKey* key, int64_t null, int64_t room);
 
 // Finds the row of the call with the process and correlation id of each activity, -1 for none.
 // Refuses where two calls have the same.

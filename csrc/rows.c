@@ -5,7 +5,6 @@
 #include "flamecore.h"
 
 #define FIRST_SLOTS 1024
-#define MOST_COLUMNS 32
 #define MOST_PROBES 64  // a row, on average: beyond, somebody has chosen the ids
 
 int32_t flamecore_abi(void) { return FLAMECORE_ABI; }
@@ -66,8 +65,7 @@ static inline int64_t* row_at(const Rows* rows, int64_t number) {
   return rows->values + number * rows->width;
 }
 
-static int grow_slots(Rows* rows) {
-  const uint64_t size = 4 * (rows->mask + 1);
+static int make_slots(Rows* rows, uint64_t size) {
   Slot* slots = new_slots(size);
   if (!slots) return 0;
   for (int64_t i = 0; i < rows->count; i++) {
@@ -93,11 +91,11 @@ static int32_t add_row(Rows* rows, const int64_t* row, uint64_t hash, uint64_t a
   }
   memcpy(row_at(rows, rows->count), row, row_size(rows));
   rows->slots[at] = (Slot){(uint32_t)(hash >> 32), (int32_t)rows->count++};
-  if (2 * (uint64_t)rows->count > rows->mask && !grow_slots(rows)) return NO_MEMORY;
+  if (2 * (uint64_t)rows->count > rows->mask && !make_slots(rows, 4 * (rows->mask + 1))) return NO_MEMORY;
   return (int32_t)rows->count - 1;
 }
 
-static int32_t number_row(Rows* rows, const int64_t* row) {
+int32_t number_row(Rows* rows, const int64_t* row) {
   const uint64_t hash = hash_row(rows, row);
   uint64_t at = hash & rows->mask;
   for (; rows->slots[at].number >= 0; at = (at + 1) & rows->mask) {
@@ -107,6 +105,12 @@ static int32_t number_row(Rows* rows, const int64_t* row) {
       return slot.number;
   }
   return add_row(rows, row, hash, at);
+}
+
+int64_t flamecore_rows_truncate(Rows* rows, int64_t count) {
+  if (count >= rows->count) return 0;
+  rows->count = count;
+  return make_slots(rows, rows->mask + 1) ? 0 : NO_MEMORY;
 }
 
 static inline int64_t value_at(const void* column, int32_t size, int64_t row) {

@@ -1,11 +1,12 @@
 // Numbers texts in the order in which they first come: a hash table over an arena of their bytes.
+// Running numbers of operators are left out, as names/nvtx.py does (`strip_running`).
+#define _GNU_SOURCE  // memmem
 #include <stdlib.h>
 #include <string.h>
 
 #include "flamecore.h"
 
 #define FIRST_SLOTS 1024
-#define MOST_DIGITS 18
 
 typedef struct {
   uint64_t hash;
@@ -19,8 +20,9 @@ typedef struct {
 
 struct Texts {
   uint64_t seed;
-  int trims;
-  uint8_t keeps[256];
+  char* kept;  // strings one behind the other, an empty one last; NULL: texts are left as they are
+  uint8_t* scratch;
+  int64_t scratch_size;
   Slot* slots;
   uint64_t mask;
   Place* places;
@@ -35,21 +37,30 @@ static Slot* new_slots(uint64_t count) {
   return slots;
 }
 
-Texts* flamecore_texts_new(uint64_t seed, const char* keep) {
+static char* copy_strings(const char* strings) {
+  size_t size = 1;
+  for (const char* at = strings; *at; at += strlen(at) + 1) size += strlen(at) + 1;
+  char* copy = malloc(size);
+  if (copy) memcpy(copy, strings, size);
+  return copy;
+}
+
+Texts* flamecore_texts_new(uint64_t seed, const char* kept) {
   Texts* texts = calloc(1, sizeof *texts);
   if (!texts) return NULL;
   texts->seed = seed;
-  texts->trims = keep != NULL;
-  for (; keep && *keep; keep++) texts->keeps[(uint8_t)*keep] = 1;
   texts->mask = FIRST_SLOTS - 1;
   texts->slots = new_slots(FIRST_SLOTS);
-  if (texts->slots) return texts;
-  free(texts);
+  texts->kept = kept ? copy_strings(kept) : NULL;
+  if (texts->slots && !kept == !texts->kept) return texts;
+  flamecore_texts_free(texts);
   return NULL;
 }
 
 void flamecore_texts_free(Texts* texts) {
   free(texts->slots);
+  free(texts->kept);
+  free(texts->scratch);
   free(texts->places);
   free(texts->arena);
   free(texts);
@@ -75,15 +86,86 @@ static uint64_t hash_text(const uint8_t* text, int64_t size, uint64_t seed) {
   return mix(last ^ hash, seed + 1);
 }
 
-// Size of the text without ", op_id = 871" at its end, where what is before it decides its name.
-static int64_t trim(const Texts* texts, const uint8_t* text, int64_t size) {
-  static const char kMark[] = ", op_id = ";
-  const int64_t mark = sizeof kMark - 1;
-  int64_t at = size;
-  if (size <= mark || texts->keeps[text[0]]) return size;
-  while (at > 0 && size - at <= MOST_DIGITS && text[at - 1] >= '0' && text[at - 1] <= '9') at--;
-  const int found = at < size && at > mark && !memcmp(text + at - mark, kMark, (size_t)mark);
-  return found ? at - mark : size;
+static int is_digit(uint8_t one) { return one >= '0' && one <= '9'; }
+
+// Returns the end of the word that begins at `at`, NULL where another one does.
+static const uint8_t* skip_word(const uint8_t* at, const uint8_t* stop, const char* word) {
+  const size_t size = strlen(word);
+  return (size_t)(stop - at) >= size && !memcmp(at, word, size) ? at + size : NULL;
+}
+
+static int ends_item(const uint8_t* at, const uint8_t* stop) {
+  return at == stop || (stop - at >= 2 && at[0] == ',' && at[1] == ' ');
+}
+
+static const uint8_t* skip_number(const uint8_t* at, const uint8_t* stop) {
+  if (at < stop && *at == '-') at++;
+  const uint8_t* first = at;
+  while (at < stop && is_digit(*at)) at++;
+  return at > first && ends_item(at, stop) ? at : NULL;
+}
+
+static int is_in_list(uint8_t one) { return one && (strchr("[]()-", one) || is_digit(one)); }
+
+// A list of lists or pairs of numbers, which may end with the text.
+static const uint8_t* skip_list(const uint8_t* at, const uint8_t* stop) {
+  if (at == stop || *at++ != '[') return NULL;
+  while (at < stop) {
+    const uint8_t* next = at + 1;
+    if (*at == ',') {
+      if (next < stop && *next == ' ') next++;
+      if (next == stop || !is_in_list(*next) || *next == ')') break;
+    } else if (!is_in_list(*at)) {
+      break;
+    }
+    at = next;
+  }
+  if (ends_item(at, stop)) return at;
+  if (at < stop && *at == ',') at++;
+  if (at < stop && *at == ' ') at++;
+  return at == stop ? at : NULL;
+}
+
+// Returns the end of the running number that begins at `at`, NULL where none does.
+static const uint8_t* skip_running(const uint8_t* at, const uint8_t* stop) {
+  static const char* const kNumbers[] = {", op_id = ", ", seq = ", ", stashed seq = "};
+  for (size_t i = 0; i < sizeof kNumbers / sizeof *kNumbers; i++) {
+    const uint8_t* value = skip_word(at, stop, kNumbers[i]);
+    if (value) return skip_number(value, stop);
+  }
+  const uint8_t* value = skip_word(at, stop, ", input_op_ids = ");
+  return value ? skip_list(value, stop) : NULL;
+}
+
+static int is_kept(const Texts* texts, const uint8_t* text, int64_t size) {
+  for (const char* at = texts->kept; *at; at += strlen(at) + 1)
+    if (skip_word(text, text + size, at)) return 1;
+  return 0;
+}
+
+// Leaves running numbers out of the text; returns 0 where there is no memory for that.
+static int strip(Texts* texts, const uint8_t** text, int64_t* size) {
+  if (!memmem(*text, (size_t)*size, " = ", 3) || is_kept(texts, *text, *size)) return 1;
+  if (*size > texts->scratch_size) {
+    uint8_t* scratch = realloc(texts->scratch, (size_t)*size);
+    if (!scratch) return 0;
+    texts->scratch = scratch;
+    texts->scratch_size = *size;
+  }
+  const uint8_t *at = *text, *stop = *text + *size;
+  int64_t used = 0;
+  while (at < stop) {
+    const uint8_t* end = *at == ',' ? skip_running(at, stop) : NULL;
+    if (end)
+      at = end;
+    else
+      texts->scratch[used++] = *at++;
+  }
+  if (used) {  // nothing left: it is called by all of it
+    *text = texts->scratch;
+    *size = used;
+  }
+  return 1;
 }
 
 static int grow_slots(Texts* texts) {
@@ -132,8 +214,8 @@ static int32_t add_text(Texts* texts, const uint8_t* text, int64_t size, uint64_
   return (int32_t)texts->count++;
 }
 
-int32_t number_text(Texts* texts, const uint8_t* text, int64_t size) {
-  if (texts->trims) size = trim(texts, text, size);
+int32_t flamecore_texts_number(Texts* texts, const uint8_t* text, int64_t size) {
+  if (texts->kept && !strip(texts, &text, &size)) return NO_MEMORY;
   const uint64_t hash = hash_text(text, size, texts->seed);
   for (uint64_t at = hash & texts->mask; texts->slots[at].number >= 0; at = (at + 1) & texts->mask) {
     if (texts->slots[at].hash != hash) continue;

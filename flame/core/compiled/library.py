@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
-_ABI = 1  # FLAMECORE_ABI of csrc/flamecore.h
+_ABI = 2  # FLAMECORE_ABI of csrc/flamecore.h
 _NO_MEMORY = -2
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -20,14 +20,13 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flamecore_texts_free": (None, [c_void_p]),
     "flamecore_texts_count": (c_int64, [c_void_p]),
     "flamecore_texts_get": (c_int64, [c_void_p, c_int64, POINTER(c_void_p)]),
-    "flamecore_decode": (
-        c_int64,
-        [c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int32, c_int64, c_int64],
-    ),
+    "flamecore_texts_number": (c_int32, [c_void_p, c_char_p, c_int64]),
+    "flamecore_decode": (c_int64, [c_void_p, c_void_p, c_int32, c_void_p, c_int64, c_int64]),
     "flamecore_rows_new": (c_void_p, [c_int32, c_uint64]),
     "flamecore_rows_free": (None, [c_void_p]),
     "flamecore_rows_count": (c_int64, [c_void_p]),
     "flamecore_rows_values": (c_void_p, [c_void_p]),
+    "flamecore_rows_truncate": (c_int64, [c_void_p, c_int64]),
     "flamecore_rows_number": (
         c_int64,
         [c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p],

@@ -1,129 +1,110 @@
-"""Decode leaf pages of SQLite tables, and number the texts in them."""
+"""Decode leaf pages of SQLite tables."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from ctypes import c_int32, c_void_p
+from collections.abc import Sequence
+from ctypes import c_int32, c_int64, c_void_p
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.compiled.library import address, checked, compiled, random_key
+from flame.core.compiled.library import address, checked, compiled
+from flame.core.compiled.rows import RowTable
+from flame.core.compiled.texts import TextTable
 
-INTEGER, TEXT, FILLED, ROWID = range(4)
-PADDING = 8
-"""Bytes behind the pages that may be read."""
+INTEGER, ROWID, KEY_INTEGER, KEY_TEXT, KEY_FILLED = range(5)
 
 
 class Wanted(NamedTuple):
-    """Hold what is wanted of a table: the name of a result, and the place of its column in a row.
+    """Hold what is wanted of a table: the ``place`` of a column in a row, and how it is given.
 
-    ``kind`` is INTEGER (i8), TEXT (i4, codes of ``intern``), FILLED (bool: whether any of the
-    columns with this name has a value) or ROWID (i8).
+    As INTEGER or ROWID (whose place is -1) under a ``name`` of its own, i8[rows]; else in ``slot``
+    of the row's key: the integer, the number of the text (-1: none), or 1 where there is a value.
     """
 
-    name: str
     place: int
     kind: int
-    intern: Callable[[bytes | None], int] | None = None
-    running: bytes | None = None
+    name: str = ""
+    slot: int = 0
+
+
+class Key(NamedTuple):
+    """Hold the table that numbers the keys of rows, and the key of a row that has nothing."""
+
+    rows: RowTable
+    absent: Sequence[int]
+    texts: TextTable | None = None
 
 
 class _Column(ctypes.Structure):
-    _fields_ = (("place", c_int32), ("kind", c_int32), ("out", c_void_p), ("texts", c_void_p))
+    _fields_ = (
+        ("place", c_int32),
+        ("kind", c_int32),
+        ("slot", c_int32),
+        ("out", c_void_p),
+        ("texts", c_void_p),
+    )
 
 
-_DTYPES = {INTEGER: np.int64, TEXT: np.int32, FILLED: np.bool_, ROWID: np.int64}
+class _Key(ctypes.Structure):
+    _fields_ = (("rows", c_void_p), ("width", c_int32), ("absent", c_void_p), ("number", c_void_p))
+
+
+class _Pages(ctypes.Structure):
+    _fields_ = (
+        ("bytes", c_void_p),
+        ("count", c_int64),
+        ("page_size", c_int64),
+        ("usable", c_int64),
+    )
 
 
 class PageDecoder:
     """Decode batches of pages of one table. There must be a compiled library."""
 
-    def __init__(self, wanted: list[Wanted], page: int, usable: int, null: int) -> None:
+    def __init__(self, wanted: Sequence[Wanted], key: Key | None, null: int) -> None:
         self._wanted = sorted(wanted, key=lambda column: column.place)
-        self._page, self._usable, self._null = page, usable, null
-        self._texts = {
-            column.name: _TextNumbers(column) for column in self._wanted if column.kind == TEXT
-        }
+        if len({column.place for column in wanted}) < len(wanted):
+            raise ValueError("a column is wanted twice")
+        self._key = key
+        self._null = null
+        self._absent = np.array(key.absent if key else (), np.int64)
 
     def decode(
-        self, pages: NDArray[np.uint8], count: int, rows: int
-    ) -> dict[str, NDArray[Any]] | None:
-        """Decode the rows of ``count`` pages at the beginning of ``pages``, at most ``rows``.
+        self, pages: NDArray[np.uint8], sizes: tuple[int, int, int], rows: int
+    ) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.int32]] | None:
+        """Decode the ``rows`` on pages of these ``sizes``: how many, bytes of one, of them usable.
 
-        ``pages`` goes on for `PADDING` bytes behind them. None where something is unusual.
+        ``pages`` goes on for 8 bytes behind them. Return columns by name and the numbers of the
+        rows' keys; None where something is unusual.
         """
-        found: dict[str, NDArray[Any]] = {
-            column.name: np.zeros(rows, _DTYPES[column.kind])
-            if column.kind == FILLED
-            else np.empty(rows, _DTYPES[column.kind])
-            for column in self._wanted
-        }
-        given = (_Column * len(self._wanted))(*(self._given(one, found) for one in self._wanted))
+        columns = {one.name: np.empty(rows, np.int64) for one in self._wanted if one.name}
+        number = np.empty(rows if self._key else 0, np.int32)
+        given = (_Column * len(self._wanted))(*(self._given(one, columns) for one in self._wanted))
+        batch = _Pages(address(pages), *sizes)
+        key = self._given_key(number)
+        known = len(self._key.rows) if self._key else 0
         done = checked(
             _library().flamecore_decode(
-                address(pages),
-                count,
-                self._page,
-                self._usable,
-                given,
-                len(given),
-                self._null,
-                rows,
+                ctypes.byref(batch), given, len(given), ctypes.byref(key), self._null, rows
             )
         )
-        if done != rows:
-            return None
-        for name, texts in self._texts.items():
-            found[name] = texts.codes(found[name])
-        return found
+        if done == rows:
+            return columns, number
+        if self._key:
+            self._key.rows.truncate(known)
+        return None
 
-    def _given(self, column: Wanted, found: dict[str, NDArray[Any]]) -> _Column:
-        texts = self._texts[column.name].table if column.kind == TEXT else None
-        return _Column(column.place, column.kind, address(found[column.name]), texts)
+    def _given(self, column: Wanted, columns: dict[str, NDArray[np.int64]]) -> _Column:
+        out = address(columns[column.name]) if column.name else None
+        texts = self._key.texts.table if self._key and self._key.texts is not None else None
+        return _Column(column.place, column.kind, column.slot, out, texts)
 
-
-class _TextNumbers:
-    """Number texts as they come, and know the codes that a column's ``intern`` gave them."""
-
-    def __init__(self, column: Wanted) -> None:
-        assert column.intern is not None
-        self._intern = column.intern
-        self.table = _library().flamecore_texts_new(random_key(), column.running)
-        if not self.table:
-            raise MemoryError
-        self._codes = np.empty(0, np.int32)
-        self._known = 0
-        self._absent: int | None = None
-
-    def codes(self, numbers: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the codes of texts by ``numbers``, -1: none; new ones are asked for in order."""
-        if self._absent is None and len(numbers) and numbers.min() < 0:
-            first = int(np.argmax(numbers < 0))
-            self._learn(int(numbers[:first].max(initial=self._known - 1)) + 1)
-            self._absent = self._intern(None)
-        self._learn(_library().flamecore_texts_count(self.table))
-        self._codes[self._known] = self._absent or 0
-        return self._codes[numbers]  # -1 is the last of all
-
-    def _learn(self, count: int) -> None:
-        """Ask for the codes of the texts up to ``count``; one more place is for none."""
-        if count == self._known and len(self._codes):
-            return
-        new = [self._intern(self._text(number)) for number in range(self._known, count)]
-        self._codes = np.concatenate([self._codes[: self._known], np.array([*new, 0], np.int32)])
-        self._known = count
-
-    def _text(self, number: int) -> bytes:
-        place = c_void_p()
-        size = _library().flamecore_texts_get(self.table, number, ctypes.byref(place))
-        return ctypes.string_at(place, size) if size else b""
-
-    def __del__(self) -> None:
-        if table := getattr(self, "table", None):
-            _library().flamecore_texts_free(table)
+    def _given_key(self, number: NDArray[np.int32]) -> _Key:
+        table = self._key.rows.table if self._key else None
+        return _Key(table, len(self._absent), address(self._absent), address(number))
 
 
 def _library() -> Any:

@@ -28,12 +28,12 @@ class RowTable:
 
     def __init__(self, width: int) -> None:
         self._width = width
-        self._table = _library().flamecore_rows_new(width, random_key())
-        if not self._table:
+        self.table = _library().flamecore_rows_new(width, random_key())
+        if not self.table:
             raise MemoryError
 
     def __len__(self) -> int:
-        count: int = _library().flamecore_rows_count(self._table)
+        count: int = _library().flamecore_rows_count(self.table)
         return count
 
     def number(
@@ -51,22 +51,26 @@ class RowTable:
         widths = (ctypes.c_int32 * self._width)(*(column.itemsize for column in columns))
         found = checked(
             _library().flamecore_rows_number(
-                self._table, places, widths, size, limit, address(number), address(first)
+                self.table, places, widths, size, limit, address(number), address(first)
             )
         )
         return None if found is None else (first[known:found].copy(), number)
 
-    def rows(self, begin: int = 0) -> list[tuple[int, ...]]:
-        """List the different rows from number ``begin`` on."""
+    def rows(self, begin: int = 0) -> NDArray[np.int64]:
+        """Return the different rows from number ``begin`` on, i8[n, width]."""
         if begin >= len(self):
-            return []
-        place = _library().flamecore_rows_values(self._table)
+            return np.zeros((0, self._width), np.int64)
+        place = _library().flamecore_rows_values(self.table)
         values = ctypes.cast(place, ctypes.POINTER(ctypes.c_int64))
         table = np.ctypeslib.as_array(values, (len(self), self._width))
-        return [tuple(row) for row in table[begin:].tolist()]
+        return table[begin:].copy()
+
+    def truncate(self, count: int) -> None:
+        """Forget all numbers from ``count`` on."""
+        checked(_library().flamecore_rows_truncate(self.table, count))
 
     def __del__(self) -> None:
-        if table := getattr(self, "_table", None):
+        if table := getattr(self, "table", None):
             _library().flamecore_rows_free(table)
 
 

@@ -182,9 +182,25 @@ _CLEAN_BY_PREFIX: tuple[tuple[str, Callable[[str], RangeName]], ...] = (
 )
 _PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
 
-NUMBERED_OTHERWISE = b"," + bytes(sorted({ord(prefix[0]) for prefix in _PREFIXES}))
-"""Texts that begin with other bytes than these have the same clean name without what is at their
-end of ``, op_id = 871``."""
+KEPT_PREFIXES = tuple(prefix.encode() for prefix in _PREFIXES)
+"""Texts that begin so have no running numbers that `strip_running` could leave out."""
+
+_RUNNING = re.compile(
+    rb", (?:"
+    rb"(?:op_id|(?:stashed )?seq) = -?[0-9]++(?=, |\Z)"
+    rb"|input_op_ids = \[(?:[\[\]()0-9-]++|, ?(?=[\[\](0-9-]))*+(?:,? ?\Z|(?=, ))"
+    rb")"
+)
+
+
+def strip_running(text: bytes) -> bytes:
+    """Leave out the numbers that PyTorch's emit_nvtx counts up: the cleaned name is the same.
+
+    Millions of ranges then have few texts. `csrc/texts.c` does the same.
+    """
+    if b" = " not in text or text.startswith(KEPT_PREFIXES):
+        return text
+    return _RUNNING.sub(b"", text) or text
 
 
 def payload_text(json_text: str) -> str:

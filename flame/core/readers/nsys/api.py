@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,8 @@ from flame.core.model.stacks import EMPTY
 from flame.core.names.cuda import api_name
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.shared.row_ids import RowIds
-from flame.core.readers.sqlite.source import NULL, TableQuery
+from flame.core.readers.sqlite.numbering import KeyColumns, RowNumbers
+from flame.core.readers.sqlite.source import NULL, NUMBER, TableKey, TableQuery
 from flame.core.units import format_counted
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -47,24 +49,39 @@ def read_calls(context: NsysContext) -> RawCalls:
     """Read all CUDA API calls, with the stacks of their call chains."""
     batches = TableBuilder(RawCalls, context.source.size(TABLE))
     chain_ids = [np.zeros(0, np.int64)]
-    names = RowIds(lambda key: _launch_frame(context, key))
-    columns = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
-    for chunk in context.source.chunks(TableQuery(TABLE, columns)):
-        chain_ids.append(chunk["callchainId"])
+    rows = RowNumbers(3)
+    shared = KeyColumns(rows, _describe_keys(context))
+    key = TableKey(("globalTid", "nameId", "eventClass"), rows)
+    columns = ("start", "end", "correlationId", "callchainId")
+    for chunk in context.source.chunks(TableQuery(TABLE, columns, key)):
         start, end = context.spans("CUDA API calls", chunk["start"], chunk["end"])
-        none = np.zeros(len(start), np.int32)
+        thread, frame, chain_only = shared.of(chunk[NUMBER])
+        none = np.broadcast_to(np.int32(EMPTY), len(start))
+        chain_ids.append(chunk["callchainId"])
         batches.add(
             start=start,
             end=end,
-            thread=context.thread_numbers(chunk["globalTid"]),
+            thread=thread,
             correlation=np.where(chunk["correlationId"] == NULL, 0, chunk["correlationId"]),
-            frame=names.look_up([chunk["nameId"]]),
+            frame=frame,
             python=none,
             native=none,
-            chain_only=chunk["eventClass"] == _BACKTRACE_CLASS,
+            chain_only=chain_only,
         )
-        context.advance("reading API calls", len(none))
-    return _add_chains(context, batches.build(), np.concatenate(chain_ids))
+        context.advance("reading API calls", len(start))
+    return _add_chains(context, batches.build(), chain_ids)
+
+
+def _describe_keys(context: NsysContext) -> Callable[[I8], list[Column]]:
+    """Make what tells thread and frame from keys, and which calls only repeat others."""
+    names = RowIds(lambda key: _launch_frame(context, key))
+
+    def describe(keys: I8) -> list[Column]:
+        thread, name, event_class = keys.T
+        repeats = event_class == _BACKTRACE_CLASS
+        return [context.thread_numbers(thread), names.look_up([name]), repeats]
+
+    return describe
 
 
 def _launch_frame(context: NsysContext, key: int) -> int:
@@ -73,10 +90,11 @@ def _launch_frame(context: NsysContext, key: int) -> int:
     return context.frames.add(Frame(Kind.LAUNCH, name))
 
 
-def _add_chains(context: NsysContext, calls: RawCalls, chain: I8) -> RawCalls:
+def _add_chains(context: NsysContext, calls: RawCalls, chain_ids: list[I8]) -> RawCalls:
     """Add the stacks; correct the ids of exporters that count calls from 0 and chains from 1."""
-    if not len(chain) or not context.source.columns(CHAINS):
+    if not len(calls.start) or not context.source.columns(CHAINS):
         return calls
+    chain = np.concatenate(chain_ids)
     chains = _read_chains(context)
     offset = _chain_offset(context, calls, chains, chain)
     none = (chain == NULL) if offset else (chain == NULL) | (chain == 0)

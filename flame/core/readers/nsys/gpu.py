@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawActivities, RawGraphNodes, TableBuilder
@@ -14,7 +14,8 @@ from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.nsys.context import NsysContext, process_keys
 from flame.core.readers.shared.cupti import copy_name, fit_31_bits
 from flame.core.readers.shared.row_ids import RowIds
-from flame.core.readers.sqlite.source import NULL, TableQuery
+from flame.core.readers.sqlite.numbering import KeyColumns, RowNumbers
+from flame.core.readers.sqlite.source import NULL, NUMBER, Chunk, TableKey, TableQuery
 
 TABLES = {
     "CUPTI_ACTIVITY_KIND_KERNEL": Kind.KERNEL,
@@ -22,7 +23,8 @@ TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMSET": Kind.MEMSET,
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": Kind.GRAPH,
 }
-_COMMON = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId")
+_OWN = ("start", "end", "correlationId", "graphNodeId")
+_SHARED = ("globalPid", "deviceId", "streamId")
 _NAMED_BY = {
     Kind.KERNEL: ("shortName", "demangledName", "mangledName"),
     Kind.MEMCPY: ("copyKind",),
@@ -35,31 +37,44 @@ def read_activities(context: NsysContext) -> RawActivities:
     """Read all GPU activities of the trace, in table order."""
     batches = TableBuilder(RawActivities, sum(map(context.source.size, TABLES)))
     for table, kind in TABLES.items():
-        names, frame_of = _NAMED_BY[kind], _frame_ids(context, kind)
-        for chunk in context.source.chunks(TableQuery(table, [*_COMMON, *names])):
-            _add_activities(
-                context, batches, kind, chunk, frame_of.look_up([chunk[n] for n in names])
-            )
+        rows = RowNumbers(len(_SHARED) + len(_NAMED_BY[kind]))
+        shared = KeyColumns(rows, _describe_keys(context, kind))
+        query = TableQuery(table, _OWN, TableKey([*_SHARED, *_NAMED_BY[kind]], rows))
+        for chunk in context.source.chunks(query):
+            _add_activities(context, batches, kind, chunk, shared)
             context.advance("reading GPU activities", len(chunk["start"]))
     return batches.build()
+
+
+def _describe_keys(context: NsysContext, kind: Kind) -> Callable[[I8], list[Column]]:
+    """Make what tells process, device, stream and frame of activities of ``kind`` from keys."""
+    frame_of = _frame_ids(context, kind)
+
+    def describe(keys: I8) -> list[Column]:
+        pid, ordinal, stream, *names = keys.T
+        process = context.processes(process_keys(pid))
+        device = _device_numbers(context, process, ordinal)
+        return [process, device, fit_31_bits(stream), frame_of.look_up(names)]
+
+    return describe
 
 
 def _add_activities(
     context: NsysContext,
     batches: TableBuilder[RawActivities],
     kind: Kind,
-    chunk: dict[str, Column],
-    frame: I4,
+    chunk: Chunk,
+    shared: KeyColumns,
 ) -> None:
-    process = context.processes(process_keys(chunk["globalPid"]))
     start, end = context.spans("GPU activities", chunk["start"], chunk["end"])
+    process, device, stream, frame = shared.of(chunk[NUMBER])
     batches.add(
-        kind=np.full(len(start), kind),
+        kind=np.full(len(start), kind, np.uint8),
         start=start,
         end=end,
         process=process,
-        device=_device_numbers(context, process, chunk["deviceId"]),
-        stream=fit_31_bits(chunk["streamId"]),
+        device=device,
+        stream=stream,
         correlation=_fill_null(chunk["correlationId"], 0),
         frame=frame,
         graph_node=_fill_null(chunk["graphNodeId"], NONE),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import itertools
+from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8
+from flame.core.columns import I4, I8, U1, Column
 from flame.core.model.activities import NONE
 from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.names.nvtx import payload_text
-from flame.core.readers.nsys.context import DenseNumbers, NsysContext, process_keys
+from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.nsys.nvtx_frames import (
     CATEGORY,
     DOMAIN,
@@ -18,17 +19,25 @@ from flame.core.readers.nsys.nvtx_frames import (
     START_END,
     TABLE,
     RangeFrames,
-    TextCodes,
+    RangeTexts,
     int_or_zero,
     read_names,
     rows_at,
 )
-from flame.core.readers.shared.row_ids import RowNumbers
-from flame.core.readers.sqlite.source import FILLED, NULL, ROWID, Chunk, TableQuery
+from flame.core.readers.sqlite.numbering import KeyColumns, RowNumbers
+from flame.core.readers.sqlite.source import (
+    FILLED,
+    NULL,
+    NUMBER,
+    ROWID,
+    TEXT,
+    Chunk,
+    TableKey,
+    TableQuery,
+)
 from flame.core.units import format_counted
 
-_KEYS = ("textId", "domainId", "category")
-_COLUMNS = ("start", "end", "eventType", "globalTid", *_KEYS, ROWID)
+_KEY = (TEXT, "textId", "domainId", "category", "globalTid", "eventType", FILLED)
 _PAYLOADS = (
     "uint64Value",
     "int64Value",
@@ -38,6 +47,7 @@ _PAYLOADS = (
     "floatValue",
 )
 _MAX_PAYLOADS = 2_000
+_RANGE, _PLACED, _NAMES, _PAID = 1, 2, 4, 8  # what rows are good for; may be added
 
 
 def _present_payloads(context: NsysContext) -> list[str]:
@@ -46,16 +56,26 @@ def _present_payloads(context: NsysContext) -> list[str]:
     return [name for name in ("jsonText", "jsonTextId", *_PAYLOADS) if name in have]
 
 
+@dataclass(frozen=True)
+class _NumberedRanges:
+    """Ranges while the table is read: what names them may come later, and is one row of keys."""
+
+    start: I8
+    end: I8
+    number: I4
+
+
 class _RangeTable:
     """What one pass over the table finds: ranges, and the rows to be looked at more closely."""
 
     def __init__(self, context: NsysContext) -> None:
         self._context = context
-        self.texts = TextCodes(context.options.nvtx_names == "clean")
+        self.texts = RangeTexts(context.options.nvtx_names == "clean")
         self._wanted = [PUSH_POP, START_END] if context.options.nvtx_start_end else [PUSH_POP]
-        self._ranges = TableBuilder(RawRanges, context.source.size(TABLE))
-        self._kinds = RowNumbers(len(_KEYS) + 2)
-        self._threads = DenseNumbers()
+        self._keys = RowNumbers(len(_KEY))
+        self._uses = KeyColumns(self._keys, self._find_uses)
+        self._known = [0]
+        self._ranges = TableBuilder(_NumberedRanges, context.source.size(TABLE))
         self.naming: list[I8] = []
         self.with_payload: list[I8] = []
         self._payloads = 0
@@ -63,60 +83,70 @@ class _RangeTable:
 
     def read(self) -> None:
         """Read the table."""
-        texts = {"text": self.texts.__getitem__}
         payloads = _present_payloads(self._context)
-        query = TableQuery(TABLE, _COLUMNS, texts, payloads, self.texts.running)
-        for chunk in self._context.source.chunks(query):
-            self._add(chunk)
-            self._context.advance("reading NVTX ranges", len(chunk["start"]))
+        key = TableKey(_KEY, self._keys, "text", self.texts.numbers, payloads)
+        for chunk in self._context.source.chunks(TableQuery(TABLE, ("start", "end", ROWID), key)):
+            (uses,) = self._uses.of(chunk[NUMBER])
+            self._known.append(len(self._keys))
+            self._add(chunk, uses)
+            self._note_others(chunk, uses)
+            self._context.advance("reading NVTX ranges", len(uses))
 
-    def _add(self, chunk: Chunk) -> None:
-        chunk |= {name: self._context.times(chunk[name]) for name in ("start", "end")}
-        kind = chunk["eventType"]
-        is_range = np.isin(kind, self._wanted)
-        rows = np.flatnonzero(is_range & (chunk["globalTid"] != NULL) & (chunk["start"] != NULL))
-        self.unplaced += int(np.count_nonzero(is_range)) - len(rows)
-        self._note_others(chunk)
-        if len(rows) < len(kind):
-            chunk = {name: column[rows] for name, column in chunk.items()}
-        names = [chunk[name] for name in ("text", *_KEYS)]
-        self._ranges.add(
-            start=chunk["start"],
-            end=np.where(chunk["end"] == NULL, OPEN, chunk["end"]),
-            thread=self._threads(chunk["globalTid"]),
-            frame=self._kinds.number([*names, process_keys(chunk["globalTid"])]),
-        )
+    def _find_uses(self, keys: I8) -> list[Column]:
+        """Find what rows with these ``keys`` are good for."""
+        *_, thread, kind, filled = keys.T
+        of_ranges = np.isin(kind, (PUSH_POP, START_END))
+        uses = np.isin(kind, self._wanted) * _RANGE + (thread != NULL) * _PLACED
+        uses += np.isin(kind, (CATEGORY, DOMAIN)) * _NAMES + (of_ranges & (filled > 0)) * _PAID
+        return [uses.astype(np.uint8)]
 
-    def _note_others(self, chunk: Chunk) -> None:
+    def _add(self, chunk: Chunk, uses: U1) -> None:
+        start, end = (self._context.times(chunk[name]) for name in ("start", "end"))
+        is_placed = ((uses & (_RANGE | _PLACED)) == _RANGE | _PLACED) & (start != NULL)
+        self.unplaced += int(np.count_nonzero(uses & _RANGE) - np.count_nonzero(is_placed))
+        end = np.where(end == NULL, OPEN, end)
+        if is_placed.all():
+            self._ranges.add(start=start, end=end, number=chunk[NUMBER])
+        else:
+            rows = np.flatnonzero(is_placed)
+            self._ranges.add(start=start[rows], end=end[rows], number=chunk[NUMBER][rows])
+
+    def _note_others(self, chunk: Chunk, uses: U1) -> None:
         """Note the rows that name domains and categories, and the first with a payload."""
-        kind = chunk["eventType"]
-        naming = np.isin(kind, (CATEGORY, DOMAIN))
-        if naming.any():
+        naming = np.flatnonzero(uses & _NAMES)
+        if len(naming):
             self.naming.append(chunk[ROWID][naming])
-        if FILLED in chunk and self._payloads < _MAX_PAYLOADS and chunk[FILLED].any():
-            of_ranges = np.isin(kind, (PUSH_POP, START_END))
-            more = np.flatnonzero(chunk[FILLED] & of_ranges)[: _MAX_PAYLOADS - self._payloads]
-            self.with_payload.append(chunk[ROWID][more])
-            self._payloads += len(more)
+        paid = np.flatnonzero(uses & _PAID)[: _MAX_PAYLOADS - self._payloads]
+        if len(paid):
+            self.with_payload.append(chunk[ROWID][paid])
+            self._payloads += len(paid)
 
     def build(self, frames: RangeFrames) -> RawRanges:
-        """Give the ranges their frames; those without one are left out."""
-        frame = np.full(len(self._kinds) + 1, NONE, np.int32)
-        for number, row in self._kinds.in_order():
-            frame[number] = frames.frame_id(*row)
-        ranges = self._ranges.build()
-        ranges = replace(ranges, frame=frame[ranges.frame])
-        if (frame[:-1] < 0).any():
-            ranges = ranges.take(np.flatnonzero(ranges.frame >= 0))
-        return replace(ranges, thread=self._known_threads(ranges.thread))
+        """Give the ranges their threads and frames; those without a frame are left out."""
+        numbered = self._ranges.build()
+        frame, thread = self._describe_keys(frames, numbered.number)
+        frame_of, thread_of = frame[numbered.number], thread[numbered.number]
+        ranges = RawRanges(numbered.start, numbered.end, thread_of, frame_of)
+        if (frame_of < 0).any():
+            return ranges.take(np.flatnonzero(ranges.frame >= 0))
+        return ranges
 
-    def _known_threads(self, thread: I4) -> I4:
-        """Make known to the context the threads of the ranges that are kept."""
-        keys = np.array(self._threads.keys, np.int64)
-        used = np.flatnonzero(np.bincount(thread, minlength=len(keys)))
-        number = np.full(len(keys), NONE, np.int32)
-        number[used] = self._context.thread_numbers(keys[used])
-        return number[thread]
+    def _describe_keys(self, frames: RangeFrames, number: I4) -> tuple[I4, I4]:
+        """Find frame and thread of every key of a range: i4[keys], -1 for the others.
+
+        New ones of each chunk are met in the order of their values.
+        """
+        keys = self._keys.rows()
+        used = np.bincount(number, minlength=len(keys)) > 0
+        keys[:, 0] = self.texts.codes()[keys[:, 0]]
+        frame, thread = (np.full(len(keys), NONE, np.int32) for _ in range(2))
+        for low, high in itertools.pairwise(self._known):
+            new = low + np.flatnonzero(used[low:high])
+            if len(new):
+                frame[new] = frames.look_up(keys[new])
+                kept = new[frame[new] >= 0]
+                thread[kept] = self._context.thread_numbers(keys[kept, 4])
+        return frame, thread
 
 
 def read_ranges(context: NsysContext) -> RawRanges:

@@ -7,40 +7,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I4, I8
 from flame.core.model.frames import Frame, Kind
-from flame.core.names.nvtx import NUMBERED_OTHERWISE, RangeName, clean_range
-from flame.core.readers.nsys.context import NsysContext, pid_of
+from flame.core.names.nvtx import KEPT_PREFIXES, RangeName, clean_range, strip_running
+from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys
+from flame.core.readers.shared.row_ids import RowIds
+from flame.core.readers.sqlite.numbering import Stripping, TextNumbers
 from flame.core.readers.sqlite.source import NULL
 
 TABLE = "NVTX_EVENTS"
 CATEGORY, PUSH_POP, START_END, DOMAIN = 33, 59, 60, 75  # ENUM_NVTX_EVENT_TYPE
 _PROFILERS_OWN = frozenset({"GIL Trace", "Python Backtrace"})
 """Domains that nsys itself fills (python-gil, python-sampling); they do not annotate the code."""
-_VOLATILE = (b"op_id", b"seq = ")
 _ROWS_AT_ONCE = 500
 
 
-class TextCodes(dict[bytes | None, int]):
-    """Codes of range texts; equal cleaned names get one code. Code 0 is "no text"."""
+class RangeTexts:
+    """Number the texts of ranges as recorded, and by their cleaned names. Code 0 is "no text"."""
 
     def __init__(self, clean: bool) -> None:
-        super().__init__({None: 0})
+        self.numbers = TextNumbers(Stripping(strip_running, KEPT_PREFIXES) if clean else None)
         self.names: list[RangeName] = [RangeName("")]
         self._clean = clean
         self._codes: dict[RangeName, int] = {}
-
-    @property
-    def running(self) -> bytes | None:
-        """What `TableQuery` says of running numbers: they are no part of a cleaned name."""
-        return NUMBERED_OTHERWISE if self._clean else None
-
-    def __missing__(self, raw: bytes) -> int:
-        code = self.code(raw.decode("utf-8", "replace"))
-        # A text with a running number never comes again: keeping it would only cost memory.
-        if not (self._clean and any(mark in raw for mark in _VOLATILE)):
-            self[raw] = code
-        return code
 
     def code(self, text: str) -> int:
         """Return the code of ``text``, new or known."""
@@ -50,15 +39,21 @@ class TextCodes(dict[bytes | None, int]):
             self.names.append(name)
         return code
 
+    def codes(self) -> I4:
+        """Return the code of every number, and of `NO_TEXT` at the end, i4[n + 1]."""
+        codes = [self.code(text.decode("utf-8", "replace")) for text in self.numbers]
+        return np.array([*codes, 0], np.int32)
+
 
 class RangeFrames:
     """Frames of ranges: each (text, domain, category) is looked up once."""
 
-    def __init__(self, context: NsysContext, texts: TextCodes, names: RangeNames) -> None:
+    def __init__(self, context: NsysContext, texts: RangeTexts, names: RangeNames) -> None:
         self.texts = texts
         self._context = context
         self._names = names
         self._registered: dict[int, int] = {}
+        self._rows = RowIds(self.frame_id)
 
     def text_code(self, text: int, text_id: int) -> int:
         """Return the code of an inline text, else of the registered string ``text_id``."""
@@ -69,6 +64,14 @@ class RangeFrames:
             name = f"[range with unknown name {text_id}]" if known is None else known
             self._registered[text_id] = self.texts.code(name)
         return self._registered[text_id]
+
+    def look_up(self, keys: I8) -> I4:
+        """Return the frame ids of ``keys``, i4[n].
+
+        They begin with code of the text, id of the text, domain, category and thread.
+        """
+        text, text_id, domain, category, thread = keys.T[:5]
+        return self._rows.look_up([text, text_id, domain, category, process_keys(thread)])
 
     def frame_id(self, text: int, text_id: int, domain: int, category: int, process: int) -> int:
         """Return the frame id of a range, or -1 for ranges that nsys itself records."""

@@ -17,6 +17,9 @@ _WIDTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], np.int64)  # bytes by se
 _SIZES = np.append(_WIDTH, np.arange(116) >> 1)  # bytes by serial type below 128
 _REAL, _ZERO, _ONE, _BLOB = 7, 8, 9, 12  # serial types; 10 and 11 are reserved
 
+Fields = dict[int, tuple[I8, I8]]
+"""Serial type and position of the values of some columns, by the columns' places."""
+
 
 def count_rows(flat: U1, count: int, size: int) -> I8:
     """Return how many rows each of ``count`` leaf pages of ``size`` bytes says it has, i8[n]."""
@@ -55,7 +58,7 @@ class Cells:
     def __len__(self) -> int:
         return len(self._header)
 
-    def fields(self, wanted: set[int]) -> dict[int, tuple[I8, I8]]:
+    def fields(self, wanted: set[int]) -> Fields:
         """Return (serial type, position) of the ``wanted`` columns of every row."""
         fields = {}
         at, data = self._types, self._data

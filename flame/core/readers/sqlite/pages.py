@@ -17,11 +17,29 @@ import numpy as np
 from flame.core.columns import I8, Column
 from flame.core.compiled import pages as compiled_pages
 from flame.core.compiled.library import compiled
-from flame.core.compiled.pages import PageDecoder, Wanted
+from flame.core.compiled.pages import (
+    INTEGER,
+    KEY_FILLED,
+    KEY_INTEGER,
+    KEY_TEXT,
+    Key,
+    PageDecoder,
+    Wanted,
+)
 from flame.core.readers.sqlite.btree import LEAF, Leaves, PageFile, UnsupportedError
-from flame.core.readers.sqlite.cells import Cells, count_rows
+from flame.core.readers.sqlite.cells import Cells, Fields, count_rows
+from flame.core.readers.sqlite.numbering import NO_TEXT
 from flame.core.readers.sqlite.rows import SqliteSource
-from flame.core.readers.sqlite.source import FILLED, NULL, ROWID, Chunk, TableQuery
+from flame.core.readers.sqlite.source import (
+    FILLED,
+    NULL,
+    NUMBER,
+    ROWID,
+    TEXT,
+    Chunk,
+    TableKey,
+    TableQuery,
+)
 
 _BATCH = 1 << 22  # bytes of leaf pages decoded at a time
 
@@ -114,9 +132,9 @@ class _NumpyDecoder:
 
     def __init__(self, file: PageFile, places: Mapping[str, int], query: TableQuery) -> None:
         self._file, self._places, self._query = file, places, query
-        self._filled = [places[name] for name in query.filled if name in places]
-        asked = (*query.ints, *query.texts)
-        self._wanted = {places[name] for name in asked if name in places} | {*self._filled}
+        key = query.key
+        asked = [*query.ints, *((*key.names, key.text, *key.filled) if key else ())]
+        self._wanted = {places[name] for name in asked if name in places}
 
     def __call__(self, pages: I8) -> Chunk:
         """Decode the rows on ``pages``."""
@@ -125,63 +143,79 @@ class _NumpyDecoder:
         cells = Cells(file.read(pages), len(pages), file.page_size, file.usable)
         fields = cells.fields(self._wanted)
         chunk = {name: self._integers(cells, fields, name) for name in self._query.ints}
-        for name, intern in self._query.texts.items():
-            known = name in self._places
-            texts = cells.texts(*fields[self._places[name]]) if known else [None] * len(cells)
-            chunk[name] = np.fromiter(map(intern, texts), np.int32, len(cells))
-        if self._query.filled:
-            chunk[FILLED] = cells.filled([fields[place] for place in self._filled])
+        if key := self._query.key:
+            parts = [self._key_part(cells, fields, key, name) for name in key.names]
+            chunk[NUMBER] = key.rows.number(parts)
         return chunk
 
-    def _integers(self, cells: Cells, fields: dict[int, tuple[I8, I8]], name: str) -> Column:
+    def _integers(self, cells: Cells, fields: Fields, name: str) -> Column:
         if name == ROWID:
             return cells.rowid
         if name not in self._places:
             return np.full(len(cells), NULL)
         return cells.integers(*fields[self._places[name]])
 
+    def _key_part(self, cells: Cells, fields: Fields, key: TableKey, name: str) -> Column:
+        if name == FILLED:
+            present = [fields[self._places[one]] for one in key.filled if one in self._places]
+            return cells.filled(present)
+        if name != TEXT or key.texts is None:
+            return self._integers(cells, fields, name)
+        if key.text not in self._places:
+            return np.full(len(cells), NO_TEXT)
+        return key.texts.number(cells.texts(*fields[self._places[key.text]]))
+
 
 class _CompiledDecoder:
     """Decode batches of pages by the compiled library."""
 
     def __init__(self, file: PageFile, places: Mapping[str, int], query: TableQuery) -> None:
-        self._file, self._places, self._query = file, places, query
-        wanted = [
-            *(Wanted(n, places[n], compiled_pages.INTEGER) for n in query.ints if n in places),
-            *(
-                Wanted(name, places[name], compiled_pages.TEXT, intern, query.running)
-                for name, intern in query.texts.items()
-                if name in places
-            ),
-            *(
-                Wanted(FILLED, places[n], compiled_pages.FILLED)
-                for n in query.filled
-                if n in places
-            ),
-        ]
+        self._file, self._query = file, query
+        wanted = [Wanted(places[name], INTEGER, name) for name in query.ints if name in places]
         if ROWID in query.ints:
-            wanted.append(Wanted(ROWID, -1, compiled_pages.ROWID))
-        self._decoder = PageDecoder(wanted, file.page_size, file.usable, NULL)
+            wanted.append(Wanted(-1, compiled_pages.ROWID, ROWID))
+        if key := query.key:
+            wanted += _key_columns(key, places)
+        self._decoder = PageDecoder(wanted, _compiled_key(query.key), NULL)
 
     def __call__(self, pages: I8) -> Chunk:
         """Decode the rows on ``pages``."""
         _refuse_first(pages)
-        flat = self._file.read(pages)
-        size = int(count_rows(flat, len(pages), self._file.page_size).sum())
-        found = self._decoder.decode(flat, len(pages), size)
+        file = self._file
+        flat = file.read(pages)
+        size = int(count_rows(flat, len(pages), file.page_size).sum())
+        found = self._decoder.decode(flat, (len(pages), file.page_size, file.usable), size)
         if found is None:
             raise UnsupportedError
-        chunk = {name: found[name] if name in found else _absent(size) for name in self._query.ints}
-        for name, intern in self._query.texts.items():
-            known = name in found
-            chunk[name] = found[name] if known else np.full(size, intern(None), np.int32)
-        if self._query.filled:
-            chunk[FILLED] = found[FILLED] if FILLED in found else np.zeros(size, bool)
+        columns, number = found
+        chunk: Chunk = {
+            name: columns[name] if name in columns else np.full(size, NULL)
+            for name in self._query.ints
+        }
+        if self._query.key:
+            chunk[NUMBER] = number
         return chunk
 
 
-def _absent(size: int) -> Column:
-    return np.full(size, NULL)
+def _key_columns(key: TableKey, places: Mapping[str, int]) -> Iterator[Wanted]:
+    for slot, name in enumerate(key.names):
+        if name == FILLED:
+            yield from (
+                Wanted(places[one], KEY_FILLED, slot=slot) for one in key.filled if one in places
+            )
+        elif name == TEXT:
+            if key.text in places:
+                yield Wanted(places[key.text], KEY_TEXT, slot=slot)
+        elif name in places:
+            yield Wanted(places[name], KEY_INTEGER, slot=slot)
+
+
+def _compiled_key(key: TableKey | None) -> Key | None:
+    if key is None or key.rows.table is None:
+        return None
+    absent = {FILLED: 0, TEXT: NO_TEXT}
+    texts = None if key.texts is None else key.texts.table
+    return Key(key.rows.table, [absent.get(name, NULL) for name in key.names], texts)
 
 
 def _refuse_first(pages: I8) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flame.core.readers.sqlite.connection import connect, refuse_unreadable
-from flame.core.readers.sqlite.source import FILLED, NULL, ROWID, Chunk, TableQuery
+from flame.core.readers.sqlite.source import FILLED, NULL, NUMBER, ROWID, TEXT, Chunk, TableQuery
 
 _CHUNK = 1 << 16
 _SMALLEST_ROW = 4  # bytes: its pointer, size and rowid
@@ -76,15 +76,25 @@ class SqliteSource:
         have = self.columns(query.table)
         if not have:
             return
+        keyed = query.key.names if query.key else ()
         selected = [
             *(self._integer(query.table, name) for name in query.ints),
-            *(f"CAST({_quote(n)} AS BLOB)" if n in have else "NULL" for n in query.texts),
-            " OR ".join(f"{_quote(name)} IS NOT NULL" for name in query.filled if name in have)
-            or "0",
+            *(self._key_part(query, name) for name in keyed),
         ]
         cursor = self._connection.execute(_select(query.table, selected, condition))
         while rows := cursor.fetchmany(_CHUNK):
             yield _chunk(query, list(zip(*rows, strict=True)))
+
+    def _key_part(self, query: TableQuery, name: str) -> str:
+        """Return SQL for a part of the key; for the text itself, not for its number."""
+        key, have = query.key, self.columns(query.table)
+        assert key is not None
+        if name == TEXT:
+            return f"CAST({_quote(key.text)} AS BLOB)" if key.text in have else "NULL"
+        if name == FILLED:
+            present = (f"{_quote(column)} IS NOT NULL" for column in key.filled if column in have)
+            return " OR ".join(present) or "0"
+        return self._integer(query.table, name)
 
     def _integer(self, table: str, name: str) -> str:
         """Return SQL for a column as a 64-bit integer, whatever a user stored there."""
@@ -123,11 +133,16 @@ def _chunk(query: TableQuery, columns: list[tuple[Any, ...]]) -> Chunk:
     chunk: Chunk = {
         name: np.array(column, np.int64) for name, column in zip(query.ints, columns, strict=False)
     }
-    texts = zip(query.texts.items(), columns[len(query.ints) : -1], strict=True)
-    for (name, intern), column in texts:
-        chunk[name] = np.fromiter(map(intern, column), np.int32, len(column))
-    if query.filled:
-        chunk[FILLED] = np.array(columns[-1], bool)
+    if key := query.key:
+        parts = zip(key.names, columns[len(query.ints) :], strict=True)
+        chunk[NUMBER] = key.rows.number(
+            [
+                key.texts.number(part)
+                if name == TEXT and key.texts is not None
+                else np.array(part, np.int64)
+                for name, part in parts
+            ]
+        )
     return chunk
 
 

@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from flame.core.columns import Column
+from flame.core.readers.sqlite.numbering import RowNumbers, TextNumbers
 
 NULL = int(np.iinfo(np.int64).min)
 """An absent integer, and every value of a column that the table does not have."""
 
-Intern = Callable[[bytes | None], int]
-"""Turns a text (UTF-8 as stored, None for NULL) into an int32 code."""
-
 Chunk = dict[str, Column]
 """Columns of some rows by name, all of one length."""
 
-ROWID, FILLED = "rowid", "filled"
+ROWID, NUMBER, FILLED, TEXT = "rowid", "#number", "#filled", "#text"
+"""Names of what no table has a column for; see `TableQuery`."""
+
+
+@dataclass(frozen=True)
+class TableKey:
+    """Hold columns of integers that are numbered together, by ``rows``, in this order.
+
+    One may be `TEXT`: the number of the text in column ``text``, by ``texts``; one `FILLED`: 1
+    where any of the columns ``filled`` has a value, else 0.
+    """
+
+    names: Sequence[str]
+    rows: RowNumbers
+    text: str = ""
+    texts: TextNumbers | None = None
+    filled: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class TableQuery:
     """Hold which columns are asked for of a table; those that it does not have are NULL.
 
-    Asked for are int64 per name in ``ints``, int32 codes per name in ``texts``; the name `ROWID`
-    gives the numbers by which SQLite knows the rows. With ``filled`` there is a column `FILLED`:
-    whether any of the columns with these names has a value. Where ``running`` is not None, texts
-    that differ only in a running number at their end (``, op_id = 871``) may be given to their
-    `Intern` as one, without the number, unless they begin with a byte of ``running``.
+    A chunk has i8 per name in ``ints``; `ROWID` are the numbers by which SQLite knows the rows.
+    With ``key`` it has `NUMBER`, i4: the number of each row's key.
     """
 
     table: str
     ints: Sequence[str]
-    texts: Mapping[str, Intern] = field(default_factory=dict)
-    filled: Sequence[str] = ()
-    running: bytes | None = None
+    key: TableKey | None = None
 
 
 class TableSource(Protocol):

@@ -1,0 +1,118 @@
+"""Number texts, and rows of several columns, while a table is read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, unique_rows
+from flame.core.compiled.library import compiled
+from flame.core.compiled.rows import RowTable
+from flame.core.compiled.texts import TextTable
+
+NO_TEXT = -1
+
+
+@dataclass(frozen=True)
+class Stripping:
+    """Say what of a text does not count: what ``strip`` leaves out.
+
+    Of texts that begin with one of the ``kept`` strings it leaves out nothing. It must be what
+    `csrc/texts.c` does.
+    """
+
+    strip: Callable[[bytes], bytes]
+    kept: Sequence[bytes]
+
+
+class TextNumbers:
+    """Number texts (UTF-8 as stored) in the order in which they first come."""
+
+    def __init__(self, stripping: Stripping | None = None) -> None:
+        self._strip = stripping.strip if stripping else None
+        kept = stripping.kept if stripping else None
+        self.table = TextTable(kept) if compiled() else None
+        self._numbers: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers if self.table is None else self.table)
+
+    def number(self, texts: Iterable[bytes | None]) -> I8:
+        """Return the numbers of ``texts``, new or known, i8[n]; `NO_TEXT` for None."""
+        one = self._number if self.table is None else self.table.number
+        return np.array([NO_TEXT if text is None else one(text) for text in texts], np.int64)
+
+    def _number(self, text: bytes) -> int:
+        if self._strip:
+            text = self._strip(text)
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self.table is None:
+            return iter(self._numbers)
+        return map(self.table.text, range(len(self)))
+
+
+class RowNumbers:
+    """Number rows of ``width`` integers in the order in which different ones first come."""
+
+    def __init__(self, width: int) -> None:
+        self.table = RowTable(width) if compiled() else None
+        self._width = width
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers if self.table is None else self.table)
+
+    def number(self, columns: Sequence[Column]) -> I4:
+        """Return the numbers of all rows of ``columns``, new or known, i4[n]."""
+        if self.table is None:
+            return self._number(columns)
+        numbered = self.table.number(columns)
+        if numbered is None:
+            raise MemoryError
+        return numbered[1]
+
+    def _number(self, columns: Sequence[Column]) -> I4:
+        first, kind = unique_rows(columns)
+        order = np.argsort(first)
+        rows = zip(*(column[first[order]].tolist() for column in columns), strict=True)
+        numbers = np.empty(len(first), np.int32)
+        numbers[order] = [self._numbers.setdefault(row, len(self._numbers)) for row in rows]
+        return numbers[kind]
+
+    def rows(self, begin: int = 0) -> I8:
+        """Return the different rows from number ``begin`` on, i8[n, width]."""
+        if self.table is not None:
+            return self.table.rows(begin)
+        found = list(itertools.islice(self._numbers, begin, None))
+        return np.array(found, np.int64).reshape(-1, self._width)
+
+
+class KeyColumns:
+    """Hold columns that follow from the keys of rows: ``derive`` makes them, once for each key.
+
+    It is given new keys, i8[n, width], and returns a value for each in every column.
+    """
+
+    def __init__(self, rows: RowNumbers, derive: Callable[[I8], Sequence[Column]]) -> None:
+        self._rows = rows
+        self._derive = derive
+        self._known = 0
+        self._columns: list[Column] = []
+
+    def of(self, number: I4) -> list[Column]:
+        """Return the columns of the rows whose keys have these numbers."""
+        if self._known < len(self._rows) or not self._columns:
+            self._learn()
+        return [column[number] for column in self._columns]
+
+    def _learn(self) -> None:
+        new = self._rows.rows(self._known)
+        derived = [np.asarray(column) for column in self._derive(new)]
+        known = self._columns or [column[:0] for column in derived]
+        self._columns = [np.concatenate(pair) for pair in zip(known, derived, strict=True)]
+        self._known += len(new)
