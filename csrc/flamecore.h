@@ -6,6 +6,7 @@
 #define FLAMECORE_H
 
 #include <stdint.h>
+#include <string.h>
 
 #define FLAMECORE_ABI 2  // LAST_ABI of flame/core/compiled/library.py: raise both together
 
@@ -120,6 +121,37 @@ API int64_t flamecore_open_at(Paths* paths, const Intervals* intervals, const Mo
 static inline uint64_t mix(uint64_t value, uint64_t key) {
   const __uint128_t product = (__uint128_t)(value ^ key) * 0x9E3779B97F4A7C15u;
   return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+// Mixes two words at once: one of them is the key of the other.
+static inline uint64_t mix_two(uint64_t one, uint64_t other) {
+  const __uint128_t product = (__uint128_t)one * other;
+  return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t word_at(const uint8_t* at, int64_t size) {
+  uint64_t word = 0;
+  memcpy(&word, at, (size_t)(size < 8 ? size : 8));
+  return word;
+}
+
+static inline uint64_t hash_bytes(const uint8_t* at, int64_t size, uint64_t seed) {
+  uint64_t hash = mix((uint64_t)size, seed), first = 0, last = 0;
+  for (; size > 16; size -= 16, at += 16)
+    hash = mix_two(word_at(at, 8) ^ 0xA0761D6478BD642Fu, word_at(at + 8, 8) ^ hash);
+  if (size >= 8) {
+    first = word_at(at, 8);
+    last = word_at(at + size - 8, 8);
+  } else if (size >= 4) {
+    uint32_t low, high;
+    memcpy(&low, at, 4);
+    memcpy(&high, at + size - 4, 4);
+    first = low;
+    last = high;
+  } else if (size) {
+    first = (uint64_t)at[0] << 16 | (uint64_t)at[size / 2] << 8 | at[size - 1];
+  }
+  return mix(mix_two(first ^ 0xE7037ED1A0B428DBu, last ^ hash), seed + 1);
 }
 
 #endif

@@ -1,6 +1,5 @@
 // Numbers texts in the order in which they first come: a hash table over an arena of their bytes.
 // Running numbers of operators are left out, as names/nvtx.py does (`strip_running`).
-#define _GNU_SOURCE  // memmem
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,19 +72,6 @@ int64_t flamecore_texts_get(const Texts* texts, int64_t number, const uint8_t** 
   return texts->places[number].size;
 }
 
-static inline uint64_t eight(const uint8_t* at) {
-  uint64_t value;
-  memcpy(&value, at, 8);
-  return value;
-}
-
-static uint64_t hash_text(const uint8_t* text, int64_t size, uint64_t seed) {
-  uint64_t hash = mix((uint64_t)size, seed), last = 0;
-  for (; size >= 8; size -= 8, text += 8) hash = mix(eight(text) ^ hash, seed);
-  memcpy(&last, text, (size_t)size);
-  return mix(last ^ hash, seed + 1);
-}
-
 static int is_digit(uint8_t one) { return one >= '0' && one <= '9'; }
 
 // Returns the end of the word that begins at `at`, NULL where another one does.
@@ -145,7 +131,7 @@ static int is_kept(const Texts* texts, const uint8_t* text, int64_t size) {
 
 // Leaves running numbers out of the text; returns 0 where there is no memory for that.
 static int strip(Texts* texts, const uint8_t** text, int64_t* size) {
-  if (!memmem(*text, (size_t)*size, " = ", 3) || is_kept(texts, *text, *size)) return 1;
+  if (!memchr(*text, '=', (size_t)*size) || is_kept(texts, *text, *size)) return 1;
   if (*size > texts->scratch_size) {
     uint8_t* scratch = realloc(texts->scratch, (size_t)*size);
     if (!scratch) return 0;
@@ -214,14 +200,29 @@ static int32_t add_text(Texts* texts, const uint8_t* text, int64_t size, uint64_
   return (int32_t)texts->count++;
 }
 
-int32_t flamecore_texts_number(Texts* texts, const uint8_t* text, int64_t size) {
-  if (texts->kept && !strip(texts, &text, &size)) return NO_MEMORY;
-  const uint64_t hash = hash_text(text, size, texts->seed);
+// Returns the number of a known text, -1 for others.
+static int32_t find(const Texts* texts, const uint8_t* text, int64_t size, uint64_t hash) {
   for (uint64_t at = hash & texts->mask; texts->slots[at].number >= 0; at = (at + 1) & texts->mask) {
     if (texts->slots[at].hash != hash) continue;
     const Place place = texts->places[texts->slots[at].number];
     if (place.size == size && !memcmp(texts->arena + place.begin, text, (size_t)size))
       return texts->slots[at].number;
+  }
+  return -1;
+}
+
+int32_t flamecore_texts_number(Texts* texts, const uint8_t* text, int64_t size) {
+  uint64_t hash = hash_bytes(text, size, texts->seed);
+  int32_t known = find(texts, text, size, hash);
+  if (known >= 0) return known;
+  if (texts->kept) {  // only now: what is known has nothing to leave out
+    const int64_t whole = size;
+    if (!strip(texts, &text, &size)) return NO_MEMORY;
+    if (size < whole) {
+      hash = hash_bytes(text, size, texts->seed);
+      known = find(texts, text, size, hash);
+      if (known >= 0) return known;
+    }
   }
   return add_text(texts, text, size, hash);
 }

@@ -23,7 +23,7 @@ from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
-from flame.core.model.raw import OPEN, RawActivities, RawTrace
+from flame.core.model.raw import RawActivities, RawTrace, close_open_ends
 from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
 
@@ -95,10 +95,12 @@ def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:
 
 def _extent(raw: RawTrace) -> tuple[int, int]:
     """First and last recorded time, ns; (0, 0) of an empty trace."""
-    timed = ~lacks_times(raw.activities)
-    times = [raw.activities.start[timed], raw.activities.end[timed], raw.calls.start, raw.calls.end]
+    work = raw.activities
+    timed = ~lacks_times(work)
+    recorded = (work.start, work.end) if timed.all() else (work.start[timed], work.end[timed])
+    times = [*recorded, raw.calls.start, raw.calls.end]
     for table in (raw.ranges, raw.functions, raw.gpu_ranges):
-        times += [table.start, np.where(table.end == OPEN, raw.last_time, table.end)]
+        times += [table.start, close_open_ends(table.end, raw.last_time)]
     filled = [column for column in times if len(column)]
     if not filled:
         return 0, 0
@@ -229,16 +231,19 @@ def _launch_shares(raw: RawTrace, call: I8) -> I8:
     """Each activity's part of its launching call's duration; the remainder goes to the first."""
     share = np.zeros(len(call), np.int64)
     rows = np.flatnonzero(call >= 0)
-    duration = np.maximum(raw.calls.end - raw.calls.start, 0)
-    if np.bincount(call[rows], minlength=1).max() <= 1:  # each launched one
-        share[rows] = duration[call[rows]]
+    launching = call[rows]
+    is_launching = np.zeros(len(raw.calls.start), bool)
+    is_launching[launching] = True
+    if np.count_nonzero(is_launching) == len(rows):  # each launched one
+        share[rows] = np.maximum(raw.calls.end[launching] - raw.calls.start[launching], 0)
         return share
     order = rows[np.lexsort((raw.activities.start[rows], call[rows]))]
     first = run_starts(call[order])
     sizes = np.diff(np.append(first, len(order)))
-    taken = duration[call[order[first]]]
-    share[order] = np.repeat(taken // np.maximum(sizes, 1), sizes)
-    share[order[first]] += taken % np.maximum(sizes, 1)
+    launching = call[order[first]]
+    duration = np.maximum(raw.calls.end[launching] - raw.calls.start[launching], 0)
+    share[order] = np.repeat(duration // np.maximum(sizes, 1), sizes)
+    share[order[first]] += duration % np.maximum(sizes, 1)
     return share
 
 

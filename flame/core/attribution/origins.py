@@ -9,10 +9,11 @@ from flame.core.attribution.graph_capture import NodeCaptures
 from flame.core.attribution.nvtx_ranges import RangeIndex
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import I4, I8, Column, pack
-from flame.core.model.activities import NONE
 from flame.core.model.raw import RawActivities, RawOperators, RawRanges, RawTrace
 from flame.core.model.stack_joins import CAPTURED, FORWARD, PLACED, StackJoiner
 from flame.core.model.stacks import EMPTY
+
+_NO_OPERATORS = RawOperators(np.zeros(0, np.int32), np.zeros(0, np.int64))
 
 
 class Origins:
@@ -24,7 +25,7 @@ class Origins:
         self.joiner = StackJoiner(raw.frames, raw.stacks)
         self._functions = functions
         self._paths = functions.paths(raw.stacks)
-        operators = raw.operators or _no_operators(raw.ranges)
+        operators = raw.operators or _NO_OPERATORS
         self._python = np.append(operators.python, EMPTY)
         self._recorded = RangeSubset(raw.ranges, raw.last_time, operators.python != EMPTY)
         self._links = ForwardLinks(raw.ranges, raw.last_time, operators.forward)
@@ -91,11 +92,6 @@ class Origins:
         on = RawRanges(ranges.start, ranges.end, lane, ranges.frame)
         index = RangeIndex(on, self._raw.last_time, self._raw.stacks)
         return self.joiner.mark(index.open_at(wanted, work.start[rows]), PLACED)
-
-
-def _no_operators(ranges: RawRanges) -> RawOperators:
-    nothing = np.full(len(ranges.start), NONE)
-    return RawOperators(np.full(len(nothing), EMPTY, np.int32), nothing)
 
 
 def _number_keys(keys: I8, wanted: I8) -> tuple[I4, I4]:

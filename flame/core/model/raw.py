@@ -250,6 +250,8 @@ class RawTrace:
 
 def close_open_ends(end: I8, capture_end: int) -> I8:
     """Replace `OPEN` in ``end`` (ns): intervals still open end when the capture stopped."""
+    if end.max(initial=0) < OPEN:
+        return end
     return np.where(end == OPEN, capture_end, end)
 
 

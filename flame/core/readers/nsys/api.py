@@ -94,8 +94,10 @@ def _add_chains(context: NsysContext, calls: RawCalls, chain_ids: list[I8]) -> R
     """Add the stacks; correct the ids of exporters that count calls from 0 and chains from 1."""
     if not len(calls.start) or not context.source.columns(CHAINS):
         return calls
-    chain = np.concatenate(chain_ids)
     chains = _read_chains(context)
+    if not len(chains.ids):
+        return calls
+    chain = np.concatenate(chain_ids)
     offset = _chain_offset(context, calls, chains, chain)
     none = (chain == NULL) if offset else (chain == NULL) | (chain == 0)
     python, native = chains.stacks_of(np.where(none, NULL, chain + offset))

@@ -11,7 +11,7 @@ from flame.core.columns import I4, I8
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.nvtx import KEPT_PREFIXES, RangeName, clean_range, strip_running
 from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys
-from flame.core.readers.shared.row_ids import RowIds
+from flame.core.readers.shared.row_ids import IdByKey, RowIds
 from flame.core.readers.sqlite.numbering import Stripping, TextNumbers
 from flame.core.readers.sqlite.source import NULL
 
@@ -54,6 +54,7 @@ class RangeFrames:
         self._names = names
         self._registered: dict[int, int] = {}
         self._rows = RowIds(self.frame_id)
+        self._frames = IdByKey(self._add)
 
     def text_code(self, text: int, text_id: int) -> int:
         """Return the code of an inline text, else of the registered string ``text_id``."""
@@ -79,10 +80,14 @@ class RangeFrames:
         in_domain = self._names.domains.get(where, "")
         if in_domain in _PROFILERS_OWN:
             return -1
-        name = self.texts.names[self.text_code(text, text_id)]
+        in_category = self._names.categories.get((*where, category), "")
+        return self._frames[self.text_code(text, text_id), in_domain, in_category]
+
+    def _add(self, code: int, domain: str, category: str) -> int:
+        name = self.texts.names[code]
         known = {
-            "domain": in_domain,
-            "category": self._names.categories.get((*where, category), ""),
+            "domain": domain,
+            "category": category,
             "shapes": name.shapes,
             "detail": name.detail,
         }

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from flame.core.columns import I4, Column, unique_rows
 
 
-class RowIds(dict[tuple[int, ...], int]):
-    """Ids by row; ``make`` is called once for each distinct row, with its numbers."""
+_Key = TypeVar("_Key", bound=tuple[Any, ...])
+
+
+class IdByKey(dict[_Key, int]):
+    """Hold ids by key; ``make`` is called once for each key, with its parts."""
 
     def __init__(self, make: Callable[..., int]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, row: tuple[int, ...]) -> int:
-        number = self[row] = self._make(*row)
+    def __missing__(self, key: _Key) -> int:
+        number = self[key] = self._make(*key)
         return number
+
+
+class RowIds(IdByKey[tuple[int, ...]]):
+    """Hold ids of rows of numbers."""
 
     def look_up(self, columns: list[Column]) -> I4:
         """Return the ids of all rows of ``columns``, i4[n]."""
