@@ -12,6 +12,8 @@ MINUTES      ?= 10
 CHECK_LOG    := build/check.log
 DEMO         := samples/six_levels
 LIBRARY      := flame/libflameinject.so
+CORE_LIBRARY := flame/libflamecore.so
+CORE_CODE    := $(wildcard csrc/*.c csrc/*.h)
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
@@ -38,7 +40,7 @@ live: $(LIBRARY) $(VENV)/.installed-dev
 inject: $(LIBRARY)
 
 # The checks run beside the tests and are heard when those have ended: their lines stay together.
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	@mkdir -p $(dir $(CHECK_LOG))
 	@$(MAKE) --no-print-directory check >$(CHECK_LOG) 2>&1 & checks=$$!; \
 	trap 'kill $$checks 2>/dev/null; exit 130' INT TERM; \
@@ -47,14 +49,14 @@ test: $(VENV)/.installed-dev
 	cat $(CHECK_LOG); \
 	exit $$((checks || tests))
 
-test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz
+test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(CORE_LIBRARY)
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile deep $(PYTEST_FLAGS)
 
 # Each Python in an environment of its own in build/; make test-pythons VERSIONS="3.12 3.14"
-test-pythons: $(VENV)/.installed-dev
+test-pythons: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	$(BIN)/python tests/pythons.py $(VERSIONS)
 
-fuzz: $(VENV)/.installed-dev $(VENV)/.tried-fuzz
+fuzz: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(CORE_LIBRARY)
 	@$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES)
 
 # lint-imports without its cache: that keeps an import of a module that was missing once.
@@ -67,13 +69,17 @@ check: $(VENV)/.installed-dev
 $(LIBRARY): $(LIBRARY_CODE) inject/build.py flame/_version.py | $(VENV)/.installed-native
 	@$(BIN)/python inject/build.py
 
+# Without a compiler there is none, and numpy does its work.
+$(CORE_LIBRARY): $(CORE_CODE) csrc/build.py | $(VENV)/.installed-dev
+	@$(BIN)/python csrc/build.py || true
+
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -f $(LIBRARY)
+	rm -f $(LIBRARY) $(CORE_LIBRARY)
 	find flame tests samples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

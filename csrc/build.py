@@ -38,6 +38,8 @@ def sources() -> list[Path]:
 
 def build(target: Path = LIBRARY, flags: Sequence[str] = RELEASE) -> None:
     """Compiles and links the library to ``target``, which is complete or as it was before."""
+    if sys.platform != "linux":
+        raise BuildError(f"no library for {sys.platform}")
     with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as scratch:
         whole = Path(scratch) / target.name
         command = [*compiler(), *LANGUAGE, *flags, *map(str, sources()), "-o", str(whole)]

@@ -68,6 +68,10 @@ static int parse(const Decoder* decoder, const uint8_t* header, const uint8_t* s
   int64_t at = 0;
   for (int32_t i = 0; i < decoder->wanted; i++) {
     if (decoder->columns[i].kind == ROWID) continue;
+    if (i && decoder->columns[i].place == decoder->columns[i - 1].place) {
+      shape->fields[i] = shape->fields[i - 1];
+      continue;
+    }
     for (;; place++) {
       uint64_t type;
       const int length = varint(header, stop, &type);

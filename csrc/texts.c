@@ -141,7 +141,9 @@ static int strip(Texts* texts, const uint8_t** text, int64_t* size) {
   const uint8_t *at = *text, *stop = *text + *size;
   int64_t used = 0;
   while (at < stop) {
-    const uint8_t* end = *at == ',' ? skip_running(at, stop) : NULL;
+    // Behind an item that ended so, leaving it out would change how that one ends.
+    const int alone = at == *text || (at[-1] != ',' && at[-1] != ' ');
+    const uint8_t* end = *at == ',' && alone ? skip_running(at, stop) : NULL;
     if (end)
       at = end;
     else

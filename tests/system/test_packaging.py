@@ -29,6 +29,7 @@ OFFLINE = "(from versions: none)"
 
 
 LIBRARY = "flame/libflameinject.so"
+CORE_LIBRARY = "flame/libflamecore.so"
 COMMON = f"flame_view-{__version__}-py3-none-"
 
 
@@ -130,7 +131,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert below("flame", names) - {LIBRARY} == files_in("flame")
+    assert below("flame", names) - {LIBRARY, CORE_LIBRARY} == files_in("flame")
     metadata = f"flame_view-{__version__}.dist-info"
     assert names == below("flame", names) | below(metadata, names)
     assert "flame/py.typed" in names
@@ -141,8 +142,16 @@ def test_wheel_of_this_machine_holds_the_library(wheel: Path) -> None:
     assert wheel.name == f"{COMMON}linux_{platform.machine()}.whl"
     archive = zipfile.ZipFile(wheel)
     assert archive.read(LIBRARY).startswith(b"\x7fELF")
+    assert archive.read(CORE_LIBRARY).startswith(b"\x7fELF")
     metadata = archive.read(f"flame_view-{__version__}.dist-info/WHEEL").decode()
     assert "Root-Is-Purelib: false" in metadata
+
+
+@needs_library
+def test_installed_flame_uses_its_compiled_part(installed: Path, tmp_path: Path) -> None:
+    code = "from flame.core.compiled.library import compiled; print(compiled())"
+    (library,) = (installed.parent / "lib").rglob(Path(CORE_LIBRARY).name)
+    assert f"'{library}'" in succeed(installed / "python", "-c", code, cwd=tmp_path)
 
 
 @needs_library
@@ -163,18 +172,27 @@ def test_installed_flame_finds_its_library(installed: Path, tmp_path: Path) -> N
 def test_wheel_is_a_viewer_where_the_library_cannot_be_built(
     env: dict[str, str], said: str, tmp_path: Path
 ) -> None:
-    wheel, output = wheel_with(tmp_path, **env)
+    wheel, output = wheel_with(tmp_path, FLAME_NO_NATIVE="1", **env)
     assert wheel.name == f"{COMMON}any.whl"
     assert LIBRARY not in zipfile.ZipFile(wheel).namelist()
     assert "not be able to record" in output and said in output
 
 
-def test_wheel_is_a_viewer_where_that_is_wanted(tmp_path: Path) -> None:
-    wheel, output = wheel_with(tmp_path, FLAME_NO_INJECT="1")
-    assert wheel.name == f"{COMMON}any.whl" and "not be able to record" not in output
+def test_wheel_is_python_alone_where_that_is_wanted(tmp_path: Path) -> None:
+    wheel, output = wheel_with(tmp_path, FLAME_NO_INJECT="1", FLAME_NO_NATIVE="1")
+    assert wheel.name == f"{COMMON}any.whl" and "flame will" not in output
 
 
-@pytest.mark.parametrize("folder", ["flame", "docs", "inject", "samples", "tests", "benchmarks"])
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no library to leave out")
+def test_wheel_reads_by_numpy_where_there_is_no_c_compiler(tmp_path: Path) -> None:
+    wheel, output = wheel_with(tmp_path, FLAME_NO_INJECT="1", CC="/nonexistent/cc")
+    assert wheel.name == f"{COMMON}any.whl"
+    assert "by numpy alone: no C compiler: /nonexistent/cc not found" in output
+
+
+@pytest.mark.parametrize(
+    "folder", ["flame", "docs", "csrc", "inject", "samples", "tests", "benchmarks"]
+)
 def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> None:
     assert below(folder, sdist_names) == files_in(folder)
 

@@ -64,6 +64,14 @@ def compiled() -> Any | None:
     return library
 
 
+def loaded() -> Any:
+    """Return the library, which must be there."""
+    library = compiled()
+    if library is None:
+        raise RuntimeError("there is no compiled library")
+    return library
+
+
 def address(column: NDArray[Any]) -> int:
     """Return where the values of ``column`` lie, which must lie one behind the other."""
     if not column.flags.c_contiguous:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from ctypes import c_int32, c_int64, c_void_p
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.compiled.library import address, checked, compiled
+from flame.core.compiled.library import address, checked, loaded
 from flame.core.compiled.rows import RowTable
 from flame.core.compiled.texts import TextTable
 
@@ -65,9 +65,8 @@ class PageDecoder:
     """Decode batches of pages of one table. There must be a compiled library."""
 
     def __init__(self, wanted: Sequence[Wanted], key: Key | None, null: int) -> None:
+        self._library = loaded()
         self._wanted = sorted(wanted, key=lambda column: column.place)
-        if len({column.place for column in wanted}) < len(wanted):
-            raise ValueError("a column is wanted twice")
         self._key = key
         self._null = null
         self._absent = np.array(key.absent if key else (), np.int64)
@@ -87,7 +86,7 @@ class PageDecoder:
         key = self._given_key(number)
         known = len(self._key.rows) if self._key else 0
         done = checked(
-            _library().flamecore_decode(
+            self._library.flamecore_decode(
                 ctypes.byref(batch), given, len(given), ctypes.byref(key), self._null, rows
             )
         )
@@ -105,7 +104,3 @@ class PageDecoder:
     def _given_key(self, number: NDArray[np.int32]) -> _Key:
         table = self._key.rows.table if self._key else None
         return _Key(table, len(self._absent), address(self._absent), address(number))
-
-
-def _library() -> Any:
-    return compiled()

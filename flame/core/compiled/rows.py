@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.compiled.library import address, checked, compiled, random_key
+from flame.core.compiled.library import address, checked, compiled, loaded, random_key
 
 _FEWEST = 1024
 """Rows below which calling costs as much as it saves."""
@@ -27,13 +27,14 @@ class RowTable:
     """
 
     def __init__(self, width: int) -> None:
+        self._library = loaded()
         self._width = width
-        self.table = _library().flamecore_rows_new(width, random_key())
+        self.table: int | None = self._library.flamecore_rows_new(width, random_key())
         if not self.table:
             raise MemoryError
 
     def __len__(self) -> int:
-        count: int = _library().flamecore_rows_count(self.table)
+        count: int = self._library.flamecore_rows_count(self.table)
         return count
 
     def number(
@@ -50,7 +51,7 @@ class RowTable:
         places = (ctypes.c_void_p * self._width)(*map(address, columns))
         widths = (ctypes.c_int32 * self._width)(*(column.itemsize for column in columns))
         found = checked(
-            _library().flamecore_rows_number(
+            self._library.flamecore_rows_number(
                 self.table, places, widths, size, limit, address(number), address(first)
             )
         )
@@ -60,18 +61,18 @@ class RowTable:
         """Return the different rows from number ``begin`` on, i8[n, width]."""
         if begin >= len(self):
             return np.zeros((0, self._width), np.int64)
-        place = _library().flamecore_rows_values(self.table)
+        place = self._library.flamecore_rows_values(self.table)
         values = ctypes.cast(place, ctypes.POINTER(ctypes.c_int64))
         table = np.ctypeslib.as_array(values, (len(self), self._width))
         return table[begin:].copy()
 
     def truncate(self, count: int) -> None:
         """Forget all numbers from ``count`` on."""
-        checked(_library().flamecore_rows_truncate(self.table, count))
+        checked(self._library.flamecore_rows_truncate(self.table, count))
 
     def __del__(self) -> None:
         if table := getattr(self, "table", None):
-            _library().flamecore_rows_free(table)
+            self._library.flamecore_rows_free(table)
 
 
 def number_rows(
@@ -113,7 +114,3 @@ def join_calls(
 
 def _whole(column: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
     return np.ascontiguousarray(column, dtype)
-
-
-def _library() -> Any:
-    return compiled()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
-from flame.core.compiled.library import compiled, random_key
+from flame.core.compiled.library import loaded, random_key
 
 
 class TextTable:
@@ -17,18 +16,19 @@ class TextTable:
     """
 
     def __init__(self, kept: Sequence[bytes] | None = None) -> None:
+        self._library = loaded()
         strings = None if kept is None else b"".join(text + b"\0" for text in kept) + b"\0"
-        self.table = _library().flamecore_texts_new(random_key(), strings)
+        self.table: int | None = self._library.flamecore_texts_new(random_key(), strings)
         if not self.table:
             raise MemoryError
 
     def __len__(self) -> int:
-        count: int = _library().flamecore_texts_count(self.table)
+        count: int = self._library.flamecore_texts_count(self.table)
         return count
 
     def number(self, text: bytes) -> int:
         """Return the number of ``text``, new or known."""
-        number: int = _library().flamecore_texts_number(self.table, text, len(text))
+        number: int = self._library.flamecore_texts_number(self.table, text, len(text))
         if number < 0:
             raise MemoryError
         return number
@@ -36,13 +36,9 @@ class TextTable:
     def text(self, number: int) -> bytes:
         """Return the text of a number."""
         place = ctypes.c_void_p()
-        size = _library().flamecore_texts_get(self.table, number, ctypes.byref(place))
+        size = self._library.flamecore_texts_get(self.table, number, ctypes.byref(place))
         return ctypes.string_at(place, size) if size else b""
 
     def __del__(self) -> None:
         if table := getattr(self, "table", None):
-            _library().flamecore_texts_free(table)
-
-
-def _library() -> Any:
-    return compiled()
+            self._library.flamecore_texts_free(table)

@@ -182,11 +182,11 @@ _CLEAN_BY_PREFIX: tuple[tuple[str, Callable[[str], RangeName]], ...] = (
 )
 _PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
 
-KEPT_PREFIXES = tuple(prefix.encode() for prefix in _PREFIXES)
-"""Texts that begin so have no running numbers that `strip_running` could leave out."""
+KEPT_PREFIXES = (*(prefix.encode() for prefix in _PREFIXES), b",")
+"""Texts that begin so are named otherwise; one of running numbers alone is its own name."""
 
 _RUNNING = re.compile(
-    rb", (?:"
+    rb"(?<![, ]), (?:"  # else what is before it would end otherwise
     rb"(?:op_id|(?:stashed )?seq) = -?[0-9]++(?=, |\Z)"
     rb"|input_op_ids = \[(?:[\[\]()0-9-]++|, ?(?=[\[\](0-9-]))*+(?:,? ?\Z|(?=, ))"
     rb")"

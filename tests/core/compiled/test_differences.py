@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,38 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from flame.core import columns
-from flame.core.attribution import launch_join, nvtx_ranges
+from flame.core.attribution import nvtx_ranges
 from flame.core.attribution.launch_join import join_launches
 from flame.core.attribution.nvtx_ranges import NestedRanges, RangeIndex
-from flame.core.columns import I4, I8, distinct, unique_rows
-from flame.core.compiled import rows as compiled_rows
+from flame.core.columns import I4, I8, Column, distinct, unique_rows
 from flame.core.compiled.intervals import find_open
 from flame.core.compiled.library import compiled
-from flame.core.compiled.rows import join_calls, number_rows
+from flame.core.compiled.rows import RowTable, join_calls, number_rows
 from flame.core.model.raw import OPEN, RawActivities, RawCalls, RawRanges, TableBuilder
 from flame.core.model.stacks import StackBuilder
+from flame.core.names.nvtx import KEPT_PREFIXES, clean_range, strip_running
+from flame.core.readers.sqlite.numbering import Stripping, TextNumbers
+from tests.support.compiled import only_numpy
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.skipif(compiled() is None, reason="the compiled library was not built")
 
 SIZES = st.sampled_from([1024, 1025, 3000])
 DTYPES = st.sampled_from([np.int64, np.int32, np.uint8, np.bool_, np.int16])
-
-
-@pytest.fixture
-def only_numpy(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Turns the compiled part off."""
-
-    def turn_off() -> None:
-        for module, name in (
-            (columns, "number_rows"),
-            (launch_join, "join_calls"),
-            (nvtx_ranges, "find_open"),
-        ):
-            monkeypatch.setattr(module, name, lambda *_: None)
-
-    return turn_off
 
 
 @st.composite
@@ -62,8 +47,7 @@ def tables(draw: st.DrawFn) -> list[np.ndarray[Any, Any]]:
 @given(table=tables())
 def test_distinct_rows_and_keys_are_those_of_numpy(table: list[np.ndarray[Any, Any]]) -> None:
     fast = unique_rows(table), distinct(table[0].astype(np.int64))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "number_rows", lambda _: None)
+    with only_numpy():
         plain = unique_rows(table), distinct(table[0].astype(np.int64))
     for one, other in zip(fast, plain, strict=True):
         for left, right in zip(one, other, strict=True):
@@ -154,8 +138,7 @@ def test_launches_are_joined_as_by_numpy(
     )
     given_ = work_of(want, wanted), calls_of(have, ids), np.arange(3, dtype=np.int32)
     fast = join_launches(*given_)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch_join, "join_calls", lambda *_: None)
+    with only_numpy():
         plain = join_launches(*given_)
     assert fast.call.tolist() == plain.call.tolist()
     assert fast.chain.tolist() == plain.chain.tolist()
@@ -243,7 +226,51 @@ def test_an_unsorted_lane_of_many_is_sorted() -> None:
     assert found.frame[found.path].tolist() == (time // 10 % 1000).tolist()
 
 
-def test_small_tables_cost_no_call(only_numpy: Callable[[], None]) -> None:
-    only_numpy()
-    assert unique_rows([np.zeros(2000, np.int64)])[0].tolist() == [0]
-    assert compiled_rows.number_rows is number_rows
+OPERATOR_TEXTS = st.lists(
+    st.sampled_from(
+        [
+            *("mul", "{'Module'", "execute_", ", ", ",", " ", "é", "-", "7", "871", "[", "]", "("),
+            *(", seq = ", ", op_id = ", ", stashed seq = ", ", sizes = ", ", input_op_ids = "),
+            *(", seq = 5", ", op_id = 871", ", sizes = [[4], []]", ", input_op_ids = [(867,0)]"),
+            *("[(1,0), (-2, 1)]", "[[4, 5]", ", [", "= ", " = "),
+        ]
+    ),
+    max_size=9,
+).map("".join)
+
+
+@examples(3)
+@given(texts=st.lists(OPERATOR_TEXTS, min_size=1, max_size=12))
+def test_running_numbers_are_left_out_as_by_python(texts: list[str]) -> None:
+    given_ = [text.encode() for text in texts]
+    numbers = TextNumbers(Stripping(strip_running, KEPT_PREFIXES))
+    found = numbers.number(given_)
+    assert list(numbers) == list(dict.fromkeys(map(strip_running, given_)))
+    assert [list(numbers)[number] for number in found.tolist()] == list(map(strip_running, given_))
+
+
+@examples(3)
+@given(text=OPERATOR_TEXTS)
+def test_what_is_left_out_of_a_text_changes_no_name(text: str) -> None:
+    assert clean_range(strip_running(text.encode()).decode()) == clean_range(text)
+
+
+def test_many_texts_of_all_lengths_keep_their_numbers() -> None:
+    texts = [(b"%d-" % number) * (number % 40) + b"x" * (number % 23) for number in range(9000)]
+    numbers = TextNumbers()
+    found = numbers.number([*texts, None, *texts])
+    expected = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    assert found.tolist() == [*map(expected.get, texts), -1, *map(expected.get, texts)]
+    assert list(numbers) == list(expected)
+
+
+def test_a_table_of_rows_forgets_from_where_it_is_told() -> None:
+    table = RowTable(2)
+    columns: list[Column] = [np.arange(5000), np.arange(5000, dtype=np.int32) % 3]
+    assert table.number(columns) is not None
+    table.truncate(1000)
+    assert len(table) == 1000
+    numbered = table.number([column[500:2000] for column in columns])
+    assert numbered is not None
+    assert numbered[1].tolist() == list(range(500, 2000))
+    assert table.rows(1998).tolist() == [[1998, 0], [1999, 1]]

@@ -54,7 +54,7 @@ class RangeFrames:
         self._names = names
         self._registered: dict[int, int] = {}
         self._rows = RowIds(self.frame_id)
-        self._frames = IdByKey(self._add)
+        self._frames: IdByKey[tuple[int, str, str]] = IdByKey(self._add)
 
     def text_code(self, text: int, text_id: int) -> int:
         """Return the code of an inline text, else of the registered string ``text_id``."""

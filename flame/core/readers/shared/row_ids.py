@@ -9,7 +9,6 @@ import numpy as np
 
 from flame.core.columns import I4, Column, unique_rows
 
-
 _Key = TypeVar("_Key", bound=tuple[Any, ...])
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,21 @@ from hypothesis import strategies as st
 
 from flame.core.compiled.library import compiled
 from flame.core.readers.sqlite import pages
+from flame.core.readers.sqlite.numbering import RowNumbers, Stripping, TextNumbers
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
-from flame.core.readers.sqlite.source import FILLED, NULL, ROWID, TableQuery, TableSource
+from flame.core.readers.sqlite.source import (
+    FILLED,
+    NULL,
+    NUMBER,
+    ROWID,
+    TEXT,
+    TableKey,
+    TableQuery,
+    TableSource,
+)
 from tests.conftest import EVERY_NSYS_TRACE, needs_traces
+from tests.support.compiled import only_numpy
 from tests.support.tiers import examples
 
 TABLES = {
@@ -33,19 +44,19 @@ TABLES = {
 NOTHING = np.zeros(0, np.int64)
 SMALL = st.integers(-130, 130)
 ANY = st.one_of(SMALL, st.integers(-(1 << 63), (1 << 63) - 1), st.none())
-TEXT = st.one_of(st.none(), st.text(max_size=8), st.integers(50, 62).map("x".__mul__))
+WORDS = st.one_of(st.none(), st.text(max_size=8), st.integers(50, 62).map("x".__mul__))
 ODD = st.one_of(st.floats(allow_nan=False), st.text(max_size=3), st.binary(max_size=3), ANY)
 
 
 def read(source: TableSource, table: str, ints: list[str], text: str = "text") -> list[list[int]]:
-    """All rows as lists; texts as the numbers in which they first came."""
-    known: dict[bytes | None, int] = {}
-    texts = {text: lambda raw: known.setdefault(raw, len(known))}
-    chunks = list(source.chunks(TableQuery(table, ints, texts)))
-    columns = [
-        np.concatenate([chunk[name] for chunk in chunks] or [NOTHING]) for name in (*ints, text)
-    ]
-    return [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    """All rows as lists; texts as the numbers in which they first came, -1 for none."""
+    key = TableKey([TEXT, *ints[:1]], RowNumbers(2), text, TextNumbers())
+    chunks = list(source.chunks(TableQuery(table, ints, key)))
+    columns = [np.concatenate([chunk[name] for chunk in chunks] or [NOTHING]) for name in ints]
+    numbers = np.concatenate([chunk[NUMBER] for chunk in chunks] or [np.zeros(0, np.int32)])
+    texts, again = key.rows.rows()[numbers].T
+    assert again.tolist() == columns[0].tolist()
+    return [list(row) for row in zip(*(one.tolist() for one in (*columns, texts)), strict=True)]
 
 
 def both(path: Path, table: str, ints: list[str]) -> list[list[int]]:
@@ -57,12 +68,12 @@ def both(path: Path, table: str, ints: list[str]) -> list[list[int]]:
 
 
 @pytest.fixture(params=["compiled", "numpy"], autouse=True)
-def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def decoder(request: pytest.FixtureRequest) -> Iterator[None]:
     """What decodes pages: every test is for both."""
-    if request.param == "numpy":
-        monkeypatch.setattr(pages, "compiled", lambda: None)
-    elif compiled() is None:
+    if request.param == "compiled" and compiled() is None:
         pytest.skip("the compiled library was not built")
+    with only_numpy() if request.param == "numpy" else nullcontext():
+        yield
 
 
 @needs_traces
@@ -111,7 +122,7 @@ def test_ordinary_tables_are_read_from_their_pages(page_size: int, tmp_path: Pat
 
 @examples(0.6, [HealthCheck.function_scoped_fixture])
 @given(
-    rows=st.lists(st.tuples(ANY, ANY, TEXT), max_size=60),
+    rows=st.lists(st.tuples(ANY, ANY, WORDS), max_size=60),
     page_size=st.sampled_from([512, 4096, 65536]),
 )
 def test_random_tables_read_the_same(
@@ -201,14 +212,25 @@ def asked(source: TableSource, query: TableQuery) -> dict[str, list[int]]:
 def test_rowids_and_what_is_filled(more: str, tmp_path: Path) -> None:
     rows = [(a, None if a % 3 else a, None if a % 5 else "text") for a in range(2000)]
     path = made(tmp_path / "t.sqlite", rows, 1024, f"DELETE FROM t WHERE a % 7 = 0; {more}")
-    query = TableQuery("t", ["a", ROWID], filled=["text", "b", "missing"])
-    with closing(PageSource(path)) as source, closing(SqliteSource(path)) as plain:
-        found = asked(source, query)
-        assert found == asked(plain, query)
     expected = [a for a in range(2000) if a % 7]
-    assert found["a"] == expected
-    assert found[ROWID] == [a + 1 for a in expected]
-    assert found[FILLED] == [not (a % 3 and a % 5) or bool(more and a == 700) for a in expected]
+    filled = [int(not (a % 3 and a % 5) or bool(more and a == 700)) for a in expected]
+    for kind in (PageSource, SqliteSource):
+        key = TableKey([FILLED], RowNumbers(1), filled=["text", "b", "missing"])
+        with closing(kind(path)) as source:
+            found = asked(source, TableQuery("t", ["a", ROWID], key))
+        assert found["a"] == expected
+        assert found[ROWID] == [a + 1 for a in expected]
+        assert key.rows.rows()[found[NUMBER], 0].tolist() == filled
+
+
+def test_keys_of_pages_that_are_refused_are_forgotten(tmp_path: Path) -> None:
+    rows: list[tuple[object, ...]] = [(a, a, "") for a in range(50)]
+    path = made(tmp_path / "t.sqlite", [*rows, ("50", 50, "")], 65536)
+    key = TableKey(["b", "missing"], RowNumbers(2))
+    with closing(PageSource(path)) as source:
+        found = asked(source, TableQuery("t", ["a"], key))
+    assert found == {"a": list(range(51)), NUMBER: list(range(51))}
+    assert key.rows.rows().tolist() == [[a, NULL] for a in range(51)]
 
 
 @pytest.mark.parametrize(
@@ -223,18 +245,14 @@ def test_what_has_no_rowids_says_so(kind: str, tmp_path: Path) -> None:
         assert asked(source, TableQuery("v", ["a", ROWID])) == {"a": [1], ROWID: [NULL]}
 
 
-def test_texts_with_running_numbers_may_be_given_as_one(tmp_path: Path) -> None:
-    spelled = [f"mul, op_id = {number}" for number in range(50)] + ["exec, op_id = 7", "mul"]
-    path = made(tmp_path / "t.sqlite", [(0, 0, text) for text in spelled])
-    seen: list[bytes | None] = []
-
-    def intern(text: bytes | None) -> int:
-        seen.append(text)
-        return 0
-
-    with closing(PageSource(path)) as source:
-        list(source.chunks(TableQuery("t", ["a"], {"text": intern}, running=b"e")))
-    assert {text for text in seen if text} in (
-        {b"mul", b"exec, op_id = 7"},
-        {text.encode() for text in spelled},
-    )
+def test_what_does_not_count_is_left_out_of_texts(tmp_path: Path) -> None:
+    texts = [f"mul, op_id = {number}" for number in range(50)] + ["exec, op_id = 7", "mul", None]
+    path = made(tmp_path / "t.sqlite", [(0, 0, text) for text in texts])
+    stripping = Stripping(lambda text: text if text[:1] == b"e" else text[:3], [b"e"])
+    for kind in (PageSource, SqliteSource):
+        key = TableKey([TEXT], RowNumbers(1), "text", TextNumbers(stripping))
+        with closing(kind(path)) as source:
+            asked(source, TableQuery("t", ["a"], key))
+        assert key.texts is not None
+        assert list(key.texts) == [b"mul", b"exec, op_id = 7"]
+        assert key.rows.rows().tolist() == [[0], [1], [-1]]

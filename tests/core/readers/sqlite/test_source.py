@@ -15,24 +15,13 @@ from hypothesis import strategies as st
 from flame.core.errors import InputError
 from flame.core.readers.sqlite import pages
 from flame.core.readers.sqlite import rows as sqlite
+from flame.core.readers.sqlite.numbering import RowNumbers, TextNumbers
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
-from flame.core.readers.sqlite.source import NULL, TableQuery
+from flame.core.readers.sqlite.source import NULL, NUMBER, TEXT, TableKey, TableQuery
 from tests.support.tiers import examples
 
 INT64_MAX = (1 << 63) - 1
-
-
-class Interner(dict[bytes | None, int]):
-    """Codes in order of appearance."""
-
-    def __missing__(self, text: bytes | None) -> int:
-        self[text] = len(self)
-        return self[text]
-
-    def texts(self, codes: np.ndarray) -> list[bytes | None]:
-        spelled = list(self)
-        return [spelled[code] for code in codes.tolist()]
 
 
 class File:
@@ -71,11 +60,14 @@ class File:
 
     def texts(self, name: str, table: str = "t") -> list[tuple[int, bytes | None]]:
         """Rows of the integer column ``a`` and a text column."""
-        intern = Interner()
+        key = TableKey([TEXT], RowNumbers(1), name, TextNumbers())
         with closing(self.open()) as source:
-            chunks = list(source.chunks(TableQuery(table, ["a"], {name: intern.__getitem__})))
-        columns = [(chunk["a"].tolist(), intern.texts(chunk[name])) for chunk in chunks]
-        return [row for chunk in columns for row in zip(*chunk, strict=True)]
+            chunks = list(source.chunks(TableQuery(table, ["a"], key)))
+        assert key.texts is not None
+        spelled = [*key.texts, None]
+        texts = [spelled[number] for (number,) in key.rows.rows().tolist()]
+        columns = [(chunk["a"].tolist(), chunk[NUMBER].tolist()) for chunk in chunks]
+        return [(a, texts[row]) for chunk in columns for a, row in zip(*chunk, strict=True)]
 
 
 @pytest.fixture(params=[SqliteSource, PageSource])
