@@ -147,8 +147,8 @@ def _activities(
         python=python,
         own_python=stacks[0] if linked else None,
         own_nvtx=stacks[1] if linked else None,
-        native=_take(calls.native, launches.chain, EMPTY).astype(np.int32),
-        launch=_take(calls.frame, call, no_launch).astype(np.int32),
+        native=_take(calls.native, launches.chain, EMPTY),
+        launch=_take(calls.frame, call, no_launch),
         nvtx=nvtx,
         frame=work.frame,
         stack=np.zeros(len(call), np.int32),
@@ -163,24 +163,23 @@ def _launch_stacks(
 ) -> tuple[I4, I4, I4]:
     """(thread, Python stack, range stack) of each activity's launch, or as recorded without one."""
     call, launched = launches.call, launches.call >= 0
-    thread = _take(raw.calls.thread, call, NONE).astype(np.int32)
-    recorded = _take(raw.calls.python, launches.chain, EMPTY).astype(np.int32)
+    thread = _take(raw.calls.thread, call, NONE)
+    recorded = _take(raw.calls.python, launches.chain, EMPTY)
     python, nvtx = origins.launch_stacks(thread, launch_start, recorded, _recorded_paths(raw, call))
     nvtx = _add_gpu_ranges(raw, nvtx, np.flatnonzero(~launched), origins)
     if raw.paths is not None:
         alone = raw.paths.activities
-        thread, python, nvtx = (
-            np.where(launched, *pair)
-            for pair in ((thread, alone.thread), (python, alone.python), (nvtx, alone.nvtx))
-        )
+        thread = np.where(launched, thread, alone.thread)
+        python = np.where(launched, python, alone.python)
+        nvtx = np.where(launched, nvtx, alone.nvtx)
     return thread, python, nvtx
 
 
-def _take(column: Column, rows: I8, absent: int) -> I8:
+def _take(column: Column, rows: I8, absent: int) -> Column:
     """``column[rows]``, ``absent`` where the row is -1."""
     if not len(column):
-        return np.full(len(rows), absent)
-    taken = column[rows].astype(np.int64)
+        return np.full(len(rows), absent, column.dtype)
+    taken = column[rows]
     taken[rows < 0] = absent
     return taken
 
@@ -203,7 +202,7 @@ def _recorded_paths(raw: RawTrace, call: I8) -> I4 | None:
     """The ranges recorded with the launches, None where nesting by time decides."""
     if raw.paths is None or raw.paths.calls is None:
         return None
-    return _take(raw.paths.calls, call, EMPTY).astype(np.int32)
+    return _take(raw.paths.calls, call, EMPTY)
 
 
 def _add_captured(

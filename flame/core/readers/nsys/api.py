@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct
+from flame.core.columns import I4, I8, Bool, Column, distinct
+from flame.core.model.activities import repeat
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawCalls, TableBuilder
 from flame.core.model.stacks import EMPTY
@@ -45,9 +46,21 @@ class CallChains:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _PlainCalls:
+    """The columns of `RawCalls` without stacks."""
+
+    start: I8
+    end: I8
+    thread: I4
+    correlation: I8
+    frame: I4
+    chain_only: Bool
+
+
 def read_calls(context: NsysContext) -> RawCalls:
     """Read all CUDA API calls, with the stacks of their call chains."""
-    batches = TableBuilder(RawCalls, context.source.size(TABLE))
+    batches = TableBuilder(_PlainCalls, context.source.size(TABLE))
     chain_ids = [np.zeros(0, np.int64)]
     rows = RowNumbers(3)
     shared = KeyColumns(rows, _describe_keys(context))
@@ -56,7 +69,6 @@ def read_calls(context: NsysContext) -> RawCalls:
     for chunk in context.source.chunks(TableQuery(TABLE, columns, key)):
         start, end = context.spans("CUDA API calls", chunk["start"], chunk["end"])
         thread, frame, chain_only = shared.of(chunk[NUMBER])
-        none = np.broadcast_to(np.int32(EMPTY), len(start))
         chain_ids.append(chunk["callchainId"])
         batches.add(
             start=start,
@@ -64,12 +76,13 @@ def read_calls(context: NsysContext) -> RawCalls:
             thread=thread,
             correlation=np.where(chunk["correlationId"] == NULL, 0, chunk["correlationId"]),
             frame=frame,
-            python=none,
-            native=none,
             chain_only=chain_only,
         )
         context.advance("reading API calls", len(start))
-    return _add_chains(context, batches.build(), chain_ids)
+    plain = batches.build()
+    none = repeat(np.int32(EMPTY), len(plain.start))
+    calls = RawCalls(**vars(plain), python=none, native=none)
+    return _add_chains(context, calls, chain_ids)
 
 
 def _describe_keys(context: NsysContext) -> Callable[[I8], list[Column]]:
