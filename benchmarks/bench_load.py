@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Measures loading a trace against the SQL limit: the time SQLite itself needs for the columns.
 
-Both are whole processes with a warm cache, medians of three, in one run: ratios can be compared
-between machines, seconds cannot.
+flame with its compiled library and by numpy alone; whole processes with a warm cache, in turn,
+medians of three: ratios can be compared between machines, seconds cannot. Processor time (user and
+system) hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sqlite3
 import statistics
@@ -18,6 +20,7 @@ import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 # numpy stays out of this process: a child's peak memory begins at that of the process it is
 # spawned from.
@@ -31,20 +34,10 @@ NEEDED = {
     "NVTX_EVENTS": "start end eventType globalTid domainId textId length(text)",
 }
 LOAD = """
-import json, resource, sys, time
-begin = time.perf_counter()
+import json, sys
 import flame
 trace = flame.load(sys.argv[1])
-loaded = time.perf_counter()
-tree = trace.tree()
-done = time.perf_counter()
-print(json.dumps({
-    "load": loaded - begin,
-    "tree": done - loaded,
-    "nodes": len(tree),
-    "kernels": trace.profile.counts["kernel"],
-    "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-}))
+print(json.dumps({"nodes": len(trace.tree()), "kernels": trace.profile.counts["kernel"]}))
 """
 QUERY_BY_PYTHON = """
 import sqlite3, sys
@@ -76,36 +69,64 @@ def sql_command(path: Path) -> list[str]:
     return [sys.executable, "-c", QUERY_BY_PYTHON, str(path), queries(path)]
 
 
-def run(command: list[str]) -> tuple[float, str]:
-    """Wall time in s, and what the command printed."""
+class Run(NamedTuple):
+    """Wall and processor time of a process, s, its peak memory, bytes, and what it printed."""
+
+    wall: float
+    cpu: float
+    memory: float
+    output: str
+
+
+def run(command: list[str], **environment: str) -> Run:
+    """Runs ``command`` to its end."""
     begin = time.perf_counter()
-    done = subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True)
-    return time.perf_counter() - begin, done.stdout
+    with tempfile.TemporaryFile("w+") as output:
+        env = {**os.environ, **environment}
+        process = subprocess.Popen(command, cwd=HERE.parent, stdout=output, env=env)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        wall = time.perf_counter() - begin
+        output.seek(0)
+        unit = 1 if sys.platform == "darwin" else 2**10
+        return Run(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * unit, output.read())
+
+
+def medians(runs: list[Run]) -> Run:
+    """The medians of all times, and the largest memory."""
+    wall, cpu = (statistics.median(times) for times in zip(*(one[:2] for one in runs), strict=True))
+    return Run(wall, cpu, max(one.memory for one in runs), runs[0].output)
 
 
 def report(path: Path) -> str:
     """Measures `path` and says what came out."""
-    file_mib = path.stat().st_size / 2**20
-    sql, load = sql_command(path), [sys.executable, "-c", LOAD, str(path)]
-    run(sql)  # warms the cache
-    limits, walls, inner = [], [], []
+    load = [sys.executable, "-c", LOAD, str(path)]
+    kinds = {
+        "SQL limit": (sql_command(path), {}),
+        "flame": (load, {"FLAME_NO_NATIVE": "0"}),
+        "flame, numpy alone": (load, {"FLAME_NO_NATIVE": "1"}),
+    }
+    run(kinds["SQL limit"][0])  # warms the cache
+    runs: dict[str, list[Run]] = {kind: [] for kind in kinds}
     for _ in range(ROUNDS):
-        limits.append(run(sql)[0])
-        wall, output = run(load)
-        walls.append(wall)
-        inner.append(json.loads(output))
-    limit, wall = statistics.median(limits), statistics.median(walls)
-    median = {key: statistics.median(one[key] for one in inner) for key in inner[0]}
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    rss = max(one["rss"] for one in inner) / unit
-    return (
-        f"{path.name}: {file_mib:.0f} MiB, {median['kernels']:,.0f} kernels,"
-        f" {median['nodes']:,.0f} tree nodes\n"
-        f"  SQL limit ({Path(sql[0]).name}): {limit:.2f} s\n"
-        f"  load + tree: {wall:.2f} s (load {median['load']:.2f} s, tree {median['tree']:.3f} s)\n"
-        f"  ratio to the SQL limit: {wall / limit:.2f}\n"
-        f"  peak memory: {rss:.0f} MiB, {rss / file_mib:.2f} of the file"
-    )
+        for kind, (command, environment) in kinds.items():
+            runs[kind].append(run(command, **environment))
+    median = {kind: medians(each) for kind, each in runs.items()}
+    limit, size = median["SQL limit"], path.stat().st_size
+    facts = json.loads(median["flame"].output)
+    lines = [
+        f"{path.name}: {size / 2**20:.0f} MiB, {facts['kernels']:,} kernels,"
+        f" {facts['nodes']:,} tree nodes",
+        "                     wall s    CPU s  x SQL wall  x SQL CPU  peak MiB  x file",
+    ]
+    lines += [
+        f"{kind:20}{one.wall:7.2f}{one.cpu:9.2f}{one.wall / limit.wall:12.2f}"
+        f"{one.cpu / limit.cpu:11.2f}{one.memory / 2**20:10.0f}{one.memory / size:8.2f}"
+        for kind, one in median.items()
+    ]
+    return "\n".join(lines)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
+from flame.core.compiled.library import LIBRARY, compiled
 from flame.core.errors import UsageError
 from flame.core.files.bounds import DAYS_VARIABLE, SIZE_VARIABLE, cache_size, read_bounds
 from flame.core.files.cache_folder import NoCacheError, cache_path, refuse_untrusted
@@ -111,6 +112,19 @@ def cache() -> Check:
         return Check("cache", "cache", "limited", str(error), fix)
     held = f"{format_bytes(cache_size())} of at most {format_bytes(bounds.size)}"
     return Check("cache", "cache", "ok", f"{path}: {held}, {bounds.days} days after the last use")
+
+
+def compiled_part() -> Check:
+    """Check whether large traces are read by the compiled library."""
+    title = "reading"
+    if compiled():
+        return Check("reading", title, "ok", f"by the compiled library, {LIBRARY}")
+    if not LIBRARY.exists():
+        fix = "install flame again where there is a C compiler"
+        return Check("reading", title, "limited", "by numpy alone, several times slower", fix)
+    wanted = os.environ.get("FLAME_NO_NATIVE", "0") in ("", "0")
+    fix = "install flame again: its library does not fit" if wanted else "unset FLAME_NO_NATIVE"
+    return Check("reading", title, "limited", "by numpy alone, several times slower", fix)
 
 
 def terminal(environment: Mapping[str, str]) -> Check:

@@ -34,6 +34,7 @@ def _quick() -> Iterator[Check]:
     yield machine.nvtx()
     yield from machine.folders()
     yield machine.cache()
+    yield machine.compiled_part()
     yield machine.terminal(os.environ)
 
 

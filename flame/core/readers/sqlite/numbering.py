@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,32 +28,52 @@ class Stripping:
     kept: Sequence[bytes]
 
 
+class _Texts(dict[bytes | None, int]):
+    """Numbers of texts as recorded; those of which something is left out are not kept."""
+
+    def __init__(self, strip: Callable[[bytes], bytes] | None) -> None:
+        super().__init__({None: NO_TEXT})
+        self.numbers: dict[bytes, int] = {}
+        self._strip = strip
+
+    def __missing__(self, text: bytes) -> int:
+        counting = self._strip(text) if self._strip else text
+        number = self.numbers.setdefault(counting, len(self.numbers))
+        if counting == text:
+            self[text] = number
+        return number
+
+
 class TextNumbers:
     """Number texts (UTF-8 as stored) in the order in which they first come."""
 
     def __init__(self, stripping: Stripping | None = None) -> None:
-        self._strip = stripping.strip if stripping else None
         kept = stripping.kept if stripping else None
         self.table = TextTable(kept) if compiled() else None
-        self._numbers: dict[bytes, int] = {}
+        self._texts = _Texts(stripping.strip if stripping else None)
 
     def __len__(self) -> int:
-        return len(self._numbers if self.table is None else self.table)
+        return len(self._texts.numbers if self.table is None else self.table)
 
-    def number(self, texts: Iterable[bytes | None]) -> I8:
+    def number(self, texts: Sequence[bytes | None]) -> I8:
         """Return the numbers of ``texts``, new or known, i8[n]; `NO_TEXT` for None."""
-        one = self._number if self.table is None else self.table.number
+        if self.table is None:
+            return np.fromiter(map(self._texts.__getitem__, texts), np.int64, len(texts))
+        one = self.table.number
         return np.array([NO_TEXT if text is None else one(text) for text in texts], np.int64)
-
-    def _number(self, text: bytes) -> int:
-        if self._strip:
-            text = self._strip(text)
-        return self._numbers.setdefault(text, len(self._numbers))
 
     def __iter__(self) -> Iterator[bytes]:
         if self.table is None:
-            return iter(self._numbers)
+            return iter(self._texts.numbers)
         return map(self.table.text, range(len(self)))
+
+
+class _Rows(dict[tuple[int, ...], int]):
+    """Numbers of rows."""
+
+    def __missing__(self, row: tuple[int, ...]) -> int:
+        number = self[row] = len(self)
+        return number
 
 
 class RowNumbers:
@@ -62,7 +82,7 @@ class RowNumbers:
     def __init__(self, width: int) -> None:
         self.table = RowTable(width) if compiled() else None
         self._width = width
-        self._numbers: dict[tuple[int, ...], int] = {}
+        self._numbers = _Rows()
 
     def __len__(self) -> int:
         return len(self._numbers if self.table is None else self.table)
@@ -81,7 +101,7 @@ class RowNumbers:
         order = np.argsort(first)
         rows = zip(*(column[first[order]].tolist() for column in columns), strict=True)
         numbers = np.empty(len(first), np.int32)
-        numbers[order] = [self._numbers.setdefault(row, len(self._numbers)) for row in rows]
+        numbers[order] = np.fromiter(map(self._numbers.__getitem__, rows), np.int32, len(order))
         return numbers[kind]
 
     def rows(self, begin: int = 0) -> I8:
