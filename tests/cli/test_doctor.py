@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 from flame._version import __version__
+from flame.core.compiled.library import compiled
 from flame.doctor import check as doctor_check
 from flame.doctor import gpu, library, machine
 from flame.doctor.check import Check
 from flame.doctor.report import as_json, as_text
 from tests.cli.conftest import Flame, spawn
+from tests.support.compiled import only_numpy
 from tests.support.waiting import PATIENCE
 
 CHECKS = [
     *("driver", "gpus", "pc_sampling", "library", "cupti", "python", "nsys", "ncu", "nvdisasm"),
-    *("injection", "nvtx", "folder", "temporary", "cache", "terminal"),
+    *("injection", "nvtx", "folder", "temporary", "cache", "reading", "terminal"),
 ]
 
 
@@ -57,6 +59,18 @@ def test_cupti_that_another_tool_has(recorder: None, monkeypatch: pytest.MonkeyP
     assert cupti["state"] == "missing"
     assert "MULTIPLE_SUBSCRIBERS" in cupti["text"]
     assert "no other tool may use it" in cupti["fix"]
+
+
+def test_what_reads_large_traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if compiled():
+        assert machine.compiled_part().state == "ok"
+    with only_numpy():
+        monkeypatch.setattr(machine, "LIBRARY", Path(__file__))
+        assert machine.compiled_part().fix == "unset FLAME_NO_NATIVE"
+        monkeypatch.delenv("FLAME_NO_NATIVE")
+        assert machine.compiled_part().fix == "install flame again: its library does not fit"
+        monkeypatch.setattr(machine, "LIBRARY", tmp_path / "none.so")
+        assert "where there is a C compiler" in machine.compiled_part().fix
 
 
 def test_a_machine_without_one(recorder: None, monkeypatch: pytest.MonkeyPatch) -> None:
