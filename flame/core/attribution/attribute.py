@@ -126,7 +126,7 @@ def _activities(
     work, calls = raw.activities, raw.calls
     call = launches.call
     duration = np.maximum(work.end - work.start, 0)
-    launch_start = _take(calls.start, call, -1)
+    launch_start, launch_end = _take(calls.start, call, -1), _take(calls.end, call, -1)
     thread, *own = _launch_stacks(raw, launches, launch_start, origins)
     linked = origins.add_forward(thread, launch_start, *own)
     stacks, graph_nodes = _add_captured(raw, [*own, *(linked or ())], origins)
@@ -141,8 +141,8 @@ def _activities(
         device=work.device,
         stream=work.stream,
         launch_start=launch_start,
-        launch_end=_take(calls.end, call, -1),
-        launch_share=_launch_shares(raw, call),
+        launch_end=launch_end,
+        launch_share=_launch_shares(raw, call, np.maximum(launch_end - launch_start, 0)),
         idle=_idle_before(work, duration),
         python=python,
         own_python=stacks[0] if linked else None,
@@ -226,23 +226,23 @@ def _join(outer: I4, inner: I4, origins: Origins) -> I4:
     return outer
 
 
-def _launch_shares(raw: RawTrace, call: I8) -> I8:
-    """Each activity's part of its launching call's duration; the remainder goes to the first."""
-    share = np.zeros(len(call), np.int64)
+def _launch_shares(raw: RawTrace, call: I8, duration: I8) -> I8:
+    """Each activity's part of its launching call's ``duration``; the remainder goes to the first.
+
+    ``duration`` is that of the call of each activity, 0 without one.
+    """
     rows = np.flatnonzero(call >= 0)
-    launching = call[rows]
     is_launching = np.zeros(len(raw.calls.start), bool)
-    is_launching[launching] = True
+    is_launching[call[rows]] = True
     if np.count_nonzero(is_launching) == len(rows):  # each launched one
-        share[rows] = np.maximum(raw.calls.end[launching] - raw.calls.start[launching], 0)
-        return share
+        return duration
+    share = np.zeros(len(call), np.int64)
     order = rows[np.lexsort((raw.activities.start[rows], call[rows]))]
     first = run_starts(call[order])
     sizes = np.diff(np.append(first, len(order)))
-    launching = call[order[first]]
-    duration = np.maximum(raw.calls.end[launching] - raw.calls.start[launching], 0)
-    share[order] = np.repeat(duration // np.maximum(sizes, 1), sizes)
-    share[order[first]] += duration % np.maximum(sizes, 1)
+    whole = duration[order[first]]
+    share[order] = np.repeat(whole // np.maximum(sizes, 1), sizes)
+    share[order[first]] += whole % np.maximum(sizes, 1)
     return share
 
 
