@@ -29,7 +29,7 @@ from flame.core.options import Progress, silent
 
 _SUM_LIMIT = 1 << 62
 
-_NESTING, _ATTRIBUTING = 12, 70
+_NESTING, _ATTRIBUTING = 20, 25
 """Percent of the time at which these stages begin, measured by `benchmarks/load_stages.py`."""
 
 

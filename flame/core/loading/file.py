@@ -17,7 +17,7 @@ from flame.core.readers.formats import Decoded, FileHead, detect_format
 from flame.core.readers.ncu.result import NcuFile
 from flame.core.sampling.recorded import attach_recorded_samples
 
-_ATTRIBUTION = 0.92
+_ATTRIBUTION = 0.7
 """Share of attribution in what follows decoding, measured by `benchmarks/load_stages.py`."""
 
 
