@@ -291,4 +291,4 @@ async def test_what_a_dialog_came_to_is_said(decode: Path, monkeypatch: pytest.M
     async with open_app(decode) as user:
         await user.press("e", "enter")
         await user.until(lambda: user.app.screen is user.screen)
-        assert "wrote " in user.read("status")
+        await user.until(lambda: "wrote " in user.read("status"))
