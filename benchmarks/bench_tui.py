@@ -55,8 +55,14 @@ UP, DOWN, RIGHT, LEFT = (f"\x1b[{letter}" for letter in "ABCD")
 ENTER, ESCAPE, TAB, PAGE_DOWN = "\r", "\x1b", "\t", "\x1b[6~"
 NEXT_METRIC = "\x0e"
 
+HELD = 30
+"""Presses of a key that is held, for a second."""
+
 Press = tuple[str, str]
-"""What is measured, empty for a key that only leads there, and the bytes that the key sends."""
+"""What is measured, empty for a key that only leads there, and the bytes that the key sends.
+
+A key that is `HELD` is that many times the same.
+"""
 
 
 def presses(what: str, *keys: str) -> list[Press]:
@@ -71,6 +77,12 @@ SCENES: dict[str, list[Press]] = {
         *TO_A_FRAME,
         *presses("", ENTER),
         *presses("cursor", DOWN, RIGHT, RIGHT, LEFT, RIGHT, DOWN, RIGHT, DOWN, UP, UP),
+        *presses("", ESCAPE),
+    ],
+    "held": [
+        *TO_A_FRAME,
+        *presses("", ENTER, DOWN),
+        *presses("held key", HELD * RIGHT, HELD * LEFT),
         *presses("", ESCAPE),
     ],
     "zoom": 3 * [*ZOOMS, *presses("out", "u", "u")],
@@ -116,7 +128,7 @@ class Reaction(NamedTuple):
 
     first: float
     last: float
-    size: int
+    size: float
 
 
 class Terminal:
@@ -137,6 +149,20 @@ class Terminal:
         begin = time.perf_counter()
         os.write(self._end, key.encode())
         return self.react(begin)
+
+    def hold(self, keys: str) -> Reaction:
+        """Send ``keys``, `HELD` times the same one, at the pace of a keyboard.
+
+        The times are from the last press on; the bytes are those of one press, without what
+        follows once the key is let go.
+        """
+        key, size = keys[: len(keys) // HELD], 0
+        for _ in range(HELD):
+            begin = time.perf_counter()
+            os.write(self._end, key.encode())
+            size += self.read_for(1 / HELD)
+        after = self.react(begin)
+        return after._replace(size=size / HELD)
 
     def answer(self, key: str) -> float:
         """Seconds from ``key`` to the next byte, where the program is never at rest."""
@@ -219,7 +245,8 @@ class Program:
             for scene in self.scenes:
                 for what, key in SCENES[scene]:
                     if key := self.keys.get(key, key):
-                        reaction = terminal.press(key)
+                        press = terminal.hold if what == "held key" else terminal.press
+                        reaction = press(key)
                         self.reactions.setdefault(what, []).append(reaction)
         except TimeoutError as error:
             self.failure = str(error)
@@ -241,7 +268,9 @@ class Program:
 def programs(trace: Path, scenes: tuple[str, ...], peers: bool) -> Iterator[Program]:
     """The app and, with ``peers``, what it is compared to."""
     python = sys.executable
-    yield Program("flame", [python, "-m", "flame", "view", str(trace)], scenes)
+    # Names that differ only in numbers are shown as one by default: a tree of a few frames.
+    view = [python, "-m", "flame", "view", "--no-fold-numbers", str(trace)]
+    yield Program("flame", view, scenes)
     shared = tuple(scene for scene in ("cursor", "zoom") if scene in scenes)
     if not peers:
         return

@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType, Keymap
 from textual.filter import LineFilter
 from textual.screen import Screen
 
+from flame.console.erasing import erases_in_background
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.options.config import Config, is_in_browser
 from flame.tui.shell.command import SUSPEND, id_of, stops_no_more
@@ -83,7 +84,7 @@ class BaseApp(App[None]):
         self.crash: Exception | None = None
         self.by_category = False
         self._masked = False
-        self._cells = TerminalCells()
+        self._cells = TerminalCells(erases_in_background(os.environ))
 
     def on_mount(self) -> None:
         self.set_keymap(self.keymap)
@@ -153,8 +154,18 @@ class BaseApp(App[None]):
         if self._masked:
             return
         if isinstance(renderable, CompositorUpdate):
-            renderable = ChangedCells(renderable, self._cells, self.size)
+            renderable = self._changed(renderable)
         super()._display(screen, renderable)
+
+    def _changed(self, update: CompositorUpdate) -> ChangedCells | None:
+        """What ``update`` changes on the terminal; None where that is nothing.
+
+        Textual would move the cursor all the same, in a frame of its own.
+        """
+        changed = ChangedCells(update, self._cells, self.size)
+        draws = self._running and not (self._closed or self.is_headless or self._batch_count)
+        stays = self.cursor_position == self._previous_cursor_position
+        return None if draws and stays and not changed.render_segments(self.console) else changed
 
     def _forget_cells(self, _: object) -> None:
         self._cells.forget()
