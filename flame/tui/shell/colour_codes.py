@@ -10,8 +10,16 @@ _FOREGROUND, _BACKGROUND = "foreground", "background"
 _SEEN_ON_BLANKS = ("4", "7", "9", "21", "51", "52", "53")
 """Underlined (once, twice), reversed, struck out, framed, encircled, overlined."""
 _OFF = {
-    **{_FOREGROUND: "39", _BACKGROUND: "49", "1": "22", "2": "22", "3": "23", "4": "24"},
-    **{"5": "25", "7": "27", "8": "28", "9": "29"},
+    _FOREGROUND: "39",
+    _BACKGROUND: "49",
+    "1": "22",
+    "2": "22",
+    "3": "23",
+    "4": "24",
+    "5": "25",
+    "7": "27",
+    "8": "28",
+    "9": "29",
 }
 """What takes away one thing that is set (ECMA-48, 8.3.117)."""
 

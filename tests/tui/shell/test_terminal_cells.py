@@ -25,8 +25,15 @@ STYLES = (
     *(f"1;2;{RED}", f"2;{ON_BLUE}", f"7;{ON_BLUE}", "53", f"21;{BLUE}", f"3;4;9;{RED};{ON_BLUE}"),
 )
 OFF = {
-    **{"39": ("foreground",), "49": ("background",), "22": ("1", "2"), "23": ("3",)},
-    **{"24": ("4", "21"), "25": ("5",), "27": ("7",), "28": ("8",), "29": ("9",)},
+    "39": ("foreground",),
+    "49": ("background",),
+    "22": ("1", "2"),
+    "23": ("3",),
+    "24": ("4", "21"),
+    "25": ("5",),
+    "27": ("7",),
+    "28": ("8",),
+    "29": ("9",),
 }
 
 Cell = tuple[str, frozenset[str]]
@@ -65,7 +72,7 @@ class Emulator:
         for move, style, ahead, erased, tail, text in SEQUENCE.findall(output):
             if move:
                 self.row, self.column = (int(part) - 1 for part in move.split(";"))
-            elif ahead or text == "" and not (style or erased or tail):
+            elif ahead or (text == "" and not (style or erased or tail)):
                 self.column += int(ahead or 1)
             elif erased or tail:
                 self.erase(self.column + int(erased) if erased else self.size.width)
