@@ -151,7 +151,8 @@ class DetailsPane(ScrollPane):
         shown, view, terms = self._subject
         before = self._drawn
         if before is None or before.width != width:
-            before = _Drawn(width, LINES * [[]], Columns([]))
+            nothing: list[Line] = [[] for _ in range(LINES)]
+            before = _Drawn(width, nothing, Columns([]))
         palette = palette_of(self)
         columns = before.columns.under(header(view, palette, width, terms))
         *first, _ = compact(view, palette, width, None, terms, view is shown.view)
