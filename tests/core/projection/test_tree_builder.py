@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ FEW = st.integers(0, 3)
 NODES = st.lists(st.tuples(FEW, st.integers(0, 9), st.integers(-3, 3), FEW), min_size=1)
 
 
-def in_order(nodes: list[tuple[int, ...]]) -> list[int]:
+def in_order(nodes: Sequence[tuple[int, ...]]) -> list[int]:
     """By (frame, total, key, parent), the last of which counts most."""
     return sorted(range(len(nodes)), key=lambda at: nodes[at][::-1])
 
