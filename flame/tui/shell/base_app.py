@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
@@ -22,16 +23,21 @@ from flame.options.config import Config, is_in_browser
 from flame.tui.shell.command import SUSPEND, id_of, stops_no_more
 from flame.tui.shell.hangup import has_hung_up, reads_terminal
 from flame.tui.shell.start import Start
-from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells
+from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells, Updates
 from flame.tui.toolkit.late_answers import BackgroundTold, driver_for
 from flame.tui.toolkit.text import printable
 from flame.tui.toolkit.themes import AUTO, filters_of, set_up, theme_for
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from textual.command import Provider
 
 DUMB = ("dumb", "unknown")
+
+_LONGEST_HOLD = 0.25
+"""Seconds that a picture is held back at most."""
+
+_SOON = 0.004
+"""Seconds from one look at what waits to be drawn to the next: half of Textual's."""
 
 _TERMINAL_PERIOD = 2.0
 """Seconds from one look for the terminal to the next."""
@@ -84,6 +90,8 @@ class BaseApp(App[None]):
         self.crash: Exception | None = None
         self.by_category = False
         self._masked = False
+        self._held: list[CompositorUpdate] = []
+        self._held_until = 0.0
         self._cells = TerminalCells(erases_in_background(os.environ))
 
     def on_mount(self) -> None:
@@ -150,11 +158,49 @@ class BaseApp(App[None]):
         self._masked = False
         self.screen.refresh()
 
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+    def hold(self) -> None:
+        """Send nothing until `release`, so that what is drawn in several goes is one picture.
+
+        But not for long, whatever happens: the screen would stand still.
+        """
+        self._held_until = monotonic() + _LONGEST_HOLD
+        self.set_timer(_LONGEST_HOLD, self._release_late)
+
+    def _release_late(self) -> None:
+        """Send what has been held for too long, but not what is held since."""
+        if monotonic() >= self._held_until:
+            self.release()
+
+    def release_when_drawn(self) -> None:
+        """Send what has been drawn as soon as nothing waits to be drawn."""
+        if not self._held_until:
+            return
+        if not self.screen_stack or self._is_drawn():
+            self.release()
+        else:
+            self.set_timer(_SOON, self.release_when_drawn)
+
+    def _is_drawn(self) -> bool:
+        screen = self.screen
+        seen = (screen, *screen._compositor.visible_widgets)
+        return not screen._dirty_widgets and not any(
+            one._repaint_required or one._layout_required or one.message_queue_size for one in seen
+        )
+
+    def release(self) -> None:
+        """Send what has been drawn meanwhile."""
+        self._held_until, held, self._held = 0.0, self._held, []
+        if held and self.screen_stack:
+            self._display(self.screen, Updates(held))
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
         if self._masked:
             return
         if isinstance(renderable, CompositorUpdate):
-            renderable = self._changed(renderable)
+            if monotonic() < self._held_until:
+                self._held.append(renderable)
+                return
+            renderable, self._held = self._changed(Updates([*self._held, renderable])), []
         super()._display(screen, renderable)
 
     def _changed(self, update: CompositorUpdate) -> ChangedCells | None:

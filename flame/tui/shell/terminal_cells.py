@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress, count
 from operator import ne
@@ -73,7 +73,20 @@ class TerminalCells:
         if size != self._size:
             self._size = size
             self._rows = [[_UNKNOWN] * size.width for _ in range(size.height)]
-        return write_parts([part for run in runs for part in self._changed(run)], self._erases)
+        parts = [part for run in self._seen(runs) for part in self._changed(run)]
+        return write_parts(parts, self._erases)
+
+    def _seen(self, runs: list[Run]) -> list[Run]:
+        """Those of ``runs`` of which later ones leave anything to be seen."""
+        covered = [bytearray(self._size.width) for _ in range(self._size.height)]
+        seen = []
+        for run in reversed(runs):
+            first, last = run.column, run.column + width_of(run.text)
+            row = covered[run.row] if run.row < self._size.height else bytearray(last)
+            if last > self._size.width or 0 in row[first:last]:
+                seen.append(run)
+                row[first:last] = b"\1" * (last - first)
+        return seen[::-1]
 
     def _changed(self, run: Run) -> Iterator[_Part]:
         """Yield the parts of ``run`` that are not on screen, and note that they are."""
@@ -252,6 +265,16 @@ class _Pen:
         if self._style:
             self._parts.append("\x1b[0m")
         return "".join(self._parts)
+
+
+class Updates(CompositorUpdate):
+    """Write several ``updates`` one after the other."""
+
+    def __init__(self, updates: Sequence[CompositorUpdate]) -> None:
+        self._updates = updates
+
+    def render_segments(self, console: Console) -> str:
+        return "".join(update.render_segments(console) for update in self._updates)
 
 
 class ChangedCells(CompositorUpdate):
