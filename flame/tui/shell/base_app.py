@@ -23,7 +23,7 @@ from flame.options.config import Config, is_in_browser
 from flame.tui.shell.command import SUSPEND, id_of, stops_no_more
 from flame.tui.shell.hangup import has_hung_up, reads_terminal
 from flame.tui.shell.start import Start
-from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells, Updates
+from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells
 from flame.tui.toolkit.late_answers import BackgroundTold, driver_for
 from flame.tui.toolkit.text import printable
 from flame.tui.toolkit.themes import AUTO, filters_of, set_up, theme_for
@@ -189,29 +189,33 @@ class BaseApp(App[None]):
 
     def release(self) -> None:
         """Send what has been drawn meanwhile."""
-        self._held_until, held, self._held = 0.0, self._held, []
-        if held and self.screen_stack:
-            self._display(self.screen, Updates(held))
+        self._held_until = 0.0
+        if self._held and self.screen_stack:
+            self._send(self.screen)
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         if self._masked:
             return
-        if isinstance(renderable, CompositorUpdate):
-            if monotonic() < self._held_until:
-                self._held.append(renderable)
-                return
-            renderable, self._held = self._changed(Updates([*self._held, renderable])), []
-        super()._display(screen, renderable)
+        if not isinstance(renderable, CompositorUpdate):
+            super()._display(screen, renderable)
+            return
+        self._held.append(renderable)
+        if monotonic() >= self._held_until:
+            self._send(screen)
 
-    def _changed(self, update: CompositorUpdate) -> ChangedCells | None:
-        """What ``update`` changes on the terminal; None where that is nothing.
+    def _send(self, screen: Screen[Any]) -> None:
+        """Send what the pictures that are held change on the terminal.
 
-        Textual would move the cursor all the same, in a frame of its own.
+        Where that is nothing, Textual would move the cursor all the same, in a frame of its own.
         """
-        changed = ChangedCells(update, self._cells, self.size)
+        changed: Any = ChangedCells(self._held, self._cells, self.size)
+        self._held = []
         draws = self._running and not (self._closed or self.is_headless or self._batch_count)
         stays = self.cursor_position == self._previous_cursor_position
-        return None if draws and stays and not changed.render_segments(self.console) else changed
+        if draws and stays and not changed.render_segments(self.console):
+            super()._display(screen, None)
+        else:
+            super()._display(screen, changed)
 
     def _forget_cells(self, _: object) -> None:
         self._cells.forget()

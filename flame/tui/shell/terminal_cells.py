@@ -61,10 +61,11 @@ class TerminalCells:
         """Take nothing for granted: the terminal has been cleared, or used by another program."""
         self._size = Size(0, 0)
 
-    def changes(self, output: str, size: Size) -> str:
+    def changes(self, output: str, size: Size, overlaps: bool = False) -> str:
         """Return what makes of the cells on screen those of ``output``, of a terminal of ``size``.
 
-        ``output`` is returned as it is where it has other sequences than moves and colours.
+        ``output`` is returned as it is where it has other sequences than moves and colours. Of what
+        it writes over itself nothing is sent, if it ``overlaps``.
         """
         runs = parse_runs(output)
         if runs is None:
@@ -73,7 +74,8 @@ class TerminalCells:
         if size != self._size:
             self._size = size
             self._rows = [[_UNKNOWN] * size.width for _ in range(size.height)]
-        parts = [part for run in self._seen(runs) for part in self._changed(run)]
+        runs = self._seen(runs) if overlaps else runs
+        parts = [part for run in runs for part in self._changed(run)]
         return write_parts(parts, self._erases)
 
     def _seen(self, runs: list[Run]) -> list[Run]:
@@ -267,25 +269,19 @@ class _Pen:
         return "".join(self._parts)
 
 
-class Updates(CompositorUpdate):
-    """Write several ``updates`` one after the other."""
-
-    def __init__(self, updates: Sequence[CompositorUpdate]) -> None:
-        self._updates = updates
-
-    def render_segments(self, console: Console) -> str:
-        return "".join(update.render_segments(console) for update in self._updates)
-
-
 class ChangedCells(CompositorUpdate):
-    """Write of an ``update`` what is not among ``cells`` yet."""
+    """Write of ``updates``, one after the other, what is not among ``cells`` yet."""
 
-    def __init__(self, update: CompositorUpdate, cells: TerminalCells, size: Size) -> None:
-        self._update, self._cells, self._size = update, cells, size
+    def __init__(
+        self, updates: Sequence[CompositorUpdate], cells: TerminalCells, size: Size
+    ) -> None:
+        self._updates, self._cells, self._size = updates, cells, size
         self._written: str | None = None
 
     def render_segments(self, console: Console) -> str:
         """Return the changes, which are on the terminal from now on: they are to be written."""
         if self._written is None:
-            self._written = self._cells.changes(self._update.render_segments(console), self._size)
+            output = "".join(update.render_segments(console) for update in self._updates)
+            overlaps = len(self._updates) > 1
+            self._written = self._cells.changes(output, self._size, overlaps)
         return self._written

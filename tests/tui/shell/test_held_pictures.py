@@ -12,7 +12,6 @@ from textual.app import App
 
 from flame.tui.details import details_pane
 from flame.tui.shell import base_app
-from flame.tui.shell.terminal_cells import Updates
 from tests.tui.conftest import User, open_app
 
 
@@ -84,7 +83,3 @@ async def test_nothing_is_held_for_long(
         user.app.hold()
         user.app._display(user.app.screen, Text("\x1b[1;1Hab"))
         await user.until(lambda: sent)
-
-
-async def test_updates_are_written_one_after_the_other() -> None:
-    assert Updates([Text("a"), Text("b")]).render_segments(Console()) == "ab"
