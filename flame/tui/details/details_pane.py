@@ -153,9 +153,10 @@ class DetailsPane(ScrollPane):
         if before is None or before.width != width:
             nothing: list[Line] = [[] for _ in range(LINES)]
             before = _Drawn(width, nothing, Columns([]))
-        palette = palette_of(self)
-        columns = before.columns.under(header(view, palette, width, terms))
-        *first, _ = compact(view, palette, width, None, terms, view is shown.view)
+        palette, projected = palette_of(self), view is shown.view
+        first_lines = header(view, palette, width, clicks=projected, terms=terms)
+        columns = before.columns.under(first_lines)
+        *first, _ = compact(view, palette, width, None, terms, projected)
         return _Drawn(width, [*first, before.short[-1]], columns)
 
     @on(Collected)

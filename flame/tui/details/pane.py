@@ -74,9 +74,9 @@ def details(
     ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
     which only those of the projected tree are; ``terms`` are the words for its ranges.
     """
-    if clicks and not view.cursor.node and has_root_facts(view.tree):
+    if _is_root(view, clicks):
         return _root(view, palette, width, facts, terms)
-    summary = header(view, palette, width, terms)
+    summary = header(view, palette, width, clicks=clicks, terms=terms)
     if width < _SIDE_BY_SIDE:
         # What comes later stands below: what is there at once is sent but once.
         parts = [
@@ -94,11 +94,18 @@ def details(
     return Columns(left, right, half + 2)
 
 
-def header(view: TreeView, palette: Palette, width: int, terms: Terms = NVTX) -> list[Line]:
+def header(
+    view: TreeView, palette: Palette, width: int, *, clicks: bool = True, terms: Terms = NVTX
+) -> list[Line]:
     """Write the first lines of `details`: what the selected frame is, and what it weighs."""
-    is_short = width >= _SIDE_BY_SIDE or (not view.cursor.node and has_root_facts(view.tree))
+    is_short = width >= _SIDE_BY_SIDE or _is_root(view, clicks)
     most = _SHORT_NAME_LINES if is_short else _NAME_LINES
     return _summary(view, palette, _column(width), most, terms)
+
+
+def _is_root(view: TreeView, clicks: bool) -> bool:
+    """Whether it is the root of the projected tree, of which there are facts of its own."""
+    return clicks and not view.cursor.node and has_root_facts(view.tree)
 
 
 def _column(width: int) -> int:
@@ -111,7 +118,7 @@ def _root(
 ) -> Columns:
     """How busy the GPUs were and with what; what the activities are like comes last."""
     half = _column(width)
-    summary = header(view, palette, width, terms)
+    summary = header(view, palette, width, terms=terms)
     found = facts.root if facts else None
     if found is None:
         return Columns(summary)
