@@ -223,10 +223,10 @@ class MainScreen(SelectionScreen):
             self.call_after_refresh(self._show_view)
 
     def _show_view(self) -> None:
-        """Draw what the view shows, now that it has its size, and send all of it."""
+        """Show what is in the view, now that it has its size, and draw all of it."""
         self._show()
         if isinstance(self.app, BaseApp):
-            self.app.release_when_drawn()
+            self.app.release_when_ready()
 
     def action_sandwich(self) -> None:
         self._sandwich(int(self.view.tree.frame[self.view.cursor.node]))

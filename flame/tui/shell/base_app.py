@@ -90,7 +90,6 @@ class BaseApp(App[None]):
         self.crash: Exception | None = None
         self.by_category = False
         self._masked = False
-        self._held: list[CompositorUpdate] = []
         self._held_until = 0.0
         self._cells = TerminalCells(erases_in_background(os.environ))
 
@@ -159,7 +158,7 @@ class BaseApp(App[None]):
         self.screen.refresh()
 
     def hold(self) -> None:
-        """Send nothing until `release`, so that what is drawn in several goes is one picture.
+        """Draw nothing until `release`, so that what changes in several goes is one picture.
 
         But not for long, whatever happens: the screen would stand still.
         """
@@ -167,20 +166,25 @@ class BaseApp(App[None]):
         self.set_timer(_LONGEST_HOLD, self._release_late)
 
     def _release_late(self) -> None:
-        """Send what has been held for too long, but not what is held since."""
+        """Draw what has been held for too long, but not what is held since."""
         if monotonic() >= self._held_until:
             self.release()
 
-    def release_when_drawn(self) -> None:
-        """Send what has been drawn as soon as nothing waits to be drawn."""
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is to be drawn at the moment."""
+        return monotonic() < self._held_until
+
+    def release_when_ready(self) -> None:
+        """Draw as soon as nothing waits to be laid out or updated."""
         if not self._held_until:
             return
-        if not self.screen_stack or self._is_drawn():
+        if not self.screen_stack or self._is_ready():
             self.release()
         else:
-            self.set_timer(_SOON, self.release_when_drawn)
+            self.set_timer(_SOON, self.release_when_ready)
 
-    def _is_drawn(self) -> bool:
+    def _is_ready(self) -> bool:
         screen = self.screen
         seen = (screen, *screen._compositor.visible_widgets)
         return not screen._dirty_widgets and not any(
@@ -188,34 +192,28 @@ class BaseApp(App[None]):
         )
 
     def release(self) -> None:
-        """Send what has been drawn meanwhile."""
-        self._held_until = 0.0
-        if self._held and self.screen_stack:
-            self._send(self.screen)
+        """Draw what has changed meanwhile."""
+        if self._held_until:
+            self._held_until = 0.0
+            for screen in self.screen_stack:
+                screen._compositor_refresh()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         if self._masked:
             return
-        if not isinstance(renderable, CompositorUpdate):
-            super()._display(screen, renderable)
-            return
-        self._held.append(renderable)
-        if monotonic() >= self._held_until:
-            self._send(screen)
+        if isinstance(renderable, CompositorUpdate):
+            renderable = self._changed(renderable)
+        super()._display(screen, renderable)
 
-    def _send(self, screen: Screen[Any]) -> None:
-        """Send what the pictures that are held change on the terminal.
+    def _changed(self, update: CompositorUpdate) -> ChangedCells | None:
+        """What ``update`` changes on the terminal; None where that is nothing.
 
-        Where that is nothing, Textual would move the cursor all the same, in a frame of its own.
+        Textual would move the cursor all the same, in a frame of its own.
         """
-        changed: Any = ChangedCells(self._held, self._cells, self.size)
-        self._held = []
+        changed = ChangedCells(update, self._cells, self.size)
         draws = self._running and not (self._closed or self.is_headless or self._batch_count)
         stays = self.cursor_position == self._previous_cursor_position
-        if draws and stays and not changed.render_segments(self.console):
-            super()._display(screen, None)
-        else:
-            super()._display(screen, changed)
+        return None if draws and stays and not changed.render_segments(self.console) else changed
 
     def _forget_cells(self, _: object) -> None:
         self._cells.forget()

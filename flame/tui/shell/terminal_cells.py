@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import compress, count
 from operator import ne
@@ -61,11 +61,10 @@ class TerminalCells:
         """Take nothing for granted: the terminal has been cleared, or used by another program."""
         self._size = Size(0, 0)
 
-    def changes(self, output: str, size: Size, overlaps: bool = False) -> str:
+    def changes(self, output: str, size: Size) -> str:
         """Return what makes of the cells on screen those of ``output``, of a terminal of ``size``.
 
-        ``output`` is returned as it is where it has other sequences than moves and colours. Of what
-        it writes over itself nothing is sent, if it ``overlaps``.
+        ``output`` is returned as it is where it has other sequences than moves and colours.
         """
         runs = parse_runs(output)
         if runs is None:
@@ -74,21 +73,8 @@ class TerminalCells:
         if size != self._size:
             self._size = size
             self._rows = [[_UNKNOWN] * size.width for _ in range(size.height)]
-        runs = self._seen(runs) if overlaps else runs
         parts = [part for run in runs for part in self._changed(run)]
         return write_parts(parts, self._erases)
-
-    def _seen(self, runs: list[Run]) -> list[Run]:
-        """Those of ``runs`` of which later ones leave anything to be seen."""
-        covered = [bytearray(self._size.width) for _ in range(self._size.height)]
-        seen = []
-        for run in reversed(runs):
-            first, last = run.column, run.column + width_of(run.text)
-            row = covered[run.row] if run.row < self._size.height else bytearray(last)
-            if last > self._size.width or 0 in row[first:last]:
-                seen.append(run)
-                row[first:last] = b"\1" * (last - first)
-        return seen[::-1]
 
     def _changed(self, run: Run) -> Iterator[_Part]:
         """Yield the parts of ``run`` that are not on screen, and note that they are."""
@@ -270,18 +256,14 @@ class _Pen:
 
 
 class ChangedCells(CompositorUpdate):
-    """Write of ``updates``, one after the other, what is not among ``cells`` yet."""
+    """Write of an ``update`` what is not among ``cells`` yet."""
 
-    def __init__(
-        self, updates: Sequence[CompositorUpdate], cells: TerminalCells, size: Size
-    ) -> None:
-        self._updates, self._cells, self._size = updates, cells, size
+    def __init__(self, update: CompositorUpdate, cells: TerminalCells, size: Size) -> None:
+        self._update, self._cells, self._size = update, cells, size
         self._written: str | None = None
 
     def render_segments(self, console: Console) -> str:
         """Return the changes, which are on the terminal from now on: they are to be written."""
         if self._written is None:
-            output = "".join(update.render_segments(console) for update in self._updates)
-            overlaps = len(self._updates) > 1
-            self._written = self._cells.changes(output, self._size, overlaps)
+            self._written = self._cells.changes(self._update.render_segments(console), self._size)
         return self._written

@@ -6,23 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from textual._compositor import CompositorUpdate
 from textual.app import App
 
 from flame.tui.details import details_pane
 from flame.tui.shell import base_app
-from tests.tui.conftest import User, open_app
-
-
-class Text(CompositorUpdate):
-    """An update that writes ``text``."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def render_segments(self, console: Console) -> str:
-        return self.text
+from tests.tui.conftest import open_app
 
 
 @pytest.fixture
@@ -36,10 +25,6 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[CompositorUpdate]]:
 
     monkeypatch.setattr(App, "_display", display)
     yield pictures
-
-
-def written(user: User, picture: CompositorUpdate) -> str:
-    return picture.render_segments(user.app.console)
 
 
 async def test_a_view_is_sent_as_one_picture(
@@ -57,21 +42,23 @@ async def test_a_view_is_sent_as_one_picture(
                 user.screen.parts.details._wake()
 
 
-async def test_what_is_held_is_sent_in_its_order(
+async def test_what_changes_meanwhile_is_drawn_at_the_end(
     decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
     async with open_app(decode) as user:
+        await user.press("down")
         await user.rest()
         sent.clear()
         user.app.hold()
-        for text in ("\x1b[1;1Hab", "\x1b[1;2Hc"):
-            user.app._display(user.app.screen, Text(text))
+        await user.press("down")
+        await user.rest()
         assert sent == []
         user.app.release()
-        assert [written(user, picture) for picture in sent] == ["\x1b[1;1Hab\x1b[1;2Hc"]
-        user.app._display(user.app.screen, Text("\x1b[1;1Hab"))
-        assert len(sent) == 2
+        (picture,) = sent
+        assert user.selected in picture.render_segments(user.app.console)
+        await user.press("up")
+        assert len(sent) > 1
 
 
 async def test_nothing_is_held_for_long(
@@ -81,5 +68,5 @@ async def test_nothing_is_held_for_long(
         await user.rest()
         sent.clear()
         user.app.hold()
-        user.app._display(user.app.screen, Text("\x1b[1;1Hab"))
+        await user.press("down")
         await user.until(lambda: sent)

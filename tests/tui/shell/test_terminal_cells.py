@@ -208,18 +208,6 @@ def fits(span: tuple[int, int, list[tuple[str, str]]], size: Size) -> bool:
     return row < size.height and column + sum(cell_len(text) for _, text in parts) <= size.width
 
 
-@given(st.lists(updates, min_size=1, max_size=4))
-def test_of_several_pictures_only_the_last_is_sent(pictures: list[Update]) -> None:
-    whole, part, cells = Emulator(), Emulator(), TerminalCells(erases=True)
-    output = "".join(map(written, pictures))
-    whole.feed(output)
-    sent = cells.changes(output, SIZE, overlaps=True)
-    part.feed(sent)
-    assert part.seen == whole.seen
-    twice = TerminalCells(erases=True).changes(output + output, SIZE, overlaps=True)
-    assert len(twice) == len(TerminalCells(erases=True).changes(output, SIZE, overlaps=True))
-
-
 def overlap(update: Update) -> bool:
     """Whether two spans of an update are of the same row."""
     rows = [row for row, _, _ in update]

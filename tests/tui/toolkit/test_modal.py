@@ -26,7 +26,7 @@ def cells(user: User, below: bool) -> list[list[tuple[str, Color | None, Color |
     return rows
 
 
-@pytest.mark.parametrize("key", ["L", "m", "question_mark"])
+@pytest.mark.parametrize("key", ["L", "m", "w"])
 async def test_the_screen_below_looks_as_it_is(decode: Path, key: str) -> None:
     async with open_app(decode) as user:
         await user.press("down", "down")
