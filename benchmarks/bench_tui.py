@@ -39,6 +39,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COLUMNS, ROWS = 200, 50
 QUIET = 0.15
 """So many seconds without a byte and without work are the end of a reaction."""
+QUIET_START = 1.5
+"""The same while a file is read: on a busy machine a pause is not the end yet."""
 PATIENCE = 120.0
 ENVIRONMENT = {
     "TERM": "xterm-256color",
@@ -180,9 +182,9 @@ class Terminal:
 
     def start(self) -> Reaction:
         """Wait until the program has drawn what it was started with."""
-        return self.react(self._begin)
+        return self.react(self._begin, QUIET_START)
 
-    def react(self, begin: float) -> Reaction:
+    def react(self, begin: float, quiet: float = QUIET) -> Reaction:
         """Read until no byte has come and no work was done for a while; TimeoutError if never."""
         first = last = float("nan")
         size, since = 0, begin
@@ -195,7 +197,7 @@ class Terminal:
                 size += part
             if part or self.worked() - worked > 0.02:
                 worked, since = self.worked(), time.perf_counter()
-            elif now - since > QUIET:
+            elif now - since > quiet:
                 return Reaction(first, last, size, self.worked() - before)
         raise TimeoutError(f"not at rest after {PATIENCE:.0f} s")
 
