@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flame.core.projection.tree_builder import sort_siblings
@@ -20,6 +20,8 @@ def in_order(nodes: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 @given(NODES, st.booleans(), st.booleans())
+@example([(0, 5, 0, 1), (0, 3, 0, 1)], True, False)
+@example([(0, 3, 0, 1), (0, 5, 0, 2), (1, 4, 0, 1), (1, 5, 0, 1)], True, True)
 def test_siblings_are_in_order(
     nodes: list[tuple[int, int, int, int]], by_parent: bool, by_frame: bool
 ) -> None:

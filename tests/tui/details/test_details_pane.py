@@ -129,3 +129,15 @@ async def test_of_a_frame_seen_before_all_is_there_at_once(
         moving.setattr(details_pane, "REST", NEVER)
         await press(user, "up")
         assert shown(user) == before
+
+
+async def test_all_is_drawn_as_soon_as_the_facts_are_there(
+    decode: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(details_pane, "PATIENCE", NEVER)
+    async with open_app(decode) as user:
+        await press(user, "down")
+        await user.rest()
+        expected = whole(user)
+        assert len(expected) > 5
+        assert shown(user)[1 : len(expected)] == expected[1:]
