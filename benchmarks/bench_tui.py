@@ -39,6 +39,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COLUMNS, ROWS = 200, 50
 QUIET = 0.15
 """So many seconds without a byte and without work are the end of a reaction."""
+QUIET_START = 1.5
+"""The same while a file is read: on a busy machine a pause is not the end yet."""
 PATIENCE = 120.0
 ENVIRONMENT = {
     "TERM": "xterm-256color",
@@ -52,11 +54,18 @@ FLAMESHOW = "flameshow==1.1.5"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flame-bench"
 
 UP, DOWN, RIGHT, LEFT = (f"\x1b[{letter}" for letter in "ABCD")
-ENTER, ESCAPE, TAB, PAGE_DOWN = "\r", "\x1b", "\t", "\x1b[6~"
+ENTER, ESCAPE, TAB, PAGE_DOWN, HOME = "\r", "\x1b", "\t", "\x1b[6~", "\x1b[H"
 NEXT_METRIC = "\x0e"
 
+HELD = 20
+"""Presses of a key that is held, at `PER_SECOND`."""
+PER_SECOND = 30
+
 Press = tuple[str, str]
-"""What is measured, empty for a key that only leads there, and the bytes that the key sends."""
+"""What is measured, empty for a key that only leads there, and the bytes that the key sends.
+
+A key that is `HELD` is that many times the same.
+"""
 
 
 def presses(what: str, *keys: str) -> list[Press]:
@@ -72,6 +81,11 @@ SCENES: dict[str, list[Press]] = {
         *presses("", ENTER),
         *presses("cursor", DOWN, RIGHT, RIGHT, LEFT, RIGHT, DOWN, RIGHT, DOWN, UP, UP),
         *presses("", ESCAPE),
+    ],
+    "held": [
+        *presses("", ESCAPE, HOME, DOWN, DOWN, ENTER, DOWN),
+        *presses("held key", *2 * [HELD * RIGHT, HELD * LEFT]),
+        *presses("", ESCAPE, HOME),
     ],
     "zoom": 3 * [*ZOOMS, *presses("out", "u", "u")],
     "search": [
@@ -112,11 +126,15 @@ SCENES: dict[str, list[Press]] = {
 
 
 class Reaction(NamedTuple):
-    """Seconds to the first and to the last byte (NaN if none came), and how many there were."""
+    """Seconds to the first and to the last byte (NaN if none came), and how many there were.
+
+    ``work`` is the processor seconds until all is quiet, in steps of the kernel's clock.
+    """
 
     first: float
     last: float
-    size: int
+    size: float
+    work: float
 
 
 class Terminal:
@@ -138,6 +156,20 @@ class Terminal:
         os.write(self._end, key.encode())
         return self.react(begin)
 
+    def hold(self, keys: str) -> Reaction:
+        """Send ``keys``, `HELD` times the same one, at the pace of a keyboard.
+
+        The times are from the last press on; the bytes are those of one press, without what
+        follows once the key is let go.
+        """
+        key, size = keys[: len(keys) // HELD], 0
+        for _ in range(HELD):
+            begin = time.perf_counter()
+            os.write(self._end, key.encode())
+            size += self.read_for(1 / PER_SECOND)
+        after = self.react(begin)
+        return after._replace(size=size / HELD)
+
     def answer(self, key: str) -> float:
         """Seconds from ``key`` to the next byte, where the program is never at rest."""
         while self._read():
@@ -150,12 +182,13 @@ class Terminal:
 
     def start(self) -> Reaction:
         """Wait until the program has drawn what it was started with."""
-        return self.react(self._begin)
+        return self.react(self._begin, QUIET_START)
 
-    def react(self, begin: float) -> Reaction:
+    def react(self, begin: float, quiet: float = QUIET) -> Reaction:
         """Read until no byte has come and no work was done for a while; TimeoutError if never."""
         first = last = float("nan")
-        size, worked, since = 0, self.worked(), begin
+        size, since = 0, begin
+        before = worked = self.worked()
         while (now := time.perf_counter()) - begin < PATIENCE:
             part = self._read()
             if part:
@@ -164,8 +197,8 @@ class Terminal:
                 size += part
             if part or self.worked() - worked > 0.02:
                 worked, since = self.worked(), time.perf_counter()
-            elif now - since > QUIET:
-                return Reaction(first, last, size)
+            elif now - since > quiet:
+                return Reaction(first, last, size, self.worked() - before)
         raise TimeoutError(f"not at rest after {PATIENCE:.0f} s")
 
     def read_for(self, seconds: float) -> int:
@@ -219,7 +252,8 @@ class Program:
             for scene in self.scenes:
                 for what, key in SCENES[scene]:
                     if key := self.keys.get(key, key):
-                        reaction = terminal.press(key)
+                        press = terminal.hold if what == "held key" else terminal.press
+                        reaction = press(key)
                         self.reactions.setdefault(what, []).append(reaction)
         except TimeoutError as error:
             self.failure = str(error)
@@ -231,17 +265,24 @@ class Program:
         return shell if self.limit else []
 
     def median(self, what: str) -> Reaction | None:
-        """The middle of all reactions to keys of one meaning, each number by itself."""
+        """The middle of all reactions to keys of one meaning, each number by itself.
+
+        Of the work it is the mean: the clock is too coarse for a single key.
+        """
         seen = [one for one in self.reactions.get(what, ()) if one.size]
         if not seen:
             return None
-        return Reaction(*(statistics.median(column) for column in zip(*seen, strict=True)))
+        *columns, work = zip(*seen, strict=True)
+        first, last, size = map(statistics.median, columns)
+        return Reaction(first, last, size, statistics.fmean(work))
 
 
 def programs(trace: Path, scenes: tuple[str, ...], peers: bool) -> Iterator[Program]:
     """The app and, with ``peers``, what it is compared to."""
     python = sys.executable
-    yield Program("flame", [python, "-m", "flame", "view", str(trace)], scenes)
+    # Names that differ only in numbers are shown as one by default: a tree of a few frames.
+    view = [python, "-m", "flame", "view", "--no-fold-numbers", str(trace)]
+    yield Program("flame", view, scenes)
     shared = tuple(scene for scene in ("cursor", "zoom") if scene in scenes)
     if not peers:
         return
@@ -363,12 +404,12 @@ def insert(db: sqlite3.Connection, table: str, **columns: Iterable[object]) -> N
 def report(ran: list[Program]) -> str:
     """The medians as a table, with the ratios to the first program."""
     app, *peers = ran
-    titles = [f"{one.title:>31}" for one in ran] + [f"{'times ' + p.title:>22}" for p in peers]
+    titles = [f"{one.title:>45}" for one in ran] + [f"{'times ' + p.title:>22}" for p in peers]
     lines = [f"{'':20}{''.join(titles)}"]
     for what in app.reactions:
         medians = [one.median(what) for one in ran]
         if what and medians[0]:
-            cells = [f"{shown(one):>31}" for one in medians]
+            cells = [f"{shown(one):>45}" for one in medians]
             cells += [f"{ratio(what, medians[0], one):>22}" for one in medians[1:]]
             lines.append(f"{what:20}{''.join(cells)}".rstrip())
     lines += [f"{one.title}: {one.failure}" for one in ran if one.failure]
@@ -379,7 +420,8 @@ def shown(one: Reaction | None) -> str:
     """A reaction as one cell of the table."""
     if one is None:
         return ""
-    return f"{one.first * 1e3:.1f} {one.last * 1e3:7.1f} ms {one.size / 1e3:6.1f} kB"
+    times = f"{one.first * 1e3:.1f} {one.last * 1e3:7.1f} ms {one.work * 1e3:6.1f} CPU ms"
+    return f"{times} {one.size / 1e3:6.1f} kB"
 
 
 def ratio(what: str, app: Reaction, peer: Reaction | None) -> str:
@@ -409,7 +451,7 @@ def main() -> None:
     add("--no-peers", action="store_true", help="only the app")
     add("--keep", type=Path, metavar="DIR", help="a folder that holds the traces, or will")
     args = parser.parse_args()
-    print("key → first byte, key → last byte, bytes: medians; ratios of the first byte")
+    print("key → first byte, last byte, bytes: medians; work: mean; ratios of the first byte")
     with nullcontext(args.keep) if args.keep else tempfile.TemporaryDirectory() as folder:
         for size in args.nodes.split(","):
             trace = Path(folder) / f"{size}.sqlite"

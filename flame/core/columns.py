@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ Column = NDArray[Any]
 
 _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
+_DENSE = 4
+"""Keys are dense where a table of all numbers between them is so many times as long as they."""
 
 
 def sum_by(group: Column, values: I8, size: int) -> I8:
@@ -36,21 +38,57 @@ def sum_by(group: Column, values: I8, size: int) -> I8:
 def distinct(keys: I8) -> tuple[I8, I8]:
     """Find the distinct ``keys``, sorted, and the place of every key among them.
 
-    Sorting and searching is 2-3 times faster than ``np.unique(return_inverse=True)``, hashing
-    where keys repeat another ten times.
+    Each way is several times faster than ``np.unique(return_inverse=True)``: keys in order need no
+    sorting, dense ones a table, and of those that repeat few are left by hashing.
     """
     if len(keys) == 0:
         return keys, np.zeros(0, np.int64)
+    if (keys[1:] >= keys[:-1]).all():
+        return _distinct_of_ordered(keys)
     if (numbered := number_rows([keys])) is not None:
         first, number = numbered
         values, place = distinct(keys[first])
         return values, place[number]
-    ordered = np.sort(keys)
-    keep = np.empty(len(ordered), bool)
-    keep[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
-    values = ordered[keep]
-    return values, np.searchsorted(values, keys)
+    low, high = int(keys.min()), int(keys.max())
+    if high - low < _DENSE * len(keys):
+        present = np.zeros(high - low + 1, bool)
+        present[keys - low] = True
+        return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[keys - low]
+    order = order_by([keys])
+    values, place = _distinct_of_ordered(keys[order])
+    back = np.empty(len(keys), np.int64)
+    back[order] = place
+    return values, back
+
+
+def _distinct_of_ordered(keys: I8) -> tuple[I8, I8]:
+    begins = np.concatenate([[True], keys[1:] != keys[:-1]])
+    return keys[begins], np.cumsum(begins) - 1
+
+
+def order_by(keys: Sequence[Column]) -> I8:
+    """Find the stable order of rows by ``keys`` (integers), the last of which counts most.
+
+    As ``np.lexsort``, but in a fourth of the time: numpy orders numbers of 16 bits in time linear
+    in them, so it is given those.
+    """
+    order: I8 | None = None
+    for key in keys:
+        for digits in _digits_of_16_bits(key):
+            if order is None:
+                order = np.argsort(digits, kind="stable")
+            else:
+                order = order[np.argsort(digits[order], kind="stable")]
+    return np.arange(len(keys[0])) if order is None else order
+
+
+def _digits_of_16_bits(key: Column) -> Iterator[NDArray[np.uint16]]:
+    """The digits of ``key``, from its least value on, to the base of 2**16, the last one first."""
+    low, high = int(key.min(initial=0)), int(key.max(initial=0))
+    # Where the difference does not fit 63 bits it wraps to what it is without a sign.
+    above = (key.astype(np.int64) - low).view(np.uint64)
+    for shift in range(0, (high - low).bit_length(), 16):
+        yield (above >> np.uint64(shift)).astype(np.uint16)
 
 
 def pack(columns: Sequence[Column]) -> I8:

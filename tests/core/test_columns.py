@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flame.core.columns import distinct, pack, run_starts, sum_by, unique_rows
+from flame.core.columns import distinct, order_by, pack, run_starts, sum_by, unique_rows
 from tests.support.recorded import i8
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -47,6 +47,25 @@ def test_distinct_keys_are_sorted_and_found_again(keys: list[int]) -> None:
     values, place = distinct(i8(*keys))
     assert values.tolist() == sorted(set(keys))
     assert values[place].tolist() == keys
+
+
+@given(st.lists(st.integers(-40, 40) | st.integers(-(1 << 20), 1 << 20)))
+def test_distinct_keys_that_lie_close_are_found_again(keys: list[int]) -> None:
+    values, place = distinct(i8(*keys))
+    assert values.tolist() == sorted(set(keys))
+    assert values[place].tolist() == keys
+
+
+@given(st.lists(st.tuples(CELLS, st.integers(-70_000, 70_000), FEW)))
+def test_rows_are_ordered_by_the_last_key_and_equal_ones_stay(
+    rows: list[tuple[int, int, int]],
+) -> None:
+    keys = [i8(*(row[column] for row in rows)) for column in range(3)]
+    expected = sorted(range(len(rows)), key=lambda at: rows[at][::-1])
+    assert order_by(keys).tolist() == expected
+    assert order_by([keys[2].astype(np.int32)]).tolist() == sorted(
+        range(len(rows)), key=lambda at: rows[at][2]
+    )
 
 
 @given(st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[CELLS] * width), min_size=1)))

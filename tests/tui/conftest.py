@@ -21,6 +21,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
+from flame.tui.details import details_pane
 from flame.tui.main.app import FlameApp
 from flame.tui.session.joined_rows import ALL_OPEN
 from flame.tui.shell.base_app import BaseApp
@@ -65,9 +66,7 @@ class User:
     async def rest(self) -> None:
         """Wait for everything, also for the facts of the selected frame."""
         await self.settle()
-        await self.until(
-            lambda: not self.screen.busy and not self.screen.parts.details.collector.busy
-        )
+        await self.until(lambda: not self.screen.busy and not self.screen.parts.details.busy)
         await self.settle()
 
     async def settle(self) -> None:
@@ -79,7 +78,9 @@ class User:
             await self.pilot.pause(0)
             await self.until(self._is_laid_out)
             if main_screen(self.app):
-                await self.until(lambda: not self.screen.busy)
+                await self.until(
+                    lambda: not self.screen.busy and not self.screen.parts.details.waits
+                )
 
     def _is_laid_out(self) -> bool:
         """Whether no widget waits for its new place: what has just appeared has no size yet.
@@ -172,6 +173,13 @@ def _at_nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: TempPath
     monkeypatch.setenv("COLORTERM", "truecolor")
     for name in ("NO_COLOR", "FLAME_ASCII", "FLAME_CONFIG", "COLORFGBG"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _cursor_rests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for the details of each frame that a test passes."""
+    monkeypatch.setattr(details_pane, "REST", 0.001)
+    monkeypatch.setattr(details_pane, "PATIENCE", 0.001)
 
 
 @pytest.fixture

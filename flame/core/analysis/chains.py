@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool
+from flame.core.columns import I4, I8, Bool, order_by
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.names.rename import NN_MODULE
@@ -100,7 +100,7 @@ def _paths(above: I8) -> tuple[I8, I8]:
     nodes = np.flatnonzero(linked)
     path = start[nodes]
     # A child has a higher number than its parent.
-    order = np.argsort(path, kind="stable")
+    order = order_by([path])
     return nodes[order], path[order]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.node_activities import NodeActivities
-from flame.core.columns import I4, I8, expand_ranges, sum_by
+from flame.core.columns import I4, I8, expand_ranges, order_by, sum_by
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.tree import GroupParts, StackTree
 
@@ -54,9 +54,8 @@ def outermost_by_frame(tree: StackTree) -> tuple[I8, I8]:
 
     (nodes, their frames), by frame and in preorder.
     """
-    # Sorting keys of both is several times faster than sorting by two columns.
-    keys = np.sort((tree.frame.astype(np.int64) << 32) | np.arange(len(tree)))
-    node, frame = keys & 0xFFFFFFFF, keys >> 32
+    node = order_by([tree.frame])
+    frame = tree.frame[node].astype(np.int64)
     # Ends are lifted per frame, so that one running maximum serves all frames at once.
     lift = frame * (len(tree) + 1)
     reach = np.maximum.accumulate(tree.end[node] + lift)
@@ -84,7 +83,7 @@ def percentiles(activities: NodeActivities, values: I8, frames: I4) -> Percentil
 
     There are none of instructions and stall reasons, which have parts of activities.
     """
-    order = np.argsort(values)
+    order = order_by([values])
     rank = np.empty(len(values), np.int64)
     rank[order] = np.arange(len(values))
     slices = _slices(activities, frames)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, expand_ranges
+from flame.core.columns import I8, Bool, expand_ranges, order_by
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows
@@ -38,10 +38,9 @@ class NodeActivities:
         rows = np.flatnonzero(passing)
         ends = tree.parts.unit_of_group if tree.parts else tree.node_of_group
         size = tree.parts.units if tree.parts else len(tree)
-        # Sorting keys of both is several times faster than a stable argsort of the nodes.
-        keys = np.sort((ends[table.groups.of_row[rows]].astype(np.int64) << 32) | rows)
-        counts = np.bincount(keys >> 32, minlength=size)
-        return cls(tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]))
+        end = ends[table.groups.of_row[rows]]
+        counts = np.bincount(end, minlength=size)
+        return cls(tree, rows[order_by([end])], np.concatenate([[0], np.cumsum(counts)]))
 
     def below(self, node: int) -> I8:
         """Find the rows of which anything ends at ``node`` or below it."""

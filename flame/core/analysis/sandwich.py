@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, expand_ranges, sum_by
+from flame.core.columns import I4, I8, Column, distinct, expand_ranges, order_by, sum_by
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
 from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 
@@ -103,7 +103,7 @@ def _below(tree: StackTree, outer: I8) -> Iterator[_Level]:
     sizes = tree.end[outer] - outer
     nodes = expand_ranges(outer, sizes)
     depth = tree.depth[nodes] - np.repeat(tree.depth[outer], sizes)
-    rows = np.split(nodes[np.argsort(depth, kind="stable")], np.cumsum(np.bincount(depth))[:-1])
+    rows = np.split(nodes[order_by([depth])], np.cumsum(np.bincount(depth))[:-1])
     place = np.zeros(len(tree), np.int64)
     above = np.zeros(len(outer), np.int64)
     for row, following in zip(rows, [*rows[1:], outer[:0]], strict=True):

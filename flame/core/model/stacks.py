@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct
+from flame.core.columns import I4, I8, Bool, Column, distinct, order_by
 
 EMPTY = 0
 
@@ -69,7 +69,7 @@ class StackTable:
 
     def by_depth(self) -> Iterable[I8]:
         """List the rows of depth 1, 2, …: parents come before their children."""
-        order = np.argsort(self.depth, kind="stable")
+        order = order_by([self.depth])
         bounds = np.cumsum(np.bincount(self.depth))
         return [order[low:high] for low, high in itertools.pairwise(bounds)]
 

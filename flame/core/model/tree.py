@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool
+from flame.core.columns import I4, I8, Bool, order_by
 from flame.core.errors import UsageError
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.metrics import Metric
@@ -120,7 +120,7 @@ class StackTree:
     @cached_property
     def rows(self) -> tuple[I8, ...]:
         """Nodes of each depth, left to right."""
-        order = np.argsort(self.depth, kind="stable")
+        order = order_by([self.depth])
         bounds = np.cumsum(np.bincount(self.depth))
         return tuple(np.split(order, bounds[:-1]))
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, distinct, pack, run_starts, unique_rows
+from flame.core.columns import I4, I8, Bool, distinct, order_by, pack, run_starts, unique_rows
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.profile import Profile
@@ -185,7 +185,7 @@ def _varying(families: _Families, stacks: StackTable, exact: I4, node: I8) -> Bo
     first, _ = unique_rows([parent, siblings])
     parent, siblings = parent[first], siblings[first]
     key = pack([parent, families.family[siblings]])
-    order = np.argsort(key, kind="stable")
+    order = order_by([key])
     start, siblings = run_starts(key[order]), siblings[order]
     many = np.diff(np.append(start, len(order))) > MANY
     numbers, family = families.numbers[siblings], families.family[siblings[start]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
+from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by
 from flame.core.model.frames import FrameTable
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
@@ -131,13 +131,15 @@ class _NodeBuilder:
     def extend(self, frame: Column) -> None:
         """Move every stack with ``frame`` >= 0 to the child with that frame, one step down."""
         rows = np.flatnonzero(frame >= 0)
-        child = self.node[rows].astype(np.int64) << 32
-        child |= frame[rows]
+        frame = frame[rows]
+        bits = int(frame.max(initial=0)).bit_length()
+        child = self.node[rows].astype(np.int64) << bits
+        child |= frame
         # Stacks that PC samples split stand together, and all have the frames above in common.
         first = run_starts(child)
         wanted, place = distinct(child[first])
-        self._parents.append((wanted >> 32).astype(np.int32))
-        self._frames.append((wanted & 0xFFFFFFFF).astype(np.int32))
+        self._parents.append((wanted >> bits).astype(np.int32))
+        self._frames.append((wanted & ((1 << bits) - 1)).astype(np.int32))
         place += self._size
         self.node[rows] = np.repeat(place, np.diff(np.append(first, len(rows))))
         self._size += len(wanted)
@@ -206,7 +208,7 @@ class BreadthFirst:
         within: list[Column] = [self.frame, total] if key is None else [self.frame, total, key]
         np.negative(total, out=total)
         for low, high in itertools.pairwise(self.bounds()[1:]):
-            order = np.lexsort([column[low:high] for column in (*within, self.parent)])
+            order = sort_siblings(self.parent[low:high], [column[low:high] for column in within])
             order += low
             own = size[order]
             before = np.cumsum(own, dtype=np.int32)
@@ -221,6 +223,34 @@ class BreadthFirst:
         old = np.empty(len(new), np.int32)
         old[new] = np.arange(len(new), dtype=np.int32)
         return old, size[old]
+
+
+def sort_siblings(parent: Column, keys: Sequence[Column]) -> I8:
+    """Find the order of nodes by ``parent``, and of siblings by ``keys``, the last one first.
+
+    Mostly parents are in order, and siblings by the first key: then only those siblings are sorted
+    of which one is in the wrong place.
+    """
+    first = np.concatenate([[True], parent[1:] != parent[:-1]])
+    if (parent[1:] < parent[:-1]).any() or (_out_of_order(keys[:1]) & ~first[1:]).any():
+        return order_by([*keys, parent])
+    wrong = _out_of_order(keys) & ~first[1:]
+    order = np.arange(len(parent))
+    if wrong.any():
+        family = np.cumsum(first) - 1
+        mixed = np.zeros(int(family[-1]) + 1, bool)
+        mixed[family[1:][wrong]] = True
+        some = np.flatnonzero(mixed[family])
+        order[some] = some[order_by([*(key[some] for key in keys[1:]), parent[some]])]
+    return order
+
+
+def _out_of_order(keys: Sequence[Column]) -> Bool:
+    """Tell where a row of ``keys``, of which the last one counts most, is less than that before."""
+    less: Bool = np.zeros(max(len(keys[0]) - 1, 0), bool)
+    for key in keys:
+        less = (key[1:] < key[:-1]) | ((key[1:] == key[:-1]) & less)
+    return less
 
 
 def sort_by_depth(parent: Column, frame: Column, depth: Column) -> tuple[BreadthFirst, I8]:

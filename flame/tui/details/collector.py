@@ -1,4 +1,4 @@
-"""Collect the facts of the selected frame in a thread, once the cursor rests on it."""
+"""Collect the facts of the selected frame in a thread."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from flame.tui.session.tree_view import TreeView
 from flame.tui.toolkit.background import Pace
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
-REST = 0.06
-"""Seconds that the cursor must stay on a frame: while a key repeats nothing is worked out."""
+_SOON = 0.06
+"""Seconds until the facts of a later state: others may follow at once."""
 
 PACE = 1.0
 """Seconds between the facts of one frame and those of a later state of it, where it grows."""
@@ -67,6 +67,11 @@ class Collector:
             return known
         return self._latest.get(subject.name, known)
 
+    def knows(self, shown: Projection, view: TreeView) -> bool:
+        """Tell whether all facts of ``view``'s selected frame are known."""
+        known = self._known.get(_key(shown, view))
+        return known is not None and known.complete
+
     @property
     def _complete(self) -> bool:
         return self.facts is not None and self.facts.complete
@@ -78,7 +83,7 @@ class Collector:
         if before is None or before.name != subject.name:
             self._requests.cancel()
             if not self._complete:
-                self._requests.begin(REST)
+                self._requests.begin()
         elif before.key != subject.key and not self._requests.running:
             self._begin_next()
         return self.facts
@@ -88,11 +93,11 @@ class Collector:
         self._pace.hurry()
         if self._requests.latest is not None:
             self._requests.cancel()
-            self._requests.begin(REST)
+            self._requests.begin(_SOON)
 
     def _begin_next(self) -> None:
         """Collect the facts of a later state when it is time."""
-        self._requests.begin(max(self._pace.wait(), REST))
+        self._requests.begin(max(self._pace.wait(), _SOON))
 
     def take(self, message: Collected) -> bool:
         """Keep the facts of ``message``; return whether they are of the frame last asked for.
@@ -124,8 +129,11 @@ def _collect(subject: _RequestedFrame) -> Iterator[Facts]:
     return collect(subject.shown, subject.view.tree, subject.node)
 
 
+def _key(shown: Projection, view: TreeView) -> _Key:
+    return shown.view.number, view.number, view.cursor.node
+
+
 def _subject(shown: Projection, view: TreeView) -> _RequestedFrame:
-    key = (shown.view.number, view.number, view.cursor.node)
     # Of a sandwich, or of all places of a name, the root is a frame like others.
     name = (shown.selection, view is shown.view, view.stack(view.cursor.node))
-    return _RequestedFrame(key, name, shown, view, view.cursor.node)
+    return _RequestedFrame(_key(shown, view), name, shown, view, view.cursor.node)

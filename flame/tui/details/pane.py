@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from flame.core.analysis.wording import NVTX, Terms, kind_word
 from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
@@ -41,6 +42,24 @@ _ATTRIBUTES = (
 _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Hold lines in one column, or with others beside them from the cell ``at`` on."""
+
+    left: list[Line]
+    right: list[Line] = field(default_factory=list)
+    at: int = 0
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines from the top."""
+        return side_by_side(self.left, self.right, self.at) if self.at else self.left
+
+    def under(self, header: list[Line]) -> Columns:
+        """Put ``header``, and an empty line, in place of the first lines."""
+        return replace(self, left=[*header, [], *self.left[len(header) + 1 :]])
+
+
 def details(
     view: TreeView,
     palette: Palette,
@@ -49,41 +68,60 @@ def details(
     *,
     clicks: bool = True,
     terms: Terms = NVTX,
-) -> list[Line]:
+) -> Columns:
     """Write lines about ``view``'s selected frame, at most ``width`` cells wide.
 
     ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
     which only those of the projected tree are; ``terms`` are the words for its ranges.
     """
-    if clicks and not view.cursor.node and has_root_facts(view.tree):
+    if _is_root(view, clicks):
         return _root(view, palette, width, facts, terms)
+    summary = header(view, palette, width, clicks=clicks, terms=terms)
     if width < _SIDE_BY_SIDE:
         # What comes later stands below: what is there at once is sent but once.
         parts = [
-            _summary(view, palette, width, _NAME_LINES, terms),
+            summary,
             *_around(view, facts, width, clicks),
             *_measured(view, facts, palette, width),
             _names(view, facts, width),
             *_rest(view, facts, width),
         ]
-        return _stacked(parts)
-    half = (width - 2) // 2
-    summary = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
+        return Columns(_stacked(parts))
+    half = _column(width)
     left = _stacked([summary, _names(view, facts, half)])
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
-    return side_by_side(left, right, half + 2)
+    return Columns(left, right, half + 2)
+
+
+def header(
+    view: TreeView, palette: Palette, width: int, *, clicks: bool = True, terms: Terms = NVTX
+) -> list[Line]:
+    """Write the first lines of `details`: what the selected frame is, and what it weighs."""
+    is_short = width >= _SIDE_BY_SIDE or _is_root(view, clicks)
+    most = _SHORT_NAME_LINES if is_short else _NAME_LINES
+    return _summary(view, palette, _column(width), most, terms)
+
+
+def _is_root(view: TreeView, clicks: bool) -> bool:
+    """Whether it is the root of the projected tree, of which there are facts of its own."""
+    return clicks and not view.cursor.node and has_root_facts(view.tree)
+
+
+def _column(width: int) -> int:
+    """The width of a column, of which there are two where there is room."""
+    return (width - 2) // 2 if width >= _SIDE_BY_SIDE else width
 
 
 def _root(
     view: TreeView, palette: Palette, width: int, facts: Facts | None, terms: Terms
-) -> list[Line]:
+) -> Columns:
     """How busy the GPUs were and with what; what the activities are like comes last."""
-    half = (width - 2) // 2 if width >= _SIDE_BY_SIDE else width
-    summary = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
+    half = _column(width)
+    summary = header(view, palette, width, terms=terms)
     found = facts.root if facts else None
     if found is None:
-        return summary
+        return Columns(summary)
     busy = root_blocks.busy_lines(found, half)
     over_time = [root_blocks.step_lines(found, half), root_blocks.gap_lines(found, half)]
     most = _HEAVIEST if half == width else _FEW_HEAVIEST
@@ -92,11 +130,11 @@ def _root(
     first = [[*summary, *busy], heaviest.kernels(), heaviest.layers(), heaviest.functions()]
     last = [heaviest.communication(), heaviest.copies()]
     if half == width:
-        return _stacked([*first, *over_time, *last, *rest, *_rest(view, facts, half)])
+        return Columns(_stacked([*first, *over_time, *last, *rest, *_rest(view, facts, half)]))
     head, kernels, layers, functions = first
     left = _stacked([head, functions, *over_time, *rest])
     right = _stacked([kernels, layers, *last, *_rest(view, facts, half)])
-    return side_by_side(left, right, half + 2)
+    return Columns(left, right, half + 2)
 
 
 def _stacked(parts: list[list[Line]]) -> list[Line]:

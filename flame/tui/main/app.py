@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
@@ -170,6 +171,10 @@ class FlameApp(BaseApp):
     async def on_flame_app_loaded(self, message: Loaded) -> None:
         from flame.tui.main.screen import MainScreen
 
+        if not self.is_headless:
+            # Frames of a large trace are a million objects: to look at all of them for what can be
+            # let go would hold up a key for a tenth of a second.
+            gc.freeze()
         loaded = (message.session, message.shown)
         await self.present(MainScreen(*loaded, self.state, self.config, self.keymap, self.start))
 

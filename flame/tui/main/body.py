@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.geometry import Size
+from textual.reactive import Reactive
 from textual.widget import Widget
 
 from flame.tui.details.compact import LINES
@@ -15,6 +17,14 @@ _OVERVIEW = 1
 _LEAST_BELOW = 12
 """Lines of details that are worth the full width of a wide screen."""
 _LEAST_BELOW_TALL = 9
+
+
+class _Views(Container):
+    """Holds the views."""
+
+    # As Widget has it, but for a second layout after each that has changed its size: it never
+    # scrolls.
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0))
 
 
 class Body(Container):
@@ -30,7 +40,7 @@ class Body(Container):
         super().__init__(id="body")
         self._adapts = adapts
         self.details = details
-        self._views = Container(*panes, id="views")
+        self._views = _Views(*panes, id="views")
         self._nothing = nothing
         self._pane = panes[0]
         self._height = 0
@@ -48,8 +58,22 @@ class Body(Container):
         height = rows if shallow else 0
         if height != self._height:
             self._height = height
-            self.set_class(shallow, "-shallow")
+            self._put_details_below(shallow)
             self._views.styles.height = height or "1fr"
+
+    def _put_details_below(self, below: bool) -> None:
+        """Put the details below the view, or where the screen has room for them.
+
+        Not by a class: for that Textual looks at the styles of all that is in the body.
+        """
+        details, body = self.details.styles, self.styles
+        if below:
+            body.layout = "vertical"
+            details.width, details.max_width, details.height = "1fr", "100%", "1fr"
+        else:
+            for rule in ("width", "max_width", "height"):
+                details.clear_rule(rule)
+            body.clear_rule("layout")
 
     def _rows_of_icicle(self) -> int:
         """Lines of the whole icicle and its overview; 0 of other views, or without details."""

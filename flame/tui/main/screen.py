@@ -217,8 +217,16 @@ class MainScreen(SelectionScreen):
     def action_show_view(self, name: str) -> None:
         pane = self.parts.pane_named(name)
         if pane is not self.pane:
+            if isinstance(self.app, BaseApp):
+                self.app.hold()
             self._turn_to(pane)
-            self.call_after_refresh(self._show)
+            self.call_after_refresh(self._show_view)
+
+    def _show_view(self) -> None:
+        """Show what is in the view, now that it has its size, and draw all of it."""
+        self._show()
+        if isinstance(self.app, BaseApp):
+            self.app.release_when_ready()
 
     def action_sandwich(self) -> None:
         self._sandwich(int(self.view.tree.frame[self.view.cursor.node]))

@@ -15,7 +15,7 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool
 from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import stall_of
-from flame.core.regex import Limit, fits
+from flame.core.regex import Limit, fits, is_quick
 from flame.core.units import format_count, format_counted, format_percent
 from flame.tui.sampling.reasons import counted
 from flame.tui.sampling.subject import Subject
@@ -177,6 +177,15 @@ class Listing:
 
     # Searching
 
+    def is_quick(self, pattern: re.Pattern[str]) -> bool:
+        """Tell whether ``pattern`` takes no more than a moment for each row."""
+        return is_quick(pattern, {*self.version.code.text, *self._source_texts().values()})
+
+    def _source_texts(self) -> dict[int, str]:
+        """The texts of source lines, by row."""
+        rows = np.flatnonzero(self.kind == RowKind.SOURCE).tolist()
+        return {row: self.text(self[row]) for row in rows}
+
     def matching(self, pattern: re.Pattern[str]) -> I8:
         """Find the rows that ``pattern`` matches, also by offset (``+0x0120``) and source line.
 
@@ -190,8 +199,8 @@ class Listing:
             offsets = (f"+0x{offset:04x}" for offset in code.offset.tolist())
             at |= np.fromiter(map(found, offsets), bool, size)
         matches: Bool = np.where(self.kind == RowKind.INSTRUCTION, at[self.first], False)
-        for row in np.flatnonzero(self.kind == RowKind.SOURCE).tolist():
-            matches[row] = found(self.text(self[row]))
+        for row, text in self._source_texts().items():
+            matches[row] = found(text)
         return np.flatnonzero(matches)
 
 

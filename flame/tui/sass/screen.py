@@ -12,11 +12,11 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.screen import ModalScreen
 
-from flame.core.columns import I8
 from flame.core.errors import FlameError, UsageError
 from flame.core.loading.inputs import Inputs
 from flame.core.units import format_counted
 from flame.tui.sampling.subject import Spot, Subject
+from flame.tui.sass.finder import ListingFinder, RowsFound
 from flame.tui.sass.head import head_lines
 from flame.tui.sass.help import sass_help
 from flame.tui.sass.listing import (
@@ -43,7 +43,6 @@ from flame.tui.toolkit.text import cut_start
 from flame.tui.widgets.flame_screen import FlameScreen
 
 _UNITS = tuple(ShownNumber)
-_NONE: I8 = np.zeros(0, np.int64)
 
 
 class SassScreen(FlameScreen, ModalScreen[None]):
@@ -75,8 +74,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         self._listing = self._listed()
         self._cursor = self._listing.row_of(spot.place)
         self._unit = ShownNumber.SAMPLES
-        self._query: Query | None = None
-        self._matches: I8 = _NONE
+        self._finder = ListingFinder(self.post_message)
         self._heated = -1
 
     # Composition
@@ -107,7 +105,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         return [piece._replace(text=cut_start(piece.text, width)) for piece in self._note]
 
     def _status_without_note(self, width: int) -> Line:
-        if self._query is not None:
+        if self._finder.query is not None:
             return [self._found(width)]
         if self._wide_enough:
             return [Piece(cut_start(f" {self._place()}", width), "dim")]
@@ -128,7 +126,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
 
     @property
     def searched(self) -> Query | None:
-        return self._query
+        return self._finder.query
 
     @property
     def _row(self) -> ListingRow:
@@ -141,12 +139,14 @@ class SassScreen(FlameScreen, ModalScreen[None]):
 
     def _found(self, width: int) -> Piece:
         """What the search has found."""
-        if not len(self._matches):
+        if self._finder.searching:
+            return Piece(cut_start(" searching …", width), "dim")
+        if not len(self._finder.matches):
             return Piece(cut_start(" nothing here matches", width), "warning")
-        place = int(np.searchsorted(self._matches, self._cursor))
-        here = place < len(self._matches) and self._matches[place] == self._cursor
+        place = int(np.searchsorted(self._finder.matches, self._cursor))
+        here = place < len(self._finder.matches) and self._finder.matches[place] == self._cursor
         where = f" · match {place + 1:,}" if here else ""
-        number = len(self._matches)
+        number = len(self._finder.matches)
         text = format_counted(number, "row matches", "rows match")
         return Piece(cut_start(f" {text}{where}", width))
 
@@ -168,7 +168,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
 
     def _follow(self) -> None:
         rows = self.query_one(SassRows)
-        rows.show(self.subject, self._listing, self._cursor, self._unit, self._matches)
+        rows.show(self.subject, self._listing, self._cursor, self._unit, self._finder.matches)
         self.query_one("#sass-reasons", Lines).update()
         self.status_line.update()
 
@@ -181,7 +181,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         place = self._row.first
         self._listing = self._listed()
         self._cursor = self._listing.row_of(place)
-        self._look_for()
+        self._look_for(self._finder.query)
         self._show(note)
 
     def on_resize(self) -> None:
@@ -228,38 +228,42 @@ class SassScreen(FlameScreen, ModalScreen[None]):
     # Searching
 
     def _go_to_match(self) -> None:
-        if len(self._matches) and self._cursor not in self._matches:
+        if len(self._finder.matches) and self._cursor not in self._finder.matches:
             self.action_match(1)
 
     def _escape(self) -> None:
-        if self._query is not None:
+        if self._finder.query is not None:
             self._search_for(None)
         else:
             self.action_leave()
 
     def _search(self, query: Query | None) -> None:
-        self._query = query if query and query.text else None
-        note = self._look_for()
+        note = self._look_for(query)
         self._show(note, "warning")
 
-    def _look_for(self) -> str:
-        """Find what is searched; why that cannot be, if so."""
-        self._matches = _NONE
-        if self._query is None:
-            return ""
+    def _look_for(self, query: Query | None) -> str:
+        """Find ``query``, now or soon; why that cannot be, if so."""
         try:
-            self._matches = self._listing.matching(self._query.compile())
+            self._finder.search(self._listing, query)
         except UsageError as error:
             return str(error)
         return ""
 
+    @on(RowsFound)
+    def _rows_found(self, message: RowsFound) -> None:
+        try:
+            if self._finder.take(message):
+                self._show()
+        except UsageError as error:
+            self._show(str(error), "warning")
+
     def action_match(self, step: int) -> None:
-        if self._query is None:
+        if self._finder.query is None:
             self._show("no search yet: / begins one")
-        elif len(self._matches):
-            after = int(np.searchsorted(self._matches, self._cursor + (step > 0)))
+        elif len(self._finder.matches):
+            after = int(np.searchsorted(self._finder.matches, self._cursor + (step > 0)))
             place = after if step > 0 else after - 1
-            self._begin(int(self._matches[place % len(self._matches)]))
+            self._begin(int(self._finder.matches[place % len(self._finder.matches)]))
 
     # What is shown
 
@@ -287,7 +291,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         self._version = (self._version + step) % number
         self._listing = self._listed()
         self._cursor = self._listing.row_of(self._listing.version.hottest_for(""))
-        self._look_for()
+        self._look_for(self._finder.query)
         self.query_one("#sass-head", Lines).update()
         self._show()
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.chains import Chains, find_chains
-from flame.core.columns import I4, I8, Bool
+from flame.core.columns import I4, I8, Bool, order_by
 from flame.core.model.tree import StackTree
 
 
@@ -86,7 +86,7 @@ class JoinedRows:
             return self.tree.rows
         shown = np.flatnonzero(self.first == np.arange(len(self.tree)))
         number = self.number[shown]
-        order = np.argsort(number, kind="stable")
+        order = order_by([number])
         return tuple(np.split(shown[order], np.cumsum(np.bincount(number))[:-1]))
 
     def members(self, node: int) -> I8:

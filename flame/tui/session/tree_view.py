@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, order_by
 from flame.core.model.tree import StackTree
 from flame.tui.session.cursor import Cursor
 from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
@@ -84,8 +84,9 @@ class TreeView:
 
     @cached_property
     def _by_frame(self) -> tuple[I8, I8]:
-        order = np.argsort(self.tree.frame, kind="stable")
-        return order, np.searchsorted(self.tree.frame[order], np.arange(len(self.tree.text) + 1))
+        order = order_by([self.tree.frame])
+        places = np.bincount(self.tree.frame, minlength=len(self.tree.text))
+        return order, np.concatenate([[0], np.cumsum(places)])
 
     def places(self, frame: int) -> I8:
         """Nodes of ``frame``, in preorder."""
@@ -106,7 +107,11 @@ class TreeView:
         first, last = np.searchsorted(row, [node + 1, int(self.tree.end[node])])
         children = row[first:last]
         children = children[self.tree.total[children] > 0]
-        order = np.argsort(-self.tree.total[children], kind="stable")[:most]
+        total = self.tree.total[children]
+        if len(children) > most:  # to sort a million siblings takes as long as to draw the screen
+            kept = total >= np.partition(total, len(total) - most)[len(total) - most]
+            children, total = children[kept], total[kept]
+        order = np.argsort(-total, kind="stable")[:most]
         heaviest: list[int] = children[order].tolist()
         return heaviest
 

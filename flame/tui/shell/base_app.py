@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
@@ -16,6 +17,7 @@ from textual.binding import Binding, BindingType, Keymap
 from textual.filter import LineFilter
 from textual.screen import Screen
 
+from flame.console.erasing import erases_in_background
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.options.config import Config, is_in_browser
 from flame.tui.shell.command import SUSPEND, id_of, stops_no_more
@@ -27,10 +29,15 @@ from flame.tui.toolkit.text import printable
 from flame.tui.toolkit.themes import AUTO, filters_of, set_up, theme_for
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from textual.command import Provider
 
 DUMB = ("dumb", "unknown")
+
+_LONGEST_HOLD = 0.25
+"""Seconds that a picture is held back at most."""
+
+_SOON = 0.004
+"""Seconds from one look at what waits to be drawn to the next: half of Textual's."""
 
 _TERMINAL_PERIOD = 2.0
 """Seconds from one look for the terminal to the next."""
@@ -83,7 +90,8 @@ class BaseApp(App[None]):
         self.crash: Exception | None = None
         self.by_category = False
         self._masked = False
-        self._cells = TerminalCells()
+        self._held_until = 0.0
+        self._cells = TerminalCells(erases_in_background(os.environ))
 
     def on_mount(self) -> None:
         self.set_keymap(self.keymap)
@@ -149,12 +157,63 @@ class BaseApp(App[None]):
         self._masked = False
         self.screen.refresh()
 
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+    def hold(self) -> None:
+        """Draw nothing until `release`, so that what changes in several goes is one picture.
+
+        But not for long, whatever happens: the screen would stand still.
+        """
+        self._held_until = monotonic() + _LONGEST_HOLD
+        self.set_timer(_LONGEST_HOLD, self._release_late)
+
+    def _release_late(self) -> None:
+        """Draw what has been held for too long, but not what is held since."""
+        if monotonic() >= self._held_until:
+            self.release()
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is to be drawn at the moment."""
+        return monotonic() < self._held_until
+
+    def release_when_ready(self) -> None:
+        """Draw as soon as nothing waits to be laid out or updated."""
+        if not self._held_until:
+            return
+        if not self.screen_stack or self._is_ready():
+            self.release()
+        else:
+            self.set_timer(_SOON, self.release_when_ready)
+
+    def _is_ready(self) -> bool:
+        screen = self.screen
+        seen = (screen, *screen._compositor.visible_widgets)
+        return not screen._dirty_widgets and not any(
+            one._repaint_required or one._layout_required or one.message_queue_size for one in seen
+        )
+
+    def release(self) -> None:
+        """Draw what has changed meanwhile."""
+        if self._held_until:
+            self._held_until = 0.0
+            for screen in self.screen_stack:
+                screen._compositor_refresh()
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
         if self._masked:
             return
         if isinstance(renderable, CompositorUpdate):
-            renderable = ChangedCells(renderable, self._cells, self.size)
+            renderable = self._changed(renderable)
         super()._display(screen, renderable)
+
+    def _changed(self, update: CompositorUpdate) -> ChangedCells | None:
+        """What ``update`` changes on the terminal; None where that is nothing.
+
+        Textual would move the cursor all the same, in a frame of its own.
+        """
+        changed = ChangedCells(update, self._cells, self.size)
+        draws = self._running and not (self._closed or self.is_headless or self._batch_count)
+        stays = self.cursor_position == self._previous_cursor_position
+        return None if draws and stays and not changed.render_segments(self.console) else changed
 
     def _forget_cells(self, _: object) -> None:
         self._cells.forget()

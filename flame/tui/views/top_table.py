@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.analysis.frame_parts import FrameParts, spread_of
 from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
 from flame.core.analysis.node_activities import NodeActivities
-from flame.core.columns import I4, I8, Bool, Column
+from flame.core.columns import I4, I8, Bool, Column, order_by
 from flame.core.model.frames import SAMPLE_KINDS, Kind
 from flame.core.model.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
@@ -46,7 +46,7 @@ class TopTable:
         kinds = tree.frames.kind[self.totals.frame]
         self._kinds = kinds
         self.kinds = tuple(Kind(kind) for kind in np.unique(kinds).tolist())
-        self._heaviest = np.argsort(-self.totals.total, kind="stable").astype(np.int32)
+        self._heaviest = order_by([-self.totals.total]).astype(np.int32)
         keys = ("own", "total", "count", "mean")
         self.orders = {key: self._order(self._column(key)) for key in keys}
 
@@ -84,7 +84,9 @@ class TopTable:
 
     def _order(self, column: Column) -> I4:
         """Rows by ``column``, the largest first; equal ones by their total."""
-        return self._heaviest[np.argsort(-column[self._heaviest], kind="stable")]
+        keys = -column[self._heaviest]
+        is_whole = keys.dtype == np.int64
+        return self._heaviest[order_by([keys]) if is_whole else np.argsort(keys, kind="stable")]
 
     def _by_name(self) -> I4:
         names = [self.tree.text[frame] for frame in self.totals.frame.tolist()]

@@ -140,6 +140,12 @@ class FlameScreen(Screen[None]):
             self._note = []
             self.status_line.update()
 
+    def _compositor_refresh(self) -> None:
+        if isinstance(self.app, BaseApp) and self.app.holds:
+            self._dirty_widgets.clear()  # the compositor knows what they cover
+        else:
+            super()._compositor_refresh()
+
     def on_screen_suspend(self) -> None:
         """What is said below a dialog is of before it."""
         self._clear_note()

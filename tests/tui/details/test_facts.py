@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer
 
 import numpy as np
 import pytest
@@ -19,12 +17,11 @@ from flame.core.model.meta import Process, Source
 from flame.core.model.tree import TreeLayout
 from flame.core.projection.filters import Filter, Streams, Time
 from flame.core.projection.selection import Selection
-from flame.tui.details import collector
 from flame.tui.details.collector import Collected, Collector
 from flame.tui.details.facts import Facts, collect
 from flame.tui.details.labels import Label
 from flame.tui.session.session import Projection, project
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import wait_until
 from tests.support.writers.nsysfile import HTOD, NsysFile
 from tests.tui import sources
 from tests.tui.trees import node
@@ -306,23 +303,6 @@ def test_facts_come_later_and_are_kept(path: Path) -> None:
     shown.view.cursor.select(node(shown.view.tree, *STEP))
     assert desk.collector.ask(shown, shown.view) is first
     assert not desk.collector.busy
-
-
-def test_while_the_cursor_moves_nothing_is_worked_out(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown, desk = shown_of(path), Desk()
-    *passed, last = range(len(shown.view.tree))
-    for rest, places in ((10 * PATIENCE, passed), (collector.REST, [last])):
-        monkeypatch.setattr(collector, "REST", rest)
-        for place in places:
-            shown.view.cursor.select(place)
-            desk.collector.ask(shown, shown.view)
-    desk.wait()
-    wait_until(lambda: not any(isinstance(one, Timer) for one in threading.enumerate()))
-    assert desk.messages == []
-    shown.view.cursor.select(0)
-    assert desk.collector.ask(shown, shown.view) is None
 
 
 def test_facts_of_a_kernel_come_before_its_launches(path: Path) -> None:

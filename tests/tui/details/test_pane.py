@@ -49,7 +49,7 @@ def shown(
     if zoom:
         view.zoom_to(view.viewport.zoom_of(node(tree, zoom)))
     view.cursor.select(node(tree, *names))
-    return [text(line) for line in details(view, PALETTE, width, facts)]
+    return [text(line) for line in details(view, PALETTE, width, facts).lines]
 
 
 def known(values: Sequence[int] = (), **more: Any) -> Facts:
@@ -99,7 +99,7 @@ def test_what_reaches_beyond_the_zoomed_part_is_no_share_of_it() -> None:
     shares = {}
     for name in "ab":
         view.cursor.select(node(view.tree, name))
-        shares[name] = [text(line) for line in details(view, PALETTE, 40)]
+        shares[name] = [text(line) for line in details(view, PALETTE, 40).lines]
     assert fact(shares["b"], "of zoomed") == "57.1 %"
     assert not any("of zoomed" in line for line in shares["a"])
 
@@ -191,7 +191,7 @@ def test_every_line_fits_the_pane() -> None:
         for selected in (1, 2, 3):
             view = TreeView(tree, 100)
             view.cursor.select(selected)
-            for line in details(view, PALETTE, width, facts):
+            for line in details(view, PALETTE, width, facts).lines:
                 assert line_width(line) <= width
                 assert text(line).isprintable()
 
@@ -200,11 +200,11 @@ def test_a_name_of_no_text_is_visible() -> None:
     tree = stack_tree({("",): 1})
     view = TreeView(tree, 100)
     view.cursor.select(1)
-    assert text(details(view, PALETTE, 40)[1]) == "[empty]"
+    assert text(details(view, PALETTE, 40).lines[1]) == "[empty]"
 
 
 def test_nothing_is_called_narrow_before_there_is_a_width() -> None:
-    lines = [text(line) for line in details(TreeView(TREE, 0), PALETTE, 40)]
+    lines = [text(line) for line in details(TreeView(TREE, 0), PALETTE, 40).lines]
     assert lines[0].strip() == "root"
 
 
@@ -334,7 +334,7 @@ def test_parents_can_be_clicked() -> None:
     parents = HeaviestParts([Part("aten::mm", 6, 2), Part("other", 2, 4)], 2, 8)
     view = TreeView(TREE, 100)
     view.cursor.select(node(TREE, "other", "gemm"))
-    lines = details(view, PALETTE, 40, known([5, 6], parents=parents))
+    lines = details(view, PALETTE, 40, known([5, 6], parents=parents)).lines
     at = [text(line) for line in lines].index("heaviest above, of 2")
     assert text(lines[at + 1]) == " 75.0 %  aten::mm"
     assert lines[at + 1][-1].action == "screen.select(2)"
@@ -344,7 +344,7 @@ def test_parents_can_be_clicked() -> None:
 def test_children_can_be_clicked_in_the_projected_tree(clicks: bool) -> None:
     view = TreeView(TREE, 100)
     view.cursor.select(node(TREE, "forward"))
-    lines = details(view, PALETTE, 40, clicks=clicks)
+    lines = details(view, PALETTE, 40, clicks=clicks).lines
     actions = [piece.action for line in lines for piece in line if piece.action]
     assert any("select(" in action for action in actions) == clicks
 
@@ -379,7 +379,7 @@ def test_a_name_cut_at_the_top_stands_in_full_below() -> None:
 def test_operators_are_called_so_and_say_why_they_stand_there() -> None:
     view = TreeView(stack_tree({(OPERATOR, "gemm"): 10}), 100)
     view.cursor.select(1)
-    lines = [text(line) for line in details(view, PALETTE, 60, terms=OPERATORS)]
+    lines = [text(line) for line in details(view, PALETTE, 60, terms=OPERATORS).lines]
     assert lines[0] == " operator"
     assert "placed      by GPU time" in lines
 
@@ -388,7 +388,7 @@ def test_samples_have_no_count_no_mean_and_no_spread() -> None:
     tree = project_tree(sources.stacks())
     view = TreeView(tree, 100)
     view.cursor.select(node(tree, "main [7]", "main", "work"))
-    lines = [text(line) for line in details(view, PALETTE, 60)]
+    lines = [text(line) for line in details(view, PALETTE, 60).lines]
     title = " frame  one of 3 joined, E opens"
     assert lines[:3] == [title, "work", "source      lib/server.py:12"]
     assert "total       30  75.0 % of all" in lines

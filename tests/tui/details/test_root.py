@@ -52,7 +52,7 @@ def facts_of(shown: Projection) -> list[Facts]:
 
 
 def lines_of(shown: Projection, width: int = 62) -> list[Line]:
-    return details(shown.view, PALETTE, width, facts_of(shown)[-1])
+    return details(shown.view, PALETTE, width, facts_of(shown)[-1]).lines
 
 
 def text(lines: list[Line]) -> list[str]:
@@ -124,7 +124,9 @@ def test_a_long_name_of_a_gpu_stays_whole(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "another_rank.sqlite"
     other.write_bytes(path.read_bytes())
     shown = project(load_all([path, other]), Selection())
-    lines = text(details(shown.view, PALETTE, 34, list(collect(shown, shown.view.tree, 0))[-1]))
+    lines = text(
+        details(shown.view, PALETTE, 34, list(collect(shown, shown.view.tree, 0))[-1]).lines
+    )
     assert "…ther_rank GPU0 busy 60.0 %" in lines and "  idle 400 ns" in lines
 
 
@@ -141,7 +143,7 @@ def test_lines_of_real_traces_fit(name: str, width: int) -> None:
 
 def test_until_they_are_known_there_is_but_the_sum(path: Path) -> None:
     shown = shown_of(path)
-    lines = text(details(shown.view, PALETTE, 62, None))
+    lines = text(details(shown.view, PALETTE, 62, None).lines)
     assert lines[1] == "all" and not any("heaviest" in line for line in lines)
 
 

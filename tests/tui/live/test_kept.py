@@ -48,7 +48,7 @@ def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordingFeed:
 def shown_of(feed: RecordingFeed, facts: Facts) -> list[Line]:
     """The details of the root."""
     view = project(feed.snapshot(ALL).profile, Selection()).view
-    return details(view, Palette((18, 18, 18), (224, 224, 224)), 60, facts)
+    return details(view, Palette((18, 18, 18), (224, 224, 224)), 60, facts).lines
 
 
 def facts_of(profile: Profile, *where: Time | Streams) -> Facts:

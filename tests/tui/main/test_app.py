@@ -155,7 +155,7 @@ async def test_a_click_on_a_child_in_the_details_selects_it(decode: Path) -> Non
     async with open_app(decode) as user:
         await user.press("down")
         await user.until(lambda: "heaviest below" in user.read("details"))
-        await user.until(lambda: not user.screen.parts.details.collector.busy)
+        await user.until(lambda: not user.screen.parts.details.busy)
         await user.settle()
         lines = user.read("details").splitlines()
         row = next(y for y, line in enumerate(lines) if line.endswith("generate"))

@@ -59,7 +59,7 @@ def look(user: User) -> Seen:
         view._version,
         (view._source, view._folded),
         view._unit.value,
-        view._query.text if view._query else "",
+        view._finder.query.text if view._finder.query else "",
         view.focused is not None,
         not view.has_class("-no-details"),
         type(user.app.screen),
@@ -319,7 +319,7 @@ async def test_a_search_that_is_wrong_or_finds_nothing(profile: Profile) -> None
         assert "no search yet" in user.read("status")
         await user.press("slash", "(")
         assert "not a regular expression" in user.read("status")
-        assert view_of(user)._matches.size == 0
+        assert view_of(user)._finder.matches.size == 0
         await user.press("escape", "slash", *"xyz", "enter", "n")
         assert "nothing here matches" in user.read("status")
 

@@ -11,11 +11,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.reactive import Reactive
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import OptionList, SelectionList
 
 from flame.tui.toolkit.dialog.entry import Entry
+from flame.tui.toolkit.dialog.modal import Modal
 from flame.tui.toolkit.dialog.page import Page, bindings_of, key_help
 from flame.tui.toolkit.dialog.row_list import RowList
 from flame.tui.toolkit.lines import Line, Lines, Piece, SomeLines
@@ -30,7 +30,7 @@ _FEWEST = 3
 _BETWEEN = " · "
 
 
-class Dialog(ModalScreen[T]):
+class Dialog(Modal[T]):
     """Show lines, rows of which one is selected, an entry where text is typed, and a hint.
 
     Rows that do not fit scroll with the cursor, so that the title and the hint stay in sight. The

@@ -9,8 +9,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
-from textual.screen import ModalScreen
 
+from flame.tui.toolkit.dialog.modal import Modal
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.text import width_of, wrap
 
@@ -20,7 +20,7 @@ _LAST = ("help", "leave")
 """Actions at the end of a page of keys."""
 
 
-class Page(ModalScreen[None]):
+class Page(Modal[None]):
     """Show a page over the screen; any of the usual keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

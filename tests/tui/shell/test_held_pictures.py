@@ -1,0 +1,72 @@
+"""What is drawn in several goes is sent as one picture, and never held back for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual._compositor import CompositorUpdate
+from textual.app import App
+
+from flame.tui.details import details_pane
+from flame.tui.shell import base_app
+from tests.tui.conftest import open_app
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[CompositorUpdate]]:
+    """The pictures that are sent."""
+    pictures: list[CompositorUpdate] = []
+
+    def display(self: App[None], screen: object, renderable: object) -> None:
+        if isinstance(renderable, CompositorUpdate):
+            pictures.append(renderable)
+
+    monkeypatch.setattr(App, "_display", display)
+    yield pictures
+
+
+async def test_a_view_is_sent_as_one_picture(
+    decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_app(decode, (200, 50)) as user:
+        monkeypatch.setattr(details_pane, "REST", 1000.0)
+        monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
+        for key in ("tab", "tab", "tab", "tab", "shift+tab"):
+            sent.clear()
+            await user.pilot.press(key)
+            await user.until(lambda: not user.app._held_until)
+            assert len(sent) == 1, key
+            if user.screen.parts.details._timer is not None:
+                user.screen.parts.details._wake()
+
+
+async def test_what_changes_meanwhile_is_drawn_at_the_end(
+    decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
+    async with open_app(decode) as user:
+        await user.press("down")
+        await user.rest()
+        sent.clear()
+        user.app.hold()
+        await user.press("down")
+        await user.rest()
+        assert sent == []
+        user.app.release()
+        (picture,) = sent
+        assert user.selected in picture.render_segments(user.app.console)
+        await user.press("up")
+        assert len(sent) > 1
+
+
+async def test_nothing_is_held_for_long(
+    decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_app(decode) as user:
+        await user.rest()
+        sent.clear()
+        user.app.hold()
+        await user.press("down")
+        await user.until(lambda: sent)
