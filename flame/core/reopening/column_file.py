@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Annotated, BinaryIO
 from zlib import crc32
@@ -110,7 +111,9 @@ def _read_at(file: BinaryIO, offset: int, size: int) -> bytes:
 
 
 class ColumnFile:
-    """A file of columns, open as long as this is used. Raises DamagedError and OSError.
+    """A file of columns, which is closed when this is not used any more.
+
+    Raises DamagedError and OSError.
 
     ``content`` is the head that it was written with. ``when_damaged`` is called, once, for a column
     that turns out to be.
@@ -118,6 +121,7 @@ class ColumnFile:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        weakref.finalize(self, file.close)
         self.about, size, crc = _read_start(file)
         head = _read_at(file, _PREFIX.size + _CRC.size + len(self.about), size)
         if crc32(head) != crc:
@@ -144,10 +148,6 @@ class ColumnFile:
     @staticmethod
     def _end(place: _Place) -> int:
         return place.offset + place.length * np.dtype(place.dtype).itemsize
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
     def __contains__(self, name: str) -> bool:
         return name in self._places

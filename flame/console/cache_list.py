@@ -1,0 +1,97 @@
+"""Write what the cache holds (``flame cache``): as JSON for scripts, as text for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from flame.console.terminal import cut, printable
+from flame.core.files.bounds import CacheBounds, CacheEntry
+from flame.core.files.cache_folder import cache_path
+from flame.core.reopening.profile_cache import KIND, read_trace_path
+from flame.core.units import format_age, format_bytes, format_counted
+
+_TRACE = "trace"
+_WHAT = {
+    _TRACE: "a trace",
+    "report": "a report of Nsight Systems",
+    "page": "a report of Nsight Compute",
+    "code": "instructions of kernels",
+}
+_KINDS = {".profile": _TRACE, ".sqlite": "report", ".csv": "page", ".sass": "code"}
+
+
+def _kind(entry: CacheEntry) -> str:
+    return _KINDS.get(entry.path.suffix, "other")
+
+
+def _trace(entry: CacheEntry) -> str:
+    """The trace that an entry was read from; empty where it is of none, or does not say."""
+    return read_trace_path(entry.path) if entry.path.parent.name == KIND else ""
+
+
+def facts(entries: Sequence[CacheEntry], bounds: CacheBounds) -> dict[str, object]:
+    """Return the contract of ``flame cache --json``: sizes in bytes, ``used`` in s since 1970.
+
+    ``trace`` is null where the entry was made of no trace.
+    """
+    return {
+        "path": str(cache_path()),
+        "bytes": sum(entry.size for entry in entries),
+        "most_bytes": bounds.size,
+        "days": bounds.days,
+        "entries": [
+            {
+                "path": str(entry.path),
+                "kind": _kind(entry),
+                "trace": _trace(entry) or None,
+                "bytes": entry.size,
+                "used": round(entry.used, 3),
+            }
+            for entry in entries
+        ],
+    }
+
+
+def as_json(entries: Sequence[CacheEntry], bounds: CacheBounds) -> str:
+    """Write `facts` as JSON in plain ASCII."""
+    return json.dumps(facts(entries, bounds), indent=2) + "\n"
+
+
+def as_text(entries: Sequence[CacheEntry], bounds: CacheBounds, width: int) -> str:
+    """Write the same for people, what was used last first."""
+    return "".join(f"{line}\n" for line in _lines(entries, bounds, width))
+
+
+def _lines(entries: Sequence[CacheEntry], bounds: CacheBounds, width: int) -> Iterator[str]:
+    if entries:
+        yield f"{'used':>10}{'size':>10}  what for"
+    now = time.time()
+    for entry in entries:
+        age, size = format_age(max(now - entry.used, 0)), format_bytes(entry.size)
+        yield cut(f"{age:>10}{size:>10}  {printable(_described(entry))}", width)
+    held = sum(entry.size for entry in entries)
+    number = format_counted(len(entries), "file", "files")
+    yield f"{printable(str(cache_path()))}: {number}, {_bounded(held, bounds)}"
+
+
+def _described(entry: CacheEntry) -> str:
+    trace = _trace(entry)
+    if not trace:
+        return _WHAT.get(_kind(entry), "unknown")
+    return trace if os.path.lexists(trace) else f"{trace} (gone)"
+
+
+def _bounded(held: int, bounds: CacheBounds) -> str:
+    kept = f"{format_counted(bounds.days, 'day', 'days')} after the last use"
+    return f"{format_bytes(held)} of at most {format_bytes(bounds.size)}, {kept}"
+
+
+def cleared(entries: Sequence[CacheEntry], folder: Path) -> str:
+    """Say what has been removed from ``folder``."""
+    number = format_counted(len(entries), "file", "files")
+    held = format_bytes(sum(entry.size for entry in entries))
+    return f"removed {number}, {held}, from {printable(str(folder))}\n"
