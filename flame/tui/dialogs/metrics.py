@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from flame.core.errors import InputError
 from flame.core.model.metrics import STALLS, Metric
 from flame.core.model.profile import Profile
 from flame.core.units import format_value
@@ -61,16 +62,23 @@ class MetricDialog(Dialog[str | None]):
         """Add up what is there: the host's part may have to be worked out first."""
         in_background(self._sums, 0, self.post_message)
 
-    def _sums(self) -> dict[str, int]:
-        missing = [metric for metric in self._metrics if metric.key not in self._totals]
-        sums = ((one.key, self._profile.totals_by_group(one)[0].sum()) for one in missing)
-        return {key: int(total) for key, total in sums}
+    def _sums(self) -> tuple[dict[str, int], str]:
+        """The totals, and why there is none of the host's where its trace cannot be read again."""
+        sums: dict[str, int] = {}
+        try:
+            for one in self._metrics:
+                if one.key not in self._totals:
+                    sums[one.key] = int(self._profile.totals_by_group(one)[0].sum())
+        except InputError as error:
+            return sums, str(error)
+        return sums, ""
 
     @on(Done)
     def _summed(self, message: Done) -> None:
         found = message.result()
-        assert isinstance(found, dict)
-        self._totals.update(found)
+        assert isinstance(found, tuple)
+        self._totals.update(found[0])
+        self.note = found[1] or self.note
         self.draw()
 
     # What is shown
