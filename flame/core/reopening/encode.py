@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,12 @@ from flame.core.timeline.devices import device_times
 Columns = dict[str, Column]
 
 
-def can_be_kept(profile: Profile) -> bool:
-    """Tell whether `encode` knows all that ``profile`` has."""
+def can_be_kept(profile: Profile, path: Path) -> bool:
+    """Tell whether `encode` knows all that ``profile`` has, and it holds for any later load.
+
+    PC samples are left out: what is said of them depends on more files than the trace at ``path``,
+    and on what disassembles them. So are warnings that name the trace, which may have other names.
+    """
     table = profile.activities
     return (
         not profile.resolved
@@ -39,13 +42,14 @@ def can_be_kept(profile: Profile) -> bool:
         and profile.totals is None
         and profile.timed
         and not table.measures
+        and not any(path.name in warning for warning in profile.warnings)
         and profile.sources == (Source("", profile.meta),)
         and not isinstance(profile.frames.frames, PackedFrames)
     )
 
 
-def encode(profile: Profile, path: Path) -> tuple[bytes, Columns]:
-    """Make the head and the columns of the ``profile`` of the trace at ``path``.
+def encode(profile: Profile) -> tuple[bytes, Columns]:
+    """Make the head and the columns of ``profile``.
 
     Raises UnicodeEncodeError for names that are no UTF-8.
     """
@@ -58,7 +62,6 @@ def encode(profile: Profile, path: Path) -> tuple[bytes, Columns]:
         columns[f"busy.{number}.low"] = each.busy.low
         columns[f"busy.{number}.before"] = each.busy.before
     head = ProfileHead(
-        path=os.fspath(path),
         frames=list(profile.frames.frames),
         examples=profile.frames.examples,
         processes=profile.processes,

@@ -116,7 +116,7 @@ class ProfileCache:
         trace = self._trace_to_keep(path, options)
         settled = trace is not None and trace.identity.is_settled(self.settled)
         profile = load(path, options, progress)
-        if trace and settled and can_be_kept(profile) and identify(path) == trace.identity:
+        if trace and settled and can_be_kept(profile, path) and identify(path) == trace.identity:
             self._pending.append((trace, profile))
         return profile
 
@@ -155,8 +155,6 @@ def _read(trace: _Trace, load: Load) -> Profile | None:
     except (DamagedError, OSError):
         file.close()
         _drop(name)
-    except _OtherNameError:
-        file.close()
     return None
 
 
@@ -165,24 +163,18 @@ def _drop(name: str) -> None:
         _CACHE.drop(_CACHE.folder() / name)
 
 
-class _OtherNameError(Exception):
-    """Report a profile that speaks of its trace by another path than it is opened by now."""
-
-
 def _open(file: BinaryIO, trace: _Trace, load: Load, drop: Callable[[], None]) -> Profile:
     columns = ColumnFile(file)
     if columns.about != msgspec.msgpack.encode(trace.about):
         raise DamagedError("of another trace")
     head = read_head(columns)
-    if str(trace.path) != head.path and any(head.path in warning for warning in head.warnings):
-        raise _OtherNameError
     columns.when_damaged = drop
     again = TraceAgain(trace.path, trace.options, trace.identity, load, frames_of(head))
     return decode(columns, head, again, trace.reopening.read_launches)
 
 
 def _write(trace: _Trace, profile: Profile) -> None:
-    head, columns = encode(profile, trace.path)
+    head, columns = encode(profile)
     place, about = trace.place, msgspec.msgpack.encode(trace.about)
     if not has_room(len(head) + sum(column.nbytes for column in columns.values())):
         return

@@ -46,12 +46,11 @@ class About(msgspec.Struct, frozen=True, array_like=True):
 class ProfileHead(msgspec.Struct, frozen=True):
     """Hold all of a profile that is no column.
 
-    ``path`` is the trace as it was named. ``rest`` is the frame of `Grouping`, ``busy`` are the
+    ``rest`` is the frame of `Grouping`, ``busy`` are the
     devices that have columns for when they were. ``configs`` are None where launches have no
     columns.
     """
 
-    path: str
     frames: list[Frame]
     examples: dict[int, tuple[str, ...]]
     processes: tuple[Process, ...]

@@ -273,4 +273,4 @@ def test_the_head_says_all_that_a_profile_has(kept: Kept) -> None:
     builders = {name for name in fields if name.endswith(("_builder", "_finder"))}
     kept_fields = set(ProfileHead.__struct_fields__) | in_columns | derived | builders
     assert fields <= kept_fields
-    assert can_be_kept(load_file(kept.trace, LoadOptions(), silent))
+    assert can_be_kept(load_file(kept.trace, LoadOptions(), silent), kept.trace)

@@ -43,6 +43,7 @@ OTHER = 64_001
 
 FORWARD = LoadOptions(forward=True)
 EVERYTHING = LoadOptions("raw", True, True)
+OPTIONS = deep_except([FORWARD], [FORWARD, LoadOptions(), EVERYTHING])
 REAL = sorted((*TRACES.glob("nsys/*.sqlite"), *TRACES.glob("kineto/*.json.gz")))
 EVERY_TRACE = deep_except([path for path in REAL if is_small(path)], REAL)
 
@@ -62,12 +63,12 @@ def assert_comes_back(path: Path, options: LoadOptions) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY_TRACE, ids=lambda path: path.name)
-@pytest.mark.parametrize("options", [FORWARD, EVERYTHING], ids=["usual", "everything"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_real_trace_is_the_same_from_the_cache(path: Path, options: LoadOptions) -> None:
     assert_comes_back(path, options)
 
 
-@pytest.mark.parametrize("options", [LoadOptions(), FORWARD, EVERYTHING], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", ["decode_small.sqlite", "torch_small.pt.trace.json.gz"])
 def test_every_sample_is_the_same_from_the_cache(name: str, options: LoadOptions) -> None:
     assert_comes_back(SAMPLES / name, options)
@@ -456,6 +457,18 @@ def test_samples_of_nsight_compute_go_into_a_trace_from_the_cache(
     cache.write()
     assert plain.sampling is not None
     assert not differences(plain, load_all([trace], options, cache=any_size()))
+
+
+def test_a_warning_that_names_the_trace_keeps_it_from_being_kept(trace: Path, home: Path) -> None:
+    """It may be opened by another name the next time."""
+
+    def load(path: Path, options: LoadOptions, progress: Progress) -> Profile:
+        return replace(load_file(path, options, progress), warnings=(f"{path.name}: odd",))
+
+    cache = any_size()
+    cache.load(trace, LoadOptions(), load, silent)
+    cache.write()
+    assert not home.exists()
 
 
 def test_names_that_are_no_text_are_not_kept(tmp_path: Path, home: Path) -> None:
