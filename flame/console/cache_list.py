@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flame.console.terminal import cut, printable
+from flame.console.terminal import cells, printable
 from flame.core.files.bounds import CacheBounds, CacheEntry
 from flame.core.files.cache_folder import cache_path
 from flame.core.reopening.profile_cache import KIND, read_trace_path
@@ -72,10 +72,21 @@ def _lines(entries: Sequence[CacheEntry], bounds: CacheBounds, width: int) -> It
     now = time.time()
     for entry in entries:
         age, size = format_age(max(now - entry.used, 0)), format_bytes(entry.size)
-        yield cut(f"{age:>10}{size:>10}  {printable(_described(entry))}", width)
+        start = f"{age:>10}{size:>10}  "
+        yield start + _end_of(printable(_described(entry)), width - cells(start))
     held = sum(entry.size for entry in entries)
     number = format_counted(len(entries), "file", "files")
     yield f"{printable(str(cache_path()))}: {number}, {_bounded(held, bounds)}"
+
+
+def _end_of(text: str, room: int) -> str:
+    """The end of ``text``, which says most of a path, in ``room`` cells."""
+    if cells(text) <= room:
+        return text
+    kept = text[-max(room - 1, 1) :]
+    while cells(kept) >= room > 1:
+        kept = kept[1:]
+    return f"…{kept}"
 
 
 def _described(entry: CacheEntry) -> str:
