@@ -69,10 +69,13 @@ class TraceAgain:
         return profile
 
     def check(self) -> None:
-        """Raise InputError where the trace has changed, or is gone."""
-        read_head(self.path)  # knows best what to say of a file that has gone
+        """Raise InputError, which is short, where the trace has changed or is gone."""
+        try:
+            read_head(self.path)  # knows best what to say of a file that has gone
+        except InputError as error:
+            raise InputError(str(error).replace(str(self.path), self.path.name)) from None
         if identify(self.path) != self.identity:
             raise self._changed()
 
     def _changed(self) -> InputError:
-        return InputError(f"{self.path}: has changed since it was opened: open it again")
+        return InputError(f"{self.path.name}: has changed since it was opened: open it again")
