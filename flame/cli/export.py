@@ -45,16 +45,17 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
-    with profile_cache(args) as cache:
-        return _export(args, cache)
+    selection = selection_of(args)
+    with profile_cache(args, selection) as cache:
+        return _export(args, selection, cache)
 
 
-def _export(args: argparse.Namespace, cache: ProfileCache | None) -> int:
+def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache | None) -> int:
     from flame.console.progress import load_with_progress
     from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output
     from flame.core.projection.named_levels import explain_missing_levels
 
-    options, selection = load_options_of(args), selection_of(args)
+    options = load_options_of(args)
     inputs = inputs_of(args)
     target = _output(args, inputs)
     profile = load_with_progress(inputs.paths, options, cache)

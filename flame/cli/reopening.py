@@ -11,6 +11,7 @@ from flame.core.errors import FlameError, UsageError
 from flame.options.config import read_config
 
 if TYPE_CHECKING:
+    from flame.core.projection.selection import Selection
     from flame.core.reopening.profile_cache import ProfileCache
 
 
@@ -21,23 +22,30 @@ def add_no_cache(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def profile_cache(args: argparse.Namespace) -> Iterator[ProfileCache | None]:
+def profile_cache(
+    args: argparse.Namespace, selection: Selection | None = None
+) -> Iterator[ProfileCache | None]:
     """Yield the cache to load by; None where it is not to be used.
 
     What has been loaded is kept at the end, also where nothing matched: the next try is quick.
+    Where ``selection`` shows what only the trace has, that is loaded at once, with its progress.
     """
     if not wants_cache(args):
         yield None
         return
     from flame.core.reopening.profile_cache import ProfileCache
 
-    cache = ProfileCache()
+    cache = ProfileCache(finds=selection is None or not _needs_trace(selection))
     try:
         yield cache
     except FlameError:
         cache.write()
         raise
     cache.write()
+
+
+def _needs_trace(selection: Selection) -> bool:
+    return selection.metric == "host" or "nested" in (selection.levels or ())
 
 
 def wants_cache(args: argparse.Namespace) -> bool:

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.web:
         return _serve(args)
     if not in_app:
-        with profile_cache(args) as cache:
+        with profile_cache(args, selection) as cache:
             return _print(inputs_of(args), options, selection, cache)
     if is_in_browser():
         from flame.web.lifetime import end_with_server

@@ -50,6 +50,24 @@ def test_the_second_time_says_the_same_and_does_not_load(
     assert flame(*words, "--no-cache", trace).code
 
 
+@pytest.mark.parametrize("what", [("--metric", "host"), ("--arrange", "nested")])
+@pytest.mark.parametrize("words", COMMANDS[:2])
+def test_what_only_the_trace_has_is_loaded_and_kept_for_the_rest(
+    what: tuple[str, ...],
+    words: tuple[str, ...],
+    home: Path,
+    trace: Path,
+    flame: Flame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = flame(*words, *what, trace)
+    assert first.out and kept(home) == [".profile"]
+    assert flame(*words, *what, trace).out == first.out
+    monkeypatch.setattr(loading, "detect_format", None)
+    assert flame(*words, *what, trace).code == 70
+    assert flame(*words, trace).code == 0
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_no_cache_keeps_nothing(
     words: tuple[str, ...], home: Path, trace: Path, flame: Flame

@@ -32,12 +32,14 @@ Columns = dict[str, Column]
 def can_be_kept(profile: Profile, path: Path) -> bool:
     """Tell whether `encode` knows all that ``profile`` has, and it holds for any later load.
 
-    PC samples are left out: what is said of them depends on more files than the trace at ``path``,
+    Where nothing ran on a GPU nothing would be gained, for the host's part is not kept. PC samples
+    are left out: what is said of them depends on more files than the trace at ``path``,
     and on what disassembles them. So are warnings that name the trace, which may have other names.
     """
     table = profile.activities
     return (
         not profile.resolved
+        and len(profile.activities) > 0
         and profile.sampling is None
         and profile.totals is None
         and profile.timed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -31,7 +33,9 @@ LEAST = 50_000_000
 """Bytes of a trace that is worth keeping: smaller ones are loaded in less than a second."""
 
 _CONTENTS = 1
-"""To be counted up whenever a reader, or attribution, makes something else of a trace."""
+"""To be counted up whenever a reader, or attribution, makes something else of a trace.
+
+In a checkout its sources are looked at besides."""
 
 _NOT_WRITTEN = (OSError, NoCacheError, UsageError, ValueError, OverflowError, MemoryError)
 """What keeps a profile from being written: no room, wrong bounds, names that are no UTF-8."""
@@ -71,7 +75,7 @@ class _Trace:
     def about(self) -> About:
         names = self.reopening.options
         options = tuple((name, str(getattr(self.options, name))) for name in names)
-        return About(self.identity, options, f"{__version__} {_CONTENTS}")
+        return About(self.identity, options, f"{__version__} {_CONTENTS} {_sources()}".rstrip())
 
     @property
     def place(self) -> _Place:
@@ -83,6 +87,26 @@ class _Trace:
         )
 
 
+@cache
+def _sources() -> str:
+    """Tell states of a checkout apart, which all have one version; empty for what is installed."""
+    core = Path(__file__).parents[1]
+    checkout = core.parents[1]
+    if not (checkout / ".git").exists():
+        return ""
+    return f"{checkout} {max(_times(str(core)))}"
+
+
+def _times(folder: str) -> Iterator[int]:
+    """When sources below ``folder`` were written; `Path.rglob` takes five times as long."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _times(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry.stat().st_mtime_ns
+
+
 def _digest(value: object) -> str:
     return sha256(msgspec.msgpack.encode(value)).hexdigest()[:16]
 
@@ -92,11 +116,12 @@ class ProfileCache:
     """Open traces of at least so many bytes from the cache, and keep those that are not in it.
 
     Only those are kept that nobody has changed for ``settled`` seconds: a later change could not be
-    told by its time.
+    told by its time. Without ``finds`` all are loaded.
     """
 
     least: int = LEAST
     settled: float = SETTLED
+    finds: bool = True
     _pending: list[tuple[_Trace, Profile]] = field(default_factory=list)
 
     def open(self, path: Path, options: LoadOptions, load: Load, progress: Progress) -> Profile:
@@ -108,7 +133,7 @@ class ProfileCache:
 
         What the cache does not keep of it is found by ``load``, when somebody asks for that.
         """
-        trace = self._trace_to_keep(path, options)
+        trace = self._trace_to_keep(path, options) if self.finds else None
         return None if trace is None else _read(trace, load)
 
     def load(self, path: Path, options: LoadOptions, load: Load, progress: Progress) -> Profile:

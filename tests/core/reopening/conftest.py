@@ -25,8 +25,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "flame" / "profiles"
 
 
-def any_size() -> ProfileCache:
-    return ProfileCache(least=0, settled=0)
+def any_size(finds: bool = True) -> ProfileCache:
+    return ProfileCache(least=0, settled=0, finds=finds)
 
 
 def keep(path: Path, options: LoadOptions | None = None) -> Profile:
