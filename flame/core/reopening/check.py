@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import I8, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.model.frames import Kind
+from flame.core.model.grouping import Grouping
 from flame.core.model.lazy_rows import ROW_COLUMNS
 from flame.core.model.stacks import StackTable
 from flame.core.reopening.column_file import ColumnFile, DamagedError
@@ -29,6 +30,13 @@ def check_stacks(stacks: StackTable, frames: int) -> None:
     require(_are_within(parent[1:], 0, len(parent)) and _are_within(frame[1:], 0, frames))
     require((parent[1:] < np.arange(1, len(parent))).all())
     require((depth[1:] == depth[parent[1:]] + 1).all())
+
+
+def check_grouping(grouping: Grouping, stacks: StackTable, frames: I4) -> None:
+    """Raise DamagedError where it does not know ``frames`` of activities, or those of stacks."""
+    require(len(grouping.shapes) > stacks.frame.max())
+    require(_are_within(frames, 0, len(grouping.category)))
+    require((grouping.category[frames] >= 0).all())
 
 
 def _are_within(column: Column, low: int, high: int) -> bool:

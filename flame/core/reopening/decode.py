@@ -20,11 +20,12 @@ from flame.core.model.lazy_rows import LazyActivities, LazyGroups
 from flame.core.model.meta import ProfilerSteps, Source
 from flame.core.model.profile import KnownBusy, KnownSums, Profile
 from flame.core.model.stacks import StackTable
-from flame.core.reopening.check import Checked, check_stacks, require
+from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
 from flame.core.reopening.column_file import ColumnFile, DamagedError
 from flame.core.reopening.kept_rows import KeptRows
 from flame.core.reopening.later import TraceAgain
 from flame.core.reopening.profile_head import (
+    FAR,
     GROUPING_COLUMNS,
     ITERATION_COLUMNS,
     STACK_COLUMNS,
@@ -65,10 +66,7 @@ def decode(
     columns |= {
         name: checked.group(name, len(stacks)) for name in FOUND_COLUMNS if f"groups.{name}" in file
     }
-    require(
-        len(grouping.shapes) > stacks.frame.max()
-        and len(grouping.category) > columns["frame"].max(initial=-1)
-    )
+    check_grouping(grouping, stacks, columns["frame"])
     rows = KeptRows(file, len(columns["kind"]), again)
     table = LazyActivities(rows, LazyGroups(rows, columns), stacks)
     steps = _steps(checked) if head.has_steps else None
@@ -175,4 +173,6 @@ def _read_busy(
 def _busy(file: ColumnFile, number: int, device: int) -> KnownBusy:
     low, before = (file.read(f"busy.{number}.{name}", "i8") for name in ("low", "before"))
     require(0 < len(low) == len(before) - 1)
+    # The ends alone: between them they only rise.
+    require(all(abs(int(column[at])) < FAR for column in (low, before) for at in (0, -1)))
     return KnownBusy(device, low, before)

@@ -13,6 +13,11 @@ from flame.core.reopening.trace_identity import TraceIdentity
 
 _Amount = Annotated[int, msgspec.Meta(ge=0)]
 
+FAR = 1 << 61
+"""No time, ns, is as far from the origin: differences and sums of two fit 64 bits."""
+
+_Time = Annotated[int, msgspec.Meta(gt=-FAR, lt=FAR)]
+
 Builder = Literal["host", "launches", "ranges", "functions", "calls", "nested"]
 """What a profile can make of its trace when it is asked for."""
 
@@ -58,8 +63,8 @@ class ProfileHead(msgspec.Struct, frozen=True):
     devices: tuple[Device, ...]
     rest: _Amount
     meta: Meta
-    begin: int
-    end: int
+    begin: _Time
+    end: _Time
     graph_nodes: GraphNodes
     warnings: tuple[str, ...]
     builders: tuple[Builder, ...]
