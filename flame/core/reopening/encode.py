@@ -36,14 +36,12 @@ def can_be_kept(profile: Profile, path: Path) -> bool:
     are left out: what is said of them depends on more files than the trace at ``path``,
     and on what disassembles them. So are warnings that name the trace, which may have other names.
     """
-    table = profile.activities
     return (
         not profile.resolved
         and len(profile.activities) > 0
         and profile.sampling is None
         and profile.totals is None
         and profile.timed
-        and not table.measures
         and not any(path.name in warning for warning in profile.warnings)
         and profile.sources == (Source("", profile.meta),)
         and not isinstance(profile.frames.frames, PackedFrames)

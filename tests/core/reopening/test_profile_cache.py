@@ -34,6 +34,7 @@ from tests.support.tiers import deep_except
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.fdumpscripts import Program
+from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.ncufile import Row, sass_page
 from tests.support.writers.nsysfile import NsysFile
 
@@ -165,6 +166,41 @@ def test_recordings_are_kept_once_they_are_complete(tmp_path: Path, home: Path) 
     found = find(complete)
     assert found is not None
     assert not differences(load_file(complete, LoadOptions(), silent), found)
+
+
+def test_recordings_with_samples_are_not_kept(home: Path) -> None:
+    """What is said of these depends on the files beside them, and on what disassembles them."""
+    keep(SAMPLES / "six_levels" / "tiny_llm.fdump")
+    assert not home.exists()
+
+
+def torch(path: Path) -> Path:
+    """A trace of PyTorch: a function within a range, then such a range within such a function."""
+    file = KinetoFile()
+    for number, (annotation, function) in enumerate([(0, 10), (310, 300)], 1):
+        file.annotation("step", annotation, annotation + 200)
+        file.python("model.py(3): forward", function, function + 190)
+        at = 300 * number
+        file.launch(number, (at - 250, at - 240), (at + 700, at + 730), "gemm")
+    return file.write(path)
+
+
+def test_functions_and_ranges_are_nested_as_in_the_trace(tmp_path: Path) -> None:
+    path = torch(tmp_path / "trace.json")
+    loaded = keep(path)
+    nested = loaded.with_nested
+    assert len(nested.activities.groups) > len(loaded.activities.groups)
+    found = find(path)
+    assert found is not None
+    assert len(found.with_nested.activities.groups) == len(nested.activities.groups)
+    assert_comes_back(path, FORWARD)
+
+
+def test_forward_operators_tell_entries_of_pytorch_apart(tmp_path: Path) -> None:
+    path = torch(tmp_path / "trace.json")
+    keep(path, FORWARD)
+    assert find(path, LoadOptions()) is None
+    assert find(path, LoadOptions("clean", True, True)) is not None, "NVTX is not there"
 
 
 def test_files_of_stacks_are_not_kept(tmp_path: Path, home: Path) -> None:
