@@ -176,11 +176,14 @@ def test_names_in_it_obey_no_terminal(home: Path, tmp_path: Path, flame: Flame) 
 
 def test_clear_removes_all_of_it(home: Path, trace: Path, flame: Flame) -> None:
     flame("info", trace)
-    (home / "report.sqlite").write_bytes(b"x")
+    digest = "0123456789abcdef" * 2
+    (home / f"{digest}-01234567-.{digest}.sqlite").write_bytes(b"x")
+    (home / f"{digest}-01234567-89abcdef.{digest}.sass.csv").write_bytes(b"x")
     (home / "sass").mkdir(0o700)
-    (home / "sass" / "code.sass").write_bytes(b"x")
-    assert flame("cache", "clear").out.startswith("removed 3 files, ")
-    assert kept(home) == []
+    (home / "sass" / f"{digest}-13_5_37.{digest}.sass").write_bytes(b"x")
+    (home / "main.py").write_bytes(b"of somebody who calls a folder flame, too")
+    assert flame("cache", "clear").out.startswith("removed 4 files, ")
+    assert kept(home) == [".py"]
     assert trace.exists()
     assert flame("info", trace).code == 0
 

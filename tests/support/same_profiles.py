@@ -13,6 +13,8 @@ from flame.core.analysis.iterations import measure_iterations
 from flame.core.errors import FlameError
 from flame.core.model.activities import Activities, Groups
 from flame.core.model.profile import Profile
+from flame.core.model.tree import Order, TreeLayout
+from flame.core.projection.filters import Time
 from flame.core.projection.selection import Selection, select
 from flame.core.timeline.devices import device_times
 from flame.exporters import folded, speedscope
@@ -79,6 +81,12 @@ def _have_same_fields(left: Any, right: Any, of: type) -> bool:
 
 
 def _of_exports(left: Profile, right: Profile) -> Iterator[str]:
+    middle = (left.begin + left.end) // 2
+    orders: tuple[Order, ...] = ("weight", "start")
+    for order in orders:
+        half = select(where=(Time(None, middle),), layout=TreeLayout(order=order))
+        if exported(left, half) != exported(right, half):
+            yield f"export of the first half by {order}"
     for levels in LEVELS:
         for metric in left.metrics:
             for forward in (True, False):

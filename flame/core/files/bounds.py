@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import time
@@ -22,6 +23,7 @@ _SIZE, _DAYS = 10_000_000_000, 30
 _PART = 10
 _FREE = 5_000_000_000
 _SECONDS = 86_400
+_RESULT = re.compile(r"[0-9a-f]{16,}-[^/]*\.(profile|sqlite|csv|sass)\Z")
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,12 @@ def cache_size() -> int:
 
 
 def clear_cache() -> list[CacheEntry]:
-    """Remove all that the cache holds, and return what that was. Raises OSError, NoCacheError."""
+    """Remove all results, and return what they were. Raises OSError, NoCacheError.
+
+    Files of other names stay, whoever has put them there.
+    """
     refuse_untrusted()
-    entries = cache_entries()
+    entries = [entry for entry in cache_entries() if _RESULT.match(entry.path.name)]
     for entry in entries:
         entry.path.unlink(missing_ok=True)
     return entries

@@ -104,10 +104,15 @@ def _read_start(file: BinaryIO) -> tuple[bytes, int, int]:
 
 
 def _read_at(file: BinaryIO, offset: int, size: int) -> bytes:
-    data = os.pread(file.fileno(), size, offset)
-    if len(data) != size:
-        raise DamagedError("cut")
-    return data
+    """Read from anywhere, beside other threads that do; raises DamagedError where the file ends."""
+    parts = []
+    while size:
+        part = os.pread(file.fileno(), size, offset)  # of Linux no more than 2 GiB at once
+        if not part:
+            raise DamagedError("cut")
+        parts.append(part)
+        offset, size = offset + len(part), size - len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class ColumnFile:
@@ -167,21 +172,18 @@ class ColumnFile:
         It cannot be written to.
         """
         place = self._place(name)
-        column = np.empty(place.length, place.dtype)
-        if place.dtype[1:] != dtype or not self._fill(column.data.cast("B"), place):
+        try:
+            return self._checked(place, dtype)
+        except DamagedError:
             self.when_damaged()
-            raise DamagedError(f"the column {name} is damaged")
-        column.flags.writeable = False
-        return column.astype(column.dtype.newbyteorder("="), copy=False)
+            raise
 
-    def _fill(self, buffer: memoryview, place: _Place) -> bool:
-        """Read a column into ``buffer``; False where it is not what was written."""
-        done = 0
-        while done < len(buffer):
-            part = os.preadv(
-                self._file.fileno(), [buffer[done:]], self._begin + place.offset + done
-            )
-            if not part:
-                return False
-            done += part
-        return crc32(buffer) == place.crc
+    def _checked(self, place: _Place, dtype: str) -> Column:
+        if place.dtype[1:] != dtype:
+            raise DamagedError("a column of another kind")
+        known = np.dtype(place.dtype)
+        data = _read_at(self._file, self._begin + place.offset, place.length * known.itemsize)
+        if crc32(data) != place.crc:
+            raise DamagedError("a column that is not as it was written")
+        column: Column = np.frombuffer(data, known) if data else np.zeros(0, known)
+        return column.astype(known.newbyteorder("="), copy=False)

@@ -243,7 +243,7 @@ def test_what_is_kept_of_another_trace_is_not_used(kept: Kept, tmp_path: Path) -
     assert not kept.check(of_other.read_bytes())
 
 
-@examples(2)
+@examples(0.7)
 @given(data=st.data())
 def test_any_numbers_are_refused_or_answered(data: st.DataObject, one_kept: Kept) -> None:
     """No exception but for what asks the trace itself."""
