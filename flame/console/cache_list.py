@@ -97,8 +97,8 @@ def _described(entry: CacheEntry) -> str:
 
 
 def _bounded(held: int, bounds: CacheBounds) -> str:
-    kept = f"{format_counted(bounds.days, 'day', 'days')} after the last use"
-    return f"{format_bytes(held)} of at most {format_bytes(bounds.size)}, {kept}"
+    days = format_counted(bounds.days, "day", "days")
+    return f"{format_bytes(held)} of at most {format_bytes(bounds.size)}, kept for {days}"
 
 
 def cleared(entries: Sequence[CacheEntry], folder: Path) -> str:
