@@ -55,31 +55,14 @@ def decode(
 
     Raises DamagedError, and OSError.
     """
-    frames = again.frames
-    checked = Checked(file, head)
-    stacks = StackTable(*(file.read(f"stacks.{name}", "i4") for name in STACK_COLUMNS))
-    check_stacks(stacks, len(frames))
+    checked, meta = Checked(file, head), replace(head.meta, path=str(again.path))
+    table = _read_table(file, checked, again)
     grouping = Grouping(
         **{name: checked.grouping(name) for name in GROUPING_COLUMNS}, rest=head.rest
     )
-    columns = {name: checked.group(name, len(stacks)) for name in (*GROUP_COLUMNS, "launched")}
-    columns |= {
-        name: checked.group(name, len(stacks)) for name in FOUND_COLUMNS if f"groups.{name}" in file
-    }
-    check_grouping(grouping, stacks, columns["frame"])
-    rows = KeptRows(file, len(columns["kind"]), again)
-    table = LazyActivities(rows, LazyGroups(rows, columns), stacks)
-    steps = _steps(checked) if head.has_steps else None
-    known = KnownSums(
-        {key: checked.sums(f"sums.{key}") for key in head.metrics},
-        checked.sums("sums"),
-        partial(_read_busy, file, head, table, again),
-        Iterations(head.iterations, **_events(checked, "iterations", ITERATION_COLUMNS)),
-    )
-    require(int(known.counts.sum()) == len(rows))
-    meta = replace(head.meta, path=str(again.path))
+    check_grouping(grouping, table.stacks, table.groups.frame)
     return Profile(
-        frames=frames,
+        frames=again.frames,
         activities=table,
         processes=head.processes,
         threads=head.threads,
@@ -92,8 +75,31 @@ def decode(
         warnings=head.warnings,
         **_builders(file, head, again, partial(_launches_later, table, again, read_launches)),
         sources=(Source("", meta),),
-        steps=steps,
-        known=known,
+        steps=_steps(checked) if head.has_steps else None,
+        known=_known_sums(file, head, checked, table, again),
+    )
+
+
+def _read_table(file: ColumnFile, checked: Checked, again: TraceAgain) -> LazyActivities:
+    stacks = StackTable(*(file.read(f"stacks.{name}", "i4") for name in STACK_COLUMNS))
+    check_stacks(stacks, len(again.frames))
+    found = [name for name in FOUND_COLUMNS if f"groups.{name}" in file]
+    names = (*GROUP_COLUMNS, "launched", *found)
+    columns = {name: checked.group(name, len(stacks)) for name in names}
+    rows = KeptRows(file, len(columns["kind"]), again)
+    return LazyActivities(rows, LazyGroups(rows, columns), stacks)
+
+
+def _known_sums(
+    file: ColumnFile, head: ProfileHead, checked: Checked, table: Activities, again: TraceAgain
+) -> KnownSums:
+    counts = checked.sums("sums")
+    require(int(counts.sum()) == len(table))
+    return KnownSums(
+        {key: checked.sums(f"sums.{key}") for key in head.metrics},
+        counts,
+        partial(_read_busy, file, head, again),
+        Iterations(head.iterations, **_events(checked, "iterations", ITERATION_COLUMNS)),
     )
 
 
@@ -158,9 +164,7 @@ def _kept_launches(file: ColumnFile, head: ProfileHead, again: TraceAgain) -> La
         return details
 
 
-def _read_busy(
-    file: ColumnFile, head: ProfileHead, table: Activities, again: TraceAgain
-) -> Sequence[KnownBusy]:
+def _read_busy(file: ColumnFile, head: ProfileHead, again: TraceAgain) -> Sequence[KnownBusy]:
     try:
         return [_busy(file, number, device) for number, device in enumerate(head.busy)]
     except (DamagedError, OSError):

@@ -139,11 +139,16 @@ class ProfileCache:
     def load(self, path: Path, options: LoadOptions, load: Load, progress: Progress) -> Profile:
         """Load the trace at ``path`` by ``load``, whose errors are raised, for `write` to keep."""
         trace = self._trace_to_keep(path, options)
-        settled = trace is not None and trace.identity.is_settled(self.settled)
+        keeps = trace is not None and self._wants(trace)
         profile = load(path, options, progress)
-        if trace and settled and can_be_kept(profile, path) and identify(path) == trace.identity:
+        if trace and keeps and can_be_kept(profile, path) and identify(path) == trace.identity:
             self._pending.append((trace, profile))
         return profile
+
+    def _wants(self, trace: _Trace) -> bool:
+        """Whether ``trace`` is to be kept, if nothing happens to it until it is loaded."""
+        is_there = not self.finds and _is_kept(trace.place.name)
+        return not is_there and trace.identity.is_settled(self.settled)
 
     def write(self) -> None:
         """Write what has been loaded, where that can be done: nobody depends on it."""
@@ -164,6 +169,14 @@ class ProfileCache:
         if format_ is None or format_.reopening is None or not format_.reopening.is_complete(path):
             return None
         return _Trace(path, options, format_.reopening, identity)
+
+
+def _is_kept(name: str) -> bool:
+    with suppress(NoCacheError):
+        if file := _CACHE.find_named(name):
+            file.close()
+            return True
+    return False
 
 
 def _read(trace: _Trace, load: Load) -> Profile | None:
