@@ -11,7 +11,9 @@ from pathlib import Path
 from flame.console.terminal import cells, printable
 from flame.core.files.bounds import CacheBounds, CacheEntry
 from flame.core.files.cache_folder import cache_path
-from flame.core.reopening.profile_cache import KIND, read_trace_path
+from flame.core.options import LoadOptions
+from flame.core.reopening.profile_cache import KIND, read_kept
+from flame.core.reopening.profile_head import About
 from flame.core.units import format_age, format_bytes, format_counted
 
 _TRACE = "trace"
@@ -28,31 +30,34 @@ def _kind(entry: CacheEntry) -> str:
     return _KINDS.get(entry.path.suffix, "other")
 
 
-def _trace(entry: CacheEntry) -> str:
-    """The trace that an entry was read from; empty where it is of none, or does not say."""
-    return read_trace_path(entry.path) if entry.path.parent.name == KIND else ""
+def _about(entry: CacheEntry) -> About | None:
+    """The trace that an entry was read from; None where it is of none, or does not say."""
+    return read_kept(entry.path) if entry.path.parent.name == KIND else None
 
 
 def facts(entries: Sequence[CacheEntry], bounds: CacheBounds) -> dict[str, object]:
     """Return the contract of ``flame cache --json``: sizes in bytes, ``used`` in s since 1970.
 
-    ``trace`` is null where the entry was made of no trace.
+    ``trace`` and ``options``, by which it was read, are null where the entry was made of no trace.
     """
     return {
         "path": str(cache_path()),
         "bytes": sum(entry.size for entry in entries),
         "most_bytes": bounds.size,
         "days": bounds.days,
-        "entries": [
-            {
-                "path": str(entry.path),
-                "kind": _kind(entry),
-                "trace": _trace(entry) or None,
-                "bytes": entry.size,
-                "used": round(entry.used, 3),
-            }
-            for entry in entries
-        ],
+        "entries": list(map(_entry, entries)),
+    }
+
+
+def _entry(entry: CacheEntry) -> dict[str, object]:
+    about = _about(entry)
+    return {
+        "path": str(entry.path),
+        "kind": _kind(entry),
+        "trace": about and about.trace.path,
+        "options": about and dict(about.options),
+        "bytes": entry.size,
+        "used": round(entry.used, 3),
     }
 
 
@@ -90,10 +95,19 @@ def _end_of(text: str, room: int) -> str:
 
 
 def _described(entry: CacheEntry) -> str:
-    trace = _trace(entry)
-    if not trace:
+    about = _about(entry)
+    if about is None:
         return _WHAT.get(_kind(entry), "unknown")
-    return trace if os.path.lexists(trace) else f"{trace} (gone)"
+    words = [about.trace.path, *_options(about)]
+    return " ".join(words if os.path.lexists(about.trace.path) else [*words, "(gone)"])
+
+
+def _options(about: About) -> Iterator[str]:
+    """The options as on the command line, those that are not the usual ones."""
+    usual = LoadOptions()
+    for name, value in about.options:
+        if value != str(getattr(usual, name, value)):
+            yield f"--{name.replace('_', '-')}" + ("" if value == "True" else f" {value}")
 
 
 def _bounded(held: int, bounds: CacheBounds) -> str:

@@ -122,7 +122,10 @@ def test_without_a_cache_there_is_nothing(home: Path, flame: Flame) -> None:
     assert not home.exists()
 
 
-def test_it_says_what_is_kept_of_what(home: Path, trace: Path, flame: Flame) -> None:
+def test_it_says_what_is_kept_of_what(
+    home: Path, trace: Path, flame: Flame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     flame("info", trace)
     (home / "old.sqlite").write_bytes(b"x" * 1500)
     os.utime(home / "old.sqlite", (0, 0))
@@ -131,8 +134,10 @@ def test_it_says_what_is_kept_of_what(home: Path, trace: Path, flame: Flame) -> 
     assert lines[1].endswith(f" {trace}")
     assert lines[2].endswith("1.50 kB  a report of Nsight Systems")
     assert lines[3].startswith(f"{home}: 2 files, ")
+    flame("view", "--print", "--nvtx-names", "raw", "--nvtx-start-end", trace)
+    assert flame("cache").lines[1].endswith(f" {trace} --nvtx-names raw --nvtx-start-end")
     trace.unlink()
-    assert flame("cache").lines[1].endswith(f" {trace} (gone)")
+    assert flame("cache").lines[2].endswith(f" {trace} (gone)")
 
 
 def test_it_says_so_in_json(home: Path, trace: Path, flame: Flame) -> None:
@@ -146,6 +151,7 @@ def test_it_says_so_in_json(home: Path, trace: Path, flame: Flame) -> None:
         "path": str(path),
         "kind": "trace",
         "trace": str(trace),
+        "options": {"nvtx_names": "clean", "nvtx_start_end": "False"},
         "bytes": size,
         "used": round(path.stat().st_mtime, 3),
     }

@@ -223,8 +223,8 @@ def _write(trace: _Trace, profile: Profile) -> None:
         _CACHE.keep_named(made, place.name, place.makes_stale)
 
 
-def read_trace_path(path: Path) -> str:
-    """Return of which trace the file at ``path`` in the cache is; empty where it does not say."""
+def read_kept(path: Path) -> About | None:
+    """Read of which trace the file at ``path`` in the cache is; None where it does not say."""
     with suppress(OSError, DamagedError, msgspec.MsgspecError), path.open("rb", 0) as file:
-        return msgspec.msgpack.decode(read_about(file), type=About).trace.path
-    return ""
+        return msgspec.msgpack.decode(read_about(file), type=About)
+    return None

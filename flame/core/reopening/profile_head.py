@@ -41,7 +41,7 @@ GROUPING_COLUMNS = (
 
 
 class About(msgspec.Struct, frozen=True, array_like=True):
-    """Say of what, and by what, a profile was kept; ``options`` as (name, value) that count."""
+    """Say of what, and by what, a profile was kept; ``options`` are those that count, as text."""
 
     trace: TraceIdentity
     options: tuple[tuple[str, str], ...]
