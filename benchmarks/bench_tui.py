@@ -49,6 +49,7 @@ ENVIRONMENT = {
     # Neither the settings nor the search history of whoever runs this.
     "XDG_CONFIG_HOME": str(ROOT / "benchmarks"),
     "XDG_STATE_HOME": os.devnull,
+    "XDG_CACHE_HOME": os.devnull,  # nor what was read the last time
 }
 FLAMESHOW = "flameshow==1.1.5"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flame-bench"

@@ -87,7 +87,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
     args = parser.parse_args()
-    os.environ["XDG_STATE_HOME"] = os.devnull
+    os.environ["XDG_STATE_HOME"] = os.environ["XDG_CACHE_HOME"] = os.devnull
     print("| trace | size | busy | kernel | range | module | function |")
     print("|---|---|---|---|---|---|---|")
     fine = True

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
+from flame.cli.reopening import add_no_cache, profile_cache
 from flame.console.terminal import TerminalOutput, escape_character, json_escape, say
 from flame.core.errors import NoMatchError, UsageError
 from flame.exporters import SUFFIXES
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from flame.core.model.profile import Profile
     from flame.core.model.tree import StackTree
     from flame.core.projection.selection import Selection
+    from flame.core.reopening.profile_cache import ProfileCache
 
     Write = Callable[[StackTree, Profile, Selection, str, BinaryIO], list[str]]
     """Writes the tree of a selection, with that name inside; returns notes for the user."""
@@ -36,20 +38,27 @@ def add_parser(commands: Subparsers) -> None:
     text = "where to write; - is standard output (default: the trace's name with "
     text += f"{' or '.join(SUFFIXES.values())}, in this folder, never over an existing file)"
     add("-o", "--output", metavar="FILE", help=text)
+    add_no_cache(parser)
     add_selection(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
+    selection = selection_of(args)
+    with profile_cache(args, selection) as cache:
+        return _export(args, selection, cache)
+
+
+def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache | None) -> int:
     from flame.console.progress import load_with_progress
     from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output
     from flame.core.projection.named_levels import explain_missing_levels
 
-    options, selection = load_options_of(args), selection_of(args)
+    options = load_options_of(args)
     inputs = inputs_of(args)
     target = _output(args, inputs)
-    profile = load_with_progress(inputs.paths, options)
+    profile = load_with_progress(inputs.paths, options, cache)
     tree = _exported_tree(profile, selection, inputs.title)
     write = partial(_WRITERS[args.format], tree, profile, selection, inputs.title)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
+from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.options.selection import add_ncu
 
@@ -14,6 +15,7 @@ def add_parser(commands: Subparsers) -> None:
     parser = new_parser(commands, "info", "print what a trace contains and what it lacks")
     add_paths(parser)
     add_ncu(parser)
+    add_no_cache(parser)
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     parser.set_defaults(run=run)
 
@@ -25,7 +27,8 @@ def run(args: argparse.Namespace) -> int:
     from flame.core.options import LoadOptions
 
     inputs = inputs_of(args)
-    profile = load_with_progress(inputs.paths, LoadOptions(ncu=tuple(args.ncu)))
-    width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
-    print_text(as_json(profile, inputs) if args.json else as_text(profile, inputs, width))
+    with profile_cache(args) as cache:
+        profile = load_with_progress(inputs.paths, LoadOptions(ncu=tuple(args.ncu)), cache)
+        width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
+        print_text(as_json(profile, inputs) if args.json else as_text(profile, inputs, width))
     return 0

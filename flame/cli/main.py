@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from flame._version import __version__
-from flame.cli import attach, doctor, export, info, record, view
+from flame.cli import attach, cache, doctor, export, info, record, view
 from flame.console.terminal import cut, printable, say
 from flame.core.errors import CancelledError, FlameError, InputError, UsageError
 from flame.options.selection import Parser, parse
@@ -33,6 +33,7 @@ _COMMANDS = {
     "attach": attach,
     "export": export,
     "info": info,
+    "cache": cache,
     "doctor": doctor,
 }
 """A module per command: `add_parser` adds its options, `run` does what they ask for."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.app_start import started
 from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
+from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.options.config import is_in_browser, read_config
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
     from flame.core.options import LoadOptions
     from flame.core.projection.selection import Selection
+    from flame.core.reopening.profile_cache import ProfileCache
 
 _EPILOG = """\
 The app reads $XDG_CONFIG_HOME/flame/config.toml (default: ~/.config/flame/config.toml; FLAME_CONFIG
@@ -48,6 +51,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--web", action="store_true", help=text)
     text = f"port of --web (default: {_PORT}; 0: any free port)"
     parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
+    add_no_cache(parser)
     add_selection(parser, in_app=True)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
@@ -69,12 +73,15 @@ def run(args: argparse.Namespace) -> int:
     if args.web:
         return _serve(args)
     if not in_app:
-        return _print(inputs_of(args), options, selection)
+        with profile_cache(args, selection) as cache:
+            return _print(inputs_of(args), options, selection, cache)
     if is_in_browser():
         from flame.web.lifetime import end_with_server
 
         end_with_server()
     config = read_config()
+    if args.no_cache:
+        config = replace(config, cache=False)
     selection = with_framework(selection_of(args, config.kernel_names), config.framework)
     folder = _folder_to_search(args.paths)
     with started(config, said_by(args)) as start:
@@ -98,11 +105,13 @@ def _folder_to_search(paths: list[str]) -> Path | None:
     return path if len(paths) == 1 and is_folder(path) and not is_recording(path) else None
 
 
-def _print(inputs: Inputs, options: LoadOptions, selection: Selection) -> int:
+def _print(
+    inputs: Inputs, options: LoadOptions, selection: Selection, cache: ProfileCache | None
+) -> int:
     from flame.console.print_view import view
     from flame.console.progress import load_with_progress
 
-    profile = load_with_progress(inputs.paths, options)
+    profile = load_with_progress(inputs.paths, options, cache)
     print_text(view(profile, selection, inputs.title, terminal_width(_PRINTED_WIDTH)))
     return 0
 

@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from flame.core.model.profile import Profile
+    from flame.core.reopening.profile_cache import ProfileCache
 
 PATIENCE = 0.5
 """Seconds before a load is worth a progress bar; most loads end sooner."""
 
 
-def load_with_progress(paths: Sequence[Path], options: LoadOptions) -> Profile:
+def load_with_progress(
+    paths: Sequence[Path], options: LoadOptions, cache: ProfileCache | None = None
+) -> Profile:
     """Load as `flame.core.loading.many.load_all`, with a progress bar if it takes long."""
     from flame.core.loading.many import load_all
 
     with progress_on_stderr() as progress:
-        return load_all(paths, options, progress)
+        return load_all(paths, options, progress, cache)
 
 
 @contextmanager

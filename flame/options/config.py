@@ -17,9 +17,9 @@ from flame.core.names.framework import FRAMEWORK
 class Config:
     """Hold everything that may stand in the file; all of it may be left out.
 
-    ``recent``: traces that were shown are remembered. ``keys`` are key names, comma-separated, by
+    ``recent``: traces that were shown are remembered. ``cache``: what has been read of large traces
+    is kept, so that they open at once the next time. ``keys`` are key names, comma-separated, by
     command; whoever knows the commands checks them.
-    ``framework`` are the expressions of frames that are hidden as those of frameworks.
     ``framework`` are the expressions of frames that are hidden as those of frameworks. ``given``
     names the settings that stand in the file.
     """
@@ -31,6 +31,7 @@ class Config:
     kernel_names: str = "short"
     recent: bool = True
     remember: bool = True
+    cache: bool = True
     framework: list[str] = field(default_factory=lambda: list(FRAMEWORK))
     keys: dict[str, str] = field(default_factory=dict)
     given: frozenset[str] = field(default=frozenset(), compare=False)

@@ -36,8 +36,8 @@ def test_a_file_that_appears_during_the_load_is_not_replaced(
     load = progress.load_with_progress
     Path("elsewhere").write_text("old")
 
-    def load_and_meet(paths: Sequence[Path], options: LoadOptions) -> Profile:
-        profile = load(paths, options)
+    def load_and_meet(paths: Sequence[Path], options: LoadOptions, *cache: None) -> Profile:
+        profile = load(paths, options, *cache)
         if kind == "file":
             Path(NAME).write_text("old")
         else:

@@ -96,6 +96,7 @@ COMMANDS: Sequence[Sequence[str | Path]] = (
     ("info", SAMPLES / "six_levels"),
     ("export", SAMPLE, "-f", "folded", "-o", "-"),
     ("export", SAMPLE, "-f", "speedscope", "-o", "-"),
+    ("cache",),
     ("doctor",),
     ("doctor", "--json"),
     ("attach", "--list"),

@@ -91,14 +91,16 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         kernel_names = "demangled"
         recent = false
         remember = false
+        cache = false
         framework = ["^x:", "y$"]
         [keys]
         undo = "ctrl+z,z"
         """
     )
     keys = {"undo": "ctrl+z,z"}
+    off = (False, False, False)
     assert read_config() == Config(
-        "flame-light", False, True, "code --wait", "demangled", False, False, ["^x:", "y$"], keys
+        "flame-light", False, True, "code --wait", "demangled", *off, ["^x:", "y$"], keys
     )
 
 

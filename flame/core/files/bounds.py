@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from flame.core.errors import UsageError
-from flame.core.files.cache_folder import cache_path
+from flame.core.files.cache_folder import cache_path, refuse_untrusted
 from flame.core.files.temporary import remove_left
 from flame.core.units import parse_size
 
 SIZE_VARIABLE, DAYS_VARIABLE = "FLAME_CACHE_SIZE", "FLAME_CACHE_DAYS"
-_SIZE, _DAYS = 5_000_000_000, 30
+_SIZE, _DAYS = 10_000_000_000, 30
+_PART = 10
+_FREE = 5_000_000_000
 _SECONDS = 86_400
+_RESULT = re.compile(r"[0-9a-f]{16,}-[^/]*\.(profile|sqlite|csv|sass)\Z")
 
 
 @dataclass(frozen=True)
@@ -29,9 +35,40 @@ class CacheBounds:
 
 
 def read_bounds() -> CacheBounds:
-    """Read FLAME_CACHE_SIZE and FLAME_CACHE_DAYS; UsageError where they are no bounds."""
+    """Read FLAME_CACHE_SIZE and FLAME_CACHE_DAYS; UsageError where they are no bounds.
+
+    Where nothing else is said the cache keeps 10 GB, or a tenth of the disk if that is less.
+    """
     size, days = os.environ.get(SIZE_VARIABLE), os.environ.get(DAYS_VARIABLE)
-    return CacheBounds(_parse_size(size) if size else _SIZE, _parse_days(days) if days else _DAYS)
+    return CacheBounds(
+        _parse_size(size) if size else _usual_size(), _parse_days(days) if days else _DAYS
+    )
+
+
+def _usual_size() -> int:
+    disk = _disk()
+    return min(_SIZE, disk.total // _PART) if disk else _SIZE
+
+
+def has_room(size: int) -> bool:
+    """Tell whether ``size`` bytes leave 5 GB of the disk free, or a tenth if that is less."""
+    disk = _disk()
+    return disk is not None and disk.free - size >= min(_FREE, disk.total // _PART)
+
+
+def _disk() -> _Disk | None:
+    """The disk on which the cache lies, or would."""
+    path = cache_path()
+    for folder in (path, *path.parents):
+        with suppress(OSError):
+            total, _, free = shutil.disk_usage(folder)
+            return _Disk(total, free)
+    return None
+
+
+class _Disk(NamedTuple):
+    total: int
+    free: int
 
 
 def _parse_size(text: str) -> int:
@@ -47,16 +84,34 @@ def _parse_days(text: str) -> int:
     return int(text)
 
 
-@dataclass(frozen=True)
-class _Entry:
+class CacheEntry(NamedTuple):
+    """A file in the cache: when it was used last (seconds since 1970), and its bytes."""
+
     used: float
     size: int
     path: Path
 
 
+def cache_entries() -> list[CacheEntry]:
+    """List what the cache holds now, what was used last first; nothing where there is no cache."""
+    return sorted(_entries(), key=lambda entry: -entry.used)
+
+
 def cache_size() -> int:
     """Add up what the cache holds now, bytes."""
     return sum(entry.size for entry in _entries())
+
+
+def clear_cache() -> list[CacheEntry]:
+    """Remove all results, and return what they were. Raises OSError, NoCacheError.
+
+    Files of other names stay, whoever has put them there.
+    """
+    refuse_untrusted()
+    entries = [entry for entry in cache_entries() if _RESULT.match(entry.path.name)]
+    for entry in entries:
+        entry.path.unlink(missing_ok=True)
+    return entries
 
 
 def trim(bounds: CacheBounds, kept: Path) -> None:
@@ -77,7 +132,7 @@ def trim(bounds: CacheBounds, kept: Path) -> None:
             total -= entry.size
 
 
-def _entries() -> Iterator[_Entry]:
+def _entries() -> Iterator[CacheEntry]:
     """Files in the folder of the cache and the folders in that; hidden ones are no results."""
     top = cache_path()
     yield from _files(top)
@@ -86,9 +141,9 @@ def _entries() -> Iterator[_Entry]:
             yield from _files(Path(folder.path))
 
 
-def _files(folder: Path) -> Iterator[_Entry]:
+def _files(folder: Path) -> Iterator[CacheEntry]:
     with suppress(OSError), os.scandir(folder) as found:
         for one in [one for one in found if not one.name.startswith(".")]:
             known = one.stat(follow_symlinks=False)
             if stat.S_ISREG(known.st_mode):
-                yield _Entry(known.st_mtime, known.st_size, Path(one.path))
+                yield CacheEntry(known.st_mtime, known.st_size, Path(one.path))

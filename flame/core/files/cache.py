@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 from flame.core.files.bounds import read_bounds, trim
 from flame.core.files.cache_folder import NoCacheError, trusted_folder
@@ -25,8 +27,9 @@ class Cache:
     """Results of one ``kind`` (the name of a folder in the cache; empty: the cache's own).
 
     A result is a file named by the key of what it was made of, and by a digest of itself: one that
-    has changed since is found out, and removed, before it is read. When it was last used is its
-    modification time.
+    has changed since is found out, and removed, before it is read. One that is found by its name
+    alone (`find_named`) is checked by whoever reads it. When it was last used is its modification
+    time.
     """
 
     kind: str = ""
@@ -58,14 +61,43 @@ class Cache:
         made.chmod(0o600)
         with made.open("rb") as file:
             name = f"{key}.{contents_digest(file)}{suffix}"
+        return self._put(made, name, lambda other: other.startswith(f"{key}."), suffix)
+
+    def find_named(self, name: str) -> BinaryIO | None:
+        """Open the result called ``name``, which counts as used now; None where there is none.
+
+        What is in it is for the caller to check. One that others could have made, or changed, is
+        none. Raises NoCacheError.
+        """
+        folder = self.folder()
+        with suppress(OSError):
+            file = os.fdopen(open_regular(folder / name, follow_link=False), "rb", 0)
+            if is_own(os.fstat(file.fileno())):
+                with suppress(OSError):  # as in `_is_sound`
+                    os.utime(file.fileno())
+                return file
+            file.close()
+        return None
+
+    def keep_named(self, made: Path, name: str, is_stale: Callable[[str], bool]) -> Path:
+        """Move the file ``made``, from `workspace`, into the cache as ``name``.
+
+        It replaces what has that name; others whose names are stale go, and so does what is beyond
+        the bounds. Raises OSError.
+        """
+        made.chmod(0o600)
+        return self._put(made, name, is_stale, Path(name).suffix)
+
+    def _put(self, made: Path, name: str, is_stale: Callable[[str], bool], suffix: str) -> Path:
+        bounds = read_bounds()
         path = self.folder() / name
         os.utime(made)
         with open_folder(path.parent) as folder, open_folder(made.parent) as workspace:
             os.rename(made.name, name, src_dir_fd=workspace, dst_dir_fd=folder)
-        for other in path.parent.glob(f"{key}.*{suffix}"):
-            if other != path:
+        for other in path.parent.glob(f"*{suffix}"):
+            if other != path and is_stale(other.name):
                 self.drop(other)
-        trim(read_bounds(), path)
+        trim(bounds, path)
         return path
 
     def drop(self, path: Path) -> None:
@@ -96,6 +128,11 @@ class Cache:
         finally:
             self.drop(path)
             os.close(descriptor)
+
+
+def is_own(known: os.stat_result) -> bool:
+    """Tell whether a file is this user's, and no other user can write to it."""
+    return known.st_uid == os.geteuid() and not known.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _last_use(path: Path) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.attribution.thread_pieces import call_pieces, range_pieces
 from flame.core.columns import I4, I8, Column, distinct
-from flame.core.live.lazy_rows import KeptRows, LazyActivities, LazyGroups
+from flame.core.live.lazy_rows import KeptRows
 from flame.core.live.sums import activities as work
 from flame.core.live.sums import host_spans as spans
 from flame.core.live.sums.groups import ActivityGroups, HostGroups
@@ -17,6 +17,7 @@ from flame.core.live.sums.segment import WindowExtent
 from flame.core.live.sums.window_sums import WindowTotals
 from flame.core.live.vocabulary import SnapshotVocabulary
 from flame.core.model.activities import NONE, Activities, GroupTotals, ThreadPieces
+from flame.core.model.lazy_rows import LazyActivities, LazyGroups
 from flame.core.model.meta import GraphNodes
 from flame.core.model.raw import RawCalls, RawRanges
 from flame.core.model.stacks import EMPTY, StackTable

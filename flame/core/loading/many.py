@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flame.core.errors import InputError, UsageError
 from flame.core.load_progress import LoadPart, WholeLoad
@@ -12,6 +13,9 @@ from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
+
+if TYPE_CHECKING:
+    from flame.core.reopening.profile_cache import ProfileCache
 
 _MERGING = 0.9
 """Share of several files in a load, before they are merged."""
@@ -35,7 +39,10 @@ def load(
 
 
 def load_all(
-    paths: Sequence[str | Path], options: LoadOptions | None = None, progress: Progress = silent
+    paths: Sequence[str | Path],
+    options: LoadOptions | None = None,
+    progress: Progress = silent,
+    cache: ProfileCache | None = None,
 ) -> Profile:
     """Read the traces at ``paths``, several at a time, as one profile; one as `load` does.
 
@@ -45,12 +52,15 @@ def load_all(
 
     It is told one count for all stages of all files, which only grows, up to
     `flame.core.load_progress.WHOLE`; where it is unknown how far a stage is, of 0.
+
+    What ``cache`` has is not read again; `ProfileCache.write` keeps a single trace that it has not.
+    Of several those are kept at once.
     """
     whole = WholeLoad(progress)
     recordings = [_list_files(Path(path)) for path in paths]
     files = [file for recording in recordings for file in recording.dumps]
     notes = [note for recording in recordings for note in recording.notes]
-    profile = _load_files(files, options or LoadOptions(), whole)
+    profile = _load_files(files, options or LoadOptions(), whole, cache)
     whole.end()
     return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
 
@@ -66,37 +76,45 @@ def _list_files(path: Path) -> Recording:
     return read_folder(path)
 
 
-def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
+def _load_files(
+    files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
+) -> Profile:
     if len(files) == 1:
         _refuse_pattern(files[0])
     else:
         _check_files(files)
     if not options.ncu:
-        return _load_checked(files, options, progress)
+        return _load_checked(files, options, progress, cache)
     from flame.core.loading.ncu import read_ncu_files
     from flame.core.sampling.ncu_join import join_samples
 
     samples = read_ncu_files(options.ncu, LoadPart(progress, 0, _NCU))
     without = replace(options, ncu=())
-    profile = _load_checked(files, without, LoadPart(progress, _NCU, _JOINING))
+    profile = _load_checked(files, without, LoadPart(progress, _NCU, _JOINING), cache)
     progress("placing samples", round(100 * _JOINING), 100)
     return join_samples(profile, samples)
 
 
-def _load_checked(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
+def _load_checked(
+    files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
+) -> Profile:
     """Load files that are there, each once: one here, several side by side."""
-    if len(files) == 1:
+    if len(files) > 1:
+        return _load_together(files, options, progress, cache)
+    if cache is None:
         return load_file(files[0], options, progress)
-    return _load_together(files, options, progress)
+    return cache.open(files[0], options, load_file, progress)
 
 
-def _load_together(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
+def _load_together(
+    files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
+) -> Profile:
     """Load several files side by side; merge them, by rank where their labels are ranks."""
     from flame.core.loading.merge import merge_profiles
     from flame.core.loading.parallel import load_in_processes
     from flame.core.loading.source_labels import label_sources, order_sources
 
-    profiles = load_in_processes(files, options, LoadPart(progress, 0, _MERGING))
+    profiles = load_in_processes(files, options, LoadPart(progress, 0, _MERGING), cache)
     progress("merging", round(100 * _MERGING), 100)
     metas = [profile.meta for profile in profiles]
     labels, order = label_sources(metas), order_sources(metas)

@@ -9,11 +9,16 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from flame.core.errors import CancelledError, InputError
+from flame.core.loading.file import load_file
 from flame.core.loading.worker import GRACE, LoadProcess
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
+
+if TYPE_CHECKING:
+    from flame.core.reopening.profile_cache import ProfileCache
 
 _POLL = 0.05
 
@@ -26,10 +31,16 @@ def _size_or_one(file: Path) -> int:
 
 
 def load_in_processes(
-    files: Sequence[Path], options: LoadOptions, progress: Progress
+    files: Sequence[Path],
+    options: LoadOptions,
+    progress: Progress,
+    cache: ProfileCache | None = None,
 ) -> list[Profile]:
-    """Load ``files``, as many at a time as there are processors; raise what the first raises."""
-    reading = _ParallelLoad(files, options)
+    """Load ``files``, as many at a time as there are processors; raise what the first raises.
+
+    What ``cache`` has is read here; the processes keep there what they load.
+    """
+    reading = _ParallelLoad(files, options, cache)
     try:
         with ThreadPoolExecutor(min(len(files), _available_cores())) as pool:
             futures = [pool.submit(reading.load_file, place) for place in range(len(files))]
@@ -66,9 +77,12 @@ class _ParallelLoad:
     Files are weighed by size.
     """
 
-    def __init__(self, files: Sequence[Path], options: LoadOptions) -> None:
+    def __init__(
+        self, files: Sequence[Path], options: LoadOptions, cache: ProfileCache | None
+    ) -> None:
         self._files = files
         self._options = options
+        self._cache = cache
         self._size = [_size_or_one(file) for file in files]
         self._part = [0.0] * len(files)
         self._stage = [""] * len(files)
@@ -80,9 +94,14 @@ class _ParallelLoad:
     def load_file(self, place: int) -> Profile:
         """Load the profile of one of the files."""
         file = self._files[place]
-        process = self._take_process(file)
-        profile = process.load(file, self._options, partial(self._note_progress, place))
+        profile = self._cache.find(file, self._options, load_file) if self._cache else None
+        profile = profile or self._load_in_process(file, place)
         self._part[place], self._stage[place] = 1.0, ""
+        return profile
+
+    def _load_in_process(self, file: Path, place: int) -> Profile:
+        process, progress = self._take_process(file), partial(self._note_progress, place)
+        profile = process.load(file, self._options, progress, self._cache)
         self._idle.append(process)
         return profile
 

@@ -12,7 +12,7 @@ import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
 from flame.core.programs import import_path
+
+if TYPE_CHECKING:
+    from flame.core.reopening.profile_cache import ProfileCache
 
 GRACE = 0.5
 """Seconds that a process has to clean up after itself when it is stopped."""
@@ -55,13 +58,20 @@ class LoadProcess:
         self._requests = cast("BinaryIO", self._process.stdin)
         self._answers = cast("BinaryIO", self._process.stdout)
 
-    def load(self, path: Path, options: LoadOptions, progress: Progress) -> Profile:
+    def load(
+        self,
+        path: Path,
+        options: LoadOptions,
+        progress: Progress,
+        cache: ProfileCache | None = None,
+    ) -> Profile:
         """Load the profile of the trace at ``path``; ``progress`` is handed on.
 
-        Raises what reading it has raised, InputError where the process has died.
+        It is kept in ``cache``. Raises what reading it has raised, InputError where the process has
+        died.
         """
         try:
-            pickle.dump((path, options), self._requests)
+            pickle.dump((path, options, cache), self._requests)
             self._requests.flush()
             return self._read_answers(progress)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
@@ -141,9 +151,11 @@ def serve() -> None:
     os._exit(0)
 
 
-def _answer_request(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
+def _answer_request(
+    answers: BinaryIO, path: Path, options: LoadOptions, cache: ProfileCache | None
+) -> None:
     try:
-        profile = load_file(path, options, _ProgressSender(answers))
+        profile = _load(path, options, _ProgressSender(answers), cache)
     except (CancelledError, BrokenPipeError):
         raise
     except FlameError as error:
@@ -154,6 +166,16 @@ def _answer_request(answers: BinaryIO, path: Path, options: LoadOptions) -> None
         pickle.dump(("error", crash), answers)
     else:
         _send_profile(answers, profile)
+
+
+def _load(
+    path: Path, options: LoadOptions, progress: Progress, cache: ProfileCache | None
+) -> Profile:
+    if cache is None:
+        return load_file(path, options, progress)
+    profile = cache.load(path, options, load_file, progress)
+    cache.write()
+    return profile
 
 
 def _send_profile(answers: BinaryIO, profile: Profile) -> None:

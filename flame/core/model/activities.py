@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -111,9 +111,18 @@ class Activities:
         """The same without forward operators above backward passes; groups keep their numbers."""
         if self.own_nvtx is None:
             return self
-        table = replace(self, **_own_columns(self))
-        table.__dict__["groups"] = replace(self.groups, **_own_columns(self.groups))
+        table = self.with_columns(**_own_columns(self))
+        table.__dict__["groups"] = self.groups.with_columns(**_own_columns(self.groups))
         return table
+
+    def with_columns(self, **columns: Any) -> Activities:
+        """Make a table of the same rows with ``columns``, or ``stacks``, in place of its own."""
+        return Activities(**_columns(self, Activities) | columns)
+
+
+def _columns(table: Activities | Groups, of: type[Activities | Groups]) -> dict[str, Any]:
+    # `replace` would make another table that is lazy.
+    return {each.name: getattr(table, each.name) for each in fields(of)}
 
 
 def _own_columns(table: Activities | Groups) -> dict[str, Any]:
@@ -166,6 +175,10 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def with_columns(self, **columns: Any) -> Groups:
+        """Make the same groups with some ``columns`` in place of others."""
+        return Groups(**_columns(self, Groups) | columns)
 
 
 @dataclass(frozen=True, eq=False)

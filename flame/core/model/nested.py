@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def add_nested(table: Activities, found: NestedStacks, rows: Column) -> Activiti
     if table.own_python is not None and table.own_nvtx is not None:
         own = join_stacks(stacks, table.own_python, table.own_nvtx)
         own_nested = _filled(own, ids, found.own, rows)
-    return replace(table, nested=nested, own_nested=own_nested, stacks=stacks.build())
+    return table.with_columns(nested=nested, own_nested=own_nested, stacks=stacks.build())
 
 
 def _filled(stack: I4, ids: I4, found: I4, rows: Column) -> I4:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,28 @@ if TYPE_CHECKING:
     from flame.core.model.pc_samples import Sampling
 
 
+class KnownBusy(NamedTuple):
+    """Say when a GPU ran anything, as `timeline.devices.DeviceTime` and `BusyTime` do."""
+
+    device: int
+    low: I8
+    before: I8
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSums:
+    """Hold what has been worked out of all rows of a profile, so that nobody has to read these.
+
+    ``values`` (i8[groups]) by metric, ``counts`` (i8[groups]) and ``busy`` are those of the GPU
+    table.
+    """
+
+    values: Mapping[str, I8]
+    counts: I8
+    busy: Callable[[], Sequence[KnownBusy]]
+    iterations: Iterations
+
+
 @dataclass(frozen=True, eq=False)
 class Profile:
     """Hold a decoded and attributed trace: activities, frames, grouping, and what is missing.
@@ -45,7 +67,8 @@ class Profile:
     and ranges were nested at launches, by their threads and times. ``own_metrics`` are the metrics
     that the file brings, None for the built-in ones. ``timed`` is false where rows have no times.
     ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
-    ``sampling`` has the PC samples, None without any.
+    ``sampling`` has the PC samples, None without any. ``known`` is what has been worked out of all
+    rows before, None where nothing has.
     """
 
     frames: FrameTable
@@ -71,6 +94,7 @@ class Profile:
     totals: GroupTotals | None = None
     sampling: Sampling | None = None
     nested_finder: Callable[[I4, I8], NestedStacks] | None = None
+    known: KnownSums | None = None
 
     @cached_property
     def with_nested(self) -> Profile:
@@ -88,7 +112,8 @@ class Profile:
             of_group = np.zeros(len(table.groups), np.int32)
             of_group[table.groups.of_row] = sampling.of_group[before]
             sampling = replace(sampling, of_group=of_group)
-        return self._with_table(table, sampling=sampling, nested_finder=None)
+        known = self.known and replace(self.known, values={})  # of other groups
+        return self._with_table(table, sampling=sampling, nested_finder=None, known=known)
 
     @cached_property
     def unlinked(self) -> Profile:
@@ -140,6 +165,8 @@ class Profile:
         """
         from flame.core.model.iterations import no_iterations, repeated_ranges, step_iterations
 
+        if self.known is not None:
+            return self.known.iterations
         if self.steps is not None and len(self.steps):
             return step_iterations(self.steps, self.frames)
         if self.totals is not None or self.resolved:
@@ -235,6 +262,8 @@ class Profile:
         """Sum (value, number of activities) per group, over ``rows`` (indices) or all."""
         if rows is None and self.totals is not None:
             return self.totals.values[metric.key], self.totals.counts[metric.table]
+        if rows is None and self.known is not None and metric.key in self.known.values:
+            return self.known.values[metric.key], self.known.counts
         table = self.table(metric)
         group, values = table.groups.of_row, metric.values(table)
         if rows is not None:

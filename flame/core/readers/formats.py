@@ -11,7 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from flame.core.columns import I8
 from flame.core.errors import InputError
+from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.ncu.result import NcuFile
@@ -48,6 +50,20 @@ class FileHead:
         return head[:whole] if whole else head
 
 
+@dataclass(frozen=True)
+class Reopening:
+    """Say what has to be known to keep what a file has been read as, and to use that again.
+
+    ``options``: the fields of `LoadOptions` on which that depends. ``is_complete``: whether nobody
+    writes to the file any more, as far as it says so itself. ``read_launches`` reads how activities
+    with these starts were launched; None where all of the file has to be read for that.
+    """
+
+    options: tuple[str, ...]
+    is_complete: Callable[[Path], bool] = lambda path: True
+    read_launches: Callable[[Path, I8], LaunchDetails] | None = None
+
+
 _Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
 
 
@@ -58,7 +74,8 @@ class Format(Generic[_Decoded]):
     ``name`` is what lists call it.
     ``glance`` names the GPUs of a file that matches, as far as it says so at its beginning or in a
     small table; None where it is of another program after all. ``share`` is that of decoding in
-    the time of a load; `benchmarks/load_stages.py` measures it.
+    the time of a load; `benchmarks/load_stages.py` measures it. ``reopening`` is None where
+    profiles are not kept.
     """
 
     name: str
@@ -67,6 +84,7 @@ class Format(Generic[_Decoded]):
     remedy: str = ""
     glance: Callable[[FileHead], tuple[str, ...] | None] = lambda head: ()
     share: float = 0.9
+    reopening: Reopening | None = None
 
 
 def _is_sqlite(head: FileHead) -> bool:
@@ -77,6 +95,12 @@ def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> D
     from flame.core.readers.nsys.export_file import read_export
 
     return read_export(path, options, progress)
+
+
+def _read_nsys_launches(path: Path, starts: I8) -> LaunchDetails:
+    from flame.core.readers.nsys.export_file import read_launches_again
+
+    return read_launches_again(path, starts)
 
 
 def _glance_at_nsys_export(head: FileHead) -> tuple[str, ...] | None:
@@ -119,6 +143,12 @@ def _read_dump(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
     from flame.core.readers.fdump.reader import read_dump
 
     return read_dump(path, options, progress)
+
+
+def _is_complete_dump(path: Path) -> bool:
+    from flame.core.readers.fdump.tally import has_ended
+
+    return has_ended(path)
 
 
 def _is_speedscope(head: FileHead) -> bool:
@@ -204,13 +234,26 @@ FORMATS: tuple[Format[Decoded], ...] = (
         _EXPORT_AGAIN,
         _glance_at_nsys_export,
         0.76,
+        Reopening(("nvtx_names", "nvtx_start_end"), read_launches=_read_nsys_launches),
     ),
     Format("nsys report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN, share=0.76),
     NCU_REPORT,
-    Format("dump", _is_dump, _read_dump, share=0.64),
+    Format(
+        "dump",
+        _is_dump,
+        _read_dump,
+        share=0.64,
+        reopening=Reopening(("nvtx_names", "nvtx_start_end"), _is_complete_dump),
+    ),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
-    Format("PyTorch", _is_kineto, _read_kineto, glance=_glance_at_kineto),
+    Format(
+        "PyTorch",
+        _is_kineto,
+        _read_kineto,
+        glance=_glance_at_kineto,
+        reopening=Reopening(("nvtx_names", "forward")),
+    ),
     Format("folded stacks", _is_folded, _read_folded),
     Format("speedscope", _is_named_speedscope, _read_speedscope),
     NCU_PAGE,

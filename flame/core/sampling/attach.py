@@ -28,7 +28,7 @@ def attach_sampling(
         samples = split_over_rows(
             sampling.of_group[table.groups.of_row], sampling.totals, table.duration
         )
-    activities = replace(table, measures={**table.measures, STALLS.key: samples})
+    activities = table.with_columns(measures={**table.measures, STALLS.key: samples})
     activities.__dict__["groups"] = table.groups  # worked out already, and the same
     sampled = replace(
         profile,

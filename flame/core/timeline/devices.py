@@ -42,6 +42,12 @@ def device_times(profile: Profile) -> tuple[DeviceTime, ...]:
 def _device_times(profile: Profile) -> Iterator[DeviceTime]:
     if profile.resolved:
         return
+    if profile.known is not None:
+        for known in profile.known.busy():
+            yield DeviceTime(
+                known.device, device_label(profile, known.device), BusyTime(*known[1:])
+            )
+        return
     table = profile.activities
     has_time = has_times(table)
     # Counting is several times faster than sorting, which np.unique does.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 
+from flame.core.errors import InputError
 from flame.core.model.metrics import STALLS, Metric
 from flame.core.model.profile import Profile
 from flame.core.units import format_value
@@ -58,19 +60,26 @@ class MetricDialog(Dialog[str | None]):
         self.cursor = keys.index(shown) if shown in keys else 0
 
     def on_mount(self) -> None:
-        """Add up what is there: the host's part may have to be worked out first."""
-        in_background(self._sums, 0, self.post_message)
+        """Add up what is there: the host's part, which may take longer, beside the others."""
+        for table in ("gpu", "host"):
+            in_background(partial(self._sums, table), 0, self.post_message)
 
-    def _sums(self) -> dict[str, int]:
+    def _sums(self, table: str) -> dict[str, int]:
         missing = [metric for metric in self._metrics if metric.key not in self._totals]
-        sums = ((one.key, self._profile.totals_by_group(one)[0].sum()) for one in missing)
-        return {key: int(total) for key, total in sums}
+        sums = (
+            (one, self._profile.totals_by_group(one)[0]) for one in missing if one.table == table
+        )
+        return {one.key: int(values.sum()) for one, values in sums}
 
     @on(Done)
     def _summed(self, message: Done) -> None:
-        found = message.result()
-        assert isinstance(found, dict)
-        self._totals.update(found)
+        try:
+            found = message.result()
+        except InputError as error:  # it was opened from the cache, and has changed or gone
+            self.note = str(error)
+        else:
+            assert isinstance(found, dict)
+            self._totals.update(found)
         self.draw()
 
     # What is shown

@@ -17,12 +17,13 @@ from flame.options.config import DEFAULTS, Config
 from flame.tui.shell.base_app import BaseApp, check_terminal
 from flame.tui.shell.loading_screen import LoadingScreen
 from flame.tui.shell.start import Start
-from flame.tui.toolkit.background import hand_in
+from flame.tui.toolkit.background import hand_in, in_background
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
     from flame.core.options import LoadOptions
     from flame.core.projection.selection import Selection
+    from flame.core.reopening.profile_cache import ProfileCache
     from flame.options.state import AppState
     from flame.tui.session.session import Projection, Session
 
@@ -47,6 +48,14 @@ def run(
     """
     check_terminal("use --print for the static view")
     return FlameApp(inputs, options, selection, state, config, start).run_to_end()
+
+
+def _cache_of(config: Config) -> ProfileCache | None:
+    if not config.cache:
+        return None
+    from flame.core.reopening.profile_cache import ProfileCache
+
+    return ProfileCache()
 
 
 def _keymap_of(config: Config) -> Keymap:
@@ -107,6 +116,8 @@ class FlameApp(BaseApp):
         self.inputs = inputs
         self._loading = LoadingScreen(inputs.title)
         self._cancelled = Event()
+        self._cache: ProfileCache | None = None
+        self._keeper: Thread | None = None
         self._loader = Thread(target=self._load, args=(inputs, self._cancelled), daemon=True)
 
     def get_default_screen(self) -> Screen[None]:
@@ -132,7 +143,8 @@ class FlameApp(BaseApp):
             from flame.tui.session.session import open_session
 
             recall = partial(with_preferences, self.start.recalled, self.config.framework)
-            opened = open_session(inputs, self.options, self.selection, progress, recall)
+            self._cache = cache = _cache_of(self.config)
+            opened = open_session(inputs, self.options, self.selection, progress, recall, cache)
         except CancelledError:
             return
         except Exception as error:
@@ -158,10 +170,11 @@ class FlameApp(BaseApp):
         return self.exit_code()
 
     def stop_loading(self) -> None:
-        """Make the loader stop, and give it a moment to do so."""
+        """Make the loader stop, and give it a moment to do so; and the keeper one to end."""
         self._cancelled.set()
-        if self._loader.is_alive():
-            self._loader.join(GRACE)
+        for thread in (self._loader, self._keeper):
+            if thread is not None and thread.is_alive():
+                thread.join(GRACE)
 
     # What the loader says
 
@@ -177,6 +190,11 @@ class FlameApp(BaseApp):
             gc.freeze()
         loaded = (message.session, message.shown)
         await self.present(MainScreen(*loaded, self.state, self.config, self.keymap, self.start))
+
+    def on_main_screen_settled(self) -> None:
+        """Keep what has been loaded: whatever the user waits for is there."""
+        if self._cache is not None:
+            self._keeper = in_background(self._cache.write, 0, self.post_message)
 
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):

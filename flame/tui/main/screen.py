@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.message import Message
 
 from flame.core.analysis.iterations import measure_iterations
 from flame.core.analysis.wording import reworded, terms_of
@@ -52,6 +53,9 @@ class MainScreen(SelectionScreen):
     USUAL_ORDER: ClassVar[Order] = "weight"
     ADAPTS: ClassVar[bool] = True
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+
+    class Settled(Message):
+        """Say that what is worked out of the trace after the first picture is there."""
 
     def __init__(
         self,
@@ -114,6 +118,7 @@ class MainScreen(SelectionScreen):
     def _looked_for_steps(self, message: Done) -> None:
         self._has_steps = message.result() != 0
         self.key_line.update()
+        self.post_message(self.Settled())
 
     def _empty(self, width: int, height: int) -> list[Line]:
         return empty_lines(self.session.profile, self.shown.metric, width)

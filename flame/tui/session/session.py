@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.errors import NoMatchError
@@ -22,6 +23,9 @@ from flame.core.projection.project import shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.timeline.devices import device_times
 from flame.tui.session.tree_view import TreeView
+
+if TYPE_CHECKING:
+    from flame.core.reopening.profile_cache import ProfileCache
 
 _LOADED = 0.9
 """Share of loading in the time until there is a tree: of traces 0.98, of many stacks 0.6."""
@@ -152,15 +156,17 @@ def open_session(
     selection: Selection,
     progress: Progress,
     recall: Recall | None = None,
+    cache: ProfileCache | None = None,
 ) -> tuple[Session, Projection]:
     """Load ``inputs`` and project them; FlameError if one cannot be read or nothing matches.
 
-    What ``recall`` makes of ``selection`` is shown, if that is anything.
+    What ``recall`` makes of ``selection`` is shown, if that is anything. What ``cache`` has is not
+    read again.
     """
     from flame.core.loading.many import load_all
 
     whole = WholeLoad(progress)
-    profile = load_all(inputs.paths, options, LoadPart(whole, 0, _LOADED))
+    profile = load_all(inputs.paths, options, LoadPart(whole, 0, _LOADED), cache)
     whole("building the tree", round(100 * _LOADED), 100)
     metrics = metrics_of(profile)
     session = Session(inputs, profile, metrics, options)

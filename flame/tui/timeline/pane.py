@@ -135,8 +135,10 @@ class TimelinePane(Pane):
             self.post_message(self.Changed())
 
     def _take(self, work: TimelineWork) -> None:
-        laid_out = work.result()
         self._taken = work
+        if work.unread:
+            return
+        laid_out = work.result()
         self._next = monotonic() + max(PACE, _SHARE * work.seconds)
         if self._time is None:
             self._time = TimeView(laid_out.timeline, laid_out.highlight)
@@ -159,23 +161,26 @@ class TimelinePane(Pane):
     @property
     def _nothing(self) -> str:
         """Why nothing moves."""
-        return _LATER if self.shown.profile.timed else _NO_TIMES
+        return self._lack or _LATER
+
+    @property
+    def _lack(self) -> str:
+        """Why there is no timeline; empty where there is one, or will be."""
+        if not self.shown.profile.timed:
+            return _NO_TIMES
+        return self._taken.unread if self._taken else ""
 
     def _head(self, width: int, height: int) -> list[Line]:
-        if not self.shown.profile.timed:
-            return [[], [Piece(cut_start(f" {_NO_TIMES}", width))]]
-        if self._time is None:
-            return [[], []]
+        if self._lack or self._time is None:
+            return [[], [Piece(cut_start(f" {self._lack}", width))]]
         folded = self._time.lanes.folded
         note = f" +{format_count(folded)} folded: V" if folded else ""
         note = " working …" if self.busy else note
         return timeline_head.head(self._time, self.rows.labels, note, width)
 
     def hint(self) -> str:
-        if not self.shown.profile.timed:
-            return ""
         if self._time is None:
-            return "laying out the trace over time …"
+            return "" if self._lack else "laying out the trace over time …"
         gap = self._gap
         if gap is not None and self._time.cursor.item < 0 and self._time.viewport.brush is None:
             return gap.summary()

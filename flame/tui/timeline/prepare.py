@@ -14,7 +14,7 @@ from flame.core.analysis.utilization import (
     utilizations,
 )
 from flame.core.columns import Bool
-from flame.core.errors import UsageError
+from flame.core.errors import InputError, UsageError
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import (
     Highlight,
@@ -105,6 +105,11 @@ class TimelineWork:
                 hits = matching_intervals(rows, tree, mask, pattern, exact, unfolded)
         looks = category_looks(rows, profile) if shown.selection.colours == "category" else None
         self._light = highlight(rows, self._passing, hits, looks)
+
+    @property
+    def unread(self) -> str:
+        """Why the trace, which came from the cache, could not be read for this; else empty."""
+        return str(self._error) if isinstance(self._error, InputError) else ""
 
     def result(self) -> LaidOut:
         """Return what `run` has worked out."""

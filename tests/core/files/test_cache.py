@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,15 @@ import pytest
 
 from flame.core.errors import CancelledError, UsageError
 from flame.core.files import digest
-from flame.core.files.bounds import CacheBounds, cache_size, read_bounds, trim
+from flame.core.files.bounds import (
+    CacheBounds,
+    cache_entries,
+    cache_size,
+    clear_cache,
+    has_room,
+    read_bounds,
+    trim,
+)
 from flame.core.files.cache import Cache
 from flame.core.files.cache_folder import NoCacheError, cache_path, refuse_untrusted
 from flame.core.files.temporary import remove_left
@@ -133,8 +142,34 @@ def test_the_newest_stays_whatever_its_size(home: Path, monkeypatch: pytest.Monk
     assert held(home) == {"b"}
 
 
+_Disk = namedtuple("_Disk", "total used free")
+
+
+def have_disk(monkeypatch: pytest.MonkeyPatch, total: int, free: int) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: _Disk(total, total - free, free))
+
+
+@pytest.mark.parametrize(("disk", "most"), [(10**12, 10**10), (5 * 10**10, 5 * 10**9)])
+def test_the_cache_keeps_ten_gigabytes_or_a_tenth_of_the_disk(
+    disk: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    have_disk(monkeypatch, disk, 0)
+    assert read_bounds() == CacheBounds(most, 30)
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "size"), [(10**12, 7 * 10**9, 2 * 10**9), (10**10, 3 * 10**9, 2 * 10**9)]
+)
+def test_room_is_what_leaves_five_gigabytes_or_a_tenth_of_the_disk(
+    total: int, free: int, size: int, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    have_disk(monkeypatch, total, free)
+    assert has_room(size)
+    assert not has_room(size + 1)
+    assert not home.exists(), "to look is not to make it"
+
+
 def test_bounds_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_bounds() == CacheBounds(5_000_000_000, 30)
     monkeypatch.setenv("FLAME_CACHE_SIZE", "20GiB")
     monkeypatch.setenv("FLAME_CACHE_DAYS", "90")
     assert read_bounds() == CacheBounds(20 << 30, 90)
@@ -208,6 +243,62 @@ def test_the_lock_of_a_killed_process_is_free(home: Path) -> None:
     assert not left.exists()
     with Cache().lock("a", silent):
         pass
+
+
+# Results that are found by name
+
+
+def keep_named(name: str, data: bytes = b"data", stale: str = "") -> Path:
+    cache = Cache("named")
+    with cache.workspace() as folder:
+        (folder / "made").write_bytes(data)
+        return cache.keep_named(folder / "made", name, lambda other: other == stale)
+
+
+def read_named(name: str) -> bytes | None:
+    file = Cache("named").find_named(name)
+    if file is None:
+        return None
+    with file:
+        return file.read()
+
+
+def test_a_result_is_found_by_its_name_and_counts_as_used(home: Path) -> None:
+    path = keep_named("a.x")
+    os.utime(path, (0, 0))
+    assert read_named("a.x") == b"data"
+    assert path.stat().st_mtime > 0
+    assert read_named("b.x") is None
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_result_of_a_name_replaces_the_earlier_and_what_is_stale() -> None:
+    keep_named("a.x", b"1")
+    keep_named("b.x", b"1")
+    keep_named("c.x", b"1")
+    keep_named("a.x", b"2", stale="b.x")
+    assert [read_named(name) for name in ("a.x", "b.x", "c.x")] == [b"2", None, b"1"]
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o606])
+def test_a_named_result_that_others_may_write_to_is_not_used(mode: int) -> None:
+    keep_named("a.x").chmod(mode)
+    assert read_named("a.x") is None
+
+
+@needs_root
+def test_a_named_result_of_another_user_is_not_used() -> None:
+    os.chown(keep_named("a.x"), OTHER, OTHER)
+    assert read_named("a.x") is None
+
+
+def test_all_is_listed_and_cleared(home: Path) -> None:
+    older, newer = keep("a", used_days_ago=2), keep_named(f"{'0f' * 8}-1.profile")
+    assert [entry.path for entry in cache_entries()] == [newer, older]
+    assert {entry.size for entry in cache_entries()} == {4}
+    assert [entry.path for entry in clear_cache()] == [newer]
+    assert [entry.path for entry in cache_entries()] == [older], "it has a name of its own"
+    assert clear_cache() == []
 
 
 # Whom it is trusted from

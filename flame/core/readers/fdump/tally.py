@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from flame.core.errors import InputError
 from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
@@ -73,3 +74,12 @@ def is_empty_dump(path: Path) -> bool:
     with closing(Tally(path)) as tally:
         tally.update()
         return tally.is_empty()
+
+
+def has_ended(path: Path) -> bool:
+    """Return whether all of the dump at ``path`` has been written; False where it does not say."""
+    try:
+        with closing(Tally(path)) as tally:
+            return tally.update().ended
+    except InputError:
+        return False

@@ -29,7 +29,7 @@ def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
         if not reader.is_export(source):
             raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
         raw = reader.read_tables(source, str(path), options, progress)
-    return replace(raw, launches_builder=partial(_read_launches, path, raw.activities.start))
+    return replace(raw, launches_builder=partial(read_launches_again, path, raw.activities.start))
 
 
 def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
@@ -39,7 +39,7 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
         raw = read_export(export, options, progress)
         starts = raw.activities.start
         later = partial(_read_launches_of_report, path, starts) if stays else None
-        builder = later or _read_launches(export, starts).builder()
+        builder = later or read_launches_again(export, starts).builder()
         return replace(raw, launches_builder=builder, meta=replace(raw.meta, path=str(path)))
 
     converted = read_by_export(path, progress, read)
@@ -50,10 +50,10 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
 def _read_launches_of_report(path: Path, starts: I8) -> LaunchDetails:
     """Read launches from the export in the cache; from a new one if it has gone meanwhile."""
     read_head(path)
-    return read_by_export(path, silent, lambda export, _: _read_launches(export, starts)).value
+    return read_by_export(path, silent, lambda export, _: read_launches_again(export, starts)).value
 
 
-def _read_launches(path: Path, starts: I8) -> LaunchDetails:
+def read_launches_again(path: Path, starts: I8) -> LaunchDetails:
     """Read how the activities with these starts were launched; InputError if the file changed."""
     read_head(path)  # knows best what to say of a file that has gone
     with _open_tables(path) as source:

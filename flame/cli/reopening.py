@@ -1,0 +1,60 @@
+"""Open the traces of a command from the cache, and keep those that are not in it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from flame.core.errors import FlameError, UsageError
+from flame.options.config import read_config
+
+if TYPE_CHECKING:
+    from flame.core.projection.selection import Selection
+    from flame.core.reopening.profile_cache import ProfileCache
+
+
+def add_no_cache(parser: argparse.ArgumentParser) -> None:
+    """Add the option that leaves the cache alone."""
+    text = "read the whole trace again, and keep nothing of it for the next time: see flame cache"
+    parser.add_argument("--no-cache", action="store_true", help=text)
+
+
+@contextmanager
+def profile_cache(
+    args: argparse.Namespace, selection: Selection | None = None
+) -> Iterator[ProfileCache | None]:
+    """Yield the cache to load by; None where it is not to be used.
+
+    What has been loaded is kept at the end, also where nothing matched: the next try is quick.
+    Where ``selection`` shows what only the trace has, that is loaded at once, with its progress.
+    """
+    if not wants_cache(args):
+        yield None
+        return
+    from flame.core.reopening.profile_cache import ProfileCache
+
+    cache = ProfileCache(finds=selection is None or not _needs_trace(selection))
+    try:
+        yield cache
+    except FlameError:
+        cache.write()
+        raise
+    cache.write()
+
+
+def _needs_trace(selection: Selection) -> bool:
+    return selection.metric == "host" or "nested" in (selection.levels or ())
+
+
+def wants_cache(args: argparse.Namespace) -> bool:
+    """Tell whether neither the command line nor the configuration says no.
+
+    A mistake in the configuration is for the app to report.
+    """
+    if args.no_cache:
+        return False
+    with suppress(UsageError):
+        return read_config().cache
+    return False

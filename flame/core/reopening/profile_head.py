@@ -1,0 +1,75 @@
+"""Declare what the head of a kept profile says, besides its columns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from flame.core.model.frames import Frame
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.meta import Device, GraphNodes, Meta, Process, Thread
+from flame.core.reopening.trace_identity import TraceIdentity
+
+_Amount = Annotated[int, msgspec.Meta(ge=0)]
+
+FAR = 1 << 61
+"""No time, ns, is as far from the origin: differences and sums of two fit 64 bits."""
+
+_Time = Annotated[int, msgspec.Meta(gt=-FAR, lt=FAR)]
+
+Builder = Literal["host", "launches", "ranges", "functions", "calls", "nested"]
+"""What a profile can make of its trace when it is asked for."""
+
+STACK_COLUMNS = ("parent", "frame", "depth")
+STEP_COLUMNS = {"number": "i8", "process": "i4", "start": "i8", "end": "i8", "thread": "i4"}
+ITERATION_COLUMNS = {
+    **STEP_COLUMNS,
+    "frame": "i4",
+    "frames": "i8",
+}
+GROUPING_COLUMNS = (
+    "process",
+    "thread",
+    "device",
+    "stream_ids",
+    "stream",
+    "shapes",
+    "rank",
+    "category",
+)
+
+
+class About(msgspec.Struct, frozen=True, array_like=True):
+    """Say of what, and by what, a profile was kept; ``options`` are those that count, as text."""
+
+    trace: TraceIdentity
+    options: tuple[tuple[str, str], ...]
+    flame: str
+
+
+class ProfileHead(msgspec.Struct, frozen=True):
+    """Hold all of a profile that is no column.
+
+    ``rest`` is the frame of `Grouping`, ``busy`` are the
+    devices that have columns for when they were. ``configs`` are None where launches have no
+    columns.
+    """
+
+    frames: list[Frame]
+    examples: dict[int, tuple[str, ...]]
+    processes: tuple[Process, ...]
+    threads: tuple[Thread, ...]
+    devices: tuple[Device, ...]
+    rest: _Amount
+    meta: Meta
+    begin: _Time
+    end: _Time
+    graph_nodes: GraphNodes
+    warnings: tuple[str, ...]
+    builders: tuple[Builder, ...]
+    metrics: tuple[str, ...]
+    busy: tuple[int, ...]
+    iterations: Literal["profiler", "ranges", "none"]
+    has_steps: bool
+    configs: tuple[LaunchConfig, ...] | None

@@ -1,0 +1,80 @@
+"""Tell whether a trace is the same file, unchanged, as when it was read."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from flame.core.mapped_files import open_regular
+from flame.core.readers.sqlite.connection import MAGIC as SQLITE
+
+_COUNTER = slice(24, 28)
+_BESIDE = ("-wal", "-journal")
+"""Files in which SQLite has what is not in the database yet."""
+
+_GZIP = b"\x1f\x8b"
+SETTLED = 2.0
+"""Seconds: coarse clocks of file systems tick once in two."""
+
+
+class TraceIdentity(msgspec.Struct, frozen=True, array_like=True):
+    """Identify a file and its state. Times are in ns since 1970.
+
+    ``path`` is as it can be read, where its name is no UTF-8.
+    ``changed`` is that of its inode, which nothing sets back. ``counter`` is the change counter of
+    an SQLite database, else empty. ``unpacked`` is its size without gzip, modulo 4 GiB.
+    """
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+    counter: bytes
+    unpacked: int
+
+    @property
+    def amount(self) -> int:
+        """Bytes that a reader has to go through."""
+        return max(self.size, self.unpacked)
+
+    def is_settled(self, seconds: float) -> bool:
+        """Tell whether nobody has changed it for so many ``seconds``."""
+        return time.time() - max(self.changed, self.modified) / 1e9 >= seconds
+
+
+def identify(path: Path) -> TraceIdentity | None:
+    """Identify the trace at ``path``; None where there is none, or it is being written to."""
+    try:
+        real = os.path.realpath(path)
+        if any(_is_filled(Path(real + end)) for end in _BESIDE):
+            return None
+        with os.fdopen(open_regular(real), "rb", 0) as file:
+            return _identify(real, file)
+    except (OSError, ValueError):
+        return None
+
+
+def _is_filled(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _identify(real: str, file: BinaryIO) -> TraceIdentity:
+    known, head = os.fstat(file.fileno()), file.read(_COUNTER.stop)
+    size = known.st_size
+    unpacked = os.pread(file.fileno(), 4, size - 4) if head.startswith(_GZIP) and size > 8 else b""
+    return TraceIdentity(
+        path=os.fsencode(real).decode("utf-8", "backslashreplace"),
+        device=known.st_dev,
+        inode=known.st_ino,
+        size=size,
+        modified=known.st_mtime_ns,
+        changed=known.st_ctime_ns,
+        counter=head[_COUNTER] if head.startswith(SQLITE) else b"",
+        unpacked=int.from_bytes(unpacked, "little"),
+    )

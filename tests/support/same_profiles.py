@@ -1,0 +1,109 @@
+"""Compare two profiles in everything that can be asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from flame.core.analysis.iterations import measure_iterations
+from flame.core.errors import FlameError
+from flame.core.model.activities import Activities, Groups
+from flame.core.model.profile import Profile
+from flame.core.model.tree import Order, TreeLayout
+from flame.core.projection.filters import Time
+from flame.core.projection.selection import Selection, select
+from flame.core.timeline.devices import device_times
+from flame.exporters import folded, speedscope
+
+LEVELS = (
+    None,
+    "kernel",
+    "process,thread,device,stream,python,native,launch,nvtx,shapes,category,kernel",
+    "nested,kernel",
+    "module,kernel",
+)
+_PARTS = ("host", "launches", "ranges", "functions", "calls", "steps", "iterations", "grouping")
+_PLAIN = ("processes", "threads", "devices", "meta", "begin", "end", "graph_nodes", "warnings")
+_MORE = ("sources", "timed", "gpu_time", "counts", "coverage", "size", "has_forward", "resolved")
+
+
+def differences(left: Profile, right: Profile) -> list[str]:
+    """Name all in which the profiles differ; rows, trees and exports too."""
+    return [*_of_columns(left, right), *_of_exports(left, right)]
+
+
+def _of_columns(left: Profile, right: Profile) -> Iterator[str]:
+    pairs: list[tuple[str, Any, Any]] = [
+        (name, getattr(left, name), getattr(right, name)) for name in (*_PARTS, *_PLAIN, *_MORE)
+    ]
+    pairs += [
+        ("frames", tuple(left.frames.frames), tuple(right.frames.frames)),
+        ("examples", left.frames.examples, right.frames.examples),
+        ("activities", left.activities, right.activities),
+        ("unlinked", left.unlinked.activities, right.unlinked.activities),
+        ("nested", left.with_nested.activities, right.with_nested.activities),
+        ("iteration table", measure_iterations(left), measure_iterations(right)),
+        ("busy", [_busy(each) for each in device_times(left)], [*map(_busy, device_times(right))]),
+    ]
+    for metric in left.metrics:
+        sums = left.totals_by_group(metric), right.totals_by_group(metric)
+        pairs.append((f"sums of {metric.key}", *sums))
+    yield from (name for name, one, other in pairs if not is_same(one, other))
+
+
+def _busy(each: Any) -> tuple[Any, ...]:
+    return each.device, each.label, each.busy.low, each.busy.before
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """Compare values, columns by column."""
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and np.array_equal(left, right)
+    if isinstance(left, Activities):
+        return is_same(left.groups, right.groups) and _have_same_fields(left, right, Activities)
+    if isinstance(left, Groups):
+        return _have_same_fields(left, right, Groups)
+    if is_dataclass(left) and right is not None:
+        return _have_same_fields(left, right, type(left))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(is_same(left[key], right[key]) for key in left)
+    if isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    return bool(left == right)
+
+
+def _have_same_fields(left: Any, right: Any, of: type) -> bool:
+    return all(is_same(getattr(left, each.name), getattr(right, each.name)) for each in fields(of))
+
+
+def _of_exports(left: Profile, right: Profile) -> Iterator[str]:
+    middle = (left.begin + left.end) // 2
+    orders: tuple[Order, ...] = ("weight", "start")
+    for order in orders:
+        half = select(where=(Time(None, middle),), layout=TreeLayout(order=order))
+        if exported(left, half) != exported(right, half):
+            yield f"export of the first half by {order}"
+    for levels in LEVELS:
+        for metric in left.metrics:
+            for forward in (True, False):
+                selection = select(levels, metric=metric.key, forward=forward)
+                if exported(left, selection) != exported(right, selection):
+                    yield f"export of {levels} by {metric.key}"
+
+
+def exported(profile: Profile, selection: Selection) -> bytes | str:
+    """Write both formats; or say why not."""
+    from flame.core.projection.project import project
+
+    file = BytesIO()
+    try:
+        tree = project(profile, selection)
+        folded.write(tree, file)
+        speedscope.write(profile, selection, file, name="name", first=tree)
+    except FlameError as error:
+        return str(error)
+    return file.getvalue()
