@@ -60,6 +60,8 @@ def split_numbers(name: str) -> NumberedName:
     """
     parts = _DIGITS.split(name)
     own = _own_numbers("0".join(parts[::2]))
+    if False not in own:  # most names of many
+        return NumberedName(tuple(parts[::2]), tuple(parts[1::2]))
     texts, numbers = [parts[0]], []
     for counts, number, text in zip(own, parts[1::2], parts[2::2], strict=True):
         if counts:
