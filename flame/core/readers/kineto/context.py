@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
-from functools import partial
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto.events import LIMIT, EventArgs, Number, TraceEvent, to_nanoseconds
-from flame.core.readers.kineto.vocabulary import FrameIds, detail_text, range_frame, raw_bytes
+from flame.core.readers.kineto.vocabulary import RangeFrames, detail_text, raw_texts
 from flame.core.units import format_counted, one_of
 
 AnyEvent = TraceEvent[Number | float] | TraceEvent[Decimal]
@@ -70,9 +70,7 @@ class KinetoContext:
         self.threads = ThreadNumbers()
         self.process_names: dict[int | str, str] = {}
         self.thread_names: dict[Place, str] = {}
-        self.ranges = FrameIds(
-            self.frames, partial(range_frame, clean=options.nvtx_names == "clean")
-        )
+        self.ranges = RangeFrames(self.frames, clean=options.nvtx_names == "clean")
         self.first_time = LIMIT
         self.last_time = -LIMIT
         self.untimed: Counter[str] = Counter()
@@ -100,8 +98,9 @@ class KinetoContext:
 
     def thread_numbers(self, events: Sequence[AnyEvent]) -> I4:
         """Return the thread numbers of ``events``."""
-        threads = self.threads
-        return np.array([threads[event.pid, event.tid] for event in events], np.int32)
+        # No list of pairs: `zip` hands out the same tuple again and again.
+        places = zip([event.pid for event in events], [event.tid for event in events], strict=True)
+        return np.fromiter(map(self.threads.__getitem__, places), np.int32, len(events))
 
     def learn_names(self, events: Sequence[AnyEvent]) -> None:
         """Add the names of processes and threads in ``events``."""
@@ -114,16 +113,17 @@ class KinetoContext:
 
     def range_frames(self, events: Sequence[AnyEvent]) -> I4:
         """Return the frames of operators and annotations."""
-        ranges, args = self.ranges, [event.args or NO_ARGS for event in events]
-        keys = [
-            (
-                event.name,
-                raw_bytes(event_args.dims),
-                detail_text(event_args) if event_args.collective or event_args.backend else "",
-            )
-            for event, event_args in zip(events, args, strict=True)
-        ]
-        return np.array([ranges[key] for key in keys], np.int32)
+        args = [event.args or NO_ARGS for event in events]
+        keys = zip(
+            [event.name for event in events],
+            raw_texts([event_args.dims for event_args in args]),
+            [
+                detail_text(event_args) if event_args.collective or event_args.backend else ""
+                for event_args in args
+            ],
+            strict=True,
+        )
+        return self.ranges.of(keys)
 
     def time_warnings(self) -> list[str]:
         """Return a warning for each kind of event without usable times."""
@@ -136,11 +136,19 @@ class KinetoContext:
 
 def fill_absent(values: Sequence[int | None], absent: int) -> I8:
     """Return whole numbers, ``absent`` where there is none."""
+    with suppress(TypeError):  # it is for None, and mostly there is none
+        return np.array(values, np.int64)
+    if values.count(None) == len(values):
+        return np.full(len(values), absent, np.int64)
     return np.array([absent if value is None else value for value in values], np.int64)
 
 
 def fit_31_bits(values: Sequence[int | str | None]) -> I4:
     """Return numbers that fit 31 bits, -1 for others; `stream 7` is 7."""
+    with suppress(OverflowError):
+        if set(map(type, values)) == {int}:
+            numbers = np.array(values, np.int64)
+            return np.where((numbers >= 0) & (numbers < 1 << 31), numbers, NONE).astype(np.int32)
     known = map(_digits, values)
     fitting = [value if 0 <= value < 1 << 31 else NONE for value in known]
     return np.array(fitting, np.int32)

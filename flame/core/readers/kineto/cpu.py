@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,9 +12,8 @@ from flame.core.model.raw import RawCalls, RawOperators, RawPythonCalls, RawRang
 from flame.core.model.stacks import EMPTY
 from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, KinetoContext, fill_absent
 from flame.core.readers.kineto.forward import SequenceNumbers
-from flame.core.readers.kineto.vocabulary import FrameIds, call_frame, python_frame
+from flame.core.readers.kineto.vocabulary import STEP, FrameIds, call_frame, python_frame
 
-_STEP = re.compile(r"ProfilerStep#(\d{1,9})")
 _STEP_COLUMNS = ("number", "process", "start", "end", "thread")
 _MAX_FRAMES = 500  # of one call stack
 
@@ -37,7 +35,7 @@ class RuntimeCalls:
             end=end,
             thread=self._context.thread_numbers(whole),
             correlation=fill_absent([(event.args or NO_ARGS).correlation for event in whole], 0),
-            frame=np.array([self._frames[event.name] for event in whole], np.int32),
+            frame=self._frames.of([event.name for event in whole]),
             python=none,
             native=none,
             chain_only=none.astype(bool),
@@ -64,7 +62,7 @@ class PythonCalls:
             start=start,
             end=end,
             thread=self._context.thread_numbers(whole),
-            frame=np.array([self._frames[event.name] for event in whole], np.int32),
+            frame=self._frames.of([event.name for event in whole]),
             call=fill_absent([event_args.call for event_args in args], 0),
             caller=fill_absent([event_args.caller for event_args in args], 0),
         )
@@ -90,20 +88,27 @@ class OperatorRanges:
         whole, start, end = self._context.select_timed("operators", events)
         args = [event.args or NO_ARGS for event in whole]
         thread = self._context.thread_numbers(whole)
-        self._rows.add(start=start, end=end, thread=thread, frame=self._context.range_frames(whole))
-        codes = self._call_stacks
-        texts = [event_args.call_stack or "" for event_args in args]
-        self._stack.append(
-            np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)
-        )
+        frame = self._context.range_frames(whole)
+        self._rows.add(start=start, end=end, thread=thread, frame=frame)
+        self._add_call_stacks([event_args.call_stack for event_args in args])
         if self._context.options.forward:
             self.sequences.add(args)
-        self._add_steps([event.name for event in whole], start, end, thread)
+        self._add_steps(whole, frame, start, end, thread)
 
-    def _add_steps(self, names: list[str], start: I8, end: I8, thread: I4) -> None:
-        steps = [row for row, name in enumerate(names) if name.startswith("ProfilerStep#")]
-        for row in steps:
-            if match := _STEP.fullmatch(names[row]):
+    def _add_call_stacks(self, texts: Sequence[str | None]) -> None:
+        if not any(texts):
+            self._stack.append(np.zeros(len(texts), np.int32))
+            return
+        codes = self._call_stacks
+        numbers = [codes.setdefault(text or "", len(codes)) for text in texts]
+        self._stack.append(np.array(numbers, np.int32))
+
+    def _add_steps(
+        self, events: Sequence[AnyEvent], frame: I4, start: I8, end: I8, thread: I4
+    ) -> None:
+        steps = np.isin(frame, list(self._context.ranges.steps))
+        for row in np.flatnonzero(steps).tolist():
+            if match := STEP.fullmatch(events[row].name):  # a frame may have other names as well
                 key = (int(match[1]), int(thread[row]))
                 self._steps.setdefault(key, (int(start[row]), int(end[row])))
 

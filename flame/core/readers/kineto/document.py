@@ -176,7 +176,7 @@ class TraceDocument:
         if end is None:
             return None
         try:
-            events = self.decoder.decode(stream.window[stream.at : end])
+            events = self.decoder.decode(memoryview(stream.window)[stream.at : end])
         except (ValueError, RecursionError):
             return None
         self._spare = min(self._spare + end - stream.at, _IN_VAIN)

@@ -104,7 +104,7 @@ class EventDecoder:
         self._float = msgspec.json.Decoder(list[TraceEvent[Number | float]], strict=False)
         self._decimal = msgspec.json.Decoder(list[TraceEvent[Decimal]], strict=False)
 
-    def decode(self, text: bytes) -> Events:
+    def decode(self, text: bytes | memoryview) -> Events:
         """Decode all events of ``text``, objects with commas between them.
 
         Raises ValueError where anything about it is unusual: not JSON, not UTF-8, a wrong type.
@@ -112,7 +112,7 @@ class EventDecoder:
         whole = b"".join((b"[", text, b"]"))
         if not self._exact:
             events = self._float.decode(whole)
-            self._exact = any(type(event.ts) is float and event.ts >= EXACT_US for event in events)
+            self._exact = _has_inexact([event.ts for event in events])
             if not self._exact:
                 return events
         return self._decimal.decode(whole)
@@ -129,6 +129,13 @@ class EventDecoder:
         except msgspec.ValidationError:
             self.bad += 1
             return []
+
+
+def _has_inexact(times: Sequence[Us]) -> bool:
+    """Return whether any of ``times`` is a float of which digits are lost."""
+    if not (np.array(times, np.float64) >= EXACT_US).any():
+        return False
+    return any(type(time) is float and time >= EXACT_US for time in times)
 
 
 def _strict_json(text: str) -> bytes:

@@ -24,7 +24,7 @@ from flame.core.readers.kineto.vocabulary import (
     FrameIds,
     copy_frame,
     kernel_frame,
-    raw_bytes,
+    raw_texts,
     set_frame,
 )
 
@@ -78,24 +78,22 @@ class GpuActivities:
             device=fit_31_bits(_fill_missing(devices, [event.pid for event in whole])),
             stream=fit_31_bits(_fill_missing(streams, [event.tid for event in whole])),
             correlation=fill_absent([event_args.correlation for event_args in args], 0),
-            frame=np.array([frames[event.name] for event in whole], np.int32),
+            frame=frames.of([event.name for event in whole]),
             graph_node=np.full(len(whole), NONE),
         )
         self._add_launches(args)
 
     def _add_launches(self, args: Sequence[EventArgs]) -> None:
         """Add the launch configuration of each activity, and the bytes that it moved."""
-        configs = self._configs
-        keys = [
-            (
-                raw_bytes(event_args.grid),
-                raw_bytes(event_args.block),
-                event_args.registers,
-                event_args.shared,
-            )
-            for event_args in args
-        ]
-        self._config.append(np.array([configs[key] for key in keys], np.int32))
+        keys = zip(
+            raw_texts([event_args.grid for event_args in args]),
+            raw_texts([event_args.block for event_args in args]),
+            [event_args.registers for event_args in args],
+            [event_args.shared for event_args in args],
+            strict=True,
+        )
+        configs = map(self._configs.__getitem__, keys)
+        self._config.append(np.fromiter(configs, np.int32, len(args)))
         sizes = fill_absent([event_args.bytes for event_args in args], UNKNOWN)
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
 
@@ -111,8 +109,10 @@ class GpuActivities:
 
 def _fill_missing(
     values: Sequence[int | None], others: Sequence[int | str]
-) -> list[int | str | None]:
+) -> Sequence[int | str | None]:
     """Return ``values``, with what stands in the same place of ``others`` where there is none."""
+    if None not in values:
+        return values
     pairs = zip(values, others, strict=True)
     return [other if value is None else value for value, other in pairs]
 

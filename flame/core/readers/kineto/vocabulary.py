@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
+import numpy as np
 
+from flame.core.columns import I4
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.names.cuda import api_name, demangle, kernel_base
 from flame.core.names.nvtx import RangeName, clean_range
@@ -34,6 +37,10 @@ class FrameIds(dict[_Key, int], Generic[_Key]):
     def __missing__(self, key: _Key) -> int:
         frame = self[key] = self._frames.add(self._make(key))
         return frame
+
+    def of(self, keys: Iterable[_Key]) -> I4:
+        """Return the frames of ``keys``, i4[n]."""
+        return np.fromiter(map(self.__getitem__, keys), np.int32)
 
 
 def python_frame(name: str) -> Frame:
@@ -82,6 +89,24 @@ def range_frame(key: RangeKey, clean: bool) -> Frame:
     return Frame(Kind.NVTX, name.name or "[range without a name]", extra=extra)
 
 
+STEP = re.compile(r"ProfilerStep#(\d{1,9})")
+"""The name of a range around a step, and its number."""
+
+
+class RangeFrames(FrameIds[RangeKey]):
+    """Frame ids of operators and annotations; ``steps`` are those of the profiler's steps."""
+
+    def __init__(self, frames: FrameBuilder, clean: bool) -> None:
+        super().__init__(frames, partial(range_frame, clean=clean))
+        self.steps: set[int] = set()
+
+    def __missing__(self, key: RangeKey) -> int:
+        frame = super().__missing__(key)
+        if STEP.fullmatch(key[0]):
+            self.steps.add(frame)
+        return frame
+
+
 _SPACE = re.compile(r"\s++")
 _COMMA = re.compile(r",(?=\S)")
 
@@ -92,9 +117,10 @@ def shapes_text(dims: bytes) -> str:
     return text if any(sign.isdigit() for sign in text) else ""
 
 
-def raw_bytes(text: Text) -> bytes:
-    """Return the JSON text of a value; nothing where it is absent."""
-    return b"" if text is msgspec.UNSET else bytes(text)
+def raw_texts(values: Sequence[Text]) -> list[bytes]:
+    """Return the JSON texts of ``values``; nothing where one is absent."""
+    absent = msgspec.UNSET
+    return [b"" if value is absent else bytes(value) for value in values]
 
 
 def detail_text(args: EventArgs) -> str:
