@@ -179,6 +179,7 @@ class FrameBuilder:
 
     def __init__(self, packed: PackedFrames | None = None) -> None:
         self._packed = packed
+        self._behind = len(packed or ())
         self._ids: dict[Frame, int] = {Frame(Kind.ROOT, "all"): 0}
         self._frames: list[Frame] = []
         if packed is None:
@@ -200,13 +201,13 @@ class FrameBuilder:
         return builder
 
     def __len__(self) -> int:
-        return len(self._frames) + len(self._packed or ())
+        return len(self._frames) + self._behind
 
     def add(self, frame: Frame) -> int:
         """Intern ``frame`` and return its id, new or known."""
         if self._packed and (known := self._packed.find(frame)) is not None:
             return known
-        size = len(self)
+        size = len(self._frames) + self._behind
         index = self._ids.setdefault(frame, size)
         if index == size:
             self._frames.append(frame)

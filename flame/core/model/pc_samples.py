@@ -52,10 +52,10 @@ class Code:
 
         Without its text ``kernel+0x120``.
         """
-        offset = int(self.offset[place])
-        if self.text[place]:
-            return f"+0x{offset:04x} {self.text[place]}"
-        return f"{self._base}+0x{offset:x}"
+        return self._instruction(int(self.offset[place]), self.text[place])
+
+    def _instruction(self, offset: int, text: str) -> str:
+        return f"+0x{offset:04x} {text}" if text else f"{self._base}+0x{offset:x}"
 
     @cached_property
     def _base(self) -> str:
@@ -64,10 +64,10 @@ class Code:
     def frames(self, places: Column) -> Iterator[Frame]:
         """Make the frames of the instructions at ``places``."""
         extra = ((FUNCTION, self.name),)
-        lines = zip(self.file[places].tolist(), self.line[places].tolist(), strict=True)
-        for place, (file, line) in zip(places.tolist(), lines, strict=True):
+        columns = (column[places].tolist() for column in (self.offset, self.file, self.line))
+        for place, offset, file, line in zip(places.tolist(), *columns, strict=True):
             name = self.files[file] if file >= 0 else ""
-            yield Frame(Kind.SASS, self.instruction(place), name, line, extra)
+            yield Frame(Kind.SASS, self._instruction(offset, self.text[place]), name, line, extra)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from flame.core.model.pc_samples import LONGEST_TEXT
-from flame.core.model.stalls import UNKNOWN, is_not_issued, is_reason, stall_of
+from flame.core.model.stalls import is_not_issued, is_reason, stall_of
 
 EXPORT = "ncu --import REPORT --page source --csv --print-kernel-base mangled > FILE"
 """The command that makes what is read here, with names that fit best."""
@@ -31,17 +29,7 @@ class WrongPageError(Exception):
     """What is wrong with a page, and what to do."""
 
 
-class PageInstruction(NamedTuple):
-    """An instruction of a page: ``samples`` by key of the reason, ``excess`` how many too many."""
-
-    text: str
-    file: str
-    line: int
-    samples: dict[str, int]
-    excess: int
-
-
-class _SampleCounts(dict[str, int]):
+class SampleCounts(dict[str, int]):
     """Samples by the text of their cell: millions of cells are of few texts."""
 
     def __missing__(self, cell: str) -> int:
@@ -51,7 +39,10 @@ class _SampleCounts(dict[str, int]):
 
 @dataclass(frozen=True)
 class PageColumns:
-    """The places of columns in the rows below a header, -1 for columns that are not there."""
+    """The places of columns in the rows below a header, -1 for columns that are not there.
+
+    ``reasons`` are those of samples by key of the reason.
+    """
 
     width: int
     address: int
@@ -59,7 +50,6 @@ class PageColumns:
     line: int
     total: int
     reasons: dict[str, int]
-    _counts: _SampleCounts = field(default_factory=_SampleCounts, repr=False)
 
     @classmethod
     def from_header(cls, header: Sequence[str]) -> PageColumns:
@@ -82,22 +72,16 @@ class PageColumns:
         """Return ``row`` with a cell for each column."""
         return row + [""] * (self.width - len(row))
 
-    def parse_instruction(self, texts: list[str], file: str, line: int) -> PageInstruction:
-        """Parse the instruction in a row of ``texts``, made of that ``line``."""
-        counts = self._counts
-        samples = {key: count for key, at in self.reasons.items() if (count := counts[texts[at]])}
-        by_reason = sum(samples.values())
-        whole = counts[texts[self.total]] if self.total >= 0 else by_reason
-        if whole > by_reason:
-            samples[UNKNOWN] = whole - by_reason
-        text = " ".join(texts[self.sass][:LONGEST_TEXT].rstrip(" ;").split())
-        return PageInstruction(text, file, line, samples, max(by_reason - whole, 0))
+    @property
+    def counted(self) -> list[int]:
+        """The places of all numbers of samples in a row: by reason, then the total."""
+        return [*self.reasons.values(), *((self.total,) if self.total >= 0 else ())]
 
-    def check_unaddressed(self, texts: list[str]) -> None:
+    def check_unaddressed(self, texts: list[str], counts: SampleCounts) -> None:
         """Raise where a row of ``texts`` has samples, which have no place without an address."""
         if self.line >= 0 or self.address < 0 or self.total < 0:
             return
-        if texts[self.address].strip() in _NOTHING and self._counts[texts[self.total]]:
+        if texts[self.address].strip() in _NOTHING and counts[texts[self.total]]:
             raise WrongPageError(f"samples without an address; {AGAIN}")
 
 
