@@ -16,7 +16,8 @@ from flame.core.readers.shared.stack_rows import Tick
 from flame.core.readers.stacks.speedscope_schema import InputEvent
 
 _PIECE = 1 << 22
-_BATCH = 1 << 15
+_BETWEEN = b"],["
+_MANY = 1 << 17
 _CLOSE = re.compile(rb"\]")
 _SPACES = b" \t\r\n"
 _BLANKS = bytes.maketrans(b",\n", b"  ")
@@ -26,13 +27,16 @@ _STRANGE = ~np.isin(np.arange(256), list(b"0123456789,\n"))
 class SampleStacks:
     """Collects the samples of all profiles; ``limit`` is the number of frames they may name.
 
-    Each text of a sample is taken apart once. A profiler writes the same few thousand ones again
-    and again, and so does our own exporter, once for each metric.
+    Each text of a sample is taken apart once, unless there are many and most are new. A profiler
+    writes the same few thousand ones again and again, our own exporter all once for each metric.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._texts: dict[bytes, int] = {}
+        self._added: list[tuple[memoryview, I4]] = []
+        self._size = 0
+        self._most_are_new = False
         self._indices: list[I4] = [np.zeros(0, np.int32)]
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
 
@@ -42,29 +46,45 @@ class SampleStacks:
         ``text`` is a JSON list of lists of indices of frames. Raises InputError, which begins with
         the place in the profile, where it is something else.
         """
-        known, texts = len(self._texts), self._texts
+        view = memoryview(text)
+        for added, which in self._added:
+            if _are_equal(added, view):
+                return which
         parts: list[I4] = [np.zeros(0, np.int32)]
-        for piece in _split_lists(memoryview(text)):
-            tick()
-            ids = (texts.setdefault(sample, len(texts)) for sample in piece)
-            parts.append(np.fromiter(ids, np.int32, len(piece)))
-        which = np.concatenate(parts)
-        new = islice(texts, known, None)
-        while batch := list(islice(new, _BATCH)):
+        for lists in _split_lists(view):
             tick()
             try:
-                self._take(batch)
+                parts.append(self._number(lists))
             except _WrongSampleError as wrong:
-                first = int(np.flatnonzero(which == known + wrong.sample)[0])
-                raise InputError(f"samples[{first + wrong.behind}]: {wrong}") from None
-            known += len(batch)
-        return which
+                place = sum(map(len, parts)) + wrong.sample + wrong.behind
+                raise InputError(f"samples[{place}]: {wrong}") from None
+        self._added.append((view, np.concatenate(parts)))
+        return self._added[-1][1]
+
+    def _number(self, lists: bytes) -> I4:
+        """Return which of all different samples those inside ``lists`` are; new ones are taken."""
+        known, texts = self._size, self._texts
+        if self._most_are_new:
+            self._take(lists.replace(_BETWEEN, b"\n"))
+            return np.arange(known, self._size, dtype=np.int32)
+        samples = lists.split(_BETWEEN)
+        ids = np.fromiter((texts.setdefault(one, len(texts)) for one in samples), np.int32)
+        new = list(islice(reversed(texts), len(texts) - known))[::-1]
+        if new:
+            try:
+                self._take(b"\n".join(new))
+            except _WrongSampleError as wrong:
+                wrong.sample = int(np.flatnonzero(ids == known + wrong.sample)[0])
+                raise
+        self._most_are_new = len(texts) > _MANY and 2 * len(new) > len(samples)
+        return ids
 
     def build(self) -> tuple[I4, I8]:
         """Return frame indices of all different samples in a row, and each sample's length."""
         return np.concatenate(self._indices), np.concatenate(self._lengths)
 
-    def _take(self, samples: Sequence[bytes]) -> None:
+    def _take(self, samples: bytes) -> None:
+        """Take the ``samples``, a line each."""
         indices, lengths = _parse_numbers(samples)
         beyond = np.flatnonzero(indices >= self._limit)
         if len(beyond):
@@ -72,6 +92,7 @@ class SampleStacks:
             raise _WrongSampleError(sample, _unknown_frame(int(indices[beyond[0]]), self._limit))
         self._indices.append(indices.astype(np.int32))
         self._lengths.append(lengths)
+        self._size += len(lengths)
 
 
 class _WrongSampleError(Exception):
@@ -86,9 +107,18 @@ def _unknown_frame(index: int, limit: int) -> str:
     return f"frame {index} of shared.frames, which has {limit:,}"
 
 
-def _split_lists(text: memoryview) -> Iterator[list[bytes]]:
+def _are_equal(first: memoryview, second: memoryview) -> bool:
+    """Return whether two texts are equal, piece by piece: views compare themselves slowly."""
+    places = range(0, len(first), _PIECE)
+    return len(first) == len(second) and all(
+        bytes(first[at : at + _PIECE]) == bytes(second[at : at + _PIECE]) for at in places
+    )
+
+
+def _split_lists(text: memoryview) -> Iterator[bytes]:
     """Yield the inside of the lists in the JSON list ``text``, without spaces, thousands at once.
 
+    `_BETWEEN` stands between them.
     Where an element is no list, or one with a list in it, brackets are left: the first of them
     opens the element that is wrong, or closes the one before it.
     """
@@ -101,13 +131,13 @@ def _split_lists(text: memoryview) -> Iterator[list[bytes]]:
         piece = bytes(text[begin:end]).translate(None, _SPACES).removeprefix(b",")
         if piece:
             inside = piece[1:] if piece.startswith(b"[") else b"[" + piece
-            yield inside.removesuffix(b"]").split(b"],[")
+            yield inside.removesuffix(b"]")
         begin = end
 
 
-def _parse_numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
-    """Parse the whole numbers in ``samples``, and count how many each sample has."""
-    joined = b"\n".join((*samples, b""))
+def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
+    """Parse the whole numbers in ``samples``, a line each, and count how many each sample has."""
+    joined = samples + b"\n"
     text = np.frombuffer(joined, np.uint8)
     ends, commas = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord(","))
     strange = np.flatnonzero(_STRANGE[text])
