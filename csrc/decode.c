@@ -91,7 +91,8 @@ static int parse(const Decoder* decoder, const uint8_t* header, const uint8_t* s
 
 // Returns the shape of a header of `size` bytes at `header`, NULL where it is damaged.
 static const Shape* shape_of(Decoder* decoder, const uint8_t* header, int64_t size, Shape* scratch) {
-  if (size > LONGEST_SHAPE) return parse(decoder, header, header + size, scratch) ? scratch : NULL;
+  if (!size || size > LONGEST_SHAPE)
+    return parse(decoder, header, header + size, scratch) ? scratch : NULL;
   const uint64_t hash = hash_bytes(header, size, 0);
   Shape* shape = &decoder->shapes[hash % SHAPES];
   if (shape->size == size && !memcmp(shape->header, header, (size_t)size)) return shape;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 2  // LAST_ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 3  // LAST_ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -92,7 +92,7 @@ API int64_t flamecore_join(const int32_t* process, const int64_t* correlation, i
 // The paths of intervals found open: node 0 is the empty path, parents come before their children.
 typedef struct Paths Paths;
 
-API Paths* flamecore_paths_new(void);
+API Paths* flamecore_paths_new(uint64_t seed);
 API void flamecore_paths_free(Paths* paths);
 API int64_t flamecore_paths_count(const Paths* paths);
 API const int32_t* flamecore_paths_parent(const Paths* paths);
@@ -117,14 +117,8 @@ typedef struct {
 API int64_t flamecore_open_at(Paths* paths, const Intervals* intervals, const Moments* moments,
                               int32_t lanes, int32_t deepest, int32_t* path, uint8_t* refused);
 
-// Mixes 64 bits with a key so that it takes the key to find values that collide.
-static inline uint64_t mix(uint64_t value, uint64_t key) {
-  const __uint128_t product = (__uint128_t)(value ^ key) * 0x9E3779B97F4A7C15u;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-// Mixes two words at once: one of them is the key of the other.
-static inline uint64_t mix_two(uint64_t one, uint64_t other) {
+// Mixes two words, neither of which a file may know: where one is 0, the other does not count.
+static inline uint64_t mix(uint64_t one, uint64_t other) {
   const __uint128_t product = (__uint128_t)one * other;
   return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
@@ -135,10 +129,11 @@ static inline uint64_t word_at(const uint8_t* at, int64_t size) {
   return word;
 }
 
+// Hashes bytes so that it takes the seed to find some that collide.
 static inline uint64_t hash_bytes(const uint8_t* at, int64_t size, uint64_t seed) {
-  uint64_t hash = mix((uint64_t)size, seed), first = 0, last = 0;
+  uint64_t hash = mix((uint64_t)size ^ seed, 0x9E3779B97F4A7C15u), first = 0, last = 0;
   for (; size > 16; size -= 16, at += 16)
-    hash = mix_two(word_at(at, 8) ^ 0xA0761D6478BD642Fu, word_at(at + 8, 8) ^ hash);
+    hash = mix(word_at(at, 8) ^ seed, word_at(at + 8, 8) ^ hash);
   if (size >= 8) {
     first = word_at(at, 8);
     last = word_at(at + size - 8, 8);
@@ -151,7 +146,7 @@ static inline uint64_t hash_bytes(const uint8_t* at, int64_t size, uint64_t seed
   } else if (size) {
     first = (uint64_t)at[0] << 16 | (uint64_t)at[size / 2] << 8 | at[size - 1];
   }
-  return mix(mix_two(first ^ 0xE7037ED1A0B428DBu, last ^ hash), seed + 1);
+  return mix(mix(first ^ seed, last ^ hash) ^ seed, 0x9E3779B97F4A7C15u);
 }
 
 #endif

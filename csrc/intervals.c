@@ -6,11 +6,8 @@
 
 #define FIRST_NODES 4096
 
-typedef struct {
-  int32_t parent, frame;
-} Node;
-
 struct Paths {
+  uint64_t seed;
   int32_t* parent;
   int32_t* frame;
   int64_t count, room;
@@ -18,9 +15,10 @@ struct Paths {
   uint64_t mask;
 };
 
-Paths* flamecore_paths_new(void) {
+Paths* flamecore_paths_new(uint64_t seed) {
   Paths* paths = calloc(1, sizeof *paths);
   if (!paths) return NULL;
+  paths->seed = seed;
   paths->room = FIRST_NODES;
   paths->mask = 2 * FIRST_NODES - 1;
   paths->parent = malloc(FIRST_NODES * sizeof *paths->parent);
@@ -46,8 +44,9 @@ int64_t flamecore_paths_count(const Paths* paths) { return paths->count; }
 const int32_t* flamecore_paths_parent(const Paths* paths) { return paths->parent; }
 const int32_t* flamecore_paths_frame(const Paths* paths) { return paths->frame; }
 
-static inline uint64_t hash_node(int32_t parent, int32_t frame) {
-  return mix((uint64_t)(uint32_t)parent << 32 | (uint32_t)frame, 0xD6E8FEB86659FD93u);
+static inline uint64_t hash_node(const Paths* paths, int32_t parent, int32_t frame) {
+  const int32_t node[] = {parent, frame};
+  return hash_bytes((const uint8_t*)node, sizeof node, paths->seed);
 }
 
 static int grow(Paths* paths) {
@@ -63,7 +62,7 @@ static int grow(Paths* paths) {
     return 0;
   }
   for (int64_t i = 1; i < paths->count; i++) {
-    uint64_t at = hash_node(parent[i], frame[i]) & (size - 1);
+    uint64_t at = hash_node(paths, parent[i], frame[i]) & (size - 1);
     while (slots[at]) at = (at + 1) & (size - 1);
     slots[at] = (int32_t)i;
   }
@@ -76,7 +75,7 @@ static int grow(Paths* paths) {
 
 // Returns the node of `frame` below `parent`, new or known; NO_MEMORY where there is no room.
 static int32_t node(Paths* paths, int32_t parent, int32_t frame) {
-  uint64_t at = hash_node(parent, frame) & paths->mask;
+  uint64_t at = hash_node(paths, parent, frame) & paths->mask;
   for (; paths->slots[at]; at = (at + 1) & paths->mask) {
     const int32_t known = paths->slots[at];
     if (paths->parent[known] == parent && paths->frame[known] == frame) return known;
@@ -181,7 +180,7 @@ static int32_t add_starting(Sweep* sweep, const int32_t* rows, int64_t count, in
   const Intervals* all = sweep->intervals;
   int32_t room = sweep->open.deepest - sweep->open.depth;
   for (int64_t i = 0; i < count && all->start[rows[i]] == time && room && path >= 0; i++) {
-    if (all->end[rows[i]] < time) continue;
+    if (all->end[rows[i]] < time) break;  // and so do those behind it
     path = node(sweep->paths, path, all->frame[rows[i]]);
     room--;
   }
@@ -204,11 +203,16 @@ static int open_until(Sweep* sweep, const int32_t* rows, int64_t count, int64_t*
 static int64_t sweep_lane(Sweep* sweep, const int32_t* rows, int64_t count, const int32_t* wanted,
                           int64_t moments) {
   int64_t next = 0;
+  int32_t path = 0;
   sweep->open.depth = sweep->open.known = 0;
   for (int64_t i = 0; i < moments; i++) {
     const int64_t time = sweep->moments->time[wanted[i]];
+    if (i && time == sweep->moments->time[wanted[i - 1]]) {
+      sweep->path[wanted[i]] = path;
+      continue;
+    }
     if (!open_until(sweep, rows, count, &next, time)) return REFUSED;
-    int32_t path = path_at(sweep->paths, &sweep->open, time);
+    path = path_at(sweep->paths, &sweep->open, time);
     path = add_starting(sweep, rows + next, count - next, time, path);
     if (path < 0) return path;
     sweep->path[wanted[i]] = path;

@@ -54,9 +54,7 @@ int64_t flamecore_rows_count(const Rows* rows) { return rows->count; }
 const int64_t* flamecore_rows_values(const Rows* rows) { return rows->values; }
 
 static inline uint64_t hash_row(const Rows* rows, const int64_t* row) {
-  uint64_t hash = rows->seed;
-  for (int32_t i = 0; i < rows->width; i++) hash = mix((uint64_t)row[i] ^ hash, rows->seed);
-  return hash;
+  return hash_bytes((const uint8_t*)row, rows->width * (int64_t)sizeof *row, rows->seed);
 }
 
 static inline size_t row_size(const Rows* rows) { return (size_t)rows->width * sizeof(int64_t); }

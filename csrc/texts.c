@@ -180,7 +180,7 @@ static int make_room(Texts* texts, int64_t size) {
     texts->places = places;
     texts->room = room;
   }
-  if (texts->used + (uint64_t)size > texts->size) {
+  if (texts->used + (uint64_t)size >= texts->size) {  // there is one for an empty text, too
     const uint64_t wanted = 2 * texts->size + (uint64_t)size + (1 << 16);
     uint8_t* arena = realloc(texts->arena, wanted);
     if (!arena) return 0;

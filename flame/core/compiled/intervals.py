@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.compiled.library import address, checked, compiled
+from flame.core.compiled.library import address, checked, compiled, random_key, whole
 
 _MOST_LANES = 1 << 24
 
@@ -55,14 +55,14 @@ def find_open(
     lanes = 1 + max(int(lane.max(initial=-1)) for lane in (intervals[0], moments[0]))
     if library is None or lanes > _MOST_LANES:
         return None
-    spans = _whole(intervals, (np.int32, np.int64, np.int64, np.int32))
-    times = _whole(moments, (np.int32, np.int64))
+    spans = whole(intervals, (np.int32, np.int64, np.int64, np.int32))
+    times = whole(moments, (np.int32, np.int64))
     path, refused = np.zeros(len(times[0]), np.int32), np.zeros(max(lanes, 1), np.uint8)
     given = (
         _Intervals(len(spans[0]), *map(address, spans)),
         _Moments(len(times[0]), *map(address, times)),
     )
-    paths = library.flamecore_paths_new()
+    paths = library.flamecore_paths_new(random_key())
     if not paths:
         raise MemoryError
     try:
@@ -84,9 +84,3 @@ def find_open(
 def _copied(place: int, size: int) -> NDArray[np.int32]:
     values = ctypes.cast(place, ctypes.POINTER(ctypes.c_int32))
     return np.ctypeslib.as_array(values, (size,)).copy()
-
-
-def _whole(columns: tuple[NDArray[Any], ...], dtypes: tuple[Any, ...]) -> list[NDArray[Any]]:
-    return [
-        np.ascontiguousarray(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)
-    ]

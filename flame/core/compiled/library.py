@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
-_ABI = 2  # FLAMECORE_ABI of csrc/flamecore.h
+_ABI = 3  # FLAMECORE_ABI of csrc/flamecore.h
 _NO_MEMORY = -2
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -35,7 +37,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int64,
         [c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p],
     ),
-    "flamecore_paths_new": (c_void_p, []),
+    "flamecore_paths_new": (c_void_p, [c_uint64]),
     "flamecore_paths_free": (None, [c_void_p]),
     "flamecore_paths_count": (c_int64, [c_void_p]),
     "flamecore_paths_parent": (c_void_p, [c_void_p]),
@@ -73,10 +75,24 @@ def loaded() -> Any:
 
 
 def address(column: NDArray[Any]) -> int:
-    """Return where the values of ``column`` lie, which must lie one behind the other."""
-    if not column.flags.c_contiguous:
-        raise ValueError("the values of a column do not lie one behind the other")
+    """Return where the values of ``column`` lie, which must be as `whole` makes them."""
+    if not (column.flags.c_contiguous and column.flags.aligned):
+        raise ValueError("the values of a column do not lie as C expects them")
     return column.ctypes.data
+
+
+def whole(
+    columns: Sequence[NDArray[Any]], dtypes: Sequence[DTypeLike] | None = None
+) -> list[NDArray[Any]]:
+    """Return ``columns``, all of one length, as C reads them: copies where they lie otherwise."""
+    if len({len(column) for column in columns}) != 1:
+        raise ValueError("the columns of a table are not of one length")
+    return [
+        np.require(column, dtype, ("C_CONTIGUOUS", "ALIGNED"))
+        for column, dtype in zip(
+            columns, dtypes or [column.dtype for column in columns], strict=True
+        )
+    ]
 
 
 def checked(result: int) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.compiled.library import address, checked, compiled, loaded, random_key
+from flame.core.compiled.library import address, checked, compiled, loaded, random_key, whole
 
 _FEWEST = 1024
 """Rows below which calling costs as much as it saves."""
@@ -17,6 +17,7 @@ _MOST_DISTINCT = 4
 """Where more than one in so many rows differs, sorting is as quick."""
 _WIDTHS = (1, 4, 8)
 _MOST_COLUMNS = 32
+_LAUNCH = (np.int32, np.int64)
 _MOST_NUMBERS = (1 << 31) - 1
 
 
@@ -45,7 +46,7 @@ class RowTable:
         Return the row that was first numbered n for each new n, and the number of each row, i4[n];
         None where there are more than ``limit`` different ones.
         """
-        columns = [np.ascontiguousarray(column) for column in columns]
+        columns = whole(columns)
         size, known = len(columns[0]), len(self)
         first, number = np.empty(min(known + size, limit), np.int64), np.empty(size, np.int32)
         places = (ctypes.c_void_p * self._width)(*map(address, columns))
@@ -103,14 +104,10 @@ def join_calls(
     library = compiled()
     if library is None:
         return None
-    calls = (_whole(process, np.int32), _whole(correlation, np.int64))
-    wanted = (_whole(wanted_process, np.int32), _whole(wanted_correlation, np.int64))
+    calls = whole((process, correlation), _LAUNCH)
+    wanted = whole((wanted_process, wanted_correlation), _LAUNCH)
     call = np.empty(len(wanted[0]), np.int64)
     done = library.flamecore_join(
         *map(address, calls), len(calls[0]), *map(address, wanted), len(call), address(call)
     )
     return None if checked(done) is None else call
-
-
-def _whole(column: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
-    return np.ascontiguousarray(column, dtype)

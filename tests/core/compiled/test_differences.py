@@ -274,3 +274,59 @@ def test_a_table_of_rows_forgets_from_where_it_is_told() -> None:
     assert numbered is not None
     assert numbered[1].tolist() == list(range(500, 2000))
     assert table.rows(1998).tolist() == [[1998, 0], [1999, 1]]
+
+
+def test_columns_that_lie_at_odd_places_are_read() -> None:
+    raw = np.arange(3000, dtype=np.int64) % 7
+    odd = np.frombuffer(b"x" + raw.tobytes(), np.int64, offset=1)
+    assert not odd.flags.aligned
+    numbered = number_rows([odd])
+    assert numbered is not None
+    assert numbered[1].tolist() == raw.tolist()
+    process = np.zeros(6, np.int32)
+    joined = join_calls(process, odd[1:7], process, odd[1:7])
+    assert joined is not None
+    assert joined.tolist() == list(range(6))
+
+
+def test_columns_of_several_lengths_are_an_error() -> None:
+    short, long = np.zeros(2, np.int32), np.zeros(3, np.int64)
+    with pytest.raises(ValueError, match="one length"):
+        join_calls(short, long, short, long[:2])
+    with pytest.raises(ValueError, match="one length"):
+        find_open((short, long, long, short), (short, long[:2]), 500)
+    with pytest.raises(ValueError, match="one length"):
+        RowTable(2).number([short, long])
+
+
+LIMITS = [value + more for value in (0, 1 << 31, 1 << 32, 1 << 63) for more in (-1, 0, 1)]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
+def test_rows_at_the_limits_of_their_types_are_those_of_numpy(dtype: type[np.generic]) -> None:
+    limits = np.array([sign * value % (1 << 64) for value in LIMITS for sign in (-1, 1)], np.uint64)
+    column = limits.astype(dtype)[np.arange(4800) % len(limits)]
+    table = [column, column[::-1], column]
+    assert number_rows(table) is not None
+    fast = unique_rows(table)
+    with only_numpy():
+        plain = unique_rows(table)
+    assert [part.tolist() for part in fast] == [part.tolist() for part in plain]
+
+
+def test_launches_at_the_limits_of_ids_are_joined_as_by_numpy() -> None:
+    ids = np.array([value for value in LIMITS if 0 < value < 1 << 63] * 2, np.int64)
+    process = np.repeat(np.array([0, (1 << 31) - 1], np.int32), len(ids) // 2)
+    joined = join_calls(process, ids, process[::-1], ids[::-1])
+    assert joined is not None
+    assert joined.tolist() == list(range(len(ids)))[::-1]
+
+
+def test_many_ranges_and_moments_at_one_time_are_swept_once() -> None:
+    size = 1 << 15
+    lane, start = np.zeros(size, np.int32), np.full(size, 9)
+    end = np.full(size, 8)
+    end[5] = 10
+    found = find_open((lane, start, end, np.arange(size)), (lane, start), 500)
+    assert found is not None
+    assert found.frame[found.path].tolist() == [5] * size

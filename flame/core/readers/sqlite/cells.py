@@ -22,11 +22,16 @@ Fields = dict[int, tuple[I8, I8]]
 
 
 def count_rows(flat: U1, count: int, size: int) -> I8:
-    """Return how many rows each of ``count`` leaf pages of ``size`` bytes says it has, i8[n]."""
+    """Return how many rows each of ``count`` leaf pages of ``size`` bytes says it has, i8[n].
+
+    Unsupported where a page has no room for them: a few bytes would ask for gigabytes.
+    """
     base = np.arange(count) * size
     if (flat[base] != LEAF).any():
         raise UnsupportedError
     rows: I8 = flat[base + 3].astype(np.int64) << 8 | flat[base + 4]
+    if (8 + 2 * rows > size).any():
+        raise UnsupportedError
     return rows
 
 
@@ -69,7 +74,7 @@ class Cells:
             if column in wanted:
                 fields[column] = (serial, data)
             data = data + _sizes(serial)
-            if (serial < 0).any() or (data > self._end).any():
+            if (serial < 0).any() or (at > self._data).any() or (data > self._end).any():
                 raise UnsupportedError  # damaged
         return fields
 

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from flame.core.compiled.library import compiled
 from flame.core.readers.sqlite import pages
+from flame.core.readers.sqlite.btree import LEAF, UnsupportedError
+from flame.core.readers.sqlite.cells import count_rows
 from flame.core.readers.sqlite.numbering import RowNumbers, Stripping, TextNumbers
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
@@ -256,3 +258,58 @@ def test_what_does_not_count_is_left_out_of_texts(tmp_path: Path) -> None:
         assert key.texts is not None
         assert list(key.texts) == [b"mul", b"exec, op_id = 7"]
         assert key.rows.rows().tolist() == [[0], [1], [-1]]
+
+
+def test_a_page_with_more_rows_than_room_is_damaged(tmp_path: Path) -> None:
+    path = made(tmp_path / "t.sqlite", [(a, a, "x" * 90) for a in range(40)], 512)
+    raw = bytearray(path.read_bytes())
+    leaf = next(at for at in range(1024, len(raw), 512) if raw[at] == LEAF)
+    raw[leaf + 3 : leaf + 5] = b"\xff\xff"
+    path.write_bytes(raw)
+    with pytest.raises(UnsupportedError):
+        count_rows(np.frombuffer(raw[leaf : leaf + 512], np.uint8), 1, 512)
+    with pytest.raises(sqlite3.Error), closing(PageSource(path)) as source:
+        read(source, "t", ["a"])
+
+
+@pytest.mark.parametrize("row", [b"\x06\x01\x04\x09\x01\x80", b"\x01\x01\x01"])
+def test_a_header_that_goes_on_in_the_values_or_is_empty_is_damaged(
+    row: bytes, tmp_path: Path
+) -> None:
+    path = made(tmp_path / "t.sqlite", [(1, 2, "x")], 512)
+    raw = path.read_bytes()
+    at = raw.index(b"\x06\x01\x04\x09\x01\x0f\x02x")
+    path.write_bytes(raw[:at] + row + raw[at + len(row) :])
+    for kind in (PageSource, SqliteSource):
+        with closing(kind(path)) as source, pytest.raises(sqlite3.Error):
+            read(source, "t", ["a", "b"])
+
+
+LIMITS = [
+    sign * (1 << bits) + more for bits in (31, 32, 63) for sign in (-1, 1) for more in (-1, 0, 1)
+]
+INT64 = [value for value in LIMITS if -(1 << 63) <= value < 1 << 63]
+
+
+@pytest.mark.usefixtures("only_pages")
+def test_columns_wanted_twice_and_limits_of_integers(tmp_path: Path) -> None:
+    rows = [(value, -1 - value, f"text {value % 5}") for value in INT64 * 3]
+    more = (
+        "CREATE TABLE big (a, b, text); INSERT INTO big (rowid, a, b, text) SELECT a, b, a, text "
+    )
+    more += f"FROM t WHERE rowid <= {len(INT64)} ORDER BY a;"
+    path = made(tmp_path / "t.sqlite", rows, 512, more)
+    key = TableKey(["a", TEXT, "a", FILLED, "b"], RowNumbers(5), "text", TextNumbers(), ["a", "b"])
+    with closing(PageSource(path)) as source:
+        found = asked(source, TableQuery("t", ["a", "b", "a", ROWID], key))
+        rowids = asked(source, TableQuery("big", [ROWID, "b"]))
+    assert list(zip(found["a"], found["b"], strict=True)) == [row[:2] for row in rows]
+    assert found[ROWID] == list(range(1, len(rows) + 1))
+    assert key.texts is not None
+    texts = list(key.texts)
+    keys = [key.rows.rows()[number].tolist() for number in found[NUMBER]]
+    assert [(a, texts[text].decode(), again, filled, b) for a, text, again, filled, b in keys] == [
+        (a, text, a, 1, b) for a, b, text in rows
+    ]
+    assert len(key.rows) == len(INT64)
+    assert rowids == {ROWID: sorted(INT64), "b": sorted(INT64)}
