@@ -148,6 +148,8 @@ static int64_t put_fields(const Decoder* decoder, const Shape* shape, const uint
       failed = put_text(column, type, at, key);
     else if (column->kind == ROWID)
       column->out[decoder->row] = rowid;
+    else if (type == RESERVED || type == RESERVED + 1)
+      failed = REFUSED;
     else if (type)
       key[column->slot] = 1;
     if (failed) return failed;

@@ -25,8 +25,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from csrc.build import BuildError as CoreBuildError  # noqa: E402
 from inject.build import BuildError  # noqa: E402
-from tests.fuzz.target import CORPUS, NAMES, find_target  # noqa: E402
+from tests.fuzz.target import CORPUS, FOLDER, NAMES, find_target  # noqa: E402
 
 BUILD = ROOT / "build" / "fuzz"
 SLOWEST = 30
@@ -129,10 +130,11 @@ def python_job(name: str) -> Job:
 
 
 def native_makers() -> dict[str, Callable[[], Job | None]]:
-    """How to build the jobs of the targets in C++, by name; none where there are none."""
-    if not (ROOT / "tests" / "fuzz" / "native" / "targets.py").exists():
-        return {}
-    targets = importlib.import_module("tests.fuzz.native.targets").TARGETS
+    """How to build the jobs of the targets in C and C++, by name; none where there are none."""
+    folders = ("core", "native")
+    there = [name for name in folders if (FOLDER / name / "targets.py").exists()]
+    modules = [importlib.import_module(f"tests.fuzz.{name}.targets") for name in there]
+    targets = [target for module in modules for target in module.TARGETS]
     return {target.name: partial(_native_job, target) for target in targets}
 
 
@@ -141,7 +143,7 @@ def _native_job(target: Any) -> Job | None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         binary = target.build(folder)
-    except BuildError as error:
+    except (BuildError, CoreBuildError) as error:
         sys.exit(f"{target.name}: {error}")
     except RuntimeError as error:
         print(f"{target.name}: left out: {error}")

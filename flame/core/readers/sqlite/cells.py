@@ -15,7 +15,7 @@ from flame.core.readers.sqlite.varints import decode_big_endian, decode_varints
 
 _WIDTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], np.int64)  # bytes by serial type below 12
 _SIZES = np.append(_WIDTH, np.arange(116) >> 1)  # bytes by serial type below 128
-_REAL, _ZERO, _ONE, _BLOB = 7, 8, 9, 12  # serial types; 10 and 11 are reserved
+_REAL, _ZERO, _ONE, _RESERVED, _BLOB = 7, 8, 9, 10, 12  # serial types
 
 Fields = dict[int, tuple[I8, I8]]
 """Serial type and position of the values of some columns, by the columns' places."""
@@ -80,7 +80,7 @@ class Cells:
 
     def integers(self, serial: I8, at: I8) -> I8:
         """Return the values of an integer column."""
-        if len(serial) and (serial.max() >= 10 or (serial == _REAL).any()):
+        if len(serial) and (serial.max() >= _RESERVED or (serial == _REAL).any()):
             raise UnsupportedError
         value = decode_big_endian(self._flat, at, _WIDTH[serial])
         value[serial == 0] = NULL
@@ -103,6 +103,8 @@ class Cells:
         """Return for every row whether any of these ``fields`` has a value."""
         some = np.zeros(len(self), bool)
         for serial, _ in fields:
+            if ((serial >= _RESERVED) & (serial < _BLOB)).any():
+                raise UnsupportedError
             some |= serial != 0
         return some
 

@@ -272,13 +272,17 @@ def test_a_page_with_more_rows_than_room_is_damaged(tmp_path: Path) -> None:
         read(source, "t", ["a"])
 
 
-@pytest.mark.parametrize("row", [b"\x06\x01\x04\x09\x01\x80", b"\x01\x01\x01"])
-def test_a_header_that_goes_on_in_the_values_or_is_empty_is_damaged(
+@pytest.mark.parametrize(
+    "row",
+    [b"\x01\x01\x01", b"\x19\x01\x04\x09\x01\x80", b"\x0c\x01\x0b\x09\x01" + b"\x80" * 8 + b"\x0d"],
+    ids=["empty", "goes on", "goes on for long"],
+)
+def test_a_header_that_is_empty_or_goes_on_in_the_values_is_damaged(
     row: bytes, tmp_path: Path
 ) -> None:
-    path = made(tmp_path / "t.sqlite", [(1, 2, "x")], 512)
+    path = made(tmp_path / "t.sqlite", [(1, 13, "x" * 20)], 512)
     raw = path.read_bytes()
-    at = raw.index(b"\x06\x01\x04\x09\x01\x0f\x02x")
+    at = raw.index(b"\x19\x01\x04\x09\x01\x35\x0dxxxx")
     path.write_bytes(raw[:at] + row + raw[at + len(row) :])
     for kind in (PageSource, SqliteSource):
         with closing(kind(path)) as source, pytest.raises(sqlite3.Error):
@@ -313,3 +317,16 @@ def test_columns_wanted_twice_and_limits_of_integers(tmp_path: Path) -> None:
     ]
     assert len(key.rows) == len(INT64)
     assert rowids == {ROWID: sorted(INT64), "b": sorted(INT64)}
+
+
+@pytest.mark.parametrize("kind", [10, 11])
+def test_types_that_mean_nothing_are_left_to_sqlite(kind: int, tmp_path: Path) -> None:
+    path = made(tmp_path / "t.sqlite", [(1, 2, "x")], 512)
+    raw = path.read_bytes()
+    at = raw.index(b"\x06\x01\x04\x09\x01\x0f\x02x")
+    path.write_bytes(raw[: at + 3] + bytes([kind]) + raw[at + 4 :])
+    for source_kind in (PageSource, SqliteSource):
+        key = TableKey([FILLED], RowNumbers(1), filled=["a"])
+        with closing(source_kind(path)) as source:
+            assert asked(source, TableQuery("t", ["b"], key)) == {"b": [2], NUMBER: [0]}
+        assert key.rows.rows().tolist() == [[0]]

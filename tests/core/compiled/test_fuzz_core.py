@@ -1,0 +1,57 @@
+"""The fuzz targets of the compiled part, without a fuzzer: what is kept of inputs, and some more.
+
+``make fuzz`` drives the same targets by clang's libFuzzer, where that is installed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from csrc.build import BuildError
+from tests.fuzz.core import targets
+from tests.fuzz.core.targets import TARGETS, Target
+from tests.support.waiting import PATIENCE
+
+SEED = 7
+MUTATIONS = 20_000
+MOST_BYTES = 60_000
+
+EACH = pytest.mark.parametrize("target", TARGETS, ids=[target.name for target in TARGETS])
+
+
+def test_every_target_has_inputs_and_they_are_small() -> None:
+    files = {target.name: list(target.corpus.iterdir()) for target in TARGETS}
+    assert all(files.values())
+    assert sum(file.stat().st_size for each in files.values() for file in each) < MOST_BYTES
+    assert {path.name for path in targets.HERE.glob("*.c")} == {one.source for one in TARGETS}
+
+
+@pytest.mark.deep
+@EACH
+def test_no_input_does_harm(target: Target, tmp_path: Path) -> None:
+    try:
+        replayer = target.build_replayer(tmp_path)
+    except BuildError as error:
+        if "failed" in str(error):
+            raise
+        pytest.skip(str(error))
+    inputs = sorted(map(str, target.corpus.iterdir()))
+    done = subprocess.run(
+        [replayer, str(SEED), str(MUTATIONS), *inputs],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=10 * PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) == len(inputs)
+
+
+def test_without_clang_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FUZZ_CXX", "no-such-clang++")
+    with pytest.raises(RuntimeError, match="no no-such-clang"):
+        TARGETS[0].build(tmp_path)

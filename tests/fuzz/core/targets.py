@@ -1,0 +1,97 @@
+"""The fuzz targets of the compiled part: what they are made of, and how they are built.
+
+Each is a file here with a ``LLVMFuzzerTestOneInput``, linked with all of ``csrc/``. clang's
+libFuzzer drives it, or, where there is only gcc, ``native/replay.cpp``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from csrc import build
+
+HERE = Path(__file__).resolve().parent
+CORPUS = HERE.parent / "corpus"
+DRIVER = HERE.parent / "native" / "replay.cpp"
+
+COMPILER = "clang++"
+WATCHED = ("-O1", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all")
+SANITIZED = ("-fsanitize=address,undefined", *WATCHED)
+FUZZED = ("-fsanitize=fuzzer,address,undefined", *WATCHED)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One fuzz target, made of a file ``source`` here."""
+
+    source: str
+
+    @property
+    def name(self) -> str:
+        """What it is called beside the targets in Python."""
+        return f"core_{Path(self.source).stem}"
+
+    @property
+    def corpus(self) -> Path:
+        """The folder of its inputs that are kept."""
+        return CORPUS / self.name
+
+    def build(self, folder: Path, *flags: str) -> Path:
+        """Build the libFuzzer binary in ``folder``, with further ``flags`` of the compiler.
+
+        Raises ``RuntimeError`` where a tool is missing, ``BuildError`` where it does not compile.
+        """
+        if reason := lacking():
+            raise RuntimeError(reason)
+        clang = compiler()
+        return self._link(folder, [*clang, "-x", "c"], clang, [*FUZZED, *flags])
+
+    def build_replayer(self, folder: Path) -> Path:
+        """Build the target with the driver that needs no fuzzer, by the usual compilers."""
+        linker = [*shlex.split(os.environ.get("CXX") or "g++"), "-x", "c++", str(DRIVER)]
+        return self._link(folder, build.compiler(), [*linker, "-x", "none"], SANITIZED)
+
+    def _link(
+        self, folder: Path, compile_c: Sequence[str], link: Sequence[str], flags: Sequence[str]
+    ) -> Path:
+        sources = [HERE / self.source, *build.sources()]
+        with TemporaryDirectory(dir=folder) as scratch:
+            include = f"-I{build.HERE}"
+            c = [*compile_c, *build.LANGUAGE, "-Werror", *flags, include, "-c", *map(str, sources)]
+            _run(c, scratch)
+            objects = sorted(map(str, Path(scratch).glob("*.o")))
+            _run([*link, *flags, *objects, "-o", self.name], scratch)
+            return (Path(scratch) / self.name).replace(folder / self.name)
+
+
+def _run(command: Sequence[str], folder: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode:
+        raise build.BuildError(f"{command[0]} failed:\n{done.stderr}{shlex.join(command)}")
+
+
+def compiler() -> list[str]:
+    """The command of clang: that of FUZZ_CXX, else clang++."""
+    return shlex.split(os.environ.get("FUZZ_CXX") or COMPILER)
+
+
+def lacking() -> str | None:
+    """What is missing to build for libFuzzer; None where nothing is."""
+    command = compiler()
+    if not command or shutil.which(command[0]) is None:
+        return f"no {' '.join(command)} (on Debian: apt install clang libclang-rt-14-dev)"
+    code = b'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }'
+    trial = [*command, FUZZED[0], "-x", "c++", "-", "-o", os.devnull]
+    if subprocess.run(trial, input=code, capture_output=True, check=False).returncode:
+        return f"{command[0]} has no libFuzzer (on Debian: apt install libclang-rt-14-dev)"
+    return None
+
+
+TARGETS = (Target("pages.c"), Target("tables.c"), Target("open_at.c"))
