@@ -57,6 +57,12 @@ static inline void* memory(int64_t count, size_t size) {
   return made;
 }
 
+static inline void* copied(const void* values, int64_t count, size_t size) {
+  void* copy = memory(count, size);
+  if (count) memcpy(copy, values, (size_t)count * size);
+  return copy;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 #endif

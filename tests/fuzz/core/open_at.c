@@ -99,18 +99,24 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   Paths* paths = flamecore_paths_new(size);
   uint8_t refused[LANES] = {0};
-  const Intervals intervals = {spans.count, spans.lane, spans.start, spans.end, spans.frame};
+  int32_t *lanes = copied(spans.lane, spans.count, 4), *frame = copied(spans.frame, spans.count, 4);
+  int64_t *start = copied(spans.start, spans.count, 8), *end = copied(spans.end, spans.count, 8);
+  const Intervals intervals = {spans.count, lanes, start, end, frame};
   const Moments wanted = {moments, lane, time};
   require(!flamecore_open_at(paths, &intervals, &wanted, LANES, deepest, path, refused), "it ends");
   for (int32_t i = 0; i < LANES; i++)
     require(refused[i] == !nests(&spans, i, deepest), "lanes that do not nest are refused");
   for (int64_t i = 0; i < moments; i++) {
-    int32_t frame[MOST], count = 0;
-    if (lane[i] >= 0 && !refused[lane[i]]) count = look(&spans, lane[i], time[i], deepest, frame);
-    check_path(paths, path[i], frame, count);
+    int32_t open[MOST], count = 0;
+    if (lane[i] >= 0 && !refused[lane[i]]) count = look(&spans, lane[i], time[i], deepest, open);
+    check_path(paths, path[i], open, count);
   }
   check_tree(paths);
   flamecore_paths_free(paths);
+  free(lanes);
+  free(frame);
+  free(start);
+  free(end);
   free(lane);
   free(path);
   free(time);

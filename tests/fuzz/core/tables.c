@@ -191,13 +191,14 @@ static void check_rows(Input* in) {
 }
 
 typedef struct {
-  int32_t process[MOST];
-  int64_t id[MOST];
+  int32_t* process;
+  int64_t* id;
   int64_t count;
 } Launches;
 
 static Launches take_launches(Input* in) {
-  Launches made = {.count = below(in, MOST + 1)};
+  const int64_t count = below(in, MOST + 1);
+  Launches made = {memory(count, sizeof *made.process), memory(count, sizeof *made.id), count};
   for (int64_t i = 0; i < made.count; i++) {
     made.process[i] = (int32_t)below(in, 4) - 1;
     made.id[i] = take_number(in);
@@ -224,6 +225,10 @@ static void check_join(Input* in) {
   for (int64_t i = 0; !twice && i < wanted.count; i++)
     require(call[i] == call_of(&calls, 0, wanted.process[i], wanted.id[i]), "the call of its ids");
   free(call);
+  free(calls.process);
+  free(calls.id);
+  free(wanted.process);
+  free(wanted.id);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
