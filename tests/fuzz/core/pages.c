@@ -28,16 +28,19 @@ static int64_t put_cell(Input* in, uint8_t* cell, int64_t rowid) {
   int64_t size = 0, values = 0;
   for (uint32_t left = below(in, 9); left; left--) {
     const uint8_t byte = take_byte(in);
-    const uint64_t type = byte < 240 ? byte % 20u : (uint64_t)take_number(in);
-    values += type < 12 ? kWidth[type] : (int64_t)((type - 12) / 2 % 100);
+    const uint64_t type = byte < 200   ? byte % 20u
+                          : byte < 240 ? 13 + 6 * (byte - 200u)
+                                       : (uint64_t)take_number(in);
+    values += type < 12 ? kWidth[type] : (int64_t)((type - 12) / 2 % 300);
     if (size + 9 < (int64_t)sizeof header && !(type >> 56)) size += put_varint(header + size, type);
   }
   int64_t at = put_varint(record, (uint64_t)size + 1);
   memcpy(record + at, header, (size_t)size);
   at += size;
-  if (values > 100) values = 100;
-  for (int64_t left = values; left; left--) record[at++] = take_byte(in);
-  const int64_t lie = take_byte(in) < 250 ? 0 : take_number(in) % 300;
+  const int64_t there = values < 100 ? values : 100;
+  for (int64_t left = there; left; left--) record[at++] = take_byte(in);
+  const uint8_t kind = take_byte(in);
+  const int64_t lie = kind < 200 ? 0 : kind < 240 ? values - there : take_number(in) % 300;
   int64_t begin = put_varint(cell, (uint64_t)(at + lie < 0 ? 0 : at + lie));
   begin += put_varint(cell + begin, (uint64_t)rowid);
   memcpy(cell + begin, record, (size_t)at);

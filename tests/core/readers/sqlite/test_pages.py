@@ -330,3 +330,9 @@ def test_types_that_mean_nothing_are_left_to_sqlite(kind: int, tmp_path: Path) -
         with closing(source_kind(path)) as source:
             assert asked(source, TableQuery("t", ["b"], key)) == {"b": [2], NUMBER: [0]}
         assert key.rows.rows().tolist() == [[0]]
+
+
+def test_rows_of_nulls_have_the_default_of_a_column_added_later(tmp_path: Path) -> None:
+    more = "ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 7;"
+    path = made(tmp_path / "t.sqlite", [(None, None, None)] * 3, 512, more)
+    assert both(path, "t", ["a", "c"]) == [[NULL, 7, -1]] * 3
