@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures how long flame takes to start, in interleaved rounds, beside Python and numpy alone.
 
-`flame --version`, `flame --help`, `flame view --print` on a small file of each format, and the app on
-a terminal of 200 x 50 cells: until it draws its name, and until it shows the trace. CPU time and
-wall time of whole processes, medians; ratios can be compared between machines and under load,
+`flame --version`, `flame --help`, `flame view --print` on a small file of each format, and the app
+on a terminal of 200 x 50 cells: until it draws its name, and until it shows the trace. CPU time
+and wall time of whole processes, medians; ratios can be compared between machines and under load,
 milliseconds cannot.
 
     python benchmarks/bench_start.py --against OTHER_CHECKOUT
@@ -175,7 +175,9 @@ def main() -> None:
         against = args.against.resolve() if args.against else None
         todo = [(case, ROOT) for case in floors()]
         for checkout in (ROOT, *([against] if against else [])):
-            todo += [(case, checkout) for case in cases(checkout, traces) if args.only in case.title]
+            todo += [
+                (case, checkout) for case in cases(checkout, traces) if args.only in case.title
+            ]
         spent: dict[tuple[str, Path], list[Spent]] = {(one.title, of): [] for one, of in todo}
         for number in range(args.rounds + 1):  # the first warms the caches
             for case, checkout in todo:

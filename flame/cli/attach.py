@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from flame.cli.app_start import started
-from flame.cli.arguments import Subparsers, new_parser, pc_mode
+from flame.cli.arguments import pc_mode
 from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, LiveWindow
@@ -41,9 +41,8 @@ exit codes: 0 ok, 2 usage, 3 nothing there, or it cannot be watched
 _WINDOWS = {window.key: window for window in WINDOWS if not window.marked}
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "attach", "watch what a running program does on the GPU")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     parser.usage = "flame attach [options] [PID|NAME|PATH]"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG

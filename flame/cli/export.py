@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
+from flame.cli.arguments import add_paths, inputs_of
 from flame.console.terminal import TerminalOutput, escape_character, json_escape, say
 from flame.core.errors import NoMatchError, UsageError
 from flame.exporters import SUFFIXES
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 _NAME_ONE = "name the file to write with -o"
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "export", "write the stacks of a trace for other tools")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     add_paths(parser)
     add = parser.add_argument
     add("-f", "--format", required=True, choices=list(SUFFIXES), help="format to write")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
+from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.options.selection import add_ncu
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "info", "print what a trace contains and what it lacks")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     add_paths(parser)
     add_ncu(parser)
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")

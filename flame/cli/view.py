@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.app_start import started
-from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
+from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.options.config import is_in_browser, read_config
@@ -34,9 +34,8 @@ _PORT = 8000
 _PRINTED_WIDTH = 120
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "view", "open a trace in the app")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     text = f"{TRACES}. Of another folder, or if left out, a list of the traces there opens"
     text += "; with --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
