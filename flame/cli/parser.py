@@ -9,8 +9,7 @@ from importlib import import_module
 
 from flame._version import __version__
 from flame.core.errors import UsageError
-from flame.options.selection import Parser
-from flame.options.selection import parse as parse_selection
+from flame.options.parser import Parser
 
 _EPILOG = """\
 'flame PATH' alone is 'flame view PATH'; 'flame' alone lists traces to open.
@@ -57,10 +56,11 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 def _restore(args: argparse.Namespace, words: list[str]) -> argparse.Namespace:
     """Parse ``words`` after the options of the state that they name, as if both had been given."""
+    from flame.options import selection
     from flame.options.state import decode
 
     state = decode(args.state)
-    parse_selection(state.options)  # These may say what to show, and no more.
+    selection.parse(state.options)  # These may say what to show, and no more.
     restored = parse([words[0], *state.options, *words[1:]])
     restored.paths = args.paths or state.traces
     restored.state = state
