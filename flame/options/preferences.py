@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -17,6 +17,7 @@ from flame.core.files.atomic import private_output
 from flame.core.files.private import read_private, refuse_untrusted_folder
 from flame.core.projection.levels import check_levels
 from flame.core.projection.selection import COLOURS
+from flame.core.quick_dataclass import dataclass
 from flame.options.config import CHOICES, Config
 from flame.options.state import default_path
 

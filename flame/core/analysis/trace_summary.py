@@ -6,7 +6,7 @@ of a `TraceSummary`, each in its own words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
@@ -31,6 +31,7 @@ from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import LEVELS, MADE_LEVELS, recorded_levels
 from flame.core.projection.weights import weigh_groups
+from flame.core.quick_dataclass import dataclass
 
 _MOST = 10
 """Heaviest frames of a kind, and gaps of a GPU, that are listed."""

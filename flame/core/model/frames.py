@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cached_property
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from flame.core.columns import U1, Bool, Column
+from flame.core.quick_dataclass import dataclass
 
 NO_LAUNCH = "[no launch recorded]"
 SMALLER = "[smaller frames]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from flame.core.model.meta import (
     Thread,
 )
 from flame.core.model.nested import add_nested
+from flame.core.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces

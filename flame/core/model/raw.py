@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from flame.core.model.launches import LaunchDetails
 from flame.core.model.meta import Device, Meta, Process, ProfilerSteps, Thread
 from flame.core.model.pc_samples import Code
 from flame.core.model.stacks import StackBuilder
+from flame.core.quick_dataclass import dataclass
 
 OPEN = np.int64(np.iinfo(np.int64).max)
 """End of a range that was still open when the capture stopped."""
@@ -194,7 +196,7 @@ class TableBuilder(Generic[_Table]):
         return np.concatenate([empty, *chunks])
 
 
-@dataclass
+@dataclasses.dataclass
 class RawTrace:
     """Hold what a reader decodes. ``threads`` index ``processes``; all index columns are dense.
 
@@ -242,7 +244,7 @@ class Measure:
     values: I8
 
 
-@dataclass
+@dataclasses.dataclass
 class RawStacks:
     """Hold what a reader of resolved stacks decodes, one row per sample (or per stack).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import StackColumns
 from flame.core.projection.sample_weights import SampleWeights, sample_weights
 from flame.core.projection.weights import Weights
+from flame.core.quick_dataclass import dataclass
 
 MOST_PARTS = 200_000
 """Instructions and their reasons that are shown at most; the rarest beyond are merged."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flame.core.errors import UsageError
 from flame.core.model.tree import TreeLayout
@@ -10,6 +10,7 @@ from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import add_shapes, parse_levels
+from flame.core.quick_dataclass import dataclass
 
 COLOURS = ("level", "category")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from flame.core.model.frames import Frame
 from flame.core.names.cuda import demangle, kernel_base
+from flame.core.quick_dataclass import dataclass
 
 _INTEGER = r"(?:(?:un)?signed )?(?:bool|char|short|int|long long|long)"
 _CAST = re.compile(rf"\({_INTEGER}(?: int)?\)(?=-?[0-9])")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from flame.core.analysis.chains import Chains, find_chains
 from flame.core.columns import I4, I8, Bool
 from flame.core.model.tree import StackTree
+from flame.core.quick_dataclass import dataclass
 
 
 class OpenChains(NamedTuple):

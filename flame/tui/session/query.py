@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.names.numbers import STAR
+from flame.core.quick_dataclass import dataclass
 from flame.core.regex import compile_expression
 
 _ESCAPE = re.compile(r"\\.")
