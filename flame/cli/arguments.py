@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.core.errors import UsageError
+from flame.core.lazy_regex import lazy_regex
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
@@ -20,7 +20,7 @@ TRACES = (
 )
 """What a path may name, as help."""
 
-_MODE = re.compile(r"off|(continuous|serialized)(:([0-9]{1,2}))?")
+_MODE = lazy_regex(r"off|(continuous|serialized)(:([0-9]{1,2}))?")
 _PERIODS = range(5, 32)
 """Exponents of two, in GPU cycles: cupti_pcsampling.h, ATTR_TYPE_SAMPLING_PERIOD."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from flame.core.errors import UsageError
 from flame.core.files.atomic import private_output
 from flame.core.files.private import read_private, refuse_untrusted_folder
+from flame.core.lazy_regex import lazy_regex
 from flame.core.projection.levels import check_levels
 from flame.core.projection.selection import COLOURS
 from flame.core.quick_dataclass import dataclass
@@ -23,7 +23,7 @@ from flame.options.state import default_path
 
 _MOST_BYTES = 1 << 16
 _MOST_KINDS = 32
-_KIND = re.compile(r"[a-z, -]{1,80}")
+_KIND = lazy_regex(r"[a-z, -]{1,80}")
 _PATIENCE = 1.0
 """Seconds that writing may still take when the app has been left."""
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities, ThreadPieces
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.meta import ProfilerSteps, Thread
@@ -24,12 +25,12 @@ _FEWEST = 3
 _PROFILER = "ProfilerStep"
 
 # A word for an iteration. Those of the second line are parts of other names, too: `execute_kernel`.
-_WORD = re.compile(
+_WORD = lazy_regex(
     r"(?<![^\W_])(?:steps?|iter|iterations?)(?![^\W_])"
     r"|(?<!\w)(?:execute|execute_model|decode|generate)(?!_?[^\W_])",
     re.IGNORECASE,
 )
-_MAYBE = re.compile("step|iter|execute|decode|generate", re.IGNORECASE)
+_MAYBE = lazy_regex("step|iter|execute|decode|generate", re.IGNORECASE)
 _NOT_ALL = ("Optimizer.",)
 """PyTorch's `Optimizer.step#SGD.step` is a part of an iteration."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import compress, count
@@ -13,10 +12,11 @@ from rich.console import Console
 from textual._compositor import CompositorUpdate
 from textual.geometry import Size
 
+from flame.core.lazy_regex import lazy_regex
 from flame.tui.toolkit.text import width_of
 
-_TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[([\d;]*)m|(\n)|([^\x1b\n]+)")
-_CODE = re.compile(r"([34]8);(?:5;\d+|2;\d+;\d+;\d+)|\d+")
+_TOKEN = lazy_regex(r"\x1b\[(\d+);(\d+)H|\x1b\[([\d;]*)m|(\n)|([^\x1b\n]+)")
+_CODE = lazy_regex(r"([34]8);(?:5;\d+|2;\d+;\d+;\d+)|\d+")
 _RESET = ("", "0")
 _UNDRAWN = ("4", "7", "9")
 """Attributes that are seen where there is no character: underlined, reversed, struck out."""

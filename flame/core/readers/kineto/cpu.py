@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.meta import ProfilerSteps
 from flame.core.model.raw import RawCalls, RawOperators, RawPythonCalls, RawRanges, TableBuilder
 from flame.core.model.stacks import EMPTY
@@ -15,7 +15,7 @@ from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, KinetoContext, 
 from flame.core.readers.kineto.forward import SequenceNumbers
 from flame.core.readers.kineto.vocabulary import FrameIds, call_frame, python_frame
 
-_STEP = re.compile(r"ProfilerStep#(\d{1,9})")
+_STEP = lazy_regex(r"ProfilerStep#(\d{1,9})")
 _STEP_COLUMNS = ("number", "process", "start", "end", "thread")
 _MAX_FRAMES = 500  # of one call stack
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.kineto import metadata
@@ -16,8 +16,8 @@ from flame.core.readers.kineto.stream import TraceStream
 from flame.core.readers.kineto.trace import TraceBuilder
 from flame.core.units import format_counted
 
-_HEAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[)")
-_SIGNS = re.compile(
+_HEAD = lazy_regex(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[)")
+_SIGNS = lazy_regex(
     rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:|"ph"\s*:\s*"'
 )
 

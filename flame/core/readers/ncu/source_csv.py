@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code, CodeSamples
 from flame.core.options import Progress, silent
 from flame.core.readers.ncu.columns import (
@@ -46,7 +47,7 @@ _OTHER_PAGES = {
 }
 _MOST = 1 << 48
 """Samples: those of a GPU in a day, a hundred times over. Sums of many files fit 64 bits."""
-_LINE = re.compile(r"[0-9]{1,9}")
+_LINE = lazy_regex(r"[0-9]{1,9}")
 
 
 def is_source_csv(head: bytes) -> bool:
@@ -236,7 +237,7 @@ def _build_code(name: str, reader: _InstructionCollector) -> tuple[Code, list[in
     return code, order
 
 
-_TARGET = re.compile(r"\b0x[0-9a-f]{9,16}\b")
+_TARGET = lazy_regex(r"\b0x[0-9a-f]{9,16}\b")
 
 
 def _make_targets_relative(texts: Sequence[str], first: int, last: int) -> tuple[str, ...]:

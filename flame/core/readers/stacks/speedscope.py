@@ -6,7 +6,6 @@ py-spy, rbspy, pyinstrument, dotnet-trace, speedscope itself and flame's own exp
 from __future__ import annotations
 
 import gzip
-import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ import numpy as np
 
 from flame.core.columns import I4
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.load_progress import LoadPart
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta
@@ -42,11 +42,11 @@ _Result = TypeVar("_Result")
 _READING = 0.2
 """Share of reading the file in the time until its stacks are there."""
 
-_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
+_OBJECT = lazy_regex(rb"(?:\xef\xbb\xbf)?\s*\{")
 _SIGNS = (
-    re.compile(rb'"\$schema"\s*:\s*"https?:\\?/\\?/www\.speedscope\.app\b'),
-    re.compile(rb'"shared"\s*:\s*\{\s*"frames"\s*:\s*\['),
-    re.compile(rb'"profiles"\s*:\s*\[\s*\{[^{}]*"type"\s*:\s*"(?:sampled|evented)"'),
+    lazy_regex(rb'"\$schema"\s*:\s*"https?:\\?/\\?/www\.speedscope\.app\b'),
+    lazy_regex(rb'"shared"\s*:\s*\{\s*"frames"\s*:\s*\['),
+    lazy_regex(rb'"profiles"\s*:\s*\[\s*\{[^{}]*"type"\s*:\s*"(?:sampled|evented)"'),
 )
 _OURS = "flame@"
 _KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind if kind != Kind.ROOT}
