@@ -7,11 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.cli.app_start import started
 from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
-from flame.options.config import is_in_browser, read_config
 from flame.options.selection import (
     add_selection,
     load_options_of,
@@ -61,7 +59,7 @@ def _port(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Show the traces of ``args``."""
-    in_app = not args.print and not args.web and (is_on_terminal() or is_in_browser())
+    in_app = not args.print and not args.web and _can_show_app()
     if not args.paths and not in_app:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
     options, selection = load_options_of(args), selection_of(args, "short")
@@ -69,6 +67,20 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args)
     if not in_app:
         return _print(inputs_of(args), options, selection)
+    return _show(args, options)
+
+
+def _can_show_app() -> bool:
+    from flame.options.config import is_in_browser
+
+    return is_on_terminal() or is_in_browser()
+
+
+def _show(args: argparse.Namespace, options: LoadOptions) -> int:
+    """Show the traces in the app, or the list of those to choose from."""
+    from flame.cli.app_start import started
+    from flame.options.config import is_in_browser, read_config
+
     if is_in_browser():
         from flame.web.lifetime import end_with_server
 
@@ -114,6 +126,8 @@ def _serve(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         need = f"--web needs {error.name}, which is not installed"
         raise UsageError(f"{need}: pip install textual-serve==1.1.3") from None
+    from flame.options.config import read_config
+
     if keys := read_config().keys:
         from flame.tui.shell.keymap import keymap_of
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, expand_ranges, sum_by
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.tree import GroupParts, StackTree
 from flame.core.quick_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from flame.core.analysis.node_activities import NodeActivities
 
 PERCENTS = (50, 95, 99)
 _AT_A_TIME = 1 << 22

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.heaviest import Heaviest, find_heaviest
-from flame.core.analysis.iterations import IterationTable, measure_iterations
 from flame.core.analysis.utilization import (
     IdleGap,
     Utilization,
@@ -32,6 +30,10 @@ from flame.core.projection.labels import Naming
 from flame.core.projection.levels import LEVELS, MADE_LEVELS, recorded_levels
 from flame.core.projection.weights import weigh_groups
 from flame.core.quick_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from flame.core.analysis.heaviest import Heaviest
+    from flame.core.analysis.iterations import IterationTable
 
 _MOST = 10
 """Heaviest frames of a kind, and gaps of a GPU, that are listed."""
@@ -136,12 +138,16 @@ class TraceSummary:
         """What the GPU time was spent in; None of a file of stacks."""
         if self.resolved:
             return None
+        from flame.core.analysis.heaviest import find_heaviest
+
         weights = weigh_groups(self.profile, metric_of("gpu"), ())
         return find_heaviest(self.profile, weights, Naming(), _MOST)
 
     @cached_property
     def iterations(self) -> IterationTable:
         """The iterations; none of a recording that goes on."""
+        from flame.core.analysis.iterations import measure_iterations
+
         return measure_iterations(self.profile)
 
     @property

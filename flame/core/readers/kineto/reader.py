@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from flame.core.errors import InputError
-from flame.core.lazy_regex import lazy_regex
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.kineto import metadata
@@ -15,16 +14,6 @@ from flame.core.readers.kineto.document import TraceDocument
 from flame.core.readers.kineto.stream import TraceStream
 from flame.core.readers.kineto.trace import TraceBuilder
 from flame.core.units import format_counted
-
-_HEAD = lazy_regex(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[)")
-_SIGNS = lazy_regex(
-    rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:|"ph"\s*:\s*"'
-)
-
-
-def is_chrome_trace(head: bytes) -> bool:
-    """Return whether a file that begins with ``head`` (unpacked) is a Chrome trace."""
-    return bool(_HEAD.match(head) and _SIGNS.search(head))
 
 
 def read_kineto(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:

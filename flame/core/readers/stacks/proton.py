@@ -19,7 +19,6 @@ import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.errors import InputError
-from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta
 from flame.core.model.raw import Measure, RawStacks
@@ -44,16 +43,7 @@ _TITLES = {"time": "GPU time", "cpu_time": "CPU time"}
 _WITH_CHILDREN = ("cycles", "normalized_cycles", "cpu_time (ns)")
 _WITH_CHILDREN_MARK = "(inc)"
 
-_BEGINNING = lazy_regex(rb'(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"(?:children|frame|metrics)"\s*:\s*[\[{]')
 _NODES = 1 << 14
-
-
-def is_proton(head: bytes) -> bool:
-    """Return whether a file that begins with ``head`` is a Hatchet tree.
-
-    Keys are sorted: of a deep tree, the beginning holds nothing but ``children``.
-    """
-    return _BEGINNING.match(head) is not None
 
 
 def read_proton(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:

@@ -16,7 +16,6 @@ import numpy as np
 
 from flame.core.columns import I4
 from flame.core.errors import InputError
-from flame.core.lazy_regex import lazy_regex
 from flame.core.load_progress import LoadPart
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta
@@ -42,22 +41,8 @@ _Result = TypeVar("_Result")
 _READING = 0.2
 """Share of reading the file in the time until its stacks are there."""
 
-_OBJECT = lazy_regex(rb"(?:\xef\xbb\xbf)?\s*\{")
-_SIGNS = (
-    lazy_regex(rb'"\$schema"\s*:\s*"https?:\\?/\\?/www\.speedscope\.app\b'),
-    lazy_regex(rb'"shared"\s*:\s*\{\s*"frames"\s*:\s*\['),
-    lazy_regex(rb'"profiles"\s*:\s*\[\s*\{[^{}]*"type"\s*:\s*"(?:sampled|evented)"'),
-)
 _OURS = "flame@"
 _KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind if kind != Kind.ROOT}
-
-
-def is_speedscope(head: bytes) -> bool:
-    """Return whether a file that begins with ``head`` is meant to be a speedscope file.
-
-    Not every writer names the schema, and some do at the end.
-    """
-    return bool(_OBJECT.match(head)) and any(sign.search(head) for sign in _SIGNS)
 
 
 def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
