@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from flame.cli.arguments import add_paths, inputs_of
 from flame.console.terminal import TerminalOutput, escape_character, json_escape, say
 from flame.core.errors import NoMatchError, UsageError
+from flame.core.numpy_start import import_numpy
 from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, load_options_of, selection_of
 
@@ -41,6 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
+    import_numpy()
     from flame.console.progress import load_with_progress
     from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output
     from flame.core.projection.named_levels import explain_missing_levels

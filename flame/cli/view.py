@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
+from flame.core.numpy_start import import_numpy
 from flame.options.selection import (
     add_selection,
     load_options_of,
@@ -62,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     in_app = not args.print and not args.web and _can_show_app()
     if not args.paths and not in_app:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
+    import_numpy()
     options, selection = load_options_of(args), selection_of(args, "short")
     if args.web:
         return _serve(args)
