@@ -16,6 +16,8 @@ Column = NDArray[Any]
 
 _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
+_FEW = 1 << 16
+"""Numbers that are counted in a table, however few of them there are."""
 
 
 def sum_by(group: Column, values: I8, size: int) -> I8:
@@ -44,6 +46,20 @@ def distinct(keys: I8) -> tuple[I8, I8]:
     np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
     values = ordered[keep]
     return values, np.searchsorted(values, keys)
+
+
+def unique(values: Column) -> Column:
+    """Find the different ``values`` (integers), sorted.
+
+    ``np.unique`` imports ``numpy.ma``, which takes as long as a tenth of all of numpy; and a
+    million different keys take it 12 times as long, a million of few small numbers 7 times.
+    """
+    digits, base = _digits(values)
+    if len(values) > 0 and base <= max(len(values), _FEW):
+        found: Column = np.flatnonzero(np.bincount(digits)) + int(values.min())
+        return found.astype(values.dtype)
+    ordered = np.sort(values)
+    return ordered[run_starts(ordered)]
 
 
 def pack(columns: Sequence[Column]) -> I8:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, expand_ranges, sum_by
+from flame.core.columns import I4, I8, expand_ranges, sum_by, unique
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.tree import GroupParts, StackTree
 from flame.core.quick_dataclass import dataclass
@@ -134,10 +134,10 @@ def _units_below(tree: StackTree, parts: GroupParts) -> tuple[I8, I8]:
     pairs = [np.zeros(0, np.int64)]
     while len(node):
         frame = tree.frame[node].astype(np.int64)
-        pairs.append(np.unique((frame << 32 | unit)[counted[frame]]))
+        pairs.append(unique((frame << 32 | unit)[counted[frame]]))
         above = tree.parent[node]
         node, unit = above[above > 0], unit[above > 0]
-    keys = np.unique(np.concatenate(pairs))
+    keys = unique(np.concatenate(pairs))
     return keys & 0xFFFFFFFF, keys >> 32
 
 

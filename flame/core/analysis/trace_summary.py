@@ -20,7 +20,7 @@ from flame.core.analysis.utilization import (
     utilizations,
 )
 from flame.core.analysis.wording import Terms, coverage_of, terms_of
-from flame.core.columns import expand_ranges, sum_by
+from flame.core.columns import expand_ranges, sum_by, unique
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import device_name
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source
@@ -247,13 +247,13 @@ def sample_totals(profile: Profile) -> SampleTotals | None:
     sampling = profile.sampling
     if sampling is None:
         return None
-    used, of_group = np.unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
+    used, of_group = unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
     entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
     exact = sampling.exact[used]
     return SampleTotals(
         int(sampling.samples[entries].sum()),
-        len(np.unique(sampling.sass[entries])),
-        len(np.unique(profile.activities.groups.frame[of_group >= 0])),
+        len(unique(sampling.sass[entries])),
+        len(unique(profile.activities.groups.frame[of_group >= 0])),
         "launch" if exact.all() else "mixed" if exact.any() else "kernel",
     )
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.columns import I4, I8, Column, run_starts, unique
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities, ThreadPieces
 from flame.core.model.frames import FrameTable, Kind
@@ -274,7 +274,7 @@ class _LaunchedBefore(NamedTuple):
     def between(self, process: I4, low: I8, high: I8) -> int:
         """Sum what was launched by each ``process`` from ``low`` until before ``high``, ns."""
         total = 0
-        for one in np.unique(process).tolist():
+        for one in unique(process).tolist():
             first, last = np.searchsorted(self.process, [one, one + 1]).tolist()
             own, times = process == one, self.time[first:last]
             edges = (np.searchsorted(times, at[own]) + first for at in (high, low))

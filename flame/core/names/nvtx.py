@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import msgspec
-
 from flame.core.lazy_regex import lazy_regex
 
 _PAYLOAD_CHARS = 500
@@ -187,6 +185,8 @@ _PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
 
 def payload_text(json_text: str) -> str:
     """Format an NVTX JSON payload on one line, at most 500 characters; invalid JSON as it is."""
+    import msgspec
+
     try:
         line = msgspec.json.format(json_text, indent=0)
     except (msgspec.DecodeError, RecursionError, UnicodeError):

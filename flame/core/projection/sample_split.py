@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, expand_ranges, run_starts, sum_by, unique_rows
+from flame.core.columns import (
+    I4,
+    I8,
+    Column,
+    expand_ranges,
+    run_starts,
+    sum_by,
+    unique,
+    unique_rows,
+)
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import StackColumns
@@ -146,7 +155,7 @@ class _Splitter:
         detailed = heaviest[np.cumsum(least[heaviest]) <= most]
         place = np.where(distribution >= 0, distribution + len(self.sampling), distribution)
         place[detailed] = distribution[detailed]
-        wanted = np.unique(distribution[detailed].astype(np.int64))
+        wanted = unique(distribution[detailed].astype(np.int64))
         limit = _entry_limit(size[detailed], most)
         return weights.keep_heaviest(limit, wanted[wanted >= 0], self.rest), place
 
