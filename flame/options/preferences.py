@@ -12,14 +12,12 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from flame.core.errors import UsageError
-from flame.core.files.atomic import private_output
 from flame.core.files.private import read_private, refuse_untrusted_folder
 from flame.core.lazy_regex import lazy_regex
 from flame.core.projection.levels import check_levels
 from flame.core.projection.selection import COLOURS
 from flame.core.quick_dataclass import dataclass
-from flame.options.config import CHOICES, Config
-from flame.options.state import default_path
+from flame.options.config import CHOICES, Config, state_path
 
 _MOST_BYTES = 1 << 16
 _MOST_KINDS = 32
@@ -142,7 +140,7 @@ def open_memory(config: Config) -> Memory:
 
     What the file says itself is not remembered.
     """
-    path = default_path().with_name("preferences.json")
+    path = state_path().with_name("preferences.json")
     return Memory(path if config.remember and path.is_absolute() else None, config.given)
 
 
@@ -190,6 +188,8 @@ def _change(path: Path, changes: Mapping[str, Any]) -> None:
 
     What another version of flame has written there stays.
     """
+    from flame.core.files.atomic import private_output
+
     refuse_untrusted_folder(path.parent)
     fields = _read(path)
     if changes.get(LEVELS):
