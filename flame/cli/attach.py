@@ -10,7 +10,7 @@ from flame.cli.arguments import pc_mode
 from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, LiveWindow
-from flame.core.numpy_start import import_numpy
+from flame.core.starting import import_numpy
 from flame.options.config import is_in_browser, read_config
 from flame.options.selection import (
     add_selection,

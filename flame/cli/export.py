@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from flame.cli.arguments import add_paths, inputs_of
 from flame.console.terminal import TerminalOutput, escape_character, json_escape, say
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.numpy_start import import_numpy
+from flame.core.starting import import_numpy
 from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, load_options_of, selection_of
 

@@ -6,7 +6,7 @@ import argparse
 
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
-from flame.core.numpy_start import import_numpy
+from flame.core.starting import import_numpy
 from flame.options.selection import add_ncu
 
 

@@ -13,6 +13,7 @@ import sys
 from flame._version import __version__
 from flame.cli.streams import print_text
 from flame.core.errors import CancelledError, FlameError, InputError
+from flame.core.starting import delay_collection
 
 TYPE_CHECKING = False  # The module typing takes a third of the time of `flame --version`.
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ INTERNAL_ERROR = 70
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on ``argv`` (by default the process's) and return the exit code."""
-    code = _run_guarded(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        delay_collection()
+        argv = sys.argv[1:]
+    code = _run_guarded(argv)
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
-from flame.core.numpy_start import import_numpy
+from flame.core.starting import import_numpy
 from flame.options.selection import (
     add_selection,
     load_options_of,

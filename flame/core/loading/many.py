@@ -12,6 +12,7 @@ from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
+from flame.core.starting import resume_collection
 
 _MERGING = 0.9
 """Share of several files in a load, before they are merged."""
@@ -46,6 +47,7 @@ def load_all(
     It is told one count for all stages of all files, which only grows, up to
     `flame.core.load_progress.WHOLE`; where it is unknown how far a stage is, of 0.
     """
+    resume_collection()
     whole = WholeLoad(progress)
     recordings = [_list_files(Path(path)) for path in paths]
     files = [file for recording in recordings for file in recording.dumps]
