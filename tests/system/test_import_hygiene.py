@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -169,3 +171,46 @@ def test_dialogs_are_imported_when_they_open() -> None:
     dialogs = {"filters", "levels", "metrics", "steps", "export", "write_files"}
     assert "flame.tui.main.layout" in modules
     assert modules & {f"flame.tui.dialogs.{name}" for name in dialogs} == set()
+
+
+SOURCES = sorted((ROOT / "flame").rglob("*.py"))
+QUICK = "flame.core.quick_dataclass"
+
+
+def run_at_import(tree: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is imported: all but the insides of functions."""
+    for node in ast.iter_child_nodes(tree):
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from run_at_import(node)
+
+
+def test_no_module_compiles_regular_expressions_when_it_is_imported() -> None:
+    compiled = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in SOURCES
+        for node in run_at_import(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
+    ]
+    assert compiled == []
+
+
+def slow_dataclasses(tree: ast.Module) -> Iterator[int]:
+    """Lines of frozen dataclasses without slots that are made as the standard library does."""
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    home = {alias.name: node.module for node in imports for alias in node.names}
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    for decorator in (each for one in classes for each in one.decorator_list):
+        words = ast.unparse(decorator)
+        quick = words.startswith("dataclass(") and home.get("dataclass") == QUICK
+        if "frozen=True" in words and "slots=True" not in words and not quick:
+            yield decorator.lineno
+
+
+def test_frozen_dataclasses_are_quick_ones() -> None:
+    slow = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in SOURCES
+        for line in slow_dataclasses(ast.parse(path.read_text("utf-8")))
+    ]
+    assert slow == []

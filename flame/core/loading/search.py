@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.lazy_regex import lazy_regex
+from flame.core.quick_dataclass import dataclass
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.formats import FileHead, find_format
 
@@ -49,7 +51,7 @@ class FoundTrace:
     gpus: tuple[str, ...] = ()
 
 
-@dataclass
+@dataclasses.dataclass
 class FolderSearch:
     """Search ``folder`` and those below it, the nearest first, for as far as the bounds allow.
 
