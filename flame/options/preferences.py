@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from flame.core.errors import UsageError
 from flame.core.files.private import read_private, refuse_untrusted_folder
+from flame.core.frame import COLOURS, check_levels
 from flame.core.lazy_regex import lazy_regex
-from flame.core.projection.levels import check_levels
-from flame.core.projection.selection import COLOURS
 from flame.core.quick_dataclass import dataclass
 from flame.options.config import CHOICES, Config, state_path
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import field
 
 from flame.core.errors import UsageError
+from flame.core.frame import COLOURS
 from flame.core.model.tree import TreeLayout
 from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import add_shapes, parse_levels
 from flame.core.quick_dataclass import dataclass
-
-COLOURS = ("level", "category")
 
 
 @dataclass(frozen=True)
