@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
     from flame.core.options import LoadOptions
     from flame.core.projection.selection import Selection
+    from flame.options.config import Config
 
 _EPILOG = """\
 The app reads $XDG_CONFIG_HOME/flame/config.toml (default: ~/.config/flame/config.toml; FLAME_CONFIG
@@ -63,8 +65,11 @@ def run(args: argparse.Namespace) -> int:
     in_app = not args.print and not args.web and _can_show_app()
     if not args.paths and not in_app:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
+    options = load_options_of(args)
+    if in_app and not any(word.startswith("-") for word in args.words):
+        return _show(args, options)
     import_numpy()
-    options, selection = load_options_of(args), selection_of(args, "short")
+    selection = selection_of(args, "short")  # What is wrong with it, is told here.
     if args.web:
         return _serve(args)
     if not in_app:
@@ -88,7 +93,7 @@ def _show(args: argparse.Namespace, options: LoadOptions) -> int:
 
         end_with_server()
     config = read_config()
-    selection = with_framework(selection_of(args, config.kernel_names), config.framework)
+    selection = partial(_shown_selection, args, config)
     folder = _folder_to_search(args.paths)
     with started(config, said_by(args)) as start:
         if folder is not None:
@@ -99,6 +104,12 @@ def _show(args: argparse.Namespace, options: LoadOptions) -> int:
         from flame.tui.main.app import run as run_app
 
         return run_app(inputs_of(args), options, selection, args.state, config, start)
+
+
+def _shown_selection(args: argparse.Namespace, config: Config) -> Selection:
+    """Return what the app shows at first, which imports numpy: so the app calls it as it loads."""
+    import_numpy()
+    return with_framework(selection_of(args, config.kernel_names), config.framework)
 
 
 def _folder_to_search(paths: list[str]) -> Path | None:

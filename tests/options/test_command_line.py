@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from flame.cli.main import main
 from flame.core.errors import InputError, UsageError
+from flame.core.frame import COLOURS
 from flame.core.loading.inputs import Inputs
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.metrics import METRICS
@@ -43,7 +44,7 @@ from flame.core.projection.filters import (
 from flame.core.projection.labels import KERNEL_NAMES, Naming
 from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels, arrange
-from flame.core.projection.selection import COLOURS, Selection
+from flame.core.projection.selection import Selection
 from flame.options.command_line import command_line, options_of
 from flame.options.config import state_path
 from flame.options.selection import parse
@@ -232,8 +233,8 @@ def opened() -> Callable[[str], Ran]:
         assert program == "flame"
         seen: list[Ran] = []
 
-        def run(inputs: Inputs, options: Any, selection: Any, state: Any, *more: object) -> int:
-            seen.append(([str(path) for path in inputs.paths], options, selection, state))
+        def run(inputs: Inputs, options: Any, select: Any, state: Any, *more: object) -> int:
+            seen.append(([str(path) for path in inputs.paths], options, select(), state))
             return 0
 
         with pytest.MonkeyPatch.context() as patch:

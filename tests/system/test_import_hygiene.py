@@ -160,10 +160,11 @@ def test_an_nsys_trace_needs_neither_json_nor_converters() -> None:
 
 
 def test_the_first_picture_of_the_app_comes_before_its_screens() -> None:
-    modules = imported("import flame.tui.main.app, flame.tui.shell.start")
+    before = ("flame.cli.app_start", "flame.core.loading.inputs", "flame.options.preferences")
+    modules = imported(f"import {', '.join(before)}, flame.tui.main.app, flame.tui.shell.start")
     later = {"flame.core.loading.many", "flame.tui.main.screen", "flame.tui.session.session"}
     assert "textual.app" in modules
-    assert modules & {*later, "msgspec", "secrets", "sqlite3"} == set()
+    assert modules & {*later, "msgspec", "numpy", "secrets", "sqlite3"} == set()
 
 
 def test_dialogs_are_imported_when_they_open() -> None:
@@ -173,8 +174,14 @@ def test_dialogs_are_imported_when_they_open() -> None:
     assert modules & {f"flame.tui.dialogs.{name}" for name in dialogs} == set()
 
 
-SOURCES = sorted((ROOT / "flame").rglob("*.py"))
 QUICK = "flame.core.quick_dataclass"
+
+
+def modules_with(word: str) -> Iterator[tuple[Path, ast.Module]]:
+    """The modules of flame in whose source ``word`` stands."""
+    for path in sorted((ROOT / "flame").rglob("*.py")):
+        if word in (source := path.read_text("utf-8")):
+            yield path.relative_to(ROOT), ast.parse(source)
 
 
 def run_at_import(tree: ast.AST) -> Iterator[ast.AST]:
@@ -187,9 +194,9 @@ def run_at_import(tree: ast.AST) -> Iterator[ast.AST]:
 
 def test_no_module_compiles_regular_expressions_when_it_is_imported() -> None:
     compiled = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in SOURCES
-        for node in run_at_import(ast.parse(path.read_text("utf-8")))
+        f"{path}:{node.lineno}"
+        for path, tree in modules_with("re.compile")
+        for node in run_at_import(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
     ]
     assert compiled == []
@@ -209,8 +216,8 @@ def slow_dataclasses(tree: ast.Module) -> Iterator[int]:
 
 def test_frozen_dataclasses_are_quick_ones() -> None:
     slow = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in SOURCES
-        for line in slow_dataclasses(ast.parse(path.read_text("utf-8")))
+        f"{path}:{line}"
+        for path, tree in modules_with("frozen=True")
+        for line in slow_dataclasses(tree)
     ]
     assert slow == []
