@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from flame.core.options import LoadOptions, Progress, silent
 from flame.core.projection.filters import Filter
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
-from flame.core.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from flame.core.analysis.trace_summary import TraceSummary

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,6 @@ from flame.attach.target import (
 from flame.attach.watch import DumpWatch
 from flame.console.terminal import say
 from flame.core.errors import InputError, UsageError
-from flame.core.quick_dataclass import dataclass
 from flame.core.readers.fdump.tally import Tally
 from flame.core.units import format_bytes, format_counted
 

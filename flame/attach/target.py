@@ -7,6 +7,7 @@ import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from flame.attach.discover.finder import ProcessFinder
@@ -17,7 +18,6 @@ from flame.attach.discover.proc import command_of
 from flame.core.errors import InputError, UsageError
 from flame.core.lazy_regex import lazy_regex
 from flame.core.names.secrets import mask_secrets
-from flame.core.quick_dataclass import dataclass
 from flame.core.readers.fdump.folder import SUFFIX, list_dumps
 from flame.core.units import format_age
 from flame.record.folder import SUFFIX as RECORDING

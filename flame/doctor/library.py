@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,6 @@ from flame._version import __version__
 from flame.core.errors import FlameError
 from flame.core.model.frames import FrameBuilder
 from flame.core.programs import package_folders
-from flame.core.quick_dataclass import dataclass
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.vocabulary import DumpVocabulary

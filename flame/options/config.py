@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from flame.core.errors import UsageError
 from flame.core.files.user_folders import user_folder
 from flame.core.names.framework import FRAMEWORK
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

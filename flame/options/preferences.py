@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -15,7 +15,6 @@ from flame.core.errors import UsageError
 from flame.core.files.private import read_private, refuse_untrusted_folder
 from flame.core.frame import COLOURS, check_levels
 from flame.core.lazy_regex import lazy_regex
-from flame.core.quick_dataclass import dataclass
 from flame.options.config import CHOICES, Config, state_path
 
 _MOST_BYTES = 1 << 16

@@ -8,11 +8,11 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
 from flame.core.lazy_regex import lazy_regex
-from flame.core.quick_dataclass import dataclass
 
 SUFFIX = ".flame"
 _MODE = 0o700

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -174,9 +174,6 @@ def test_dialogs_are_imported_when_they_open() -> None:
     assert modules & {f"flame.tui.dialogs.{name}" for name in dialogs} == set()
 
 
-QUICK = "flame.core.quick_dataclass"
-
-
 def modules_with(word: str) -> Iterator[tuple[Path, ast.Module]]:
     """The modules of flame in whose source ``word`` stands."""
     for path in sorted((ROOT / "flame").rglob("*.py")):
@@ -200,24 +197,3 @@ def test_no_module_compiles_regular_expressions_when_it_is_imported() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
     ]
     assert compiled == []
-
-
-def slow_dataclasses(tree: ast.Module) -> Iterator[int]:
-    """Lines of frozen dataclasses without slots that are made as the standard library does."""
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    home = {alias.name: node.module for node in imports for alias in node.names}
-    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    for decorator in (each for one in classes for each in one.decorator_list):
-        words = ast.unparse(decorator)
-        quick = words.startswith("dataclass(") and home.get("dataclass") == QUICK
-        if "frozen=True" in words and "slots=True" not in words and not quick:
-            yield decorator.lineno
-
-
-def test_frozen_dataclasses_are_quick_ones() -> None:
-    slow = [
-        f"{path}:{line}"
-        for path, tree in modules_with("frozen=True")
-        for line in slow_dataclasses(tree)
-    ]
-    assert slow == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,6 @@ from flame.core.columns import I4, I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.names.rename import NN_MODULE
-from flame.core.quick_dataclass import dataclass
 from flame.core.units import format_counted
 
 _LEAST = 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from flame.core.columns import I4, I8, expand_ranges, sum_by, unique
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.tree import GroupParts, StackTree
-from flame.core.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from flame.core.analysis.node_activities import NodeActivities

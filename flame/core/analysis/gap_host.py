@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ from flame.core.analysis.utilization import IdleGap
 from flame.core.columns import I8, Column, sum_by
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
-from flame.core.quick_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.intervals import Timeline
 from flame.core.timeline.lanes import Track

@@ -6,7 +6,7 @@ the shares of a list add up to at most all, and no list begins with what is arou
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,6 @@ from flame.core.names.rename import NN_MODULE
 from flame.core.projection.labels import Labels, Naming
 from flame.core.projection.number_folds import labels_of
 from flame.core.projection.weights import Weights
-from flame.core.quick_dataclass import dataclass
 
 
 class HeavyFrame(NamedTuple):

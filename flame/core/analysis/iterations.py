@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -12,7 +13,6 @@ from flame.core.analysis.distribution import distribution
 from flame.core.columns import I8, Bool, distinct, run_starts, sum_by
 from flame.core.model.iterations import Iterations, launch_times
 from flame.core.model.profile import Profile
-from flame.core.quick_dataclass import dataclass
 from flame.core.timeline.devices import device_times
 
 _SLOW = 1.2

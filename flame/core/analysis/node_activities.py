@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from flame.core.columns import I8, Bool, expand_ranges
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from flame.core.columns import I4, I8, Column, distinct, expand_ranges, sum_by, unique
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
 from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I8, Bool
 from flame.core.model.tree import StackTree
 from flame.core.projection.matching import matching_frames
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

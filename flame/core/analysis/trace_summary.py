@@ -6,7 +6,7 @@ of a `TraceSummary`, each in its own words.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -29,7 +29,6 @@ from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import LEVELS, MADE_LEVELS, recorded_levels
 from flame.core.projection.weights import weigh_groups
-from flame.core.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from flame.core.analysis.heaviest import Heaviest

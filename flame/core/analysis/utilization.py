@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ from flame.core.model.activities import NONE, has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Steps, Time
-from flame.core.quick_dataclass import dataclass
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from flame.core.timeline.devices import DeviceTime, device_times
 

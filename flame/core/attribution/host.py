@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from flame.core.attribution.nesting import Nesting, nest
@@ -11,7 +13,6 @@ from flame.core.model.activities import NONE, Activities, off_gpu_columns
 from flame.core.model.frames import Kind
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.stacks import EMPTY, StackBuilder
-from flame.core.quick_dataclass import dataclass
 
 
 def host_table(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, pack, unique
 from flame.core.model.raw import RawActivities, RawCalls
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from flame.core.attribution.forward_links import ForwardLinks
@@ -13,7 +15,6 @@ from flame.core.model.nested import NestedStacks
 from flame.core.model.raw import RawOperators, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.stack_joins import StackJoiner, count_shared, put_beyond
 from flame.core.model.stacks import EMPTY, StackBuilder, StackTable
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

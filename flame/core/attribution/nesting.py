@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.attribution.crossing import cut_crossing
 from flame.core.columns import I8, Bool, Column
 from flame.core.errors import InputError
-from flame.core.quick_dataclass import dataclass
 
 MAX_DEPTH = 500
 """Ranges nested deeper are not shown (speedscope cannot draw 1,000 levels either)."""

@@ -7,12 +7,12 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.errors import UsageError
 from flame.core.files.cache_folder import cache_path
 from flame.core.files.temporary import remove_left
-from flame.core.quick_dataclass import dataclass
 from flame.core.units import parse_size
 
 SIZE_VARIABLE, DAYS_VARIABLE = "FLAME_CACHE_SIZE", "FLAME_CACHE_DAYS"

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from flame.core.files.digest import contents_digest
 from flame.core.files.publish import open_folder
 from flame.core.files.temporary import temporary_folder, try_lock
 from flame.core.mapped_files import open_regular
-from flame.core.quick_dataclass import dataclass
 
 _PAUSE = 0.1
 

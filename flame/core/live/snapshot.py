@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from flame.core.attribution.gaps import describe_gaps
@@ -20,7 +20,6 @@ from flame.core.loading.source_labels import label_sources, order_sources
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Meta, Source
 from flame.core.model.profile import Profile
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

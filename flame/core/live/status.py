@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 
 from flame.core.columns import I8, Column
-from flame.core.quick_dataclass import dataclass
 
 
 class SourceState(Enum):

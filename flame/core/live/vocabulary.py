@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from flame.core.model.grouping import Grouping, add_grouping
 from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.model.stacks import StackTable
 from flame.core.projection.labels import Labeller, Naming, keep_labels, kept_namings
-from flame.core.quick_dataclass import dataclass
 from flame.core.readers.fdump.context import SharedTables
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flame.core.quick_dataclass import dataclass
+from dataclasses import dataclass
 
 SECOND = 1_000_000_000
 

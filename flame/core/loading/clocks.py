@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from flame.core.model.profile import Profile
-from flame.core.quick_dataclass import dataclass
 
 _TIME_LIMIT = 1 << 61
 _MOST_NAMED = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,6 @@ from flame.core.model.nested import NestedStacks
 from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import StackBuilder
-from flame.core.quick_dataclass import dataclass
 from flame.core.sampling.merge import merge_samplings
 
 _STACKS = ("python", "native", "nvtx", "stack")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.lazy_regex import lazy_regex
-from flame.core.quick_dataclass import dataclass
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.formats import FileHead, find_format
 
@@ -51,7 +49,7 @@ class FoundTrace:
     gpus: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass
+@dataclass
 class FolderSearch:
     """Search ``folder`` and those below it, the nearest first, for as far as the bounds allow.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool, Column, unique_rows
 from flame.core.model.frames import Kind
 from flame.core.model.stacks import StackTable
-from flame.core.quick_dataclass import dataclass
 
 NONE = -1
 """Absent: in index columns, and in ``launch_start``/``launch_end`` of rows without a launch."""

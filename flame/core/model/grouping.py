@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from flame.core.columns import I4, Column, unique
 from flame.core.model.frames import SMALLER, Frame, FrameBuilder, Kind
 from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.names.kernel_category import COPY, OTHER, category_of
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -17,7 +18,6 @@ from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.meta import ProfilerSteps, Thread
 from flame.core.names.numbers import STAR, NumberedName, split_numbers
 from flame.core.names.nvtx import clean_range
-from flame.core.quick_dataclass import dataclass
 
 _FEWEST = 3
 """Ranges of one name, but for numbers, on one thread, that are iterations."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 
 from flame.core.columns import I4, I8
 from flame.core.model.activities import NONE
-from flame.core.quick_dataclass import dataclass
 
 Dim = tuple[int, int, int]
 

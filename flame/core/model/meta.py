@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from flame.core.columns import I4, I8
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

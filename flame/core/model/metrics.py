@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from flame.core.columns import I8
 from flame.core.errors import UsageError
 from flame.core.model.activities import Activities
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from flame.core.columns import I4, Column
 from flame.core.model.activities import Activities
 from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import StackBuilder, StackTable
-from flame.core.quick_dataclass import dataclass
 
 UNKNOWN = -1
 """No stack: the ranges stand below the Python frames."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,6 @@ from flame.core.columns import I4, I8, Bool, Column
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.stalls import stall_of
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.quick_dataclass import dataclass
 
 LONGEST_TEXT = 4_096
 """Characters of an instruction's text. Those of real ones are some hundred at most."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from flame.core.model.meta import (
     Source,
     Thread,
 )
-from flame.core.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces

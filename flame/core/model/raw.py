@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -13,7 +12,6 @@ from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Device, Meta, Process, ProfilerSteps, Thread
 from flame.core.model.stacks import StackBuilder
-from flame.core.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from flame.core.model.launches import LaunchDetails
@@ -198,7 +196,7 @@ class TableBuilder(Generic[_Table]):
         return np.concatenate([empty, *chunks])
 
 
-@dataclasses.dataclass
+@dataclass
 class RawTrace:
     """Hold what a reader decodes. ``threads`` index ``processes``; all index columns are dense.
 
@@ -246,7 +244,7 @@ class Measure:
     values: I8
 
 
-@dataclasses.dataclass
+@dataclass
 class RawStacks:
     """Hold what a reader of resolved stacks decodes, one row per sample (or per stack).
 

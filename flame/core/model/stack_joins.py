@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, unique_rows
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
-from flame.core.quick_dataclass import dataclass
 
 Mark = tuple[str, str]
 """Entry of `Frame.extra` on a frame that does not stand where it was open."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -14,7 +14,6 @@ from flame.core.errors import UsageError
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.metrics import Metric
 from flame.core.names.numbers import are_folded_alike
-from flame.core.quick_dataclass import dataclass
 
 Order = Literal["weight", "name", "start"]
 ORDERS: tuple[Order, ...] = get_args(Order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -17,7 +18,6 @@ from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.names.framework import USUAL
 from flame.core.projection.labels import Naming, exact_labels
-from flame.core.quick_dataclass import dataclass
 from flame.core.regex import Limit, compile_expression, fits
 
 _MOST_NAMES = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import overload
 from weakref import WeakKeyDictionary
@@ -18,7 +18,6 @@ from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.names.kernel_short import short_names
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
-from flame.core.quick_dataclass import dataclass
 from flame.core.regex import Limit
 
 KERNEL_NAMES = ("short", "base", "demangled", "mangled")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import TreeLayout
 from flame.core.projection.levels import MADE_LEVELS, SAMPLE_LEVELS, STACK_LEVELS
 from flame.core.projection.modules import modules_among
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

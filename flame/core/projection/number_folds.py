@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,7 +27,6 @@ from flame.core.projection.labels import (
     exact_labels,
     label_key,
 )
-from flame.core.quick_dataclass import dataclass
 
 MANY = 8
 """Siblings that are shown apart at most, where they differ only in numbers."""

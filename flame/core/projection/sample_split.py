@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,7 +22,6 @@ from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import StackColumns
 from flame.core.projection.weights import Weights
-from flame.core.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from flame.core.model.pc_samples import Sampling

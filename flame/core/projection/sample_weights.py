@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, expand_ranges, sum_by, unique_rows
 from flame.core.model.pc_samples import Sampling
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from flame.core.errors import UsageError
 from flame.core.frame import COLOURS
@@ -11,7 +11,6 @@ from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import add_shapes, parse_levels
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.quick_dataclass import dataclass
 
 _INTEGER = r"(?:(?:un)?signed )?(?:bool|char|short|int|long long|long)"
 _CAST = lazy_regex(rf"\({_INTEGER}(?: int)?\)(?=-?[0-9])")

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,6 @@ from flame.core.external import find_reason, read_head, start_group
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code
 from flame.core.programs import find_program, package_folders
-from flame.core.quick_dataclass import dataclass
 from flame.core.sass.cubin import CubinFunction, Tick
 from flame.core.sass.nvdisasm_output import CodeSection, parse_sections
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from flame.core.model.tree import StackTree
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.projection.filters import Filter, passing_rows
 from flame.core.projection.matching import matching_frames
-from flame.core.quick_dataclass import dataclass
 from flame.core.timeline.intervals import Timeline
 from flame.core.timeline.lanes import KINDS, Track
 

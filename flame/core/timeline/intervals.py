@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from flame.core.columns import I4, I8, U1, Bool, Column, pack, unique_rows
 from flame.core.model.activities import Activities, has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from flame.core.quick_dataclass import dataclass
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from flame.core.timeline.devices import device_label, device_times
 from flame.core.timeline.host_lanes import Pieces, host_columns, host_pieces

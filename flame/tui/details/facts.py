@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,6 @@ from flame.core.model.meta import Device
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
-from flame.core.quick_dataclass import dataclass
 from flame.core.units import format_percent, format_whole_percent
 from flame.tui.details.labels import Label
 from flame.tui.details.parts import HeaviestParts, Part

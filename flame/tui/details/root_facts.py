@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.names.rename import NN_MODULE
 from flame.core.projection.weights import Weights, weigh_groups
-from flame.core.quick_dataclass import dataclass
 from flame.core.units import format_count
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.session.session import Projection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from flame.core.projection.filters import (
     Streams,
     Tids,
 )
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

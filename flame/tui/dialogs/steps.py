@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ from flame.core.columns import I8, Bool
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import kind_of
 from flame.core.projection.filters import Filter, Steps
-from flame.core.quick_dataclass import dataclass
 from flame.core.units import format_count
 from flame.tui.dialogs.step_rows import StepRows
 from flame.tui.toolkit.dialog import Dialog

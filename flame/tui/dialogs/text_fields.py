@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flame.core.analysis.wording import OPERATORS, SCOPES, terms_of
@@ -33,7 +33,6 @@ from flame.core.projection.filters import (
     ShowStacks,
     Time,
 )
-from flame.core.quick_dataclass import dataclass
 from flame.core.units import format_counted, format_ns
 from flame.tui.session.query import Query, SelectedName
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,7 +18,6 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.core.quick_dataclass import dataclass
 from flame.core.units import format_counted, format_value
 from flame.exporters import SUFFIXES
 from flame.tui.toolkit.text import printable

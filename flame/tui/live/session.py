@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.levels import default_levels, recorded_levels
 from flame.core.projection.number_folds import labels_of
 from flame.core.projection.selection import Selection
-from flame.core.quick_dataclass import dataclass
 from flame.tui.session.session import Projection, Session, project
 from flame.tui.session.tree_view import TreeView
 

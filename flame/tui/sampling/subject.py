@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,7 +13,6 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import GroupFilter, passing_rows
-from flame.core.quick_dataclass import dataclass
 from flame.tui.sampling.version import Version, versions_of
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import NO_SAMPLES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
@@ -11,7 +12,6 @@ from flame.core.columns import I4, I8, expand_ranges, sum_by, unique, unique_row
 from flame.core.model.frames import FrameTable
 from flame.core.model.pc_samples import Code, Sampling
 from flame.core.projection.sample_split import apportion
-from flame.core.quick_dataclass import dataclass
 
 _LINES = 1 << 32
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property, partial
 from itertools import islice
@@ -16,7 +15,6 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool
 from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import stall_of
-from flame.core.quick_dataclass import dataclass
 from flame.core.regex import Limit, fits
 from flame.core.units import format_count, format_counted, format_percent
 from flame.tui.sampling.reasons import counted
@@ -32,7 +30,7 @@ _TAB = 4
 _MOST_REASONS = 6
 
 
-@dataclasses.dataclass
+@dataclass
 class SourceLines:
     """Read the source lines of ``code``: a file once, when a line of it is first asked for."""
 

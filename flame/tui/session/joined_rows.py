@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -10,7 +11,6 @@ import numpy as np
 from flame.core.analysis.chains import Chains, find_chains
 from flame.core.columns import I4, I8, Bool
 from flame.core.model.tree import StackTree
-from flame.core.quick_dataclass import dataclass
 
 
 class OpenChains(NamedTuple):

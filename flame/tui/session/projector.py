@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flame.core.errors import FlameError
 from flame.core.projection.selection import Selection
-from flame.core.quick_dataclass import dataclass
 from flame.tui.session.carry import Bookmark, LiveBookmark, bookmark_of, carry, restore
 from flame.tui.session.query import Query, SearchResult, find_in_time
 from flame.tui.session.session import Projection, Session
@@ -39,7 +37,7 @@ class Projected(Answer[_Request, ReadyProjection]):
     """Say that a projection is ready, with what the search finds in it, or has failed."""
 
 
-@dataclasses.dataclass
+@dataclass
 class Projector:
     """Work out projections: ``shown`` is on screen, ``wanted`` was last asked for.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.names.numbers import STAR
-from flame.core.quick_dataclass import dataclass
 from flame.core.regex import compile_expression
 
 _ESCAPE = lazy_regex(r"\\.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from flame.core.columns import I8, Bool
 from flame.core.model.tree import StackTree
-from flame.core.quick_dataclass import dataclass
 from flame.tui.session.joined_rows import ALL_CLOSED, JoinedRows, OpenChains
 
 F8 = NDArray[np.float64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from flame.core.analysis.node_activities import NodeActivities
@@ -20,7 +20,6 @@ from flame.core.projection.number_folds import folds_numbers, labels_of
 from flame.core.projection.project import project as project_tree
 from flame.core.projection.project import shown_profile
 from flame.core.projection.selection import Selection
-from flame.core.quick_dataclass import dataclass
 from flame.core.timeline.devices import device_times
 from flame.tui.session.tree_view import TreeView
 

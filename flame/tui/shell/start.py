@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from flame.console.background_colour import TerminalBackground
-from flame.core.quick_dataclass import dataclass
 from flame.options.config import Config
 from flame.options.preferences import Memory, Preferences
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from rich.color import Color
@@ -9,7 +10,6 @@ from rich.style import Style
 
 from flame.core.frame import Frame, Kind
 from flame.core.model.calls import CallClass
-from flame.core.quick_dataclass import dataclass
 from flame.tui.toolkit.colours import (
     BLACK,
     ON_DARK,

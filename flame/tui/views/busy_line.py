@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from rich.segment import Segment
 from textual import events
@@ -11,7 +13,6 @@ from flame.core.analysis.utilization import Utilization, utilizations
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Time
-from flame.core.quick_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.units import format_ns, format_shares
 from flame.tui.toolkit.lines import RowView

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flame.core.columns import I4, I8, U1, Bool
-from flame.core.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,6 @@ from flame.core.columns import I4, I8, distinct
 from flame.core.live.sums.column_table import ColumnTable
 from flame.core.live.sums.rates import TimeBins
 from flame.core.live.sums.segment import GroupSums
-from flame.core.quick_dataclass import dataclass
 
 MEASURES = ("count", "gpu", "launch", "queue", "idle")
 """What is summed of GPU activities, by metric."""

@@ -7,6 +7,7 @@ it. So each call and range can be counted by itself, in whichever order they com
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +22,6 @@ from flame.core.live.sums.segment import GroupSums, KeptSegments
 from flame.core.live.window import SECOND
 from flame.core.model.activities import NONE
 from flame.core.model.stacks import EMPTY
-from flame.core.quick_dataclass import dataclass
 
 MEASURES = ("count", "host")
 """What is summed of calls and ranges."""

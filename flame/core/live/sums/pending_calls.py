@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,6 @@ from flame.core.columns import I4, I8, Column, distinct, run_starts
 from flame.core.live.decode.batch import NewCalls
 from flame.core.live.sums.column_table import ColumnTable
 from flame.core.model.activities import NONE
-from flame.core.quick_dataclass import dataclass
 
 _PART = 1 << 15
 _MOST = 1 << 22

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import LONGEST_TEXT
 from flame.core.model.stalls import UNKNOWN, is_not_issued, is_reason, stall_of
-from flame.core.quick_dataclass import dataclass
 
 EXPORT = "ncu --import REPORT --page source --csv --print-kernel-base mangled > FILE"
 """The command that makes what is read here, with names that fit best."""

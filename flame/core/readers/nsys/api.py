@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawCalls, TableBuilder
 from flame.core.model.stacks import EMPTY
 from flame.core.names.cuda import api_name
-from flame.core.quick_dataclass import dataclass
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import NULL

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -19,7 +20,6 @@ from flame.core.files.digest import file_digest
 from flame.core.files.temporary import scratch_folder
 from flame.core.options import Progress
 from flame.core.programs import find_program
-from flame.core.quick_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -12,12 +12,12 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from flame.core.columns import I8, U1, Bool, Column
-from flame.core.quick_dataclass import dataclass
 from flame.core.readers.sqlite.rows import SqliteSource
 from flame.core.readers.sqlite.source import NULL, Intern
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from flame.core.model.activities import NONE
 from flame.core.model.meta import Thread
 from flame.core.model.metrics import METRICS, STALLS
 from flame.core.model.raw import Measure
-from flame.core.quick_dataclass import dataclass
 from flame.core.readers.shared import decimals
 from flame.core.readers.shared.decimals import MAX_DECIMALS
 from flame.core.readers.stacks.speedscope_schema import Number
