@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from flame.cli.main import build_parser
+from flame.cli.parser import build_parser
 from flame.core.model.metrics import METRICS, STALLS
 from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import stat
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from flame.attach.discover.model import Candidate, Discovery, FinishedRecording,
 from flame.attach.discover.permission import explain
 from flame.attach.discover.proc import command_of
 from flame.core.errors import InputError, UsageError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.names.secrets import mask_secrets
 from flame.core.readers.fdump.folder import SUFFIX, list_dumps
 from flame.core.units import format_age
@@ -24,8 +24,8 @@ from flame.record.folder import SUFFIX as RECORDING
 
 _LIST = "flame attach --list shows what there is"
 _MOST = 8
-_PID = re.compile(r"[0-9]{1,10}")
-_SCRIPT = re.compile(r"\.(py|sh)$")
+_PID = lazy_regex(r"[0-9]{1,10}")
+_SCRIPT = lazy_regex(r"\.(py|sh)$")
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,16 @@
-"""Take the arguments that several commands have: their parsers and the paths of traces."""
+"""Take the arguments that several commands have: paths of traces, modes of sampling."""
 
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from flame.core.errors import UsageError
+from flame.core.lazy_regex import lazy_regex
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
-
-Subparsers: TypeAlias = "argparse._SubParsersAction[Any]"
-"""What commands are added to; generic only where types are checked."""
 
 TRACES = (
     "a recording (its folder, or one dump of it); an Nsight Systems SQLite export, or a report "
@@ -23,17 +20,9 @@ TRACES = (
 )
 """What a path may name, as help."""
 
-_MODE = re.compile(r"off|(continuous|serialized)(:([0-9]{1,2}))?")
+_MODE = lazy_regex(r"off|(continuous|serialized)(:([0-9]{1,2}))?")
 _PERIODS = range(5, 32)
 """Exponents of two, in GPU cycles: cupti_pcsampling.h, ATTR_TYPE_SAMPLING_PERIOD."""
-
-
-def new_parser(commands: Subparsers, name: str, text: str) -> argparse.ArgumentParser:
-    """Add the command ``name`` to ``commands``; ``text`` is its help."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text, allow_abbrev=False
-    )
-    return parser
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:

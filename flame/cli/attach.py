@@ -6,10 +6,11 @@ import argparse
 import sys
 
 from flame.cli.app_start import started
-from flame.cli.arguments import Subparsers, new_parser, pc_mode
+from flame.cli.arguments import pc_mode
 from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, LiveWindow
+from flame.core.starting import import_numpy
 from flame.options.config import is_in_browser, read_config
 from flame.options.selection import (
     add_selection,
@@ -41,9 +42,8 @@ exit codes: 0 ok, 2 usage, 3 nothing there, or it cannot be watched
 _WINDOWS = {window.key: window for window in WINDOWS if not window.marked}
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "attach", "watch what a running program does on the GPU")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     parser.usage = "flame attach [options] [PID|NAME|PATH]"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
@@ -68,6 +68,7 @@ def add_parser(commands: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """List what can be watched, watch it in the app, stop it or switch its PC sampling."""
     check(args)
+    import_numpy()
     from flame.attach.command import listing, stop, switch_sampling, target_of
 
     if args.stop:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from flame.cli.arguments import Subparsers, new_parser
 from flame.cli.streams import print_text, terminal_width
 from flame.core.errors import InputError, UsageError
 
@@ -12,10 +11,8 @@ _PRINTED_WIDTH = 120
 _CLEAR = "clear"
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    text = "show what is kept of traces and reports to open them quickly, or remove it"
-    parser = new_parser(commands, "cache", text)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     text = "remove all of it; the traces themselves stay"
     parser.add_argument("action", metavar=_CLEAR, nargs="?", choices=[_CLEAR], help=text)
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from flame.cli.arguments import Subparsers, new_parser
 from flame.cli.streams import print_text
 
 _EPILOG = "exit codes: 0 a GPU can be recorded here, 1 something for that is missing\n"
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    text = "check what works on this machine, and how to fix what does not"
-    parser = new_parser(commands, "doctor", text)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG

@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
+from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.console.terminal import TerminalOutput, escape_character, json_escape, say
 from flame.core.errors import NoMatchError, UsageError
+from flame.core.starting import import_numpy
 from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, load_options_of, selection_of
 
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
 _NAME_ONE = "name the file to write with -o"
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "export", "write the stacks of a trace for other tools")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     add_paths(parser)
     add = parser.add_argument
     add("-f", "--format", required=True, choices=list(SUFFIXES), help="format to write")
@@ -45,6 +45,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
+    import_numpy()
     selection = selection_of(args)
     with profile_cache(args, selection) as cache:
         return _export(args, selection, cache)

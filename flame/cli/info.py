@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
+from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
+from flame.core.starting import import_numpy
 from flame.options.selection import add_ncu
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "info", "print what a trace contains and what it lacks")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     add_paths(parser)
     add_ncu(parser)
     add_no_cache(parser)
@@ -22,6 +22,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what the traces of ``args`` hold."""
+    import_numpy()
     from flame.console.info import as_json, as_text
     from flame.console.progress import load_with_progress
     from flame.core.options import LoadOptions

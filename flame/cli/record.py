@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from flame.cli.arguments import Subparsers, new_parser, pc_mode
+from flame.cli.arguments import pc_mode
 from flame.core.errors import UsageError
 from flame.core.units import parse_size, parse_time
 from flame.record.plan import Plan
@@ -22,9 +22,8 @@ exit codes: CMD's own; 128+N if signal N killed it, 127 if there is no such comm
 """
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "record", "run a command and record what it does on the GPU")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     parser.usage = "flame record [options] [--] CMD …"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG

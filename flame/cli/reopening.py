@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from flame.core.errors import FlameError, UsageError
-from flame.options.config import read_config
 
 if TYPE_CHECKING:
     from flame.core.projection.selection import Selection
@@ -55,6 +54,8 @@ def wants_cache(args: argparse.Namespace) -> bool:
     """
     if args.no_cache:
         return False
+    from flame.options.config import read_config
+
     with suppress(UsageError):
         return read_config().cache
     return False

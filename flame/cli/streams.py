@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-from typing import TextIO
 
 from flame.core.errors import InputError
+
+TYPE_CHECKING = False  # as in main.py
+if TYPE_CHECKING:
+    from typing import TextIO
 
 WIDEST_TEXT = 100
 """Cells of a line that people like to read."""
@@ -36,4 +38,6 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 def terminal_width(default: int) -> int:
     """Return the columns of the terminal, ``default`` where there is none."""
+    import shutil
+
     return shutil.get_terminal_size((default, 24)).columns

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.cli.app_start import started
-from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
+from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
-from flame.options.config import is_in_browser, read_config
+from flame.core.starting import import_numpy
 from flame.options.selection import (
     add_selection,
     load_options_of,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from flame.core.options import LoadOptions
     from flame.core.projection.selection import Selection
     from flame.core.reopening.profile_cache import ProfileCache
+    from flame.options.config import Config
 
 _EPILOG = """\
 The app reads $XDG_CONFIG_HOME/flame/config.toml (default: ~/.config/flame/config.toml; FLAME_CONFIG
@@ -37,9 +38,8 @@ _PORT = 8000
 _PRINTED_WIDTH = 120
 
 
-def add_parser(commands: Subparsers) -> None:
-    """Add the command and its options."""
-    parser = new_parser(commands, "view", "open a trace in the app")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
     text = f"{TRACES}. Of another folder, or if left out, a list of the traces there opens"
     text += "; with --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
@@ -66,15 +66,33 @@ def _port(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Show the traces of ``args``."""
-    in_app = not args.print and not args.web and (is_on_terminal() or is_in_browser())
+    in_app = not args.print and not args.web and _can_show_app()
     if not args.paths and not in_app:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
-    options, selection = load_options_of(args), selection_of(args, "short")
+    options = load_options_of(args)
+    if in_app and not any(word.startswith("-") for word in args.words):
+        return _show(args, options)
+    import_numpy()
+    selection = selection_of(args, "short")  # What is wrong with it, is told here.
     if args.web:
         return _serve(args)
     if not in_app:
         with profile_cache(args, selection) as cache:
             return _print(inputs_of(args), options, selection, cache)
+    return _show(args, options)
+
+
+def _can_show_app() -> bool:
+    from flame.options.config import is_in_browser
+
+    return is_on_terminal() or is_in_browser()
+
+
+def _show(args: argparse.Namespace, options: LoadOptions) -> int:
+    """Show the traces in the app, or the list of those to choose from."""
+    from flame.cli.app_start import started
+    from flame.options.config import is_in_browser, read_config
+
     if is_in_browser():
         from flame.web.lifetime import end_with_server
 
@@ -82,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     config = read_config()
     if args.no_cache:
         config = replace(config, cache=False)
-    selection = with_framework(selection_of(args, config.kernel_names), config.framework)
+    selection = partial(_shown_selection, args, config)
     folder = _folder_to_search(args.paths)
     with started(config, said_by(args)) as start:
         if folder is not None:
@@ -93,6 +111,12 @@ def run(args: argparse.Namespace) -> int:
         from flame.tui.main.app import run as run_app
 
         return run_app(inputs_of(args), options, selection, args.state, config, start)
+
+
+def _shown_selection(args: argparse.Namespace, config: Config) -> Selection:
+    """Return what the app shows at first, which imports numpy: so the app calls it as it loads."""
+    import_numpy()
+    return with_framework(selection_of(args, config.kernel_names), config.framework)
 
 
 def _folder_to_search(paths: list[str]) -> Path | None:
@@ -124,6 +148,8 @@ def _serve(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         need = f"--web needs {error.name}, which is not installed"
         raise UsageError(f"{need}: pip install textual-serve==1.1.3") from None
+    from flame.options.config import read_config
+
     if keys := read_config().keys:
         from flame.tui.shell.keymap import keymap_of
 

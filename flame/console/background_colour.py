@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 
+from flame.core.lazy_regex import lazy_regex
+
 # The question for the background (OSC 11), and one that every terminal answers, and answers in its
 # turn (primary device attributes): once that has come, no answer to the first is to be expected.
 QUERY = b"\x1b]11;?\x07\x1b[c"
@@ -23,13 +25,13 @@ PATIENCE = 0.1
 _MOST = 4096
 """Characters read while waiting."""
 
-_ANSWER = re.compile(
+_ANSWER = lazy_regex(
     r"\x1b\]11;([^\x07\x1b\x9c]{0,1024})(?:\x07|\x1b\\|\x9c)|\x1b\[\?[0-9;]{0,64}c"
 )
-_BEGUN = re.compile(
+_BEGUN = lazy_regex(
     r"\x1b(?:\](?:1(?:1(?:;[^\x07\x1b\x9c]{0,1024}\x1b?)?)?)?|\[(?:\?[0-9;]{0,64})?)\Z"
 )
-_COLOUR = re.compile(
+_COLOUR = lazy_regex(
     r"rgba?:([0-9a-f]{1,4})/([0-9a-f]{1,4})/([0-9a-f]{1,4})(?:/[0-9a-f]{1,4})?"
     r"|#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})",
     re.IGNORECASE,

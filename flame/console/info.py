@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from flame.console.iterations import iteration_facts, iteration_lines, step_facts
 from flame.console.terminal import cells, cut, printable
+from flame.console.trace_words import notes
 from flame.core.analysis.busy_words import busy_share
 from flame.core.analysis.heaviest import Heaviest
 from flame.core.analysis.trace_summary import Gap, SourceTotal, TraceSummary, summarize
@@ -327,19 +327,3 @@ def _samples(summary: TraceSummary) -> Iterator[str]:
     places = "instructions {}, kernels {}".format(*map(format_count, counts))
     yield _line("PC samples", f"{format_count(samples.samples):>12}  {places}")
     yield _line("", _ATTRIBUTION[samples.attribution])
-
-
-def notes(warnings: Sequence[str], width: int) -> list[str]:
-    """Wrap warnings into lines of at most ``width``, the following lines of each indented."""
-    lines = []
-    for warning in warnings:
-        text = f"note: {printable(warning)}"
-        lines += textwrap.wrap(text, width, subsequent_indent="      ", break_on_hyphens=False)
-    return lines
-
-
-def gpus(devices: Sequence[Device]) -> str:
-    """Write GPUs in short: ``2 × NVIDIA H100 80GB HBM3``; ``GPU`` where there is no name."""
-    names = [device.name or "GPU" for device in devices]
-    counted = [(names.count(name), name) for name in dict.fromkeys(names)]
-    return printable(" + ".join(f"{n} × {name}" if n > 1 else name for n, name in counted))

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
+from flame.console.trace_words import gpus, notes
 from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.chains import SIGN, chain_words, find_chains
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable
@@ -57,7 +56,9 @@ class TerminalOutput:
 
 def json_escape(character: str) -> str:
     """Escape a character of a JSON string: the text means the same."""
-    return json.dumps(character)[1:-1]
+    from json import dumps
+
+    return dumps(character)[1:-1]
 
 
 def cells(text: str) -> int:

@@ -20,6 +20,8 @@ _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
 _DENSE = 4
 """Keys are dense where a table of all numbers between them is so many times as long as they."""
+_FEW = 1 << 16
+"""Numbers that are counted in a table, however few of them there are."""
 
 
 def sum_by(group: Column, values: I8, size: int) -> I8:
@@ -89,6 +91,20 @@ def _digits_of_16_bits(key: Column) -> Iterator[NDArray[np.uint16]]:
     above = (key.astype(np.int64) - low).view(np.uint64)
     for shift in range(0, (high - low).bit_length(), 16):
         yield (above >> np.uint64(shift)).astype(np.uint16)
+
+
+def unique(values: Column) -> Column:
+    """Find the different ``values`` (integers), sorted.
+
+    ``np.unique`` imports ``numpy.ma``, which takes as long as a tenth of all of numpy; and a
+    million different keys take it 12 times as long, a million of few small numbers 7 times.
+    """
+    digits, base = _digits(values)
+    if len(values) > 0 and base <= max(len(values), _FEW):
+        found: Column = np.flatnonzero(np.bincount(digits)) + int(values.min())
+        return found.astype(values.dtype)
+    ordered = np.sort(values)
+    return ordered[run_starts(ordered)]
 
 
 def pack(columns: Sequence[Column]) -> I8:

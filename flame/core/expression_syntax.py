@@ -10,7 +10,9 @@ from itertools import pairwise
 from math import factorial
 from typing import NamedTuple
 
-_TOKEN = re.compile(
+from flame.core.lazy_regex import lazy_regex
+
+_TOKEN = lazy_regex(
     r"""(?P<escape> \\(?:N\{[^}]*\}|.) )
       | (?P<set> \[\^?\]?(?:[^\]\\]++|\\.)*+\] )
       | (?P<atom> \(\?P=\w+\) | \(\?\#[^)]*\) | \(\?[aiLmsux]+\) )
@@ -21,9 +23,9 @@ _TOKEN = re.compile(
       | (?P<other> . )""",
     re.VERBOSE | re.DOTALL,
 )
-_VERBOSE_GROUP = re.compile(r"\(\?[aiLmsu]*x")
-_ASCII_GROUP = re.compile(r"\(\?[iLmsux]*[aL]")
-_SET_PART = re.compile(r"\\(?:N\{[^}]*\}|.)|\[", re.DOTALL)
+_VERBOSE_GROUP = lazy_regex(r"\(\?[aiLmsu]*x")
+_ASCII_GROUP = lazy_regex(r"\(\?[iLmsux]*[aL]")
+_SET_PART = lazy_regex(r"\\(?:N\{[^}]*\}|.)|\[", re.DOTALL)
 
 
 class _Cost(NamedTuple):

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from flame.core.lazy_regex import lazy_regex
+
 _LONGEST_REASON = 200
 
 _LONGEST_OUTPUT = 1 << 16
 _NO_GROUP = 65534
 
-_TELLING = re.compile("error|fail|cannot|can't|could not|unable|denied|no space", re.IGNORECASE)
+_TELLING = lazy_regex("error|fail|cannot|can't|could not|unable|denied|no space", re.IGNORECASE)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Any
 from flame.core.columns import I8
 from flame.core.errors import UsageError
 from flame.core.expression_syntax import longest_within, spell_for_regex
+from flame.core.lazy_regex import lazy_regex
 
 LONGEST_SEARCH = 2.0
 """Seconds after which an expression is given up."""
@@ -34,10 +35,10 @@ _AT_ONCE = 32
 _SLOW = 20e-6
 """Processor seconds for a name from which on `regex` is tried: it may see that none can match."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9_ ,:;<>=%&@!~'\"/-]+")
+_PLAIN = lazy_regex(r"[A-Za-z0-9_ ,:;<>=%&@!~'\"/-]+")
 """Expressions without a special character: they are looked for as they stand, twice as fast."""
 
-_UNUSUAL = re.compile(r"[^\x00-\x1b\x20-\x7f]")
+_UNUSUAL = lazy_regex(r"[^\x00-\x1b\x20-\x7f]")
 """Characters of which `re` and `regex` may think differently."""
 
 

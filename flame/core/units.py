@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from flame.core.errors import UsageError
+from flame.core.lazy_regex import lazy_regex
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 """From none to eight eighths of a cell."""
@@ -111,7 +112,7 @@ def _digits(value: float) -> str:
 
 _UNITS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000}
 _UNITS |= {"ms": 1_000_000, "us": 1_000, "µs": 1_000, "ns": 1}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)?")
+_PART = lazy_regex(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)?")
 
 
 def parse_time(text: str) -> int:
@@ -132,7 +133,7 @@ def parse_time(text: str) -> int:
 
 
 _PREFIXES = "kMGT"
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT])(i?)B?")
+_SIZE = lazy_regex(r"(\d+(?:\.\d+)?) ?([kKMGT])(i?)B?")
 
 
 def parse_size(text: str) -> int:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from flame._version import __version__
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, Column, unique
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
@@ -145,7 +145,7 @@ class _FrameNumbers:
         self._written: list[Column] = []
         size = 0
         for tree in trees:
-            used = np.unique(tree.frame[1:])
+            used = unique(tree.frame[1:])
             size = self._add(used[self.number[used] < 0], size)
 
     def _add(self, frames: Column, size: int) -> int:

@@ -71,6 +71,11 @@ def config_path() -> Path:
     return user_folder("XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
+def state_path() -> Path:
+    """Return where the app saves a place: ``flame/state.json`` in the user's state folder (XDG)."""
+    return user_folder("XDG_STATE_HOME", "~/.local/state") / "state.json"
+
+
 def read_config() -> Config:
     """Read the user's file, or return the defaults where there is none.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,16 +12,14 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from flame.core.errors import UsageError
-from flame.core.files.atomic import private_output
 from flame.core.files.private import read_private, refuse_untrusted_folder
-from flame.core.projection.levels import check_levels
-from flame.core.projection.selection import COLOURS
-from flame.options.config import CHOICES, Config
-from flame.options.state import default_path
+from flame.core.frame import COLOURS, check_levels
+from flame.core.lazy_regex import lazy_regex
+from flame.options.config import CHOICES, Config, state_path
 
 _MOST_BYTES = 1 << 16
 _MOST_KINDS = 32
-_KIND = re.compile(r"[a-z, -]{1,80}")
+_KIND = lazy_regex(r"[a-z, -]{1,80}")
 _PATIENCE = 1.0
 """Seconds that writing may still take when the app has been left."""
 
@@ -141,7 +138,7 @@ def open_memory(config: Config) -> Memory:
 
     What the file says itself is not remembered.
     """
-    path = default_path().with_name("preferences.json")
+    path = state_path().with_name("preferences.json")
     return Memory(path if config.remember and path.is_absolute() else None, config.given)
 
 
@@ -189,6 +186,8 @@ def _change(path: Path, changes: Mapping[str, Any]) -> None:
 
     What another version of flame has written there stays.
     """
+    from flame.core.files.atomic import private_output
+
     refuse_untrusted_folder(path.parent)
     fields = _read(path)
     if changes.get(LEVELS):

@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from flame.core.errors import InputError, UsageError
+from flame.core.errors import UsageError
 from flame.core.projection.filter_kinds import FILTER_KINDS
+from flame.options.parser import Parser
 
 if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
-
     from flame.core.model.tree import TreeLayout
     from flame.core.options import LoadOptions
     from flame.core.projection.filters import Filter
     from flame.core.projection.labels import Naming
     from flame.core.projection.named_levels import NamedLevels
     from flame.core.projection.selection import Selection
-
-
-class Parser(argparse.ArgumentParser):
-    """Parse arguments, raising UsageError where argparse would print and exit."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
-
-    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        # argparse passes over what cannot be written.
-        try:
-            print(message, end="", file=file or sys.stderr)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise InputError(f"cannot write to standard output: {error.strerror}") from None
 
 
 def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:
@@ -216,6 +197,8 @@ def _named_levels(args: argparse.Namespace) -> NamedLevels:
 
 def with_framework(selection: Selection, patterns: Sequence[str]) -> Selection:
     """Return ``selection`` with ``patterns`` in place of the usual ones of ``--hide-framework``."""
+    from dataclasses import replace
+
     from flame.core.names.framework import joined
     from flame.core.projection.filters import HideFramework
 

@@ -10,7 +10,7 @@ import msgspec
 
 from flame.core.errors import InputError, UsageError
 from flame.core.files.atomic import private_output
-from flame.core.files.user_folders import user_folder
+from flame.options.config import state_path
 
 ViewName = Literal["icicle", "sandwich", "top", "timeline"]
 
@@ -49,16 +49,16 @@ def encode(state: AppState) -> str:
 
 
 def decode(text: str) -> AppState:
-    """Read the state that ``text`` is, or that the file it names holds; ``""``: `default_path`.
+    """Read the state that ``text`` is, or that the file it names holds; ``""``: `state_path`.
 
     Raises UsageError where that is no state, InputError where the file cannot be read.
     """
     inline = text.lstrip().startswith("{")
     try:
-        fields = json.loads(text if inline else _read(text or str(default_path())))
+        fields = json.loads(text if inline else _read(text or str(state_path())))
         return msgspec.convert(fields, AppState)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        where = "" if inline else f" {text or default_path()}"
+        where = "" if inline else f" {text or state_path()}"
         raise UsageError(f"--state{where}: is no state of flame: {error}") from None
 
 
@@ -76,12 +76,7 @@ _LARGEST = 16 << 20
 
 def save(state: AppState) -> Path:
     """Keep ``state`` for ``flame view --state`` and say where; OSError if that cannot be done."""
-    path = default_path()
+    path = state_path()
     with private_output(path) as file:
         file.write(f"{encode(state)}\n".encode("ascii"))
     return path
-
-
-def default_path() -> Path:
-    """Return ``flame/state.json`` in the user's state folder (XDG)."""
-    return user_folder("XDG_STATE_HOME", "~/.local/state") / "state.json"

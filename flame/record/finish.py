@@ -171,7 +171,7 @@ def _lines(profile: Profile, folder: Path) -> Iterator[str]:
 
 
 def _amount(profile: Profile, summary: TraceSummary) -> str:
-    from flame.console.info import gpus
+    from flame.console.trace_words import gpus
 
     number = format_counted(summary.activities, "activity", "activities")
     if not summary.activities:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,14 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
+from flame.core.lazy_regex import lazy_regex
 
 SUFFIX = ".flame"
 _MODE = 0o700
 _OTHER = "name another folder with -o"
-_INTERPRETER = re.compile(r"(python|pypy)[\d.]*|(ba|da|z)?sh")
-_SCRIPT = re.compile(r"[^-\s]\S*\.(py|sh)")
-_SOCKET = re.compile(r"\d+-[0-9a-f]+\.sock")
-_ENDS = re.compile(r"^[.-]+|\.(py|sh)$")
+_INTERPRETER = lazy_regex(r"(python|pypy)[\d.]*|(ba|da|z)?sh")
+_SCRIPT = lazy_regex(r"[^-\s]\S*\.(py|sh)")
+_SOCKET = lazy_regex(r"\d+-[0-9a-f]+\.sock")
+_ENDS = lazy_regex(r"^[.-]+|\.(py|sh)$")
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.console.info import HEAVIEST, as_json, as_text, facts, gpus
+from flame.console.info import HEAVIEST, as_json, as_text, facts
 from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.console.terminal import cells, cut, printable
+from flame.console.trace_words import gpus
 from flame.core.analysis.trace_summary import summarize
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs

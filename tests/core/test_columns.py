@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flame.core.columns import distinct, order_by, pack, run_starts, sum_by, unique_rows
+from flame.core.columns import distinct, order_by, pack, run_starts, sum_by, unique, unique_rows
 from tests.support.recorded import i8
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -66,6 +67,20 @@ def test_rows_are_ordered_by_the_last_key_and_equal_ones_stay(
     assert order_by([keys[2].astype(np.int32)]).tolist() == sorted(
         range(len(rows)), key=lambda at: rows[at][2]
     )
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64])
+@given(st.lists(CELLS))
+@example([])
+@example([5])
+@example([-(1 << 63), (1 << 63) - 1])
+@example([0, 1 << 16])
+@example([*range(70_000), 70_001])
+def test_unique_values_are_those_of_numpy(dtype: type[np.integer[Any]], values: list[int]) -> None:
+    column = i8(*values).astype(dtype)
+    found, expected = unique(column), np.unique(column)
+    assert found.tolist() == expected.tolist()
+    assert found.dtype == expected.dtype
 
 
 @given(st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[CELLS] * width), min_size=1)))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from flame.cli.main import main
 from flame.core.errors import InputError, UsageError
+from flame.core.frame import COLOURS
 from flame.core.loading.inputs import Inputs
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.metrics import METRICS
@@ -43,10 +44,11 @@ from flame.core.projection.filters import (
 from flame.core.projection.labels import KERNEL_NAMES, Naming
 from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels, arrange
-from flame.core.projection.selection import COLOURS, Selection
+from flame.core.projection.selection import Selection
 from flame.options.command_line import command_line, options_of
+from flame.options.config import state_path
 from flame.options.selection import parse
-from flame.options.state import AppState, ViewName, decode, default_path, encode, save
+from flame.options.state import AppState, ViewName, decode, encode, save
 
 HOSTILE = "a7 @\\'\"$`!;&|<>*?[]{}()-=,./~#%\n\t\x1b\x7f\u202eé火🔥\udc80"
 texts = st.text(st.sampled_from(HOSTILE) | st.characters(exclude_characters="\0"), max_size=6)
@@ -231,8 +233,8 @@ def opened() -> Callable[[str], Ran]:
         assert program == "flame"
         seen: list[Ran] = []
 
-        def run(inputs: Inputs, options: Any, selection: Any, state: Any, *more: object) -> int:
-            seen.append(([str(path) for path in inputs.paths], options, selection, state))
+        def run(inputs: Inputs, options: Any, select: Any, state: Any, *more: object) -> int:
+            seen.append(([str(path) for path in inputs.paths], options, select(), state))
             return 0
 
         with pytest.MonkeyPatch.context() as patch:
@@ -319,7 +321,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_last_state_is_kept_in_the_users_state_folder(folder: Path) -> None:
     assert save(AppState(search="one")) == folder / "state.json"
     save(AppState(search="two"))
-    assert decode("") == decode(str(default_path())) == AppState(search="two")
+    assert decode("") == decode(str(state_path())) == AppState(search="two")
     assert [path.name for path in folder.iterdir()] == ["state.json"]
     assert folder.stat().st_mode & 0o077 == 0
 
@@ -330,7 +332,7 @@ def test_without_a_state_folder_it_is_the_usual_one(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", value)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_path() == tmp_path / ".local/state/flame/state.json"
+    assert state_path() == tmp_path / ".local/state/flame/state.json"
 
 
 def test_a_state_that_is_not_there_is_an_input_error(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from docs import generate
 from flame.cli.attach import check
-from flame.cli.main import _complete, _parse
+from flame.cli.parser import complete, parse
 from flame.cli.record import plan_of
 from flame.core.model.metrics import METRICS, STALLS
 from flame.core.projection.levels import LEVELS
@@ -146,7 +146,7 @@ def test_every_page_says_first_what_it_is_for(path: Path) -> None:
 @pytest.mark.parametrize(("page", "line"), command_lines())
 def test_every_command_line_is_understood(page: str, line: str) -> None:
     words = shlex.split(line.partition("|")[0], comments=True)
-    args = _parse(_complete(words[1:]))
+    args = parse(complete(words[1:]))
     if args.command == "record":
         plan_of(args)
     if args.command in ("view", "export", "attach"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from collections.abc import Hashable, Iterator, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from flame.attach.discover.dump_counts import DumpCount, DumpCounter, total
 from flame.attach.discover.model import FinishedRecording, job_name
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, piece_of, prefix_errors
 from flame.core.readers.fdump.folder import list_dumps
 from flame.core.readers.fdump.ids import TextTable
@@ -30,7 +30,7 @@ from flame.core.readers.fdump.records import RecordPiece, Records
 MOST = 20
 """Recordings that are offered; who wants an older one knows its path."""
 _MOST_DUMPS = 500
-_PID = re.compile(r"[0-9]{1,10}")
+_PID = lazy_regex(r"[0-9]{1,10}")
 _FIRST_CHUNKS = 64
 """Among these is what a process writes of itself when it begins."""
 

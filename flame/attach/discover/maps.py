@@ -10,23 +10,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flame.attach.discover.proc import read, read_or_raise
+from flame.core.lazy_regex import lazy_regex
 from flame.core.mapped_files import MappedFile, identify_mapped, open_regular
 from flame.core.readers.fdump.folder import SUFFIX
 
 REMOTE_VERSIONS = frozenset({(3, 14), (3, 15)})
 """Those of CPython into which the library can be loaded while they run."""
 
-_DUMP = re.compile(
+_DUMP = lazy_regex(
     rb"^\S+ \S\S\Ss \S+ (\S+) (\d+) +(/.*" + re.escape(SUFFIX.encode()) + rb")( \(deleted\))?$",
     re.M,
 )
-_PYTHON = re.compile(
+_PYTHON = lazy_regex(
     rb"/libpython3\.(\d+)|/python3\.(\d+)[a-z]*(?: \(deleted\))?$|\.cpython-3(\d+)[a-z]*-", re.M
 )
-_CUDA = re.compile(rb"/libcuda\.so")
+_CUDA = lazy_regex(rb"/libcuda\.so")
 # Only whether it is there, and names this library: other variables may hold secrets.
-_PREPARED = re.compile(rb"(?:\A|\0)(?:CUDA|NVTX)_INJECTION64_PATH=[^\0]*flameinject")
-_INTERPRETER = re.compile(r"python[\d.]*[a-z]?")
+_PREPARED = lazy_regex(rb"(?:\A|\0)(?:CUDA|NVTX)_INJECTION64_PATH=[^\0]*flameinject")
+_INTERPRETER = lazy_regex(r"python[\d.]*[a-z]?")
 
 
 class MappedDump(NamedTuple):

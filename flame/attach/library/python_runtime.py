@@ -16,6 +16,7 @@ from flame.attach.discover.maps import REMOTE_VERSIONS
 from flame.attach.discover.proc import read_or_raise
 from flame.attach.library.process_memory import ProcessMemory
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 
 _COOKIE = b"xdebugpy"
 # Where the table of offsets has what is needed of it (Include/internal/pycore_debug_offsets.h): the
@@ -26,7 +27,7 @@ _SUPPORT = struct.Struct("<6Q")
 _SUPPORT_AT = {(3, 14): 712, (3, 15): 840}
 _FINAL = 0xF
 _PLEASE_STOP = 1 << 5  # in eval_breaker
-_PYTHON = re.compile(
+_PYTHON = lazy_regex(
     rb"^([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ \d+ +/(?:[^\n]*/)?(?:libpython3|python)[^/\n]*$", re.M
 )
 _PIECE = 1 << 20

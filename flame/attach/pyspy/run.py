@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from flame.core.errors import UsageError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.programs import find_program
 from flame.record.environment import INJECTIONS
 
@@ -23,7 +23,7 @@ _LONGEST = 60
 _PATIENCE = 10.0
 _INSTALL = "CPU samples need py-spy: pip install py-spy"
 _BEGUN = b"Sampling process"
-_UNREAD = re.compile(rb"Samples: \d+ Errors: (\d+)")
+_UNREAD = lazy_regex(rb"Samples: \d+ Errors: (\d+)")
 _ERROR = "Error: "
 _NO_PYTHON = "No python processes found"
 _PAUSE = 0.005

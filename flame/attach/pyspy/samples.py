@@ -13,6 +13,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.live.window import LONGEST, LiveWindow
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, FrameBuilder, Kind
@@ -29,8 +30,8 @@ _TITLE = "CPU samples"
 _THREAD_BITS = 32
 _STACK = (1 << _THREAD_BITS) - 1
 _STACKS = msgspec.json.Decoder(list[tuple[int, ...]])
-_PROCESS = re.compile(r"process (\d+):\"(.*)\"\Z", re.DOTALL)
-_THREAD = re.compile(r"thread \((0[xX][0-9a-fA-F]+|\d+)\)(?:: (.*))?\Z", re.DOTALL)
+_PROCESS = lazy_regex(r"process (\d+):\"(.*)\"\Z", re.DOTALL)
+_THREAD = lazy_regex(r"thread \((0[xX][0-9a-fA-F]+|\d+)\)(?:: (.*))?\Z", re.DOTALL)
 _LONGEST_NAME = 80
 
 

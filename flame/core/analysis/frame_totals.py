@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from flame.core.analysis.node_activities import NodeActivities
-from flame.core.columns import I4, I8, expand_ranges, order_by, sum_by
+from flame.core.columns import I4, I8, expand_ranges, order_by, sum_by, unique
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.tree import GroupParts, StackTree
+
+if TYPE_CHECKING:
+    from flame.core.analysis.node_activities import NodeActivities
 
 PERCENTS = (50, 95, 99)
 _AT_A_TIME = 1 << 22
@@ -131,10 +134,10 @@ def _units_below(tree: StackTree, parts: GroupParts) -> tuple[I8, I8]:
     pairs = [np.zeros(0, np.int64)]
     while len(node):
         frame = tree.frame[node].astype(np.int64)
-        pairs.append(np.unique((frame << 32 | unit)[counted[frame]]))
+        pairs.append(unique((frame << 32 | unit)[counted[frame]]))
         above = tree.parent[node]
         node, unit = above[above > 0], unit[above > 0]
-    keys = np.unique(np.concatenate(pairs))
+    keys = unique(np.concatenate(pairs))
     return keys & 0xFFFFFFFF, keys >> 32
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.wording import short_place
-from flame.core.columns import I4, I8, Bool, distinct, sum_by
+from flame.core.columns import I4, I8, Bool, distinct, sum_by, unique
 from flame.core.model.activities import NONE
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.grouping import category_of_frame
@@ -96,7 +96,7 @@ def _ids(marked: Bool) -> I4:
 def _communicate(profile: Profile) -> Bool:
     """Which groups are of kernels that communicate, bool[groups]."""
     groups = profile.activities.groups
-    used = np.unique(groups.frame[groups.kind == Kind.KERNEL])
+    used = unique(groups.frame[groups.kind == Kind.KERNEL])
     frames = (profile.frames[frame] for frame in used.tolist())
     found = [category_of_frame(frame) == COMMUNICATION for frame in frames]
     return np.isin(groups.frame, used[np.array(found, bool)])

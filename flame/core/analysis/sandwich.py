@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, expand_ranges, order_by, sum_by
+from flame.core.columns import I4, I8, Column, distinct, expand_ranges, order_by, sum_by, unique
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
 from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 
@@ -75,7 +75,7 @@ def _children(tree: StackTree, outer: I8) -> tuple[I8, I8]:
     """(place of its parent in ``outer``, node) of every child of nodes that are in no other."""
     found = [np.zeros((2, 0), np.int64)]
     depth, has_children = tree.depth[outer], tree.end[outer] > outer + 1
-    for row in np.unique(depth[has_children]).tolist():
+    for row in unique(depth[has_children]).tolist():
         places = np.flatnonzero(depth == row)
         nodes = tree.rows[row + 1]
         low = np.searchsorted(nodes, outer[places])

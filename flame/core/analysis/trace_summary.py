@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.heaviest import Heaviest, find_heaviest
-from flame.core.analysis.iterations import IterationTable, measure_iterations
 from flame.core.analysis.utilization import (
     IdleGap,
     Utilization,
@@ -22,7 +20,7 @@ from flame.core.analysis.utilization import (
     utilizations,
 )
 from flame.core.analysis.wording import Terms, coverage_of, terms_of
-from flame.core.columns import expand_ranges, sum_by
+from flame.core.columns import expand_ranges, sum_by, unique
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import device_name
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source
@@ -31,6 +29,10 @@ from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import LEVELS, MADE_LEVELS, recorded_levels
 from flame.core.projection.weights import weigh_groups
+
+if TYPE_CHECKING:
+    from flame.core.analysis.heaviest import Heaviest
+    from flame.core.analysis.iterations import IterationTable
 
 _MOST = 10
 """Heaviest frames of a kind, and gaps of a GPU, that are listed."""
@@ -135,12 +137,16 @@ class TraceSummary:
         """What the GPU time was spent in; None of a file of stacks."""
         if self.resolved:
             return None
+        from flame.core.analysis.heaviest import find_heaviest
+
         weights = weigh_groups(self.profile, metric_of("gpu"), ())
         return find_heaviest(self.profile, weights, Naming(), _MOST)
 
     @cached_property
     def iterations(self) -> IterationTable:
         """The iterations; none of a recording that goes on."""
+        from flame.core.analysis.iterations import measure_iterations
+
         return measure_iterations(self.profile)
 
     @property
@@ -240,13 +246,13 @@ def sample_totals(profile: Profile) -> SampleTotals | None:
     sampling = profile.sampling
     if sampling is None:
         return None
-    used, of_group = np.unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
+    used, of_group = unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
     entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
     exact = sampling.exact[used]
     return SampleTotals(
         int(sampling.samples[entries].sum()),
-        len(np.unique(sampling.sass[entries])),
-        len(np.unique(profile.activities.groups.frame[of_group >= 0])),
+        len(unique(sampling.sass[entries])),
+        len(unique(profile.activities.groups.frame[of_group >= 0])),
         "launch" if exact.all() else "mixed" if exact.any() else "kernel",
     )
 

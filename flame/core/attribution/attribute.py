@@ -15,7 +15,7 @@ from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import call_pieces, function_pieces, range_pieces
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
-from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.columns import I4, I8, Column, run_starts, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
@@ -250,7 +250,7 @@ def _idle_before(work: RawActivities, duration: I8) -> I8:
     """How long each activity's device had been empty when it started, ns; 0 for the first."""
     start, timed = work.start, ~lacks_times(work)
     idle = np.zeros(len(start), np.int64)
-    for device in np.unique(work.device).tolist():
+    for device in unique(work.device).tolist():
         rows = np.flatnonzero((work.device == device) & timed)
         if (np.diff(start[rows]) < 0).any():
             rows = rows[np.argsort(start[rows], kind="stable")]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import Bool, sum_by
+from flame.core.columns import Bool, sum_by, unique
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -139,7 +139,7 @@ def _replayed(profile: Profile) -> Iterator[str]:
     if not _is_torch(profile):
         return
     groups, frames = profile.activities.groups, profile.frames
-    launches = np.unique(groups.launch[groups.launched]).tolist()
+    launches = unique(groups.launch[groups.launched]).tolist()
     calls = {frame: frames[frame].name for frame in launches}
     graphs = [frame for frame, name in calls.items() if "GraphLaunch" in name]
     ns = _time_of(profile, np.isin(groups.launch, graphs))

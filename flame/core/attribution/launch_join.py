@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, pack
+from flame.core.columns import I4, I8, Bool, pack, unique
 from flame.core.compiled.rows import join_calls
 from flame.core.model.raw import RawActivities, RawCalls
 
@@ -61,7 +61,7 @@ def _chains(calls: RawCalls, have: I8, want: I8, call: I8) -> I8:
 
 def _known_process(process: I4, of_calls: I4) -> I4:
     """Give activities that name no process the only process there is, if there is only one."""
-    processes = np.unique(of_calls[of_calls >= 0])
+    processes = unique(of_calls[of_calls >= 0])
     return np.where(process < 0, processes[0], process) if len(processes) == 1 else process
 
 

@@ -8,7 +8,7 @@ from flame.core.attribution.forward_links import ForwardLinks, RangeSubset
 from flame.core.attribution.graph_capture import NodeCaptures
 from flame.core.attribution.nvtx_ranges import RangeIndex
 from flame.core.attribution.python_calls import FunctionIndex
-from flame.core.columns import I4, I8, Column, pack
+from flame.core.columns import I4, I8, Column, pack, unique
 from flame.core.model.raw import RawActivities, RawOperators, RawRanges, RawTrace
 from flame.core.model.stack_joins import CAPTURED, FORWARD, PLACED, StackJoiner
 from flame.core.model.stacks import EMPTY
@@ -96,7 +96,7 @@ class Origins:
 
 def _number_keys(keys: I8, wanted: I8) -> tuple[I4, I4]:
     """Small numbers for ``keys`` and for the ``wanted`` keys, -1 for those not in ``keys``."""
-    distinct_keys = np.unique(keys)
+    distinct_keys = unique(keys)
     place = np.searchsorted(distinct_keys, wanted)
     number = np.where(np.append(distinct_keys, -1)[place] == wanted, place, -1)
     return np.searchsorted(distinct_keys, keys).astype(np.int32), number.astype(np.int32)

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column
+from flame.core.columns import I4, I8, Column, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
@@ -82,7 +82,7 @@ def _values(key: str, table: Activities) -> I8:
 
 def _limit_depth(table: StackTable, stack: I4) -> tuple[StackTable, I4, list[str]]:
     """Leave out the innermost frames of stacks that are too deep, and warn of it."""
-    most = min(max(_MOST_CELLS // max(len(np.unique(stack)), 1), _ALWAYS), _AT_MOST)
+    most = min(max(_MOST_CELLS // max(len(unique(stack)), 1), _ALWAYS), _AT_MOST)
     deep = table.depth > most
     if not deep.any():
         return table, stack, []

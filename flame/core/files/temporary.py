@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -14,10 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from flame.core.lazy_regex import lazy_regex
+
 _IDLE, _IDLE_WITHOUT_LOCKS = 600.0, 86_400.0
 """Seconds without a change after which a file that nobody holds counts as left behind."""
 
-_LEFT = re.compile(r"\.flame-[0-9a-f]{16}\.(tmp|lock)")
+_LEFT = lazy_regex(r"\.flame-[0-9a-f]{16}\.(tmp|lock)")
 
 
 def temporary_name() -> str:

@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from flame.core.attribution.attribute import attribute
-from flame.core.attribution.gaps import describe_gaps
-from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
 from flame.core.load_progress import LoadPart
 from flame.core.model.profile import Profile
-from flame.core.model.raw import RawStacks
+from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.formats import Decoded, FileHead, detect_format
-from flame.core.readers.ncu.result import NcuFile
-from flame.core.sampling.recorded import attach_recorded_samples
 
 _ATTRIBUTION = 0.7
 """Share of attribution in what follows decoding, measured by `benchmarks/load_stages.py`."""
@@ -41,14 +36,27 @@ def load_file(path: Path, options: LoadOptions, progress: Progress) -> Profile:
 
 def build_profile(decoded: Decoded, progress: Progress = silent) -> Profile:
     """Make a profile of what a reader has decoded; InputError where its times make no sense."""
+    if isinstance(decoded, RawTrace):
+        return _attribute(decoded, progress)
     if isinstance(decoded, RawStacks):
+        from flame.core.attribution.resolved import resolve_stacks
+
         progress("resolving stacks", 0, 1)
         return resolve_stacks(decoded)
-    if isinstance(decoded, NcuFile):
-        from flame.core.sampling.ncu_alone import build_ncu_profile
+    from flame.core.sampling.ncu_alone import build_ncu_profile
 
-        return build_ncu_profile(decoded)
-    attributed = attribute(decoded, LoadPart(progress, 0, _ATTRIBUTION))
+    return build_ncu_profile(decoded)
+
+
+def _attribute(raw: RawTrace, progress: Progress) -> Profile:
+    from flame.core.attribution.attribute import attribute
+    from flame.core.attribution.gaps import describe_gaps
+
+    profile, notes = attribute(raw, LoadPart(progress, 0, _ATTRIBUTION)), list[str]()
+    warnings = profile.warnings
     progress("placing samples", round(100 * _ATTRIBUTION), 100)
-    profile, notes = attach_recorded_samples(attributed, decoded)
-    return replace(profile, warnings=(*attributed.warnings, *notes, *describe_gaps(profile)))
+    if raw.pc_samples is not None:
+        from flame.core.sampling.recorded import attach_recorded_samples
+
+        profile, notes = attach_recorded_samples(profile, raw)
+    return replace(profile, warnings=(*warnings, *notes, *describe_gaps(profile)))

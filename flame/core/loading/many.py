@@ -13,6 +13,7 @@ from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
+from flame.core.starting import resume_collection
 
 if TYPE_CHECKING:
     from flame.core.reopening.profile_cache import ProfileCache
@@ -56,6 +57,7 @@ def load_all(
     What ``cache`` has is not read again; `ProfileCache.write` keeps a single trace that it has not.
     Of several those are kept at once.
     """
+    resume_collection()
     whole = WholeLoad(progress)
     recordings = [_list_files(Path(path)) for path in paths]
     files = [file for recording in recordings for file in recording.dumps]

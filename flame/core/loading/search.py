@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.formats import FileHead, find_format
 
@@ -26,7 +26,7 @@ _GLANCE = 1 << 13
 """Bytes of a file by which nearly all are told; to go through four times as many lines of text
 takes four times as long."""
 
-_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[\[{]")
+_JSON = lazy_regex(rb"(?:\xef\xbb\xbf)?\s*[\[{]")
 
 RECORDING = "flame recording"
 _PASSED_OVER = {"__pycache__", "node_modules", "site-packages", "dist-packages"}

@@ -6,8 +6,10 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from flame.core.model.meta import Meta
+if TYPE_CHECKING:
+    from flame.core.model.meta import Meta
 
 
 def label_sources(metas: Sequence[Meta]) -> tuple[str, ...]:

@@ -31,7 +31,11 @@ GRACE = 0.5
 _PIPE = 1 << 20
 _INTERVAL = 0.05
 _LONGEST_REASON = 200
-_PROGRAM = "import sys; sys.path[:] = {path}; from flame.core.loading.worker import serve; serve()"
+_PROGRAM = """\
+import sys; sys.path[:] = {path}
+from flame.core.starting import import_numpy; import_numpy()
+from flame.core.loading.worker import serve; serve()
+"""
 
 
 class LoadProcess:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
+from flame.core.lazy_regex import lazy_regex
+
 
 class CallClass(IntEnum):
     """Name what an API call does. The numbers follow those of `Kind`, to share a column with it.
@@ -27,7 +29,7 @@ _PATTERNS = {
     CallClass.ALLOC: r"(cuda|cu|hip)(\w*(Malloc|Free|HostAlloc|HostRegister|HostUnregister)\w*"
     r"|Mem(Host)?(Alloc|Create|Map|Unmap|Release|Register)\w*)",
 }
-_STREAM_SUFFIX = re.compile(r"_pt(sz|ds)$")
+_STREAM_SUFFIX = lazy_regex(r"_pt(sz|ds)$")
 
 
 def call_class(name: str) -> CallClass:

@@ -4,82 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple, overload
+from typing import overload
 
 import numpy as np
 
 from flame.core.columns import U1, Bool, Column
+from flame.core.frame import ACTIVITY_KINDS as ACTIVITY_KINDS
+from flame.core.frame import CODE_KINDS as CODE_KINDS
+from flame.core.frame import COPIES as COPIES
+from flame.core.frame import SAMPLE_KINDS as SAMPLE_KINDS
+from flame.core.frame import Frame as Frame
+from flame.core.frame import Kind as Kind
 
 NO_LAUNCH = "[no launch recorded]"
 SMALLER = "[smaller frames]"
 MAX_EXAMPLES = 5
-
-
-class Kind(IntEnum):
-    """Name what a frame stands for, in default stack order up to ``STALL``.
-
-    ``FRAME`` is a frame of a stack whose file does not say what kind of frame it is.
-    """
-
-    ROOT = 0
-    PROCESS = 1
-    THREAD = 2
-    DEVICE = 3
-    STREAM = 4
-    PYTHON = 5
-    NATIVE = 6
-    LAUNCH = 7
-    NVTX = 8
-    SHAPES = 9
-    KERNEL = 10
-    MEMCPY = 11
-    MEMSET = 12
-    GRAPH = 13
-    SASS = 14
-    STALL = 15
-    REST = 16
-    FRAME = 17
-    RANK = 18
-    CATEGORY = 19
-
-    @property
-    def title(self) -> str:
-        """Name of the kind as options and exports spell it."""
-        return self.name.lower()
-
-
-SAMPLE_KINDS = (Kind.SASS, Kind.STALL)
-"""Frames that have parts of activities: how many and how long those are says nothing of them."""
-
-COPIES = (Kind.MEMCPY, Kind.MEMSET)
-
-ACTIVITY_KINDS = (Kind.KERNEL, *COPIES, Kind.GRAPH)
-
-CODE_KINDS = (Kind.PYTHON, Kind.NATIVE, Kind.FRAME)
-"""Frames that are functions of a program, with files and lines."""
-
-
-class Frame(NamedTuple):
-    """Describe a frame. Two frames are the same frame exactly when all fields are equal.
-
-    ``extra`` holds what is known besides, as (key, text) pairs: ``domain``, ``category``,
-    ``shapes``, ``detail`` and ``captured`` of an NVTX range, ``demangled`` and ``mangled`` of a
-    kernel, ``module`` of a native frame, ``forward`` of a range that caused a backward pass,
-    ``function`` of an instruction, ``reason`` of a stall.
-    """
-
-    kind: Kind
-    name: str
-    file: str = ""
-    line: int = 0
-    extra: tuple[tuple[str, str], ...] = ()
-
-    def get(self, key: str) -> str:
-        """Get the extra text under ``key``, or an empty string."""
-        return next((value for name, value in self.extra if name == key), "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, Column, unique
 from flame.core.model.frames import SMALLER, Frame, FrameBuilder, Kind
 from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.names.kernel_category import COPY, OTHER, category_of
@@ -56,7 +56,7 @@ def add_grouping(
     of_process = [process.source for process in processes]
     of_thread = [of_process[thread.process] if thread.process >= 0 else 0 for thread in threads]
     of_device = [device.source for device in devices]
-    stream_ids = np.unique(streams[streams >= 0]).astype(np.int32)
+    stream_ids = unique(streams[streams >= 0]).astype(np.int32)
     return Grouping(
         _add(frames, Kind.PROCESS, _label(map(process_name, processes), of_process, sources)),
         _add(frames, Kind.THREAD, _label(map(thread_name, threads), of_thread, sources)),

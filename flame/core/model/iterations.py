@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.columns import I4, I8, Column, run_starts, unique
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities, ThreadPieces
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.meta import ProfilerSteps, Thread
@@ -24,12 +25,12 @@ _FEWEST = 3
 _PROFILER = "ProfilerStep"
 
 # A word for an iteration. Those of the second line are parts of other names, too: `execute_kernel`.
-_WORD = re.compile(
+_WORD = lazy_regex(
     r"(?<![^\W_])(?:steps?|iter|iterations?)(?![^\W_])"
     r"|(?<!\w)(?:execute|execute_model|decode|generate)(?!_?[^\W_])",
     re.IGNORECASE,
 )
-_MAYBE = re.compile("step|iter|execute|decode|generate", re.IGNORECASE)
+_MAYBE = lazy_regex("step|iter|execute|decode|generate", re.IGNORECASE)
 _NOT_ALL = ("Optimizer.",)
 """PyTorch's `Optimizer.step#SGD.step` is a part of an iteration."""
 
@@ -273,7 +274,7 @@ class _LaunchedBefore(NamedTuple):
     def between(self, process: I4, low: I8, high: I8) -> int:
         """Sum what was launched by each ``process`` from ``low`` until before ``high``, ns."""
         total = 0
-        for one in np.unique(process).tolist():
+        for one in unique(process).tolist():
             first, last = np.searchsorted(self.process, [one, one + 1]).tolist()
             own, times = process == one, self.time[first:last]
             edges = (np.searchsorted(times, at[own]) + first for at in (high, low))

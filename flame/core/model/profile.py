@@ -22,7 +22,6 @@ from flame.core.model.meta import (
     Source,
     Thread,
 )
-from flame.core.model.nested import add_nested
 
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces
@@ -104,6 +103,8 @@ class Profile:
         """
         if self.nested_finder is None:
             return self
+        from flame.core.model.nested import add_nested
+
         table, before = self.activities, self.activities.groups.of_row
         rows = np.flatnonzero(table.launched & (table.thread >= 0))
         found = self.nested_finder(table.thread[rows], table.launch_start[rows])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.launches import LaunchDetails
 from flame.core.model.meta import Device, Meta, Process, ProfilerSteps, Thread
-from flame.core.model.pc_samples import Code
 from flame.core.model.stacks import StackBuilder
+
+if TYPE_CHECKING:
+    from flame.core.model.launches import LaunchDetails
+    from flame.core.model.pc_samples import Code
 
 OPEN = np.int64(np.iinfo(np.int64).max)
 """End of a range that was still open when the capture stopped."""

@@ -8,9 +8,11 @@ from functools import cache
 from types import ModuleType
 from typing import NamedTuple
 
+from flame.core.lazy_regex import lazy_regex
+
 # CUPTI's callback names end in the CUDA version that introduced the ABI: always four digits or
 # more. A shorter `_v2` is part of the symbol (`cuMemAlloc_v2`) and NVIDIA's reports keep it.
-_API_VERSION = re.compile(r"_v\d{4,}(?:_ptsz|_ptds)?\Z")
+_API_VERSION = lazy_regex(r"_v\d{4,}(?:_ptsz|_ptds)?\Z")
 
 
 # Longer symbols are left as they are: demanglers recurse as deep as a symbol nests, and an old
@@ -23,11 +25,11 @@ _OPERATOR = (
     r"|[<>=!+\-*/%^&|~,]))?"
     r"(?: (?=<))?"  # demanglers print `operator< <int>`
 )
-_TOKEN = re.compile(rf"{_OPERATOR}|->|::|[<>()\[\]{{}} ]")
+_TOKEN = lazy_regex(rf"{_OPERATOR}|->|::|[<>()\[\]{{}} ]")
 _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
-_PARTS = re.compile(r"(\s*(?:@!?U?P(?:T|\d+)\s+)?)(\S*)(.*)", re.DOTALL)
-_OFFSET = re.compile(r"\+0x[0-9a-f]+ (?=\S)")
+_PARTS = lazy_regex(r"(\s*(?:@!?U?P(?:T|\d+)\s+)?)(\S*)(.*)", re.DOTALL)
+_OFFSET = lazy_regex(r"\+0x[0-9a-f]+ (?=\S)")
 
 
 def kernel_base(name: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.names.kernel_terms import Rank, terms_of
 
 MATRIX = "matrix product"
@@ -87,8 +87,8 @@ A name is the function's own and the words that tell of its arguments, then its 
 small letters, with a blank between words: ``device radix sort onesweep kernel cub``.
 """
 
-_RULES = tuple((category, re.compile(pattern)) for category, pattern in RULES)
-_BOUNDARY = re.compile(r"(?<=[a-z\d])(?=[A-Z])|[^A-Za-z\d]+")
+_RULES = tuple((category, lazy_regex(pattern)) for category, pattern in RULES)
+_BOUNDARY = lazy_regex(r"(?<=[a-z\d])(?=[A-Z])|[^A-Za-z\d]+")
 _MOST_WORDS = 3
 _LONGEST = 512
 

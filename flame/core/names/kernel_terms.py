@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.names.cuda import split_signature
 from flame.core.names.kernel_words import (
     ABBREVIATED,
@@ -27,7 +28,7 @@ _LONGEST = 16 * 1024
 LONGEST_BASE = 60
 """Cells of a name without arguments: of a longer one the parts of it are terms, too."""
 
-_TOKEN = re.compile(
+_TOKEN = lazy_regex(
     r"\((?:\w|::|<unnamed>|\s)+\)(?=-?\d)"  # `(int)128`: the cast is left out
     r"|(?P<word>(?:unsigned|signed) (?:long long|long|int|char|short)|long long|[A-Za-z_$][\w$]*)"
     r"|(?P<lambda>#\d+|\(instance \d+\))"
@@ -35,15 +36,15 @@ _TOKEN = re.compile(
     r"|(?P<scope>::)"
     r"|(?P<bracket>[()\[\]])"
 )
-_ANONYMOUS = re.compile(r"\(anonymous namespace\)|<unnamed>")
+_ANONYMOUS = lazy_regex(r"\(anonymous namespace\)|<unnamed>")
 _FLAGS = {"0": "false", "1": "true"}
-_FLAG_CAST = re.compile(r"\(bool\)[01]\b")
-_MANGLED = re.compile(
+_FLAG_CAST = lazy_regex(r"\(bool\)[01]\b")
+_MANGLED = lazy_regex(
     r"Lb(?P<flag>[01])E|(?:L[a-z]|E)(?P<number>n?\d+)E|DF(?P<float>\d+[b_]?)|[ST][\dA-Z]*_"
     r"|(?P<length>[1-9]\d{0,2})"
 )
 _MOST_TERMS = 200
-_PARTS = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
+_PARTS = lazy_regex(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
 
 
 class Rank(IntEnum):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-GENERIC = re.compile(
+from flame.core.lazy_regex import lazy_regex
+
+GENERIC = lazy_regex(
     r"Kernel|Kernel2|kernel|device_kernel|_?kernel_agent|kentry|kernel_entry|universal_kernel"
 )
 """Functions that run whatever their template argument is: CUTLASS, thrust, Composable Kernel."""
@@ -16,7 +18,7 @@ GENERIC = re.compile(
 SILENT = frozenset({"void", "const", "auto", "operator", "lambda", "decltype", "nullptr", "type"})
 """Words of C++ that are never told."""
 
-PLUMBING = re.compile(
+PLUMBING = lazy_regex(
     r"Array|array|tuple|pair|optional|Params|Arguments|Traits|null_type|use_default"
     # at::native: how elements are found, loaded and stored
     r"|TensorIterator(?:Base)?|TensorBase|Tensor|Scalar|ScalarType|ArrayRef|TensorInfo|OpType"
@@ -34,10 +36,10 @@ PLUMBING = re.compile(
 )
 """Words that say nothing of what is computed."""
 
-TELLING = re.compile(r"\w*SoftMax\w*Epilogue|Mma(?:Pipelined|Multistage|Singlestage)\w*")
+TELLING = lazy_regex(r"\w*SoftMax\w*Epilogue|Mma(?:Pipelined|Multistage|Singlestage)\w*")
 """Words that tell although they look like `PLUMBING`."""
 
-WRAPPERS = re.compile(
+WRAPPERS = lazy_regex(
     r"[AB]?Unary(?:Op)?Functor|Binary(?:Op)?Functor"
     r"|(?:Unary|Binary|Ternary|Pointwise|ZeroOp)Op\w*Functor"
     r"|ReduceOp|func_wrapper_t|gpu_\w*kernel\w*|\w+_and_transform|distribution_nullary_kernel"
@@ -90,17 +92,17 @@ TYPES = {
 }
 """Types of elements, as they are told in short."""
 
-SUFFIX = re.compile(
+SUFFIX = lazy_regex(
     r"(?:_cuda_out|CUDAKernelImpl|_?kernel_impl|_kernel_cuda|_kernel|_impl|_?[fF]unctor)\Z"
 )
 """What is left out at the end of a word that tells."""
 
-BASE_SUFFIX = re.compile(r"(?:_kernel|(?<=[a-z0-9])Kernel)\Z")
+BASE_SUFFIX = lazy_regex(r"(?:_kernel|(?<=[a-z0-9])Kernel)\Z")
 """What is left out at the end of a function's name where an argument follows."""
 
 ABBREVIATED = (
-    re.compile(r"(Cijk_[A-Za-z]+_[A-Za-z]+_[A-Za-z0-9]+)_.*?(MT\d+x\d+x\d+)_(.*)", re.DOTALL),
-    re.compile(r"(sm\d+_xmma_.*?)_(tilesize[\dx]+)_(.*)", re.DOTALL),
+    lazy_regex(r"(Cijk_[A-Za-z]+_[A-Za-z]+_[A-Za-z0-9]+)_.*?(MT\d+x\d+x\d+)_(.*)", re.DOTALL),
+    lazy_regex(r"(sm\d+_xmma_.*?)_(tilesize[\dx]+)_(.*)", re.DOTALL),
 )
 """Long names without arguments: what is told of them, and in the last group what else there is.
 

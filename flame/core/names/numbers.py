@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import Bool, Column
+from flame.core.lazy_regex import lazy_regex
 
 STAR = "*"
 """Stands for a number, in the name of what differs only in that."""
@@ -25,7 +26,7 @@ _PATH_GOES_ON = r"(?:\.[0-9]+){0,9}+(?:\.[^\W\d]|/)"
 
 # Parts of a name, each from a place where no letter or digit stands before. Only those in which a
 # group matches are numbers; the others keep their digits from being taken for some.
-_PART = re.compile(
+_PART = lazy_regex(
     rf"""(?<![^\W_])(?:
       (?i:{_PARTIES})[ _:=\#\[(-]{{0,2}}[0-9]+(?:\.[0-9]+)*+
     | (?<=\.)[A-Za-z]{{1,3}}[:(][0-9]+                 # model.py:12
@@ -41,8 +42,8 @@ _PART = re.compile(
 )
 
 
-_DIGITS = re.compile("([0-9]+)")
-_LETTER = re.compile(r"[^\W\d_]")
+_DIGITS = lazy_regex("([0-9]+)")
+_LETTER = lazy_regex(r"[^\W\d_]")
 
 
 class NumberedName(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import msgspec
+from flame.core.lazy_regex import lazy_regex
 
 _PAYLOAD_CHARS = 500
 
@@ -43,8 +43,8 @@ def clean_range(text: str) -> RangeName:
 # A printed list of integers or of (op id, output) pairs. Possessive throughout: a hostile text may
 # hold thousands of false starts. The list may end with the text, which NVTX limits in length.
 _LIST = r"\[(?:[\[\]()\d-]++|, ?(?=[\[\](\d-]))*+"
-_SIZES = re.compile(rf", sizes = ({_LIST})")
-_SUFFIX = re.compile(
+_SIZES = lazy_regex(rf", sizes = ({_LIST})")
+_SUFFIX = lazy_regex(
     r", (?:"
     r"(?:op_id|(?:stashed )?seq) = -?\d++(?=, |\Z)"
     rf"|(?:sizes|input_op_ids) = {_LIST}(?:,? ?\Z|(?=, ))"
@@ -70,7 +70,7 @@ def _whole_list(text: str) -> str:
 
 # A string, a shape, or a mark. An unterminated quote runs to the end of the text, so that each
 # character is looked at once; shapes as one token save a third of the time of a typical text.
-_DICT_TOKEN = re.compile(
+_DICT_TOKEN = lazy_regex(
     r"""'(?:[^'\\]++|\\.)*+'?+|"(?:[^"\\]++|\\.)*+"?+|\[[\d, ]*+\]|[\[\](){},:]""", re.DOTALL
 )
 
@@ -119,12 +119,12 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-_EXECUTE = re.compile(
+_EXECUTE = lazy_regex(
     r"execute_context_(?P<ctx>\d{1,9})\((?P<ctx_tokens>\d{1,9})(?:_\d{1,18})?\)"
     r"_generation_(?P<gen>\d{1,9})\((?P<gen_tokens>\d{1,9})(?:_\d{1,18})?\)"
 )
 _SUMS = r"sq(?P<{}_tokens>\d{{1,9}})sk\d{{1,18}}(?:sqsq\d{{1,18}}sqsk\d{{1,18}})?"
-_EXECUTE_ALL = re.compile(
+_EXECUTE_ALL = lazy_regex(
     rf"execute_\d{{1,9}}_context_(?P<ctx>\d{{1,9}})\({_SUMS.format('ctx')}\)"
     rf"_generation_(?P<gen>\d{{1,9}})\({_SUMS.format('gen')}\)"
 )
@@ -148,7 +148,7 @@ def _execute(text: str) -> RangeName:
     return RangeName("execute", detail=f"phase={phase}, {requests}, {generated}")
 
 
-_FORWARD_STEP = re.compile(
+_FORWARD_STEP = lazy_regex(
     r"(\[Executor\] _forward_step)(?: \d++)?+: (\d{1,9}) ctx reqs((?:, \d{1,9} \w{1,9} \w{1,9})*+)"
 )
 
@@ -166,7 +166,7 @@ def _forward_step(text: str) -> RangeName:
     return RangeName(name, detail=f"phase={phase}, {ctx} ctx reqs{counts}")
 
 
-_PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
+_PROFILER_STEP = lazy_regex(r"ProfilerStep#\d+")
 
 
 def _profiler_step(text: str) -> RangeName:
@@ -205,6 +205,8 @@ def strip_running(text: bytes) -> bytes:
 
 def payload_text(json_text: str) -> str:
     """Format an NVTX JSON payload on one line, at most 500 characters; invalid JSON as it is."""
+    import msgspec
+
     try:
         line = msgspec.json.format(json_text, indent=0)
     except (msgspec.DecodeError, RecursionError, UnicodeError):

@@ -7,22 +7,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flame.core.errors import UsageError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.regex import Limit, compile_expression, substitute
 
 # What hides an `=` inside a regex: escapes, classes (a leading `]` is literal) and groups.
-_RULE_TOKEN = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]++|\\.)*+\]|[()=]", re.DOTALL)
+_RULE_TOKEN = lazy_regex(r"\\.|\[\^?\]?(?:[^\]\\]++|\\.)*+\]|[()=]", re.DOTALL)
 
 
 # Indices have at most three digits, so that sizes and years stay, and no digit stands before their
 # dot, so that `cuda12.4` stays. The last number of `torch.2.1` may be a version's: a run of numbers
 # is an index only where the path goes on behind it.
-_MODULE_INDEX = re.compile(
+_MODULE_INDEX = lazy_regex(
     r"\.(?<=[^\W\d]\.)\d{1,3}(?=(?:\.\d{1,3}){0,9}(?:\.[^\W\d]|/)|[\])'\",:;\s]|\Z)"
 )
 
-_NUMBERED_LAYER = re.compile(r"((?:[Ll]ayers?|[Bb]locks?|LAYER)\d{1,2})\.\d{1,3}(?=\.[^\W\d])")
+_NUMBERED_LAYER = lazy_regex(r"((?:[Ll]ayers?|[Bb]locks?|LAYER)\d{1,2})\.\d{1,3}(?=\.[^\W\d])")
 
-_LAYER_INDEX = re.compile(
+_LAYER_INDEX = lazy_regex(
     r"((?:[Ll]ayers?|LAYER)(?:[_#\[-]|[ :] ?)?|[Bb]locks?[_\[]?)\d{1,3}(?![^\W_]|_\d|\.\d)"
 )
 
@@ -31,7 +32,7 @@ _LAYER_WORDS = ("ayer", "LAYER", "lock")
 NN_MODULE = "nn.Module: "
 """How PyTorch's profiler begins the names of modules."""
 
-_MODULE_NUMBER = re.compile(rf"\A({re.escape(NN_MODULE)}.*)_\d+\Z", re.DOTALL)
+_MODULE_NUMBER = lazy_regex(rf"\A({re.escape(NN_MODULE)}.*)_\d+\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from flame.core.lazy_regex import lazy_regex
+
 MASK = "***"
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
-_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]+")
-_PASSWORD = re.compile(r"PASSWORD|PASSWD")
+_NAME = lazy_regex(r"[A-Za-z0-9_.-]+")
+_BETWEEN_WORDS = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]+")
+_PASSWORD = lazy_regex(r"PASSWORD|PASSWD")
 _SECRET_WORDS = {"SECRET", "SECRETS", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "APIKEY"}
 _MODEL_TOKENS = {"PAD", "EOS", "BOS", "UNK", "SEP", "CLS", "MASK"}
-_AUTHORIZATION = re.compile(r"(proxy-)?authorization", re.IGNORECASE)
-_TOKEN = re.compile(
+_AUTHORIZATION = lazy_regex(r"(proxy-)?authorization", re.IGNORECASE)
+_TOKEN = lazy_regex(
     r"(hf_|sk-|gh[posur]_|AKIA|github_pat_|glpat-|xox[bp]-|nvapi-|AIza).*?[A-Za-z0-9]{16}"
 )
-_ASSIGN = re.compile(r"[\"']?\]?(?P<spaces>[ \t\r\n]*)(?!==|://)[=:][ \t\r\n]*")
-_SPACES = re.compile(r"[ \t\r\n]+(?=[^-])")
-_AUTHORITY = re.compile(r"://[^ \t\r\n\"'/?#]*")
-_ALL = re.compile(r".*", re.DOTALL)
-_IN_QUOTES = re.compile(r"[^\"']*")
-_IN_TEXT = re.compile(r"[^ \t\r\n\"'`&,;|<>)\]}]*")
+_ASSIGN = lazy_regex(r"[\"']?\]?(?P<spaces>[ \t\r\n]*)(?!==|://)[=:][ \t\r\n]*")
+_SPACES = lazy_regex(r"[ \t\r\n]+(?=[^-])")
+_AUTHORITY = lazy_regex(r"://[^ \t\r\n\"'/?#]*")
+_ALL = lazy_regex(r".*", re.DOTALL)
+_IN_QUOTES = lazy_regex(r"[^\"']*")
+_IN_TEXT = lazy_regex(r"[^ \t\r\n\"'`&,;|<>)\]}]*")
 
 _Span = tuple[int, int]
 _NOTHING = (0, 0)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flame.core.errors import UsageError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.projection.filter_kinds import FILTER_KINDS, FilterKind
 from flame.core.projection.filters import (
@@ -31,7 +32,7 @@ from flame.core.projection.filters import (
 )
 from flame.core.units import parse_time
 
-_AT = re.compile(r"(\\*)@")
+_AT = lazy_regex(r"(\\*)@")
 
 Texts = str | Sequence[str] | None
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, Column
+from flame.core.columns import I8, Bool, Column, unique
 from flame.core.errors import UsageError
 from flame.core.model.activities import Activities
 from flame.core.model.frames import CODE_KINDS, Frame, FrameTable, Kind
@@ -328,7 +328,7 @@ def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[
 
 
 def _describe_steps(profile: Profile) -> str:
-    numbers = np.unique(profile.iterations.number).tolist()
+    numbers = unique(profile.iterations.number).tolist()
     if not numbers:
         return "it has no steps, of the PyTorch profiler or as ranges such as `step 3`"
     return (

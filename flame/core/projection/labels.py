@@ -13,6 +13,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool
 from flame.core.errors import UsageError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.names.kernel_short import short_names
@@ -123,7 +124,7 @@ class Labels:
         return np.fromiter(map(ordered.__getitem__, self.text), np.int64, len(self.text))
 
 
-_NUMBER = re.compile(r"(?<=0x)0*([0-9a-f]+)|0*([0-9]+)")
+_NUMBER = lazy_regex(r"(?<=0x)0*([0-9a-f]+)|0*([0-9]+)")
 
 
 def _natural_key(name: str) -> tuple[str, str]:

@@ -1,41 +1,19 @@
-"""Name the levels of a stack, parse lists of them, and say which levels a trace has."""
+"""Parse lists of levels, and say which levels a trace has."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from flame.core.errors import UsageError
+from flame.core.frame import LEVELS as LEVELS
+from flame.core.frame import MADE_LEVELS as MADE_LEVELS
+from flame.core.frame import SAMPLE_LEVELS as SAMPLE_LEVELS
+from flame.core.frame import STACK_LEVELS as STACK_LEVELS
+from flame.core.frame import check_levels as check_levels
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.modules import has_modules
-
-SAMPLE_LEVELS = ("sass", "stall")
-
-STACK_LEVELS = ("python", "native", "nvtx", "stack")
-"""Levels of any number of frames; each of the other levels is a single frame."""
-
-MADE_LEVELS = ("nested", "module")
-"""Levels made of the frames of others: Python frames and ranges."""
-
-LEVELS = (
-    "rank",
-    "process",
-    "thread",
-    "device",
-    "stream",
-    "stack",
-    *MADE_LEVELS,
-    "python",
-    "native",
-    "launch",
-    "nvtx",
-    "shapes",
-    "category",
-    "kernel",
-    *SAMPLE_LEVELS,
-)
-"""All levels in their natural order; any subset in any order makes a tree."""
 
 
 def parse_levels(text: str) -> tuple[str, ...]:
@@ -43,17 +21,6 @@ def parse_levels(text: str) -> tuple[str, ...]:
     levels = tuple(name.strip() for name in text.split(",") if name.strip())
     check_levels(levels)
     return levels
-
-
-def check_levels(levels: tuple[str, ...]) -> None:
-    """Raise UsageError unless ``levels`` is a non-empty choice of `LEVELS` without repeats."""
-    for name in levels:
-        if name not in LEVELS:
-            raise UsageError(f"--levels: unknown level '{name}': choose from {', '.join(LEVELS)}")
-        if levels.count(name) > 1:
-            raise UsageError(f"--levels: '{name}' stands there twice")
-    if not levels:
-        raise UsageError(f"--levels: no level given: choose from {', '.join(LEVELS)}")
 
 
 def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[str, ...]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import Bool
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.profile import Profile
 from flame.core.names.rename import NN_MODULE
 
-_PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*\.\d+(?:\.\w+)*")
+_PATH = lazy_regex(r"[A-Za-z_]\w*(?:\.\w+)*\.\d+(?:\.\w+)*")
 """A path with the number of a layer, ``model.layers.3.mlp``."""
 _DETAILS = ("TrainableParams=", "StaticParams=")
 """What layer-wise tracing says besides of a module: then its path needs no number."""

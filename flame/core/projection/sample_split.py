@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, expand_ranges, run_starts, sum_by, unique_rows
+from flame.core.columns import (
+    I4,
+    I8,
+    Column,
+    expand_ranges,
+    run_starts,
+    sum_by,
+    unique,
+    unique_rows,
+)
 from flame.core.model.metrics import Metric
-from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import StackColumns
-from flame.core.projection.sample_weights import SampleWeights, sample_weights
 from flame.core.projection.weights import Weights
+
+if TYPE_CHECKING:
+    from flame.core.model.pc_samples import Sampling
+    from flame.core.projection.sample_weights import SampleWeights
 
 MOST_PARTS = 200_000
 """Instructions and their reasons that are shown at most; the rarest beyond are merged."""
@@ -131,6 +142,8 @@ class _Splitter:
         Where there are too many for all units together, the heaviest units by ``value`` have
         their most sampled instructions, and the others none.
         """
+        from flame.core.projection.sample_weights import sample_weights
+
         weights = sample_weights(self.sampling, self.shown, self.levels)
         size = np.append(np.diff(weights.bounds), 0)[distribution]
         most = self.sampling.most_parts or MOST_PARTS
@@ -141,7 +154,7 @@ class _Splitter:
         detailed = heaviest[np.cumsum(least[heaviest]) <= most]
         place = np.where(distribution >= 0, distribution + len(self.sampling), distribution)
         place[detailed] = distribution[detailed]
-        wanted = np.unique(distribution[detailed].astype(np.int64))
+        wanted = unique(distribution[detailed].astype(np.int64))
         limit = _entry_limit(size[detailed], most)
         return weights.keep_heaviest(limit, wanted[wanted >= 0], self.rest), place
 

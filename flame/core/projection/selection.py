@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from flame.core.errors import UsageError
+from flame.core.frame import COLOURS
 from flame.core.model.tree import TreeLayout
 from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import add_shapes, parse_levels
-
-COLOURS = ("level", "category")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by
+from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by, unique
 from flame.core.model.frames import FrameTable
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
@@ -64,7 +64,7 @@ def _number_nodes(columns: BreadthFirst, parent: I8, kept: I8, rest: int) -> tup
     existing = kept[columns.frame[kept] == rest]
     rest_below[columns.parent[existing]] = existing
     goal = rest_below[parent[gone]]
-    parents = np.unique(parent[gone][goal < 0])
+    parents = unique(parent[gone][goal < 0])
     number = np.empty(len(parent), np.int64)
     number[kept] = np.arange(len(kept))
     new = len(kept) + np.searchsorted(parents, parent[gone])

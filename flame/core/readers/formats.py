@@ -9,20 +9,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from flame.core.columns import I8
 from flame.core.errors import InputError
-from flame.core.model.launches import LaunchDetails
-from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.ncu.result import NcuFile
 from flame.core.readers.shared.heads import read_head, read_unpacked_head
-from flame.core.readers.sqlite.connection import MAGIC as SQLITE
+
+if TYPE_CHECKING:
+    from flame.core.columns import I8
+    from flame.core.model.launches import LaunchDetails
+    from flame.core.model.raw import RawStacks, RawTrace
+    from flame.core.readers.ncu.result import NcuFile
 
 _HEAD = 1 << 16
+SQLITE = b"SQLite format 3\0"
 
-Decoded = RawTrace | RawStacks | NcuFile
+Decoded: TypeAlias = "RawTrace | RawStacks | NcuFile"
 """What a format is decoded to; `flame.core.loading.file` makes a profile of each."""
 
 
@@ -64,7 +66,7 @@ class Reopening:
     read_launches: Callable[[Path, I8], LaunchDetails] | None = None
 
 
-_Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
+_Decoded = TypeVar("_Decoded", bound="Decoded", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _glance_at_nsys_export(head: FileHead) -> tuple[str, ...] | None:
 
 
 def _is_nsys_report(head: FileHead) -> bool:
-    from flame.core.readers.nsys.report import looks_like_report
+    from flame.core.readers.nsys.signs import looks_like_report
 
     return looks_like_report(head.path, head.packed)
 
@@ -122,7 +124,7 @@ def _read_nsys_report(path: Path, options: LoadOptions, progress: Progress) -> D
 
 
 def _is_ncu_report(head: FileHead) -> bool:
-    from flame.core.readers.ncu.report import looks_like_report
+    from flame.core.readers.ncu.signs import looks_like_report
 
     return looks_like_report(head.path, head.packed)
 
@@ -134,7 +136,7 @@ def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
 
 
 def _is_dump(head: FileHead) -> bool:
-    from flame.core.readers.fdump.reader import is_dump
+    from flame.core.readers.fdump.signs import is_dump
 
     return is_dump(head.unpacked)
 
@@ -152,7 +154,7 @@ def _is_complete_dump(path: Path) -> bool:
 
 
 def _is_speedscope(head: FileHead) -> bool:
-    from flame.core.readers.stacks.speedscope import is_speedscope
+    from flame.core.readers.stacks.signs import is_speedscope
 
     return is_speedscope(head.unpacked)
 
@@ -168,7 +170,7 @@ def _read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> De
 
 
 def _is_proton(head: FileHead) -> bool:
-    from flame.core.readers.stacks.proton import is_proton
+    from flame.core.readers.stacks.signs import is_proton
 
     return is_proton(head.unpacked)
 
@@ -180,7 +182,7 @@ def _read_proton(path: Path, options: LoadOptions, progress: Progress) -> Decode
 
 
 def _is_kineto(head: FileHead) -> bool:
-    from flame.core.readers.kineto.reader import is_chrome_trace
+    from flame.core.readers.kineto.signs import is_chrome_trace
 
     return is_chrome_trace(head.unpacked)
 
@@ -216,6 +218,7 @@ def _is_ncu_csv(head: FileHead) -> bool:
 
 
 def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
+    from flame.core.readers.ncu.result import NcuFile
     from flame.core.readers.ncu.source_csv import read_source_csv
 
     return NcuFile(path, read_source_csv(path, progress))

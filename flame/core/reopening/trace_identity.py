@@ -10,7 +10,7 @@ from typing import BinaryIO
 import msgspec
 
 from flame.core.mapped_files import open_regular
-from flame.core.readers.sqlite.connection import MAGIC as SQLITE
+from flame.core.readers.formats import SQLITE
 
 _COUNTER = slice(24, 28)
 _BESIDE = ("-wal", "-journal")

@@ -7,15 +7,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame
 from flame.core.names.cuda import demangle, kernel_base
 
 _INTEGER = r"(?:(?:un)?signed )?(?:bool|char|short|int|long long|long)"
-_CAST = re.compile(rf"\({_INTEGER}(?: int)?\)(?=-?[0-9])")
-_SUFFIX = re.compile(r"(?<![\w.])(-?[0-9]+)(?:ull|ul|u|ll|l)\b", re.IGNORECASE)
-_TRUTH = re.compile(r"(?<=[<,])(?:true|false)(?=[,>])")
-_RETURNS = re.compile(r"\Avoid\s+")
-_SPACE = re.compile(r"\s+")
+_CAST = lazy_regex(rf"\({_INTEGER}(?: int)?\)(?=-?[0-9])")
+_SUFFIX = lazy_regex(r"(?<![\w.])(-?[0-9]+)(?:ull|ul|u|ll|l)\b", re.IGNORECASE)
+_TRUTH = lazy_regex(r"(?<=[<,])(?:true|false)(?=[,>])")
+_RETURNS = lazy_regex(r"\Avoid\s+")
+_SPACE = lazy_regex(r"\s+")
 
 
 @dataclass(frozen=True)

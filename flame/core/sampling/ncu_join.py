@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from flame.core.columns import Bool
+from flame.core.columns import Bool, unique
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.metrics import STALLS
@@ -64,7 +64,7 @@ def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
 def _kernel_frames(profile: Profile) -> list[int]:
     groups = profile.activities.groups
     frames = groups.frame[(groups.kind == Kind.KERNEL) & (groups.frame >= 0)]
-    distinct_frames: list[int] = np.unique(frames).tolist()
+    distinct_frames: list[int] = unique(frames).tolist()
     return distinct_frames
 
 
@@ -155,7 +155,7 @@ def _add_samples(profile: Profile, kernels: Sequence[_MatchedKernel], free: Bool
         number[list(kernel.frames)] = at
     of_kernel = np.full(len(kernels) + 1, NONE, np.int32)
     own = np.where(free, number[table.groups.frame], NONE)
-    for at in np.unique(own[own != NONE]).tolist():
+    for at in unique(own[own != NONE]).tolist():
         results, name = kernels[at].results, _symbol_of(profile, kernels[at])
         of_kernel[at] = builder.add(sum_samples(results, name), exact=False)
     of_group = of_kernel[own]

@@ -7,7 +7,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, pack, run_starts, sum_by, unique_rows
+from flame.core.columns import (
+    I4,
+    I8,
+    Bool,
+    Column,
+    distinct,
+    pack,
+    run_starts,
+    sum_by,
+    unique,
+    unique_rows,
+)
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.pc_samples import Code, CodeSamples, SamplingBuilder
@@ -148,7 +159,7 @@ class _SampleOwners:
         """Yield warnings on samples without an owner."""
         pc = self._pc
         if count := int(pc.samples[self._nowhere].sum()):
-            numbers = np.unique(pc.function[self._nowhere]).tolist()
+            numbers = unique(pc.function[self._nowhere]).tolist()
             names = _list_names(list(dict.fromkeys(pc.functions[number] for number in numbers)))
             are = format_counted(count, "PC sample is", "PC samples are")
             yield f"{are} in functions of no recorded kernel ({names}): left out"
@@ -223,7 +234,7 @@ def build_distributions(pc: RawPcSamples, owner: I4) -> Iterator[list[CodeSample
     owners, function, offset, reason = (column[first] for column in keys)
     codes = {
         number: _code_with_offsets(
-            pc.codes[number], pc.functions[number], np.unique(offset[part_rows])
+            pc.codes[number], pc.functions[number], unique(offset[part_rows])
         )
         for number, part_rows in _rows_by_value(function)
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.files.cache_folder import NoCacheError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code
 from flame.core.options import Progress
 from flame.core.sass import nvdisasm
@@ -27,7 +27,7 @@ CUBINS = "cubins"
 """The folder beside the dumps of a recording that has the cubins, and their instructions."""
 
 _LARGEST_CUBIN = 1 << 31  # kMaxSaved in inject/sampling/cubins.cpp
-_FILE = re.compile(r"[0-9a-f]{16}\.(cubin|sass)")
+_FILE = lazy_regex(r"[0-9a-f]{16}\.(cubin|sass)")
 _PATIENCE = 600.0
 """Seconds for all cubins together."""
 _MOST_REASONS = 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import BinaryIO
 
 from flame.core.errors import InputError
 from flame.core.external import find_reason, read_head, start_group
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code
 from flame.core.programs import find_program, package_folders
 from flame.core.sass.cubin import CubinFunction, Tick
@@ -28,7 +28,7 @@ ADVICE = "nvdisasm is not here: pip install nvidia-cuda-nvdisasm"
 
 _WHEEL = "nvidia/*/bin/nvdisasm"
 _TOOLKIT = "cuda*/bin/nvdisasm"
-_VERSION = re.compile(r"\bV(\d+(?:\.\d+)*)")
+_VERSION = lazy_regex(r"\bV(\d+(?:\.\d+)*)")
 _POLL = 0.05
 _PATIENCE = 120.0
 """Seconds for one cubin; those of large libraries take a few."""

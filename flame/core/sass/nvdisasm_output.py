@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code
 
-_SECTION = re.compile(r"(\.text\..+):")
-_LABEL = re.compile(r"(\.L\w+):")
-_LINE = re.compile(r'\s*//## File "(.*?)", line (\d{1,9})\b')
-_INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,15})\*/\s+(\S.*?)\s*;?\s*")
-_TARGET = re.compile(r"`\(([^()]*)\)")
-_USED_LABEL = re.compile(r"\.L_x_\d+")
+_SECTION = lazy_regex(r"(\.text\..+):")
+_LABEL = lazy_regex(r"(\.L\w+):")
+_LINE = lazy_regex(r'\s*//## File "(.*?)", line (\d{1,9})\b')
+_INSTRUCTION = lazy_regex(r"\s*/\*([0-9a-f]{4,15})\*/\s+(\S.*?)\s*;?\s*")
+_TARGET = lazy_regex(r"`\(([^()]*)\)")
+_USED_LABEL = lazy_regex(r"\.L_x_\d+")
 
 InstructionRow = tuple[int, str, str, int]
 """Of an instruction: offset, text, file ("" unknown), line."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8, U1, Bool, Column
+from flame.core.columns import I8, U1, Bool, Column, unique
 from flame.core.model.activities import Activities, ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -58,7 +58,7 @@ def category_looks(timeline: Timeline, profile: Profile) -> U1:
     """Give what ran on a GPU the look of its category, and all else that of its kind, u1[n]."""
     of_frame = profile.frames.kind.copy()
     category = profile.grouping.category
-    for frame in np.unique(category[category >= 0]).tolist():
+    for frame in unique(category[category >= 0]).tolist():
         place = CATEGORIES.index(profile.frames[frame].name)
         of_frame[np.flatnonzero(category == frame)] = CATEGORY_LOOKS + place
     looks = of_frame[timeline.frame]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, expand_ranges, sum_by
+from flame.core.columns import I4, I8, Bool, expand_ranges, sum_by, unique
 from flame.core.model.frames import Kind
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.tree import StackTree
@@ -47,7 +47,7 @@ def sampled_of(shown: Projection, tree: StackTree, node: int) -> SampledFacts | 
     if sampling is None or tree.kind(node) not in SAMPLED or shown.metric.table == "host":
         return None
     below = groups_below(shown, tree, kernel_above(tree, node)) & (sampling.of_group >= 0)
-    used = np.unique(sampling.of_group[below])
+    used = unique(sampling.of_group[below])
     entries = _entries(shown, sampling, tree, node, used)
     samples = sampling.samples[entries]
     if not len(entries):
@@ -78,7 +78,7 @@ def _entries(shown: Projection, sampling: Sampling, tree: StackTree, node: int, 
 def _kernels(shown: Projection, groups: Bool) -> int:
     """How many kernels ``groups`` are of, by the names shown."""
     frames = shown.profile.activities.groups.frame[groups]
-    return len(np.unique(shown.labels.shown[frames]))
+    return len(unique(shown.labels.shown[frames]))
 
 
 def _reasons(shown: Projection, stall: I4, samples: I8) -> tuple[tuple[str, int], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -20,12 +20,16 @@ from flame.tui.shell.start import Start
 from flame.tui.toolkit.background import hand_in, in_background
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from flame.core.loading.inputs import Inputs
     from flame.core.options import LoadOptions
     from flame.core.projection.selection import Selection
     from flame.core.reopening.profile_cache import ProfileCache
     from flame.options.state import AppState
     from flame.tui.session.session import Projection, Session
+
+    Wanted = Selection | Callable[[], Selection]
 
 GRACE = 1.0
 """Seconds that a cancelled load has to clean up after itself before the process ends."""
@@ -34,14 +38,14 @@ GRACE = 1.0
 def run(
     inputs: Inputs,
     options: LoadOptions,
-    selection: Selection,
+    selection: Wanted,
     state: AppState | None = None,
     config: Config = DEFAULTS,
     start: Start | None = None,
 ) -> int:
     """Show the traces ``inputs``, at the place of ``state``, until the user quits.
 
-    Returns the exit code.
+    Returns the exit code. What ``selection`` is, is asked once the app has appeared.
 
     A trace that cannot be shown is explained in the app and, after it has closed, in one line on
     stderr. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
@@ -100,14 +104,14 @@ class FlameApp(BaseApp):
         self,
         inputs: Inputs,
         options: LoadOptions,
-        selection: Selection,
+        selection: Wanted,
         state: AppState | None = None,
         config: Config = DEFAULTS,
         start: Start | None = None,
     ) -> None:
         super().__init__(config, _keymap_of(config), start)
         self.options = options
-        self.selection = selection
+        self._wanted = selection
         self.state = state
         self.prepare(inputs)
 
@@ -120,11 +124,16 @@ class FlameApp(BaseApp):
         self._keeper: Thread | None = None
         self._loader = Thread(target=self._load, args=(inputs, self._cancelled), daemon=True)
 
+    @cached_property
+    def selection(self) -> Selection:
+        """Return what is to be shown of the traces, which may take to import numpy."""
+        return self._wanted() if callable(self._wanted) else self._wanted
+
     def get_default_screen(self) -> Screen[None]:
         return self._loading
 
     def on_mount(self) -> None:
-        self.begin()
+        self.call_after_refresh(self.begin)  # The screen is drawn before numpy is imported.
 
     def begin(self) -> None:
         """Do what is to be done at once: load."""
@@ -139,12 +148,13 @@ class FlameApp(BaseApp):
             hand_in(self.Progressed(stage, done, expected), self.post_message)
 
         try:
+            selection = self.selection
             from flame.tui.session.recall import with_preferences
             from flame.tui.session.session import open_session
 
             recall = partial(with_preferences, self.start.recalled, self.config.framework)
             self._cache = cache = _cache_of(self.config)
-            opened = open_session(inputs, self.options, self.selection, progress, recall, cache)
+            opened = open_session(inputs, self.options, selection, progress, recall, cache)
         except CancelledError:
             return
         except Exception as error:

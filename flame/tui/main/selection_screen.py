@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from flame.core.projection.filters import Filter, Steps
 from flame.options.config import Config
 from flame.options.preferences import Memory
 from flame.options.state import AppState
-from flame.tui.dialogs.levels import LevelsChoice
 from flame.tui.main import actions, selections
 from flame.tui.main.projection_screen import ProjectionScreen
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.command import Offer
 from flame.tui.views.pane import Pane
+
+if TYPE_CHECKING:
+    from flame.tui.dialogs.levels import LevelsChoice
 
 _P = ParamSpec("_P")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from flame.core.analysis.wording import terms_of
 from flame.core.model.frames import Kind
@@ -14,10 +15,6 @@ from flame.core.projection.filters import Filter, HideFramework, Steps
 from flame.core.projection.levels import default_levels
 from flame.core.projection.named_levels import arrange, levels_called
 from flame.core.projection.selection import Selection
-from flame.tui.dialogs.filters import FiltersDialog
-from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
-from flame.tui.dialogs.metrics import MetricDialog, about_metric
-from flame.tui.dialogs.steps import StepsDialog
 from flame.tui.main.actions import ShownScreen
 from flame.tui.session.query import SelectedName
 from flame.tui.session.session import Session
@@ -25,6 +22,12 @@ from flame.tui.shell.actions import Action, QuickFilter
 from flame.tui.shell.command import Offer
 from flame.tui.toolkit.text import printable
 from flame.tui.widgets.chips import quick_filter
+
+if TYPE_CHECKING:
+    from flame.tui.dialogs.filters import FiltersDialog
+    from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog
+    from flame.tui.dialogs.metrics import MetricDialog
+    from flame.tui.dialogs.steps import StepsDialog
 
 _CODE = ("python", "native", "stack")
 
@@ -37,6 +40,8 @@ Outcome = Sequence[Selection] | str
 
 def filters_dialog(screen: ShownScreen) -> FiltersDialog:
     """Ask for filters, of the name that is selected if they are of names."""
+    from flame.tui.dialogs.filters import FiltersDialog
+
     return FiltersDialog(screen.session.profile, screen.wanted.where, _selected(screen))
 
 
@@ -44,6 +49,8 @@ def steps_dialog(screen: ShownScreen) -> StepsDialog | str:
     """Ask for steps; a note where the trace has none."""
     if not len(screen.session.profile.iterations):
         return "no steps in this trace: none of the PyTorch profiler, no ranges such as `step 3`"
+    from flame.tui.dialogs.steps import StepsDialog
+
     chosen = next((one for one in screen.wanted.where if isinstance(one, Steps)), None)
     return StepsDialog(screen.session.profile, chosen)
 
@@ -108,6 +115,8 @@ def change_metric(screen: ShownScreen, step: int) -> Outcome:
 
 def metric_dialog(screen: ShownScreen) -> MetricDialog:
     """Ask for a metric, beginning with the one on screen."""
+    from flame.tui.dialogs.metrics import MetricDialog
+
     session = screen.session
     return MetricDialog(session.profile, session.metrics, screen.shown.metric.key)
 
@@ -121,6 +130,8 @@ def choose_metric(screen: ShownScreen, key: str) -> Outcome:
 
 def offered_metrics(session: Session) -> list[Offer]:
     """Offer each metric of the trace by its name."""
+    from flame.tui.dialogs.metrics import about_metric
+
     return [
         Offer(f"Measure {printable(one.title)}", about_metric(one), Action.SHOW_METRIC(one.key))
         for one in session.profile.metrics
@@ -136,6 +147,8 @@ def _with_own_levels(screen: ShownScreen, selection: Selection) -> Selection:
 
 def levels_dialog(screen: ShownScreen) -> LevelsDialog:
     """Ask for levels, beginning with those on screen."""
+    from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog
+
     shown, profile, wanted = screen.shown, screen.session.profile, screen.wanted
     choice = LevelsChoice(shown.view.tree.levels, wanted.naming.fold, wanted.forward)
     usual, terms = _usual_levels(screen), terms_of(profile)
@@ -151,6 +164,8 @@ def choose_levels(screen: ShownScreen, choice: LevelsChoice) -> Outcome:
 
 def arrange_levels(screen: ShownScreen, name: str) -> Outcome:
     """Show the levels called ``name``."""
+    from flame.tui.dialogs.levels import why_absent
+
     named = levels_called(name)
     if named.needs and screen.shown.recorded.isdisjoint(named.needs):
         return f"{name}: {why_absent(terms_of(screen.session.profile), *named.needs)}"
@@ -166,6 +181,8 @@ def switch_forward(screen: ShownScreen) -> Outcome:
 
 def switch_level(screen: ShownScreen, level: str) -> Outcome:
     """Switch ``level`` on or off."""
+    from flame.tui.dialogs.levels import toggled, why_absent
+
     levels = toggled(screen.wanted.levels or _usual_levels(screen), level)
     if level not in screen.shown.recorded:
         return why_absent(terms_of(screen.session.profile), level)

@@ -18,15 +18,15 @@ from flame.tui.shell.start import Start
 
 if TYPE_CHECKING:
     from flame.core.options import LoadOptions
-    from flame.core.projection.selection import Selection
     from flame.options.state import AppState
+    from flame.tui.main.app import Wanted
 
 
 def run(
     folder: Path,
     with_recent: bool,
     options: LoadOptions,
-    selection: Selection,
+    selection: Wanted,
     state: AppState | None = None,
     config: Config = DEFAULTS,
     start: Start | None = None,
@@ -49,7 +49,7 @@ class PickingApp(FlameApp):
         folder: Path,
         with_recent: bool,
         options: LoadOptions,
-        selection: Selection,
+        selection: Wanted,
         state: AppState | None = None,
         config: Config = DEFAULTS,
         start: Start | None = None,

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.search import RECORDING, FoundTrace
 from flame.core.loading.source_labels import absolute_path
@@ -28,7 +29,7 @@ _SIGNS = 3
 _NAME = 22
 """Cells that the name keeps when columns are chosen."""
 
-_SERIES = re.compile(r"\b(GeForce|Tesla) (?=\w)")
+_SERIES = lazy_regex(r"\b(GeForce|Tesla) (?=\w)")
 
 Key = tuple[Path, ...]
 """Tells traces apart, wherever they are listed: their absolute paths."""

@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from flame.core.columns import I4, I8, expand_ranges, sum_by, unique_rows
+from flame.core.columns import I4, I8, expand_ranges, sum_by, unique, unique_rows
 from flame.core.model.frames import FrameTable
 from flame.core.model.pc_samples import Code, Sampling
 from flame.core.projection.sample_split import apportion
@@ -135,7 +135,7 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
     worth = apportion(value, samples, of, np.cumsum(size) - size)
     versions = []
-    for whole, numbers in merge_codes({at: sampling.codes[at] for at in np.unique(code).tolist()}):
+    for whole, numbers in merge_codes({at: sampling.codes[at] for at in unique(code).tolist()}):
         rows = np.flatnonzero(np.isin(code, numbers))
         at = _places(sampling, whole, code[rows], place[rows])
         columns = (at, stall[rows], samples[rows], worth[rows])
@@ -146,7 +146,7 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
 def _places(sampling: Sampling, whole: Code, code: I4, place: I4) -> I8:
     """The places in ``whole`` of instructions at ``place`` in the codes with numbers ``code``."""
     offset = np.zeros(len(place), np.int64)
-    for number in np.unique(code).tolist():
+    for number in unique(code).tolist():
         chosen = code == number
         offset[chosen] = sampling.codes[number].offset[place[chosen]]
     return np.searchsorted(whole.offset, offset)

@@ -11,14 +11,15 @@ from typing import NamedTuple
 from flame.core.analysis.search import Matches, search
 from flame.core.columns import I8
 from flame.core.errors import UsageError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.names.numbers import STAR
 from flame.core.regex import compile_expression
 
-_ESCAPE = re.compile(r"\\.")
-_SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]|[^\x20-\x7e]")
-_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
+_ESCAPE = lazy_regex(r"\\.")
+_SPECIAL = lazy_regex(r"[.^$*+?{}\[\]\\|()]|[^\x20-\x7e]")
+_ESCAPED = lazy_regex(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, unique
 from flame.core.model.profile import Profile
 from flame.tui.session.session import Projection
 
@@ -22,7 +22,7 @@ def _by_frame(shown: Projection) -> dict[int, I8]:
     """The numbers of the steps that each frame stands for, as it is shown."""
     found, labels = shown.profile.iterations, shown.labels
     if found.source == "profiler":
-        numbers = np.unique(found.number)
+        numbers = unique(found.number)
         return dict.fromkeys(labels.shown[found.frames].tolist(), numbers)
     if found.source == "none":
         return {}

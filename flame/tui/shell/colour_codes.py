@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-_CODE = re.compile(r"([34]8);(?:5;\d+|2;\d+;\d+;\d+)|\d+")
+from flame.core.lazy_regex import lazy_regex
+
+_CODE = lazy_regex(r"([34]8);(?:5;\d+|2;\d+;\d+;\d+)|\d+")
 _FOREGROUND, _BACKGROUND = "foreground", "background"
 _SEEN_ON_BLANKS = ("4", "7", "9", "21", "51", "52", "53")
 """Underlined (once, twice), reversed, struck out, framed, encircled, overlined."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import compress, count
@@ -13,6 +12,7 @@ from rich.console import Console
 from textual._compositor import CompositorUpdate
 from textual.geometry import Size
 
+from flame.core.lazy_regex import lazy_regex
 from flame.tui.shell.colour_codes import (
     shows_on_blanks,
     style_change,
@@ -21,8 +21,8 @@ from flame.tui.shell.colour_codes import (
 )
 from flame.tui.toolkit.text import width_of
 
-_TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[([\d;]*)m|(\n)|([^\x1b\n]+)")
-_BLANKS = re.compile(" {4,}")
+_TOKEN = lazy_regex(r"\x1b\[(\d+);(\d+)H|\x1b\[([\d;]*)m|(\n)|([^\x1b\n]+)")
+_BLANKS = lazy_regex(" {4,}")
 _RESET = ("", "0")
 _FEW = 4
 """Cells between two changes that are sent again: to move the cursor takes as many bytes."""

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from rich.style import Style
 
+from flame.core.frame import Frame, Kind
 from flame.core.model.calls import CallClass
-from flame.core.model.frames import Frame, Kind
 from flame.core.names.kernel_category import (
     ATTENTION,
     CATEGORIES,

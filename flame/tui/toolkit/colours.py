@@ -6,9 +6,8 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from zlib import crc32
 
+from flame.core.frame import ACTIVITY_KINDS, LEVELS, Frame, Kind
 from flame.core.model.calls import CallClass
-from flame.core.model.frames import ACTIVITY_KINDS, Frame, Kind
-from flame.core.model.grouping import category_of_frame
 from flame.core.model.stalls import stall_of
 from flame.core.names.kernel_category import (
     ATTENTION,
@@ -21,7 +20,6 @@ from flame.core.names.kernel_category import (
     NORMALISATION,
     OTHER,
 )
-from flame.core.projection.levels import LEVELS
 
 RGB = tuple[int, int, int]
 
@@ -140,6 +138,8 @@ def look_of(frame: Frame, name: str, by_category: bool) -> tuple[Kind, int]:
     if frame.kind == Kind.CATEGORY:
         return Kind.CATEGORY, category_hue(frame.name)
     if by_category and frame.kind in ACTIVITY_KINDS:
+        from flame.core.model.grouping import category_of_frame
+
         return Kind.CATEGORY, category_hue(category_of_frame(frame))
     return frame.kind, _hue_of(frame.kind, name)
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from rich.color import Color
 from rich.style import Style
 
+from flame.core.frame import Frame, Kind
 from flame.core.model.calls import CallClass
-from flame.core.model.frames import Frame, Kind
 from flame.tui.toolkit.colours import (
     BLACK,
     ON_DARK,

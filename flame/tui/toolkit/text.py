@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from rich.cells import cell_len, get_character_cell_size
 
+from flame.core.lazy_regex import lazy_regex
+
 ELLIPSIS = "…"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 LONGEST = 4096
@@ -19,13 +21,13 @@ _MIDDLE_FROM = 16
 # terminal.
 _SILENT = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 _SILENT_RANGES = ((0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF))
-_NAMESPACE = re.compile(r"(?:(?:[A-Za-z_]\w*|\(anonymous namespace\)|<unnamed>)::)+(?=\w)")
-_TOLD = re.compile(r"([\w…]+)(<[^()]*>)")
+_NAMESPACE = lazy_regex(r"(?:(?:[A-Za-z_]\w*|\(anonymous namespace\)|<unnamed>)::)+(?=\w)")
+_TOLD = lazy_regex(r"([\w…]+)(<[^()]*>)")
 _LEAST_BASE = 5
 _MIDDLE_OF_BASE = 12
-_PATH = re.compile(r"[\w\-+*@$\[\]]*(?:(?:::|:?[./])[\w\-+*@$\[\]]+)+")
+_PATH = lazy_regex(r"[\w\-+*@$\[\]]*(?:(?:::|:?[./])[\w\-+*@$\[\]]+)+")
 # What is the same for all names of a sort, around what tells them apart; none of it backtracks.
-_WRAPPED = re.compile(
+_WRAPPED = lazy_regex(
     r"nn\.Module: (?P<module>.+)"
     r"|autograd::engine::evaluate_function: (?P<backward>.+)"
     r"|<built-in (?:function|method) (?P<builtin>[^\s>]+)[^>]*>"

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.analysis.frame_parts import FrameParts, spread_of
 from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
 from flame.core.analysis.node_activities import NodeActivities
-from flame.core.columns import I4, I8, Bool, Column, order_by
+from flame.core.columns import I4, I8, Bool, Column, order_by, unique
 from flame.core.model.frames import SAMPLE_KINDS, Kind
 from flame.core.model.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
@@ -45,7 +45,7 @@ class TopTable:
         self._of_parts: dict[str, Column] = {}
         kinds = tree.frames.kind[self.totals.frame]
         self._kinds = kinds
-        self.kinds = tuple(Kind(kind) for kind in np.unique(kinds).tolist())
+        self.kinds = tuple(Kind(kind) for kind in unique(kinds).tolist())
         self._heaviest = order_by([-self.totals.total]).astype(np.int32)
         keys = ("own", "total", "count", "mean")
         self.orders = {key: self._order(self._column(key)) for key in keys}

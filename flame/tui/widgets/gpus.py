@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from flame.core.lazy_regex import lazy_regex
 from flame.tui.toolkit.text import cut
 
-_BESIDES = re.compile(r"[ -](SXM|PCIE|NVL|\d+GB).*", re.IGNORECASE)
+_BESIDES = lazy_regex(r"[ -](SXM|PCIE|NVL|\d+GB).*", re.IGNORECASE)
 
 
 def count_models(names: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from flame.core.files.atomic import private_output
-from flame.options.state import default_path
+from flame.options.config import state_path
 from flame.tui.session.query import Query
 from flame.tui.toolkit.text import printable
 
@@ -23,7 +23,7 @@ _MOST_BYTES = 1 << 20
 
 def searches_path() -> Path | None:
     """``flame/searches`` in the user's state folder; None where there is no home to have one."""
-    path = default_path().with_name("searches")
+    path = state_path().with_name("searches")
     return path if path.is_absolute() else None
 
 

@@ -80,13 +80,13 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Show
         def run(
             inputs: object,
             read: object,
-            selection: Selection,
+            select: Callable[[], Selection],
             state: object,
             config: Config,
             start: Start,
         ) -> int:
             profile = load(TORCH)
-            recalled = with_preferences(start.recalled, config.framework, selection, profile)
+            recalled = with_preferences(start.recalled, config.framework, select(), profile)
             seen.append((start.look(config), recalled))
             return 0
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flame.core.errors import InputError
-from flame.core.readers.fdump.tally import is_empty_dump
 from flame.core.units import format_counted
 
 SUFFIX = ".fdump"
@@ -68,6 +67,8 @@ def read_folder(folder: Path) -> Recording:
 
 
 def _leave_out_empty(dumps: list[Path]) -> Recording:
+    from flame.core.readers.fdump.tally import is_empty_dump
+
     full: list[Path] = []
     empty: list[Path] = []
     errors: list[InputError] = []

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from flame.core.errors import InputError
+from flame.core.readers.fdump.signs import is_dump
 
-MAGIC = b"FLAMEDMP"
 VERSION = 1
 RUNNING = 0
 FULL, STOPPED = 1, 2
@@ -64,7 +64,7 @@ HEADER_SIZE = _HEADER.size
 
 def parse_header(data: bytes) -> DumpHeader:
     """Parse the header that ``data`` begins with; InputError if none, or of another version."""
-    if not data.startswith(MAGIC):
+    if not is_dump(data):
         raise InputError("not a dump of flame")
     if len(data) < HEADER_SIZE:
         raise InputError("cut off within its header: nothing in it can be read")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.meta import Device, Meta, Process
 from flame.core.readers.fdump.layout import DumpHeader
 from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
 
 _LONGEST_NAME = 15  # TASK_COMM_LEN of Linux, less the byte at its end
-_PYTHON = re.compile(r"python[\d.]*")
-_RANK = re.compile(r"[0-9]{1,9}")
+_PYTHON = lazy_regex(r"python[\d.]*")
+_RANK = lazy_regex(r"[0-9]{1,9}")
 _BY_SYSTEM = 1  # scope of a thread's name in dump.h
 # `3.11.7`, `3.11.7: no frames: why not`, `API 18`, `not found`
-_VERSION = re.compile(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)")
+_VERSION = lazy_regex(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)")
 
 
 def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta:

@@ -30,7 +30,6 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.readers.fdump import gpu, host, metadata, samples
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.context import DumpContext, SharedTables
-from flame.core.readers.fdump.layout import MAGIC
 from flame.core.readers.fdump.records import AT_ONCE, NamedColumns, Records
 from flame.core.readers.fdump.warnings import Losses, dump_warnings
 from flame.core.units import format_counted
@@ -42,11 +41,6 @@ _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
 
 Table = TypeVar("Table", RawGraphNodes, RecordedOrigins)
-
-
-def is_dump(head: bytes) -> bool:
-    """Return whether a file that begins with ``head`` is a dump."""
-    return head.startswith(MAGIC)
 
 
 def read_dump(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:

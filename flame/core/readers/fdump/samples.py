@@ -17,7 +17,6 @@ from flame.core.options import Progress
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.ids import LOST, OptionalRowIds
 from flame.core.readers.fdump.vocabulary import STALL_REASON, DumpVocabulary
-from flame.core.sass.disassembly import find_codes
 
 SAMPLES = "sample"
 FIELDS = ("crc", "function", "offset", "reason", "correlation", "samples")
@@ -150,6 +149,8 @@ def add_codes(
     samples: DumpSamples, folder: Path, progress: Progress
 ) -> tuple[RawPcSamples, list[str]]:
     """Add the code that ``folder`` has to samples, and return warnings about functions without."""
+    from flame.core.sass.disassembly import find_codes
+
     codes, warnings = find_codes(folder, samples.functions_by_cubin, progress)
     keys = zip(samples.checksums, samples.rows.functions, strict=True)
     return replace(samples.rows, codes=tuple(codes.get(key) for key in keys)), warnings

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, run_starts, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, run_starts, unique, unique_rows
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.fdump.ids import ABSENT, LOST, IdTable
@@ -78,7 +78,7 @@ class NodeStacks:
         stacks = np.where(value == ABSENT, EMPTY, value // _DEPTHS)
         lost = np.flatnonzero((value == ABSENT) & (nodes != 0))
         if len(lost):
-            self.lost += len(np.unique(nodes[lost]))
+            self.lost += len(unique(nodes[lost]))
             stacks[lost] = self._single_frame_stack(LOST, kind)
         return stacks.astype(np.int32)
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 
+from flame.core.lazy_regex import lazy_regex
+
 NEAR = 256
 """White space between two events is shorter than this, in bytes."""
 
 ENDLESS = 1 << 62
 """Bytes: more than any file has."""
 
-EVENTS_KEY = re.compile(rb'"traceEvents"\s*+:\s*+(?=\[)')
-NEXT_EVENT = re.compile(rb'[}\]]\s*+,\s*+(?=\{\s*+"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*+:)')
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{\[]++|[}\]]++|"', re.DOTALL)
-_SCALAR = re.compile(rb"[^\s,\]}]*+")
+EVENTS_KEY = lazy_regex(rb'"traceEvents"\s*+:\s*+(?=\[)')
+NEXT_EVENT = lazy_regex(rb'[}\]]\s*+,\s*+(?=\{\s*+"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*+:)')
+_TOKEN = lazy_regex(rb'"(?:[^"\\]++|\\.)*+"|[{\[]++|[}\]]++|"', re.DOTALL)
+_SCALAR = lazy_regex(rb"[^\s,\]}]*+")
 # `}, {"ph` cannot stand in a JSON string: its quote would end the string, and then no letter can
 # follow. It may stand in an array inside an event: then the piece does not decode.
-_OPENS = re.compile(rb'\{\s*+"\w')
-_BEFORE = re.compile(rb"\}\s*+,\s*+\Z")
+_OPENS = lazy_regex(rb'\{\s*+"\w')
+_BEFORE = lazy_regex(rb"\}\s*+,\s*+\Z")
 
 
 def find_value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:

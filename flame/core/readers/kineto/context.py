@@ -11,6 +11,7 @@ from decimal import Decimal
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
@@ -57,7 +58,7 @@ def _normalize(value: int | str) -> int | str:
     return int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
-_NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_NUMBER = lazy_regex(r"-?[0-9]{1,18}", re.ASCII)
 
 
 class KinetoContext:

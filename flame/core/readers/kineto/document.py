@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.kineto.boundaries import (
     ENDLESS,
     EVENTS_KEY,
@@ -24,8 +25,8 @@ _SMALL = 64 << 10  # a piece of this size that does not decode is gone through e
 _LONGEST = 1 << 20  # bytes of one event: what is longer has lost its end
 _SHORTEST = 1 << 10  # as much is looked at even where all has lost its end
 _IN_VAIN = 8 << 20  # bytes that may be looked at again, beside those in whole pieces
-_SPACE = re.compile(rb"\s*+")
-_SPACE_AND_COMMAS = re.compile(rb"[\s,]*+")
+_SPACE = lazy_regex(rb"\s*+")
+_SPACE_AND_COMMAS = lazy_regex(rb"[\s,]*+")
 
 
 class TraceDocument:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from flame.core.columns import I8, Bool
+from flame.core.lazy_regex import lazy_regex
 
 LIMIT = 1 << 61
 """Times beyond 73 years (ns) are damage; the difference of two within fits 63 bits."""
@@ -154,10 +155,10 @@ _lenient = json.JSONDecoder(
     strict=False, parse_float=msgspec.Raw, parse_int=msgspec.Raw, parse_constant=lambda _: None
 )
 # Strings, and what C++ prints for a number that is none.
-_TOKEN = re.compile(
+_TOKEN = lazy_regex(
     r'"(?:[^"\\]++|\\.)*+"|[-+]?\b(?:nan|inf(?:inity)?)\b', re.DOTALL | re.IGNORECASE
 )
-_BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
+_BAD_ESCAPE = lazy_regex(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
 
 
 def _repair_token(token: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, pack, unique_rows
+from flame.core.columns import I4, I8, Column, pack, unique, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.raw import RawRanges
 from flame.core.readers.kineto.context import AnyEvent, KinetoContext, fill_absent
@@ -51,7 +51,7 @@ class SequenceNumbers:
             near = forward[process[forward] == process[rows[0]]]
             shown = ranges.thread[arrows[rows[arrows[rows] >= 0]]]
             candidates = []
-            for thread in np.unique(ranges.thread[near]):
+            for thread in unique(ranges.thread[near]):
                 linked = _last_forward_rows(
                     number, ranges, near[ranges.thread[near] == thread], rows
                 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.kineto.metadata import decode_devices
 
-_DEVICES = re.compile(rb'"deviceProperties"\s*:\s*(\[[^\]]*+\])')
-_OURS = re.compile(
+_DEVICES = lazy_regex(rb'"deviceProperties"\s*:\s*(\[[^\]]*+\])')
+_OURS = lazy_regex(
     rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:'
     rb'|"cat"\s*:\s*"(?:cpu_op|user_annotation|python_function|kernel|gpu_\w+|cuda_\w+|hip_\w+'
     rb'|Operator|Kernel|Mem(?:cpy|set)|Runtime)"'

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from flame.core.columns import Column
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, LaunchDetails
@@ -29,7 +29,7 @@ from flame.core.readers.kineto.vocabulary import (
 )
 
 _NAMING = {Kind.KERNEL: kernel_frame, Kind.MEMCPY: copy_frame, Kind.MEMSET: set_frame}
-_DIM = re.compile(rb"\s*\[\s*(\d{1,12})\s*,\s*(\d{1,12})\s*,\s*(\d{1,12})\s*\]\s*")
+_DIM = lazy_regex(rb"\s*\[\s*(\d{1,12})\s*,\s*(\d{1,12})\s*,\s*(\d{1,12})\s*\]\s*")
 _Geometry = tuple[bytes, bytes, int | None, int | None]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from flame.core.columns import I4
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Device, Meta, Process, Thread
 from flame.core.readers.kineto.context import KinetoContext, Place
@@ -23,12 +24,12 @@ WANTED = frozenset(
 """Keys beside the events that are read. Others may hold the user's environment: never read."""
 
 # JSON, or JSON or a Python dict printed into a string.
-_RANK = re.compile(rb"""["']rank\\?["']\s*:\s*["']?(\d{1,9})\b""")
+_RANK = lazy_regex(rb"""["']rank\\?["']\s*:\s*["']?(\d{1,9})\b""")
 _UNIX = (978_307_200 * 10**9, 1 << 61)
 """Times from 2001 on, in ns, are Unix times: a machine that has been up for so long is none."""
 
 
-_DEFAULT_NAME = re.compile(r"thread -?\d+ \((.*)\)", re.DOTALL)
+_DEFAULT_NAME = lazy_regex(r"thread -?\d+ \((.*)\)", re.DOTALL)
 
 
 class _Properties(msgspec.Struct):

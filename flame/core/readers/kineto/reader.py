@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +14,6 @@ from flame.core.readers.kineto.document import TraceDocument
 from flame.core.readers.kineto.stream import TraceStream
 from flame.core.readers.kineto.trace import TraceBuilder
 from flame.core.units import format_counted
-
-_HEAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[)")
-_SIGNS = re.compile(
-    rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:|"ph"\s*:\s*"'
-)
-
-
-def is_chrome_trace(head: bytes) -> bool:
-    """Return whether a file that begins with ``head`` (unpacked) is a Chrome trace."""
-    return bool(_HEAD.match(head) and _SIGNS.search(head))
 
 
 def read_kineto(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, pack
+from flame.core.columns import I4, I8, Column, pack, unique
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 from flame.core.model.meta import ProfilerSteps
@@ -140,7 +140,7 @@ def _number_devices(
     work: RawActivities, ranges: RawGpuRanges
 ) -> tuple[RawActivities, RawGpuRanges, I4]:
     """Replace numbers of GPUs by indices, in both tables; return the numbers by index."""
-    devices = np.unique(np.concatenate([work.device, ranges.device]))
+    devices = unique(np.concatenate([work.device, ranges.device]))
     devices = devices[devices != NONE]
     return (
         replace(work, device=_device_index(devices, work)),

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from flame.core.columns import I4
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.names.cuda import api_name, demangle, kernel_base
 from flame.core.names.nvtx import RangeName, clean_range
@@ -20,10 +21,10 @@ from flame.core.units import format_counted
 _Key = TypeVar("_Key", bound=Hashable)
 
 # `torch/nn/modules/module.py(1743): _call_impl`. A path may hold brackets itself.
-_PYTHON = re.compile(r"(.+)\((\d{1,9})\): (.*)", re.DOTALL)
+_PYTHON = lazy_regex(r"(.+)\((\d{1,9})\): (.*)", re.DOTALL)
 # `<built-in method to of Tensor object at 0x7f5b…>`: an address is another in every process.
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]++")
-_COPY = re.compile(r"Memcpy (\w{2,8})\b")
+_ADDRESS = lazy_regex(r" at 0x[0-9a-fA-F]++")
+_COPY = lazy_regex(r"Memcpy (\w{2,8})\b")
 
 
 class FrameIds(dict[_Key, int], Generic[_Key]):
@@ -89,7 +90,7 @@ def range_frame(key: RangeKey, clean: bool) -> Frame:
     return Frame(Kind.NVTX, name.name or "[range without a name]", extra=extra)
 
 
-STEP = re.compile(r"ProfilerStep#(\d{1,9})")
+STEP = lazy_regex(r"ProfilerStep#(\d{1,9})")
 """The name of a range around a step, and its number."""
 
 
@@ -107,8 +108,8 @@ class RangeFrames(FrameIds[RangeKey]):
         return frame
 
 
-_SPACE = re.compile(r"\s++")
-_COMMA = re.compile(r",(?=\S)")
+_SPACE = lazy_regex(r"\s++")
+_COMMA = lazy_regex(r",(?=\S)")
 
 
 def shapes_text(dims: bytes) -> str:

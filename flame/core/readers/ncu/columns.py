@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.stalls import is_not_issued, is_reason, stall_of
 
 EXPORT = "ncu --import REPORT --page source --csv --print-kernel-base mangled > FILE"
@@ -14,9 +15,9 @@ AGAIN = f"export it again: {EXPORT}"
 
 _TOTALS = ("warp stall sampling (all ", "sampling data (all", "# samples")
 _TOTAL_METRIC = "smsp__pcsamp_sample_count"
-_ADDRESS = re.compile(r"(?:0[xX])?0*[0-9a-fA-F]{1,15}")
-_WHOLE = re.compile(r"([0-9]{1,18})(?:\.0{1,2}|\.0{4,18})?")
-_GROUPED = re.compile(
+_ADDRESS = lazy_regex(r"(?:0[xX])?0*[0-9a-fA-F]{1,15}")
+_WHOLE = lazy_regex(r"([0-9]{1,18})(?:\.0{1,2}|\.0{4,18})?")
+_GROUPED = lazy_regex(
     r"[0-9]{1,3}(?:([,'\u2019\u00a0\u202f ])[0-9]{3}(?:\1[0-9]{3}){0,4}|(?:\.[0-9]{3}){2,5})"
 )
 _NOTHING = ("", "-", "...")

@@ -11,18 +11,9 @@ from flame.core.errors import InputError
 from flame.core.options import Progress
 from flame.core.readers.ncu.lines import add_source_lines
 from flame.core.readers.ncu.result import NcuFile, NcuResult
+from flame.core.readers.ncu.signs import SUFFIXES
 from flame.core.readers.ncu.source_csv import read_source_csv
 from flame.core.readers.shared.converter import Converter
-
-MAGIC = b"NVR\0"
-"""How reports of all versions begin (Nsight Compute, Customization Guide)."""
-
-SUFFIXES = (".ncu-rep", ".nsight-cuprof-report")
-
-
-def looks_like_report(path: Path, head: bytes) -> bool:
-    """Return whether the file beginning with ``head`` is a report: by content, else by suffix."""
-    return head.startswith(MAGIC) or bool(head and path.suffix.lower() in SUFFIXES)
 
 
 def read_report(path: Path, progress: Progress) -> NcuFile:

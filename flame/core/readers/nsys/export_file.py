@@ -15,8 +15,6 @@ from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.nsys import reader
-from flame.core.readers.nsys.geometry import read_launches
-from flame.core.readers.nsys.report import read_by_export
 from flame.core.readers.shared.heads import read_head
 from flame.core.readers.sqlite.pages import PageSource
 
@@ -34,6 +32,7 @@ def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
 
 def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     """Decode the report (``.nsys-rep``) at ``path`` by way of an export that nsys makes of it."""
+    from flame.core.readers.nsys.report import read_by_export
 
     def read(export: Path, stays: bool) -> RawTrace:
         raw = read_export(export, options, progress)
@@ -49,12 +48,16 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
 
 def _read_launches_of_report(path: Path, starts: I8) -> LaunchDetails:
     """Read launches from the export in the cache; from a new one if it has gone meanwhile."""
+    from flame.core.readers.nsys.report import read_by_export
+
     read_head(path)
     return read_by_export(path, silent, lambda export, _: read_launches_again(export, starts)).value
 
 
 def read_launches_again(path: Path, starts: I8) -> LaunchDetails:
     """Read how the activities with these starts were launched; InputError if the file changed."""
+    from flame.core.readers.nsys.geometry import read_launches
+
     read_head(path)  # knows best what to say of a file that has gone
     with _open_tables(path) as source:
         launches = read_launches(source, starts)

@@ -7,19 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from flame.core.options import Progress
+from flame.core.readers.nsys.signs import SUFFIXES
 from flame.core.readers.shared.converter import Converted, Converter, Reading
 
 T = TypeVar("T")
-
-MAGIC = b"NVIDIA Tegra Profiler Report "
-"""How ``.qdrep`` files of 2020 and ``.nsys-rep`` files up to today begin."""
-
-SUFFIXES = (".nsys-rep", ".qdrep")
-
-
-def looks_like_report(path: Path, head: bytes) -> bool:
-    """Return whether the file beginning with ``head`` is a report: by content, else by suffix."""
-    return head.startswith(MAGIC) or bool(head and path.suffix.lower() in SUFFIXES)
 
 
 def read_by_export(path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
 
 from flame.core.columns import I8, Column
+from flame.core.lazy_regex import lazy_regex
 
 MAX_DECIMALS = 9
-NUMBER = re.compile(rb"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+NUMBER = lazy_regex(rb"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 """How a number that is not negative is written."""
 
 _SHORT = 18  # digits that always fit 64 bits

@@ -6,7 +6,9 @@ import re
 
 import msgspec
 
-_TOKEN = re.compile(rb'[][{}]|"(?:[^"\\]|\\.)*"|[^][{},:\s"]+|"', re.DOTALL)
+from flame.core.lazy_regex import lazy_regex
+
+_TOKEN = lazy_regex(rb'[][{}]|"(?:[^"\\]|\\.)*"|[^][{},:\s"]+|"', re.DOTALL)
 _CLOSING = {b"]": b"[", b"}": b"{"}
 
 

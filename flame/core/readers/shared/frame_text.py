@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.names.rename import NN_MODULE
 
@@ -13,31 +14,31 @@ NO_NAME = "[empty]"
 
 _PYTHON_FILE = (".py", ".pyx", ".pyi", ".pyw", ".ipynb")
 _NATIVE_FILE = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".inl", ".cu", ".cuh", ".rs", ".S")
-_LIBRARY = re.compile(r"\.(?:so(?:\.[0-9]+)*|dylib|dll|exe|pyd)\Z")
+_LIBRARY = lazy_regex(r"\.(?:so(?:\.[0-9]+)*|dylib|dll|exe|pyd)\Z")
 
 # Each is tried where the text begins or ends with what none of the others has; no two parts of an
 # expression can match the same character, so that a name of 100 kB costs what it is long.
-_PLACE = re.compile(r"(?P<file>[^()]*?)(?::(?P<line>[0-9]{1,9}))?\)\Z")
-_KINETO = re.compile(r"\((?P<line>[0-9]{1,9})\): ")
-_AUSTIN = re.compile(r":(?P<name>[^:]+):(?P<line>[0-9]{1,9})\Z")
-_PROTON = re.compile(r":(?P<name>[^:@]+)@(?P<line>[0-9]{1,9})\Z")
-_PROTON_LINE_FIRST = re.compile(r":(?P<line>[0-9]{1,9})@(?P<name>[^@]+)\Z")
-_PROCESS = re.compile(r"process [0-9]+:|process \[[0-9]+\]\Z|P[0-9]+\Z")
-_THREAD = re.compile(
+_PLACE = lazy_regex(r"(?P<file>[^()]*?)(?::(?P<line>[0-9]{1,9}))?\)\Z")
+_KINETO = lazy_regex(r"\((?P<line>[0-9]{1,9})\): ")
+_AUSTIN = lazy_regex(r":(?P<name>[^:]+):(?P<line>[0-9]{1,9})\Z")
+_PROTON = lazy_regex(r":(?P<name>[^:@]+)@(?P<line>[0-9]{1,9})\Z")
+_PROTON_LINE_FIRST = lazy_regex(r":(?P<line>[0-9]{1,9})@(?P<name>[^@]+)\Z")
+_PROCESS = lazy_regex(r"process [0-9]+:|process \[[0-9]+\]\Z|P[0-9]+\Z")
+_THREAD = lazy_regex(
     r"thread (?:\(|[0-9]+\Z|0[xX][0-9a-fA-F]+\Z|\[[0-9]+\]\Z)"
     r"|T(?:0x[0-9a-fA-F]+|[0-9]+:[0-9]+)\Z"
 )
 _GROUPS = (
     (Kind.PROCESS, _PROCESS),
     (Kind.THREAD, _THREAD),
-    (Kind.RANK, re.compile(r"rank [0-9]+\Z")),
-    (Kind.DEVICE, re.compile(r"GPU [0-9]+(?: |\Z)")),
-    (Kind.STREAM, re.compile(r"stream [0-9]+\Z")),
-    (Kind.LAUNCH, re.compile(r"(?:cuda|cu|hip)[A-Z][A-Za-z0-9]*(?:_v[0-9]+|_ptsz)*\Z")),
-    (Kind.MEMCPY, re.compile(r"(?i:memcpy) [HDPA]to[HDPA](?: \(|\Z)")),
-    (Kind.GRAPH, re.compile(r"CUDA graph(?: [0-9]+)?\Z")),
+    (Kind.RANK, lazy_regex(r"rank [0-9]+\Z")),
+    (Kind.DEVICE, lazy_regex(r"GPU [0-9]+(?: |\Z)")),
+    (Kind.STREAM, lazy_regex(r"stream [0-9]+\Z")),
+    (Kind.LAUNCH, lazy_regex(r"(?:cuda|cu|hip)[A-Z][A-Za-z0-9]*(?:_v[0-9]+|_ptsz)*\Z")),
+    (Kind.MEMCPY, lazy_regex(r"(?i:memcpy) [HDPA]to[HDPA](?: \(|\Z)")),
+    (Kind.GRAPH, lazy_regex(r"CUDA graph(?: [0-9]+)?\Z")),
 )
-_INSTRUCTION = re.compile(r"\+0x[0-9a-f]{4,16} ")
+_INSTRUCTION = lazy_regex(r"\+0x[0-9a-f]{4,16} ")
 _BUILTIN = ("<built-in ", "<method '", NN_MODULE)
 
 

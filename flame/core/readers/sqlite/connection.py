@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from flame.core.errors import InputError
 
-MAGIC = b"SQLite format 3\0"
 _JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 _LONGEST_WAIT = 1.0  # seconds
 _LONGEST_PATH = 504  # bytes: MAX_PATHNAME of SQLite's Unix layer, less a journal's suffix

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.meta import Meta
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.options import LoadOptions, Progress
@@ -27,12 +27,12 @@ _BATCH = 1 << 20
 _HEAD = 1 << 16
 # Deeper stacks exist in broken files only, and everything here takes its time per level.
 _MAX_FRAMES = 10_000
-_LETTER = re.compile(rb"[A-Za-z_\x80-\xff]")
+_LETTER = lazy_regex(rb"[A-Za-z_\x80-\xff]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_FRAMES = b"all"
 
 # A comment begins with `#` and a space, or `#!`: `#1 main;f 3` is a stack.
-_NOTHING = re.compile(rb"\s*(?:#(?:\s|!|\Z)|\Z)")
+_NOTHING = lazy_regex(rb"\s*(?:#(?:\s|!|\Z)|\Z)")
 
 _Columns = tuple[tuple[str, str], ...]
 """Key and title of each number at the end of a line."""

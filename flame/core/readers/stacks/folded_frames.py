@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame, FrameBuilder, Kind, PackedFrames
 from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
 
 # What `parse_frame` takes as a name, without asking it: its kinds have other characters, or begin
 # as those left out here.
-_NAME = re.compile(rb"(?!cu|hip|[PT][0-9])[A-Za-z_][A-Za-z0-9_.~$<>-]*")
+_NAME = lazy_regex(rb"(?!cu|hip|[PT][0-9])[A-Za-z_][A-Za-z0-9_.~$<>-]*")
 _SHORT = 1 << 31
 
 

@@ -43,16 +43,7 @@ _TITLES = {"time": "GPU time", "cpu_time": "CPU time"}
 _WITH_CHILDREN = ("cycles", "normalized_cycles", "cpu_time (ns)")
 _WITH_CHILDREN_MARK = "(inc)"
 
-_BEGINNING = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"(?:children|frame|metrics)"\s*:\s*[\[{]')
 _NODES = 1 << 14
-
-
-def is_proton(head: bytes) -> bool:
-    """Return whether a file that begins with ``head`` is a Hatchet tree.
-
-    Keys are sorted: of a deep tree, the beginning holds nothing but ``children``.
-    """
-    return _BEGINNING.match(head) is not None
 
 
 def read_proton(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:

@@ -6,7 +6,6 @@ py-spy, rbspy, pyinstrument, dotnet-trace, speedscope itself and flame's own exp
 from __future__ import annotations
 
 import gzip
-import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -42,22 +41,8 @@ _Result = TypeVar("_Result")
 _READING = 0.2
 """Share of reading the file in the time until its stacks are there."""
 
-_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
-_SIGNS = (
-    re.compile(rb'"\$schema"\s*:\s*"https?:\\?/\\?/www\.speedscope\.app\b'),
-    re.compile(rb'"shared"\s*:\s*\{\s*"frames"\s*:\s*\['),
-    re.compile(rb'"profiles"\s*:\s*\[\s*\{[^{}]*"type"\s*:\s*"(?:sampled|evented)"'),
-)
 _OURS = "flame@"
 _KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind if kind != Kind.ROOT}
-
-
-def is_speedscope(head: bytes) -> bool:
-    """Return whether a file that begins with ``head`` is meant to be a speedscope file.
-
-    Not every writer names the schema, and some do at the end.
-    """
-    return bool(_OBJECT.match(head)) and any(sign.search(head) for sign in _SIGNS)
 
 
 def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:

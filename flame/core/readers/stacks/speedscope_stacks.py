@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -11,6 +10,7 @@ from msgspec import Raw
 
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.shared.stack_rows import Tick
 from flame.core.readers.stacks.speedscope_schema import InputEvent
@@ -18,7 +18,7 @@ from flame.core.readers.stacks.speedscope_schema import InputEvent
 _PIECE = 1 << 22
 _BETWEEN = b"],["
 _MANY = 1 << 17
-_CLOSE = re.compile(rb"\]")
+_CLOSE = lazy_regex(rb"\]")
 _SPACES = b" \t\r\n"
 _BLANKS = bytes.maketrans(b",\n", b"  ")
 _STRANGE = ~np.isin(np.arange(256), list(b"0123456789,\n"))

@@ -17,6 +17,7 @@ from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.kineto import reader as kineto
+from flame.core.readers.kineto.signs import is_chrome_trace
 from flame.core.readers.kineto.trace import shift_to_zero
 from tests.support.writers.kinetofile import KinetoFile
 
@@ -394,11 +395,9 @@ def test_trace_cut_off_before_its_events_is_refused(tmp_path: Path) -> None:
 
 
 def test_traces_are_known_by_their_beginning(trace: KinetoFile) -> None:
-    assert kineto.is_chrome_trace(trace.text().encode())
-    assert kineto.is_chrome_trace(b'\xef\xbb\xbf [ {"ph": "X"')
-    assert kineto.is_chrome_trace(b'{"distributedInfo": {"rank": 1}, "metadata": "' + b"x" * 999)
-    assert not kineto.is_chrome_trace(
-        b'{"$schema": "https://www.speedscope.app/file-format-schema"}'
-    )
-    assert not kineto.is_chrome_trace(b"")
-    assert not kineto.is_chrome_trace(b'main;"traceEvents": 5')
+    assert is_chrome_trace(trace.text().encode())
+    assert is_chrome_trace(b'\xef\xbb\xbf [ {"ph": "X"')
+    assert is_chrome_trace(b'{"distributedInfo": {"rank": 1}, "metadata": "' + b"x" * 999)
+    assert not is_chrome_trace(b'{"$schema": "https://www.speedscope.app/file-format-schema"}')
+    assert not is_chrome_trace(b"")
+    assert not is_chrome_trace(b'main;"traceEvents": 5')

@@ -14,7 +14,8 @@ import pytest
 from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions, silent
-from flame.core.readers.ncu.report import MAGIC, STAGE, looks_like_report, read_report
+from flame.core.readers.ncu.report import STAGE, read_report
+from flame.core.readers.ncu.signs import MAGIC, looks_like_report
 from tests.support.waiting import PATIENCE
 from tests.support.writers.ncufile import BASE, Line, Row, cuda_page, sass_page
 

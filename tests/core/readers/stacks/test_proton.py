@@ -21,7 +21,7 @@ from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.core.readers.stacks import folded, proton
+from flame.core.readers.stacks import folded, proton, signs
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
 from tests.support.project_tree import project_tree
@@ -76,7 +76,7 @@ def total(tree: Node, metric: str) -> int:
 
 @needs_real
 def test_the_real_file() -> None:
-    assert proton.is_proton(REAL.read_bytes()[: 1 << 16])
+    assert signs.is_proton(REAL.read_bytes()[: 1 << 16])
     root, devices = json.loads(REAL.read_bytes())
     raw = proton.read_proton(REAL, LoadOptions(), silent)
     assert [(one.key, one.title, one.unit) for one in raw.measures] == [
@@ -292,7 +292,7 @@ def test_a_load_can_be_stopped(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_taken(head: bytes, taken: bool) -> None:
-    assert proton.is_proton(head) == taken
+    assert signs.is_proton(head) == taken
     assert not (taken and folded.is_folded(head))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
-from flame.core.readers.stacks import speedscope
+from flame.core.readers.stacks import signs
 from tests.support.writers.speedscopefile import document, evented, opened, refusal, sampled
 
 GOOD = evented(("O", 0, 0), ("C", 0, 1))
@@ -102,7 +102,7 @@ def test_a_sum_beyond_64_bits_is_refused() -> None:
     ],
 )
 def test_is_recognised_by_its_beginning(head: bytes) -> None:
-    assert speedscope.is_speedscope(head)
+    assert signs.is_speedscope(head)
 
 
 @pytest.mark.parametrize(
@@ -118,4 +118,4 @@ def test_is_recognised_by_its_beginning(head: bytes) -> None:
     ],
 )
 def test_others_are_not_taken_for_it(head: bytes) -> None:
-    assert not speedscope.is_speedscope(head)
+    assert not signs.is_speedscope(head)

@@ -1,0 +1,110 @@
+"""Parse the command line: the options of the command that it names, of the others only the name."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Collection, Sequence
+from importlib import import_module
+
+from flame._version import __version__
+from flame.core.errors import UsageError
+from flame.options.parser import Parser
+
+_EPILOG = """\
+'flame PATH' alone is 'flame view PATH'; 'flame' alone lists traces to open.
+'flame COMMAND --help' shows a command's options.
+
+exit codes: 0 ok, 2 usage, 3 input cannot be read, 4 nothing matches the selection,
+            70 internal error (FLAME_DEBUG=1 shows the traceback), 130 interrupted
+"""
+COMMANDS = {
+    "record": "run a command and record what it does on the GPU",
+    "view": "open a trace in the app",
+    "attach": "watch what a running program does on the GPU",
+    "export": "write the stacks of a trace for other tools",
+    "info": "print what a trace contains and what it lacks",
+    "cache": "show what is kept of traces and reports to open them quickly, or remove it",
+    "doctor": "check what works on this machine, and how to fix what does not",
+}
+"""What each command does, as help. In the module beside this one that is called like it,
+`add_options` adds its options to its parser, and `run` does what they ask for."""
+
+
+def parse_command_line(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse ``argv``, whose command is ``run`` of the result; SystemExit where it asks for help.
+
+    Raises UsageError where it cannot be understood.
+    """
+    words = complete(argv)
+    args = parse(words)
+    if args.command == "view" and args.state is not None:
+        return _restore(args, words)
+    return args
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    """Parse ``words``, the first of which is a command, or an option that no command has."""
+    args, unknown = build_parser(words[:1]).parse_known_args(words, argparse.Namespace(words=words))
+    if "paths" in args:
+        # argparse takes paths from one place only; others may stand behind an option.
+        args.paths += [word for word in unknown if not word.startswith("-")]
+        unknown = [word for word in unknown if word.startswith("-")]
+    if unknown:
+        raise UsageError(f"unknown: {' '.join(unknown)} (see flame {args.command} --help)")
+    return args
+
+
+def _restore(args: argparse.Namespace, words: list[str]) -> argparse.Namespace:
+    """Parse ``words`` after the options of the state that they name, as if both had been given."""
+    from flame.options import selection
+    from flame.options.state import decode
+
+    state = decode(args.state)
+    selection.parse(state.options)  # These may say what to show, and no more.
+    restored = parse([words[0], *state.options, *words[1:]])
+    restored.paths = args.paths or state.traces
+    restored.state = state
+    restored.words = words
+    return restored
+
+
+def complete(argv: Sequence[str]) -> list[str]:
+    """Put the command ``view`` before ``argv`` where none is named, and bind windows to --time."""
+    if not argv:
+        return ["view"]
+    if argv[0] == "record":
+        return list(argv)
+    has_command = argv[0] in (*COMMANDS, "-h", "--help", "--version")
+    return _bind_negative_times(argv if has_command else ["view", *argv])
+
+
+def _bind_negative_times(argv: Sequence[str]) -> list[str]:
+    """Write ``--time -20ms/1s`` as ``--time=-20ms/1s``: argparse takes the window for an option."""
+    bound: list[str] = []
+    for word in argv:
+        if bound and bound[-1] == "--time" and re.match(r"-[\d.]", word):
+            bound[-1] = f"--time={word}"
+        else:
+            bound.append(word)
+    return bound
+
+
+def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
+    """Build the parser of all commands, with the options of those that are ``wanted``."""
+    parser = Parser(
+        prog="flame",
+        description="The GPU flame graph in your terminal.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"flame {__version__}")
+    commands = parser.add_subparsers(
+        prog="flame", dest="command", metavar=f"{{{','.join(COMMANDS)}}}", required=True
+    )
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        if name in wanted:
+            import_module(f"flame.cli.{name}").add_options(command)
+    return parser

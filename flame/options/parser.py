@@ -1,0 +1,30 @@
+"""Parse arguments as argparse does, but say what is wrong as flame does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from flame.core.errors import InputError, UsageError
+
+TYPE_CHECKING = False  # `flame --help` needs nothing of the module typing.
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from _typeshed import SupportsWrite
+
+
+class Parser(argparse.ArgumentParser):
+    """Parse arguments, raising UsageError where argparse would print and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        # argparse passes over what cannot be written.
+        try:
+            print(message, end="", file=file or sys.stderr)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise InputError(f"cannot write to standard output: {error.strerror}") from None

@@ -1,0 +1,78 @@
+"""What a program of flame's own begins with; each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import PATIENCE
+
+NAME = "OPENBLAS_NUM_THREADS"
+IMPORTED = """
+import subprocess, sys
+from flame.core.starting import import_numpy
+import_numpy()
+print("numpy" in sys.modules, flush=True)
+said = 'import os; print(os.environ.get("OPENBLAS_NUM_THREADS"))'
+subprocess.run([sys.executable, "-c", said], check=True)
+"""
+COLLECTED = """
+import gc
+from flame.core.starting import delay_collection, resume_collection
+before, seen = gc.get_threshold(), []
+gc.callbacks.append(lambda phase, info: seen.append(phase))
+{begin}
+kept = [[] for _ in range(100_000)]
+print(len(seen), end=" ")
+{end}
+print(gc.get_threshold() == before, gc.get_freeze_count() > 100_000, len(gc.callbacks))
+"""
+
+
+def run(code: str, **environment: str) -> list[str]:
+    """What the code prints, word by word."""
+    inherited = {name: value for name, value in os.environ.items() if name != NAME}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_programs_that_are_run_do_not_inherit_that_numpy_has_one_thread() -> None:
+    assert run(IMPORTED) == ["True", "None"]
+
+
+def test_threads_that_the_user_asks_for_stay_his() -> None:
+    assert run(IMPORTED, OPENBLAS_NUM_THREADS="3") == ["True", "3"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no list of threads")
+def test_numpy_starts_no_threads() -> None:
+    code = "from flame.core.starting import import_numpy; import_numpy(); import os;"
+    assert run(f"{code} print(len(os.listdir('/proc/self/task')))") == ["1"]
+
+
+def test_nothing_is_collected_before_the_start_is_over() -> None:
+    begin, end = "delay_collection()", "resume_collection(); resume_collection()"
+    assert run(COLLECTED.format(begin=begin, end=end)) == ["0", "True", "True", "1"]
+
+
+def test_collection_resumes_by_itself_after_many_objects() -> None:
+    end = "more = [[] for _ in range(150_000)]"
+    printed = run(COLLECTED.format(begin="delay_collection()", end=end))
+    assert printed == ["0", "True", "True", "1"]
+
+
+def test_where_nothing_was_delayed_nothing_is_resumed() -> None:
+    seen, *rest = run(COLLECTED.format(begin="", end="resume_collection()"))
+    assert int(seen) > 0
+    assert rest == ["True", "False", "1"]
