@@ -32,12 +32,16 @@ class DecimalNumbers:
     def add(self, numbers: Sequence[bytes]) -> None:
         """Append numbers that `NUMBER` matches; OverflowError for one of 2**62 units or more."""
         if b"".join(numbers).isdigit() and max(map(len, numbers)) <= _SHORT:
-            self._whole.append(np.fromiter(map(int, numbers), np.int64, len(numbers)))
-            self._decimals.append(np.zeros(len(numbers), np.int8))
+            self.add_whole(np.fromiter(map(int, numbers), np.int64, len(numbers)))
         elif numbers:
             pairs = np.array(list(map(self._parse, numbers)), np.int64)
             self._whole.append(pairs[:, 0])
             self._decimals.append(pairs[:, 1].astype(np.int8))
+
+    def add_whole(self, numbers: I8) -> None:
+        """Append whole numbers of at most 18 digits."""
+        self._whole.append(numbers)
+        self._decimals.append(np.zeros(len(numbers), np.int8))
 
     def build(self) -> tuple[I8, int]:
         """Return the numbers times ten to a power, i8[n], and that power.

@@ -21,6 +21,7 @@ from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, DecimalNumb
 from flame.core.readers.shared.gzip_files import open_binary, raw_position
 from flame.core.readers.shared.stack_rows import build_row_stacks
 from flame.core.readers.stacks.folded_frames import ExactKeys, FoldedFrames, SameKeyError
+from flame.core.readers.stacks.plain_lines import split_plain
 
 # The frames of a batch live at the same time, as texts of 60 bytes each.
 _BATCH = 1 << 20
@@ -210,6 +211,17 @@ class _LineCollector:
 
     def add(self, batch: bytes) -> None:
         """Add whole lines. Raises OverflowError and `_NotDifferentialError`."""
+        plain = split_plain(batch) if len(self._columns) == 1 else None
+        if plain is None or plain.lengths.max() > _MAX_FRAMES:
+            self._add_lines(batch)
+            return
+        self._line += len(plain.values)
+        self.stacks += len(plain.values)
+        self._spelled.append(self._frames.ids(plain.stacks.split(b";")))
+        self._lengths.append(plain.lengths)
+        self._values[0].add_whole(plain.values)
+
+    def _add_lines(self, batch: bytes) -> None:
         lines = batch.split(b"\n")
         parts = [line.rsplit(None, len(self._columns)) for line in lines]
         if not self._all_plain(batch, parts):

@@ -308,6 +308,17 @@ def test_many_samples_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     assert refusal(bad).startswith("profiles[0].samples[500]: frame 4")
 
 
+def test_samples_that_hardly_repeat_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = [[number % 4] * (number // 4 % 50) for number in range(400)]
+    data = document(sampled(samples, [1] * 400, unit="none"), sampled(samples, [2] * 400))
+    whole = opened(data)
+    monkeypatch.setattr("flame.core.readers.stacks.speedscope_stacks._PIECE", 99)
+    monkeypatch.setattr("flame.core.readers.stacks.speedscope_stacks._MANY", 3)
+    assert stacks(opened(data)) == stacks(whole)
+    bad = document(sampled([*samples, [4]], [1] * 401))
+    assert refusal(bad).startswith("profiles[0].samples[400]: frame 4")
+
+
 def test_progress_is_told_and_may_stop() -> None:
     told: list[tuple[str, int, int]] = []
     data = document(sampled([[0]], [1]))
