@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.core.errors import FlameError, UsageError
@@ -12,6 +13,9 @@ from flame.core.errors import FlameError, UsageError
 if TYPE_CHECKING:
     from flame.core.projection.selection import Selection
     from flame.core.reopening.profile_cache import ProfileCache
+
+_SMALLEST = 1_000_000
+"""Bytes of a file, packed or not, below which the cache keeps nothing of it."""
 
 
 def add_no_cache(parser: argparse.ArgumentParser) -> None:
@@ -47,12 +51,25 @@ def _needs_trace(selection: Selection) -> bool:
     return selection.metric == "host" or "nested" in (selection.levels or ())
 
 
+def _may_be_large(path: Path) -> bool:
+    """Tell whether a trace at ``path``, if there is one, may be one that the cache keeps."""
+    try:
+        sizes = [entry.stat().st_size for entry in _files_at(path)]
+    except OSError:
+        return False
+    return max(sizes, default=0) >= _SMALLEST
+
+
+def _files_at(path: Path) -> Iterable[Path]:
+    return path.iterdir() if path.is_dir() else (path,)
+
+
 def wants_cache(args: argparse.Namespace) -> bool:
-    """Tell whether neither the command line nor the configuration says no.
+    """Tell whether a trace is large, and neither the command line nor the configuration says no.
 
     A mistake in the configuration is for the app to report.
     """
-    if args.no_cache:
+    if args.no_cache or not any(_may_be_large(Path(path)) for path in args.paths):
         return False
     from flame.options.config import read_config
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from flame.cli import reopening
 from flame.core.loading import file as loading
 from flame.core.reopening import profile_cache
 from tests.cli.conftest import Flame
@@ -19,6 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache, in which traces of any size are kept."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(profile_cache, "ProfileCache", any_size)
+    monkeypatch.setattr(reopening, "_SMALLEST", 0)
     return tmp_path / "cache" / "flame"
 
 
@@ -68,6 +71,18 @@ def test_what_only_the_trace_has_is_loaded_and_kept_for_the_rest(
     monkeypatch.setattr(loading, "detect_format", None)
     assert flame(*words, *what, trace).code == 70
     assert flame(*words, trace).code == 0
+
+
+def test_of_small_files_nothing_is_looked_for(trace: Path, tmp_path: Path) -> None:
+    def wants(*paths: Path) -> bool:
+        return reopening.wants_cache(Namespace(no_cache=False, paths=[str(path) for path in paths]))
+
+    assert not wants(trace, tmp_path / "missing", tmp_path)
+    large = tmp_path / "recording" / "1.fdump"
+    large.parent.mkdir()
+    large.write_bytes(bytes(reopening._SMALLEST))
+    assert wants(trace, large)
+    assert wants(large.parent)
 
 
 @pytest.mark.parametrize("words", COMMANDS)

@@ -270,7 +270,7 @@ def test_too_little_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("flame.core.loading.file.resolve_stacks", fail)
+    monkeypatch.setattr("flame.core.attribution.resolved.resolve_stacks", fail)
     path = tmp_path / "stacks.folded"
     path.write_bytes(WHOLE["folded"])
     assert "not enough memory" in refusal(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 import time
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from flame.core.errors import UsageError
 from flame.core.files.cache_folder import cache_path, refuse_untrusted
 from flame.core.files.temporary import remove_left
+from flame.core.lazy_regex import lazy_regex
 from flame.core.units import parse_size
 
 SIZE_VARIABLE, DAYS_VARIABLE = "FLAME_CACHE_SIZE", "FLAME_CACHE_DAYS"
@@ -23,7 +23,7 @@ _SIZE, _DAYS = 10_000_000_000, 30
 _PART = 10
 _FREE = 5_000_000_000
 _SECONDS = 86_400
-_RESULT = re.compile(r"[0-9a-f]{16,}-[^/]*\.(profile|sqlite|csv|sass)\Z")
+_RESULT = lazy_regex(r"[0-9a-f]{16,}-[^/]*\.(profile|sqlite|csv|sass)\Z")
 
 
 @dataclass(frozen=True)

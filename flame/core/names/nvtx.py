@@ -185,7 +185,7 @@ _PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
 KEPT_PREFIXES = (*(prefix.encode() for prefix in _PREFIXES), b",")
 """Texts that begin so are named otherwise; one of running numbers alone is its own name."""
 
-_RUNNING = re.compile(
+_RUNNING = lazy_regex(
     rb"(?<![, ]), (?:"  # else what is before it would end otherwise
     rb"(?:op_id|(?:stashed )?seq) = -?[0-9]++(?=, |\Z)"
     rb"|input_op_ids = \[(?:[\[\]()0-9-]++|, ?(?=[\[\](0-9-]))*+(?:,? ?\Z|(?=, ))"

@@ -10,6 +10,7 @@ from operator import itemgetter
 import numpy as np
 
 from flame.core.columns import I8, Bool, expand_ranges
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import LONGEST_TEXT, Code, CodeSamples
 from flame.core.model.stalls import UNKNOWN
 from flame.core.readers.ncu.columns import (
@@ -21,8 +22,8 @@ from flame.core.readers.ncu.columns import (
 from flame.core.readers.ncu.page import PageBlock, split_cells
 from flame.core.readers.ncu.result import NcuResult
 
-_LINE = re.compile(r"[0-9]{1,9}")
-_TARGET = re.compile(r"\b0x[0-9a-f]{9,16}\b")
+_LINE = lazy_regex(r"[0-9]{1,9}")
+_TARGET = lazy_regex(r"\b0x[0-9a-f]{9,16}\b")
 
 
 @dataclass(frozen=True, eq=False)
