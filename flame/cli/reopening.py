@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from flame.core.projection.selection import Selection
     from flame.core.reopening.profile_cache import ProfileCache
 
-_SMALLEST = 1_000_000
+_SMALLEST = 2_000_000
 """Bytes of a file, packed or not, below which the cache keeps nothing of it."""
 
 
