@@ -30,8 +30,7 @@ class Modal(ModalScreen[T]):
 class ScreenBelow(Visual):
     """The picture of a ``screen`` that lies below, in which nothing can be clicked.
 
-    As Textual's own, which makes all segments anew three times over: a third of the time of opening
-    a dialog.
+    As Textual's own, which makes all segments anew three times over.
     """
 
     def __init__(self, screen: Screen[object]) -> None:
