@@ -63,13 +63,16 @@ def assert_comes_back(path: Path, options: LoadOptions) -> None:
     assert found is None or not differences(load_file(path, options, silent), found)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", EVERY_TRACE, ids=lambda path: path.name)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_real_trace_is_the_same_from_the_cache(path: Path, options: LoadOptions) -> None:
     assert_comes_back(path, options)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    "options", [OPTIONS[0], *(pytest.param(one, marks=pytest.mark.deep) for one in OPTIONS[1:])]
+)
 @pytest.mark.parametrize("name", ["decode_small.sqlite", "torch_small.pt.trace.json.gz"])
 def test_every_sample_is_the_same_from_the_cache(name: str, options: LoadOptions) -> None:
     assert_comes_back(SAMPLES / name, options)
