@@ -46,7 +46,6 @@ FORWARD = LoadOptions(forward=True)
 EVERYTHING = LoadOptions("raw", True, True)
 OPTIONS = deep_except([FORWARD], [FORWARD, LoadOptions(), EVERYTHING])
 REAL = sorted((*TRACES.glob("nsys/*.sqlite"), *TRACES.glob("kineto/*.json.gz")))
-EVERY_TRACE = deep_except([path for path in REAL if is_small(path)], REAL)
 
 
 def not_loaded(path: Path, options: LoadOptions, progress: Progress) -> Profile:
@@ -64,15 +63,19 @@ def assert_comes_back(path: Path, options: LoadOptions) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("path", EVERY_TRACE, ids=lambda path: path.name)
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_every_real_trace_is_the_same_from_the_cache(path: Path, options: LoadOptions) -> None:
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+def test_every_real_trace_is_the_same_from_the_cache(path: Path) -> None:
+    assert_comes_back(path, FORWARD)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("path", [p for p in REAL if is_small(p)], ids=lambda path: path.name)
+@pytest.mark.parametrize("options", [LoadOptions(), EVERYTHING], ids=str)
+def test_small_real_traces_are_the_same_read_otherwise(path: Path, options: LoadOptions) -> None:
     assert_comes_back(path, options)
 
 
-@pytest.mark.parametrize(
-    "options", [OPTIONS[0], *(pytest.param(one, marks=pytest.mark.deep) for one in OPTIONS[1:])]
-)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", ["decode_small.sqlite", "torch_small.pt.trace.json.gz"])
 def test_every_sample_is_the_same_from_the_cache(name: str, options: LoadOptions) -> None:
     assert_comes_back(SAMPLES / name, options)
