@@ -25,9 +25,12 @@ from tests.tui.toolkit.test_palette import contrast, rgb
 
 RGB_THEMES = [theme.name for theme in (DARK, LIGHT, CONTRAST)]
 
-ATTRIBUTES = {"0", "1", "2", "3", "4", "7"}
+ATTRIBUTES = {"0", "1", "2", "3", "4", "7"} | {"22", "23", "24", "27"}
+"""What sets attributes, and takes them away again."""
+
+USUAL_COLOURS = {"39", "49"}
 SIXTEEN_COLOURS = {str(code) for base in (30, 40, 90, 100) for code in range(base, base + 8)}
-SIXTEEN_COLOURS |= {"39", "49"}
+SIXTEEN_COLOURS |= USUAL_COLOURS
 
 COLOUR = r"[34]8;(?:2;\d+;\d+;\d+|5;\d+)"
 
@@ -206,7 +209,7 @@ def sent(terminal: Terminal) -> tuple[set[str], set[str]]:
 @pytest.mark.deep
 def test_a_terminal_with_all_colours_gets_them(terminals: list[Terminal], decode: Path) -> None:
     plain, colours = sent(start(terminals, decode))
-    assert plain <= ATTRIBUTES
+    assert plain <= ATTRIBUTES | USUAL_COLOURS
     assert colours == {"38;2", "48;2"}
 
 
