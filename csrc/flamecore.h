@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 3  // LAST_ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 3  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,9 @@ from inject import build
 from tests.fuzz.native import targets
 from tests.fuzz.native.targets import TARGETS, Target
 from tests.inject.conftest import PATIENT, SANITIZERS, SHARED, WATCHED, built
+from tests.support.replaying import assert_no_harm
 from tests.support.waiting import PATIENCE
 
-SEED = 7
 MUTATIONS = 1000
 MOST_BYTES = 100_000
 
@@ -52,17 +51,7 @@ def test_a_target_is_made_of_files_that_there_are() -> None:
 @pytest.mark.deep
 @EACH
 def test_no_input_does_harm(buildable: None, target: Target, tmp_path: Path) -> None:
-    inputs = sorted(map(str, target.corpus.iterdir()))
-    done = subprocess.run(
-        [replayer(target), str(SEED), str(MUTATIONS), *inputs],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=5 * PATIENCE,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) == len(inputs)
+    assert_no_harm(replayer(target), target.corpus, MUTATIONS, tmp_path, 5 * PATIENCE)
 
 
 def test_without_clang_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

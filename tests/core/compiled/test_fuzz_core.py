@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,9 @@ import pytest
 from csrc.build import BuildError
 from tests.fuzz.core import targets
 from tests.fuzz.core.targets import TARGETS, Target
+from tests.support.replaying import assert_no_harm
 from tests.support.waiting import PATIENCE
 
-SEED = 7
 MUTATIONS = 20_000
 MOST_BYTES = 60_000
 
@@ -38,17 +37,7 @@ def test_no_input_does_harm(target: Target, tmp_path: Path) -> None:
         if "failed" in str(error):
             raise
         pytest.skip(str(error))
-    inputs = sorted(map(str, target.corpus.iterdir()))
-    done = subprocess.run(
-        [replayer, str(SEED), str(MUTATIONS), *inputs],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=10 * PATIENCE,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) == len(inputs)
+    assert_no_harm(replayer, target.corpus, MUTATIONS, tmp_path, 10 * PATIENCE)
 
 
 def test_without_clang_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
