@@ -111,6 +111,7 @@ def test_two_of_the_same_number_are_two(holding: Holding, tmp_path: Path) -> Non
         assert {path_of(dump, pid) for dump in processes.dumps()[pid]} == {one, other}
 
 
+@pytest.mark.deep
 def test_what_is_listed_is_not_unpacked(holding: Holding, tmp_path: Path) -> None:
     """A user can have root list what would fill its memory."""
     path = tmp_path / "1-1.fdump"

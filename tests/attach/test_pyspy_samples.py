@@ -128,6 +128,7 @@ def test_damage_is_said_and_counts_nothing(data: bytes) -> None:
     assert not seen(resolve_stacks(samples.stacks(ALL, 1, Meta(), [])))
 
 
+@pytest.mark.deep
 def test_memory_does_not_grow_with_time() -> None:
     samples = CpuSamples()
     for second in range(1000):

@@ -195,6 +195,7 @@ names_of_any_kind = st.lists(
 )
 
 
+@pytest.mark.deep
 @given(texts, st.sampled_from([0, re.IGNORECASE]), names_of_any_kind)
 @settings(max_examples=150)
 def test_both_modules_find_the_same(text: str, flags: int, names: list[str]) -> None:

@@ -215,6 +215,7 @@ def test_older_python_with_the_gil_only(record: Record, minor: int) -> None:
     assert recording.meta()["python"][0].endswith(": frames only where the GIL is held")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("minor", EACH)
 def test_threads_capture_while_others_churn(record: Record, minor: int) -> None:
     recording = record(minor, "stress")

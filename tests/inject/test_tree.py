@@ -91,6 +91,7 @@ def test_a_recording_is_the_sum_of_its_processes(
         assert tree(profile, ORDERS[0], metric) == wanted
 
 
+@pytest.mark.deep
 def test_host_time_is_that_of_what_is_open(recording: list[Process]) -> None:
     for process in recording:
         profile = load(process.dump)

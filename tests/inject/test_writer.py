@@ -120,6 +120,7 @@ def test_all_chunks_of_a_writer_are_sealed_but_its_last(bench: Bench) -> None:
         assert 0 < still_open <= 32 < number
 
 
+@pytest.mark.deep
 def test_short_threads_share_chunks(bench: Bench) -> None:
     bench.run("churn")
     for key in ("launch", "range", "kernel"):

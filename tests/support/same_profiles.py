@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from io import BytesIO
 from typing import Any
 
@@ -88,22 +88,40 @@ def _of_exports(left: Profile, right: Profile) -> Iterator[str]:
         if exported(left, half) != exported(right, half):
             yield f"export of the first half by {order}"
     for levels in LEVELS:
-        for metric in left.metrics:
-            for forward in (True, False):
-                selection = select(levels, metric=metric.key, forward=forward)
-                if exported(left, selection) != exported(right, selection):
-                    yield f"export of {levels} by {metric.key}"
+        for forward in (True, False):
+            yield from _of_metrics(left, right, select(levels, forward=forward))
+
+
+def _of_metrics(left: Profile, right: Profile, selection: Selection) -> Iterator[str]:
+    """Speedscope files once per table: they have all metrics of it."""
+    tables = set()
+    for metric in left.metrics:
+        write = exported if metric.table not in tables else folded_lines
+        tables.add(metric.table)
+        chosen = replace(selection, metric=metric.key)
+        if write(left, chosen) != write(right, chosen):
+            yield f"export of {selection.levels} by {metric.key}"
 
 
 def exported(profile: Profile, selection: Selection) -> bytes | str:
     """Write both formats; or say why not."""
+    return _written(profile, selection, both=True)
+
+
+def folded_lines(profile: Profile, selection: Selection) -> bytes | str:
+    """Write folded stacks; or say why not."""
+    return _written(profile, selection, both=False)
+
+
+def _written(profile: Profile, selection: Selection, both: bool) -> bytes | str:
     from flame.core.projection.project import project
 
     file = BytesIO()
     try:
         tree = project(profile, selection)
         folded.write(tree, file)
-        speedscope.write(profile, selection, file, name="name", first=tree)
+        if both:
+            speedscope.write(profile, selection, file, name="name", first=tree)
     except FlameError as error:
         return str(error)
     return file.getvalue()

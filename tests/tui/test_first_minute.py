@@ -221,6 +221,7 @@ def test_quitting_at_once(tmux: Tmux) -> None:
     ended(tmux, "0|130")
 
 
+@pytest.mark.deep
 def test_the_terminal_changes_its_size(tmux: Tmux) -> None:
     tmux.line(f"{FLAME} view {SAMPLE}")
     tmux.until("▏all  100.0 %")

@@ -282,6 +282,7 @@ def test_only_the_end_of_the_order_is_worked_out_again(monkeypatch: pytest.Monke
     assert sum(one is other for one, other in zip(before, after, strict=False)) >= 94
 
 
+@pytest.mark.deep
 def test_of_very_many_calls_the_latest_are_kept_and_those_nothing_has_come_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -144,6 +144,7 @@ def test_files_that_touch_were_recorded_together(tmp_path: Path) -> None:
     assert whole.activities.start.tolist() == [2, 12]
 
 
+@pytest.mark.deep
 def test_real_files_together_have_what_each_has() -> None:
     paths = [TRACES / "kineto" / f"{name}.json.gz" for name in REAL]
     if not all(path.exists() for path in paths):

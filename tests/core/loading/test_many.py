@@ -69,6 +69,7 @@ def test_options_reach_the_readers(traces: list[Path]) -> None:
     assert ("rank0", "step") in leaves(project_tree(load_all(traces), "rank,nvtx"))
 
 
+@pytest.mark.deep
 @needs_traces
 def test_real_traces_come_back_whole() -> None:
     names = [

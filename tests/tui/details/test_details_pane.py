@@ -11,6 +11,7 @@ from flame.tui.details.compact import LINES
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.details.pane import details, header
 from flame.tui.toolkit.lines import Line, palette_of
+from tests.support.tiers import deep_except
 from tests.tui.conftest import User, open_app
 
 NEVER = 1000.0
@@ -49,7 +50,7 @@ def whole(user: User) -> list[str]:
     return texts(details(view, palette_of(one), width, facts).lines)
 
 
-@pytest.mark.parametrize("size", SIZES[:2])
+@pytest.mark.parametrize("size", deep_except(SIZES[:1], SIZES[:2]))
 async def test_the_first_lines_are_of_the_selected_frame_at_once(
     decode: Path, size: tuple[int, int], moving: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +68,7 @@ async def test_the_first_lines_are_of_the_selected_frame_at_once(
         assert lines[len(first) + 1 :] == below[len(first) + 1 :]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", deep_except(SIZES[:1], SIZES))
 async def test_nothing_is_left_of_frames_that_a_held_key_passes(
     decode: Path, size: tuple[int, int], moving: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +97,7 @@ async def test_what_a_held_key_passes_is_not_worked_out(
         assert not pane(user).collector.busy
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", deep_except(SIZES[1:2], SIZES))
 async def test_once_the_cursor_rests_all_is_of_the_selected_frame(
     decode: Path, size: tuple[int, int]
 ) -> None:

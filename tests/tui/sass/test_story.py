@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from flame.core.loading.many import load
 from flame.core.model.tree import StackTree
 from flame.core.units import format_count
@@ -23,6 +25,7 @@ def heaviest(tree: StackTree) -> list[int]:
     return path[1:]
 
 
+@pytest.mark.deep
 def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
     profile = load(FOLDER)
     samples = project_tree(

@@ -19,6 +19,7 @@ from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Lines, RowView, palette_of
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
+from tests.support.tiers import deep_except
 from tests.tui.conftest import User, open_app
 from tests.tui.terminals import Terminal, start
 from tests.tui.toolkit.test_palette import contrast, rgb
@@ -65,6 +66,7 @@ async def test_from_a_theme_of_textual_the_first_or_last_of_ours_follows(decode:
             assert cycle(user.app, step) == expected
 
 
+@pytest.mark.deep
 async def test_every_theme_repaints_everything(decode: Path) -> None:
     async with open_app(decode) as user:
         looks, texts = set(), set()
@@ -110,7 +112,7 @@ async def test_the_palette_is_that_of_the_theme(decode: Path) -> None:
         assert found[SIXTEEN.name] == SixteenColours()
 
 
-@pytest.mark.parametrize("theme", RGB_THEMES)
+@pytest.mark.parametrize("theme", deep_except(["flame-dark"], RGB_THEMES))
 async def test_all_tones_are_readable_wherever_lines_are(decode: Path, theme: str) -> None:
     async with open_app(decode, config=Config(theme=theme)) as user:
         assert user.app.theme == theme

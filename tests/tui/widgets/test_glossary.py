@@ -120,6 +120,7 @@ def test_no_word_is_explained_twice_or_at_length() -> None:
         assert not meaning.endswith(".") and len(meaning) <= 62, word
 
 
+@pytest.mark.deep
 def test_no_word_is_explained_that_stands_nowhere() -> None:
     shown = set().union(*SHOWN.values())
     sources = (path for path in (ROOT / "flame").rglob("*.py") if path.name != "glossary.py")

@@ -254,6 +254,7 @@ def test_what_cannot_be_read_says_so_in_one_line(tmp_path: Path, data: bytes) ->
     assert len(message) < len(str(tmp_path)) + 200
 
 
+@pytest.mark.deep
 def test_hostile_sizes(tmp_path: Path) -> None:
     long_name = b"x" * 100_000
     deep = b";".join([b"f"] * 9_000)

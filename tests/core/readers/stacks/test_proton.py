@@ -209,6 +209,7 @@ def test_one_metric_too_large_leaves_the_others(tmp_path: Path) -> None:
     assert raw.warnings == ["flops8 adds up to more than 64 bits hold: left out"]
 
 
+@pytest.mark.deep
 def test_a_tree_deeper_than_python_recurses(tmp_path: Path) -> None:
     depth = 20 * sys.getrecursionlimit()
     head = b'{"children":[' * depth + json.dumps(kernel("k", 3)).encode()

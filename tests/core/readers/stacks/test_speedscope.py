@@ -288,6 +288,7 @@ def test_white_space_is_no_obstacle() -> None:
     assert stacks(opened(loose.encode())) == stacks(opened(data))
 
 
+@pytest.mark.deep
 def test_ten_thousand_frames_deep() -> None:
     deep = [0, 1] * 5_000
     raw = opened(document(sampled([deep, deep[:-1], [2]], [1, 1, 1], unit="none")))
