@@ -1,0 +1,172 @@
+"""Cut the time in which a GPU ran nothing by what its next work was waiting for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from flame.core.columns import I4, I8, U1, distinct, run_starts, sum_by
+from flame.core.model.activities import NONE, ThreadPieces, has_times
+from flame.core.model.calls import CallClass, call_class
+from flame.core.model.profile import Profile
+from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.devices import DeviceTime, device_times
+from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
+
+
+class IdleCause(IntEnum):
+    """Name what a part of an idle gap passed with: of the thread that launched what ended it.
+
+    ``AFTER_LAUNCH`` is what had been launched and had not begun, ``IN_LAUNCH`` the launching call;
+    before that the call that was open, or ``HOST_CODE`` where none was. ``UNKNOWN`` are gaps before
+    work of which no launch was recorded.
+    """
+
+    PROFILER = 0
+    UNKNOWN = 1
+    AFTER_LAUNCH = 2
+    IN_LAUNCH = 3
+    SYNC = 4
+    ALLOC = 5
+    COPY_CALL = 6
+    LAUNCH_CALL = 7
+    OTHER_CALL = 8
+    HOST_CODE = 9
+
+    @property
+    def title(self) -> str:
+        """Spell the cause as tables show it."""
+        return self.name.lower().replace("_", " ")
+
+
+_OF_CALLS = {
+    CallClass.SYNC: IdleCause.SYNC,
+    CallClass.ALLOC: IdleCause.ALLOC,
+    CallClass.COPY: IdleCause.COPY_CALL,
+    CallClass.LAUNCH: IdleCause.LAUNCH_CALL,
+    CallClass.OTHER: IdleCause.OTHER_CALL,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class IdleParts:
+    """Hold the gaps of a GPU between its activities, and the parts of each by cause.
+
+    Gaps are in order of time: ``begin``, ``end`` (exclusive) i8[g] in ns on the trace's clock;
+    ``after`` i8[g] is the row of the activity that ended it, of several that began together the one
+    launched last. Parts, by gap and time, add up to the gaps: ``gap`` i8[n] is the place of its
+    gap, ``low``, ``high`` i8[n] its times, ``cause`` u1[n], and ``call`` i8[n] the piece of
+    `Profile.calls` that was open, -1 without one.
+    """
+
+    device: int
+    begin: I8
+    end: I8
+    after: I8
+    gap: I8
+    low: I8
+    high: I8
+    cause: U1
+    call: I8
+
+    @property
+    def lengths(self) -> I8:
+        """Length of each part, i8[n] in ns."""
+        return self.high - self.low
+
+    def sums(self, windows: BusyTime | None = None) -> I8:
+        """Sum the parts by cause, or what lies in ``windows`` (trace's clock): i8[causes], ns."""
+        lengths = self.lengths
+        if windows is not None:
+            lengths = windows.sums_until(self.high) - windows.sums_until(self.low)
+        return sum_by(self.cause, lengths, len(IdleCause))
+
+
+_KEPT: WeakKeyDictionary[Profile, tuple[IdleParts, ...]] = WeakKeyDictionary()
+
+
+def idle_parts(profile: Profile) -> tuple[IdleParts, ...]:
+    """Cut the idle time of each GPU of ``profile``; kept as long as the profile is."""
+    if profile not in _KEPT:
+        calls = profile.calls
+        _KEPT[profile] = tuple(_parts(profile, each, calls) for each in device_times(profile))
+    return _KEPT[profile]
+
+
+def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> IdleParts:
+    begin = device.busy.high[:-1] + profile.rows_begin
+    end = device.busy.low[1:] + profile.rows_begin
+    after = _began(profile, device.device, end)
+    gaps = np.arange(len(begin))
+    whole = Pieces(gaps, np.full(len(gaps), NONE, np.int64), begin, end)
+    found = [*_by_launch(profile, whole, after, calls)]
+    pieces = [np.concatenate(columns) for columns in zip(*(one for one, _ in found), strict=True)]
+    cause = np.concatenate([cause for _, cause in found])
+    order = np.lexsort((pieces[2], pieces[0]))
+    gap, call, low, high = (column[order] for column in pieces)
+    return IdleParts(device.device, begin, end, after, gap, low, high, cause[order], call)
+
+
+def _began(profile: Profile, device: int, times: I8) -> I8:
+    """The activity of ``device`` that began at each time, of several the one launched last."""
+    table = profile.activities
+    rows = np.flatnonzero((table.device == device) & has_times(table))
+    start = table.start[rows]
+    rows = rows[np.isin(start, times)]
+    start = table.start[rows]
+    order = np.lexsort((table.launch_start[rows], table.launched[rows], start))
+    last = np.append(run_starts(start[order])[1:], len(order)) - 1 if len(order) else order
+    found: I8 = rows[order[last]]
+    return found
+
+
+def _by_launch(
+    profile: Profile, whole: Pieces, after: I8, calls: ThreadPieces | None
+) -> list[tuple[Pieces, U1]]:
+    """Cut ``whole`` gaps at the beginning and the end of the call that launched what is after."""
+    table = profile.activities
+    launched = table.launched[after[whole.source]]
+    known = whole.where(launched)
+    row = after[known.source]
+    begin = np.clip(table.launch_start[row], known.begin, known.end)
+    end = np.clip(table.launch_end[row], begin, known.end)
+    before, _ = _some(known._replace(end=begin), IdleCause.HOST_CODE)
+    return [
+        _some(whole.where(~launched), IdleCause.UNKNOWN),
+        _some(known._replace(begin=end), IdleCause.AFTER_LAUNCH),
+        _some(known._replace(begin=begin, end=end), IdleCause.IN_LAUNCH),
+        _by_calls(profile, before, table.thread[after[before.source]], calls),
+    ]
+
+
+def _by_calls(
+    profile: Profile, before: Pieces, thread: I4, calls: ThreadPieces | None
+) -> tuple[Pieces, U1]:
+    """Cut what was ``before`` a launch by the calls that its ``thread`` made then."""
+    if calls is None:
+        return before, _all(IdleCause.HOST_CODE, before)
+    made = LaneIntervals(calls.thread.astype(np.int64), calls.start, calls.end)
+    found = made.cut(thread, before.begin, before.end)
+    cause = np.append(_call_causes(profile, calls), np.uint8(IdleCause.HOST_CODE))[found.by]
+    return found._replace(source=before.source[found.source]), cause
+
+
+def _call_causes(profile: Profile, calls: ThreadPieces) -> U1:
+    """The cause that each of ``calls`` stands for."""
+    frames, place = distinct(calls.frame.astype(np.int64))
+    classes = [call_class(profile.frames[frame].name) for frame in frames.tolist()]
+    causes: U1 = np.array([_OF_CALLS[one] for one in classes], np.uint8)[place]
+    return causes
+
+
+def _some(pieces: Pieces, cause: IdleCause) -> tuple[Pieces, U1]:
+    """Those of ``pieces`` that are not empty, and their cause."""
+    some = pieces.where(pieces.end > pieces.begin)
+    return some, _all(cause, some)
+
+
+def _all(cause: IdleCause, pieces: Pieces) -> U1:
+    return np.full(len(pieces.source), cause, np.uint8)

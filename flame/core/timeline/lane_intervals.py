@@ -1,0 +1,110 @@
+"""Cut intervals of lanes, threads for example, by others on the same lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from flame.core.attribution.nesting import LaneClock, lane_clock
+from flame.core.columns import I8, Bool, Column, expand_ranges
+from flame.core.model.activities import NONE
+
+
+class Pieces(NamedTuple):
+    """Hold pieces of intervals, all i8[n], by interval and time.
+
+    ``source`` is the place of the interval that a piece is of, ``by`` that of what covers it, -1
+    where nothing does; ``begin`` and ``end`` (exclusive) are in ns, none is empty.
+    """
+
+    source: I8
+    by: I8
+    begin: I8
+    end: I8
+
+    def where(self, mask: Bool) -> Pieces:
+        """Choose pieces."""
+        return Pieces(*(column[mask] for column in self))
+
+    @property
+    def lengths(self) -> I8:
+        """Length of each, i8[n] in ns."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, eq=False)
+class LaneIntervals:
+    """Hold intervals that are disjoint on each lane: ``lane``, ``begin``, ``end``, i8[n].
+
+    They are ordered by lane and time, and none is empty.
+    """
+
+    lane: I8
+    begin: I8
+    end: I8
+
+    @classmethod
+    def union(cls, lane: Column, start: I8, end: I8) -> LaneIntervals:
+        """Make the intervals in which any of those of a lane is open; those that touch are one."""
+        some = np.flatnonzero(end > start)
+        order = some[np.lexsort((start[some], lane[some]))]
+        lane, start, end = lane[order].astype(np.int64), start[order], end[order]
+        reach = _reach(lane, end)
+        fresh = np.ones(len(order), bool)
+        fresh[1:] = (lane[1:] != lane[:-1]) | (start[1:] > reach[:-1])
+        first = np.flatnonzero(fresh)
+        last = np.append(first[1:], len(order))[: len(first)] - 1
+        return cls(lane[first], start[first], reach[last])
+
+    def __len__(self) -> int:
+        return len(self.lane)
+
+    def cut(self, lane: Column, begin: I8, end: I8) -> Pieces:
+        """Cut other intervals, in any order, where these begin and end; nothing is lost."""
+        first = self._places(self.end, lane, begin, "right")
+        number = np.maximum(self._places(self.begin, lane, end, "left") - first, 0)
+        source, by = np.repeat(np.arange(len(begin)), number), expand_ranges(first, number)
+        low = np.maximum(self.begin[by], begin[source])
+        high = np.minimum(self.end[by], end[source])
+        return _with_rest(Pieces(source, by, low, high), begin, end, number)
+
+    @cached_property
+    def _clock(self) -> LaneClock:
+        return lane_clock(self.lane, self.begin, self.end)
+
+    def _places(self, times: I8, lane: Column, at: I8, side: Literal["left", "right"]) -> I8:
+        """Where each time of a lane would stand among ``times``, which are those of these."""
+        clock = self._clock
+        known = np.clip(at, clock.base, clock.base + clock.span - 1)
+        return np.searchsorted(clock.shift(self.lane, times), clock.shift(lane, known), side)
+
+
+def _with_rest(inside: Pieces, begin: I8, end: I8, number: I8) -> Pieces:
+    """The pieces ``inside`` and, around them, what of each interval is in none."""
+    size, own = len(begin), np.arange(len(begin))
+    place = np.arange(len(inside.source)) + inside.source  # of inside pieces, one rest before each
+    lows, highs = np.empty(len(place) + size, np.int64), np.empty(len(place) + size, np.int64)
+    after = np.cumsum(number) + own
+    lows[after - number], highs[after] = begin, end
+    lows[place + 1], highs[place] = inside.end, inside.begin
+    source = np.repeat(own, number + 1)
+    rest = Pieces(source, np.full(len(source), NONE, np.int64), lows, highs)
+    return _merged(rest.where(highs > lows), inside)
+
+
+def _merged(one: Pieces, other: Pieces) -> Pieces:
+    columns = [np.concatenate(pair) for pair in zip(one, other, strict=True)]
+    order = np.lexsort((columns[2], columns[0]))
+    return Pieces(*(column[order] for column in columns))
+
+
+def _reach(lane: I8, end: I8) -> I8:
+    """The latest end of each row and those before it on its lane."""
+    reach = end.copy()
+    edges = np.flatnonzero(lane[1:] != lane[:-1]) + 1
+    for first, last in zip([0, *edges.tolist()], [*edges.tolist(), len(lane)], strict=True):
+        np.maximum.accumulate(end[first:last], out=reach[first:last])
+    return reach
