@@ -53,13 +53,15 @@ _OF_CALLS = {
 
 @dataclass(frozen=True, eq=False)
 class IdleParts:
-    """Hold the gaps of a GPU between its activities, and the parts of each by cause.
+    """Hold when a GPU ran nothing, from the first recorded event to the last, and why.
 
-    Gaps are in order of time: ``begin``, ``end`` (exclusive) i8[g] in ns on the trace's clock;
-    ``after`` i8[g] is the row of the activity that ended it, of several that began together the one
-    launched last. Parts, by gap and time, add up to the gaps: ``gap`` i8[n] is the place of its
-    gap, ``low``, ``high`` i8[n] its times, ``cause`` u1[n], and ``call`` i8[n] the piece of
-    `Profile.calls` that was open, -1 without one.
+    Gaps are in order of time, with what is before the first activity and after the last: ``begin``,
+    ``end`` (exclusive) i8[g] in ns on the trace's clock; ``after`` i8[g] is the row of the activity
+    that ended it, of several that began together the one launched last, -1 without any.
+
+    Parts, by gap and time, add up to the gaps: ``gap`` i8[n] is the place of its gap, ``low``,
+    ``high`` i8[n] its times, ``cause`` u1[n], and ``call`` i8[n] the piece of `Profile.calls` that
+    was open, -1 without one.
     """
 
     device: int
@@ -72,17 +74,13 @@ class IdleParts:
     cause: U1
     call: I8
 
-    @property
-    def lengths(self) -> I8:
-        """Length of each part, i8[n] in ns."""
-        return self.high - self.low
+    def within(self, windows: BusyTime) -> I8:
+        """Measure what of each part lies in ``windows`` (trace's clock), i8[n] in ns."""
+        return windows.sums_until(self.high) - windows.sums_until(self.low)
 
-    def sums(self, windows: BusyTime | None = None) -> I8:
-        """Sum the parts by cause, or what lies in ``windows`` (trace's clock): i8[causes], ns."""
-        lengths = self.lengths
-        if windows is not None:
-            lengths = windows.sums_until(self.high) - windows.sums_until(self.low)
-        return sum_by(self.cause, lengths, len(IdleCause))
+    def sums(self, windows: BusyTime) -> I8:
+        """Sum what lies in ``windows`` by cause, i8[causes] in ns."""
+        return sum_by(self.cause, self.within(windows), len(IdleCause))
 
 
 _KEPT: WeakKeyDictionary[Profile, tuple[IdleParts, ...]] = WeakKeyDictionary()
@@ -97,8 +95,9 @@ def idle_parts(profile: Profile) -> tuple[IdleParts, ...]:
 
 
 def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> IdleParts:
-    begin = device.busy.high[:-1] + profile.rows_begin
-    end = device.busy.low[1:] + profile.rows_begin
+    begin = np.append(profile.rows_begin, device.busy.high + profile.rows_begin)
+    end = np.append(device.busy.low + profile.rows_begin, profile.end)
+    begin, end = begin[end > begin], end[end > begin]
     after = _began(profile, device.device, end)
     gaps = np.arange(len(begin))
     whole = Pieces(gaps, np.full(len(gaps), NONE, np.int64), begin, end)
@@ -111,15 +110,19 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
 
 
 def _began(profile: Profile, device: int, times: I8) -> I8:
-    """The activity of ``device`` that began at each time, of several the one launched last."""
+    """The activity of ``device`` that began at each time, of several the one launched last.
+
+    -1 without any.
+    """
     table = profile.activities
     rows = np.flatnonzero((table.device == device) & has_times(table))
     start = table.start[rows]
     rows = rows[np.isin(start, times)]
     start = table.start[rows]
     order = np.lexsort((table.launch_start[rows], table.launched[rows], start))
-    last = np.append(run_starts(start[order])[1:], len(order)) - 1 if len(order) else order
-    found: I8 = rows[order[last]]
+    last = np.append(run_starts(start[order])[1:], len(order))[: len(order)] - 1
+    found = np.full(len(times), NONE, np.int64)
+    found[np.searchsorted(times, start[order[last]])] = rows[order[last]]
     return found
 
 
@@ -128,7 +131,7 @@ def _by_launch(
 ) -> list[tuple[Pieces, U1]]:
     """Cut ``whole`` gaps at the beginning and the end of the call that launched what is after."""
     table = profile.activities
-    launched = table.launched[after[whole.source]]
+    launched = (after >= 0) & table.launched[after]
     known = whole.where(launched)
     row = after[known.source]
     begin = np.clip(table.launch_start[row], known.begin, known.end)

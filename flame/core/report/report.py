@@ -1,0 +1,47 @@
+"""List the sections of a report, and work out each when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from flame.core.report.scope import Scope
+from flame.core.report.sections import budget, idle, utilization
+from flame.core.report.table import Section
+
+
+class SectionKind(NamedTuple):
+    """Describe a section before it is worked out: ``name`` in options and JSON, ``title``."""
+
+    name: str
+    title: str
+    build: Callable[[Scope], Section]
+
+
+SECTIONS = {
+    module.NAME: SectionKind(module.NAME, module.TITLE, build)
+    for module, build in (
+        (budget, budget.budget_section),
+        (utilization, utilization.utilization_section),
+        (idle, idle.idle_section),
+    )
+}
+"""All sections, in the order in which they are shown."""
+
+
+class Report:
+    """Work out sections of a scope; each once."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self._known: dict[str, Section] = {}
+
+    def section(self, name: str) -> Section:
+        """Get a section by its name; KeyError where there is none such."""
+        if name not in self._known:
+            self._known[name] = SECTIONS[name].build(self.scope)
+        return self._known[name]
+
+    def sections(self, names: Iterable[str] = SECTIONS) -> list[Section]:
+        """Get several sections."""
+        return [self.section(name) for name in names]

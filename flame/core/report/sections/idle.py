@@ -1,0 +1,143 @@
+"""Tell when each GPU ran nothing, for how long, and what its next work waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
+from flame.core.columns import I8, sum_by
+from flame.core.report.scope import Scope
+from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.timeline.idle_parts import IdleCause, IdleParts
+from flame.core.units import format_ns
+
+NAME, TITLE = "idle", "When the GPUs ran nothing, and why"
+
+EDGES = (10_000, 100_000, 1_000_000, 10_000_000)
+"""Lengths of gaps, ns, that divide the distribution."""
+
+MOST_GAPS = 20
+"""Longest gaps that are listed."""
+
+_DISTRIBUTION = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("length", "gaps of"),
+    TableColumn("gaps", "gaps", "count"),
+    TableColumn("ns", "time", "ns"),
+    TableColumn("percent", "of window", "percent"),
+)
+_CAUSES = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("cause", "cause"),
+    TableColumn("ns", "time", "ns"),
+    TableColumn("percent", "of window", "percent"),
+    TableColumn("parts", "times", "count"),
+)
+_LONGEST = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("begin_ns", "at", "ns"),
+    TableColumn("ns", "length", "ns"),
+    TableColumn("cause", "most of it"),
+    TableColumn("before", "before it"),
+    TableColumn("after", "after it"),
+)
+
+
+def idle_section(scope: Scope) -> Section:
+    """Tell the gaps between the activities of each GPU, over all its streams and processes."""
+    if not scope.gpus:
+        return Section(NAME, TITLE, why="no GPU activity with times was recorded")
+    gaps = {gpu.device: DeviceGaps(scope.profile, gpu) for gpu in scope.gpus}
+    longest = sorted(
+        (gaps[gpu.device].gap(at) for gpu in scope.gpus for at in _first(gaps[gpu.device])),
+        key=lambda gap: -gap.length,
+    )
+    return Section(
+        NAME,
+        TITLE,
+        facts={"devices": [_facts(scope, gpu, gaps[gpu.device]) for gpu in scope.gpus]},
+        tables=(
+            Table.of("causes", "by cause", _CAUSES, _cause_rows(scope)),
+            Table.of("distribution", "by length", _DISTRIBUTION, _length_rows(scope, gaps)),
+            Table.of("longest", "the longest", _LONGEST, _longest_rows(scope, longest)),
+        ),
+    )
+
+
+def _first(gaps: DeviceGaps) -> list[int]:
+    numbers: list[int] = gaps.by_length[:MOST_GAPS].tolist()
+    return numbers
+
+
+def _facts(scope: Scope, gpu: Utilization, gaps: DeviceGaps) -> dict[str, Any]:
+    sums = scope.idle(gpu).sums(gpu.windows)
+    number, time = _by_length(gaps)
+    return {
+        **scope.device(gpu),
+        "idle_ns": gpu.idle,
+        "gaps": len(gaps),
+        "causes_ns": {each.title: int(sums[each]) for each in IdleCause},
+        "edges_ns": list(EDGES),
+        "histogram": number.tolist(),
+        "histogram_ns": time.tolist(),
+    }
+
+
+def _by_length(gaps: DeviceGaps) -> tuple[I8, I8]:
+    """(number, time in ns) of the gaps up to each of the edges, and above the last."""
+    lengths = gaps.end - gaps.begin
+    place = np.searchsorted(EDGES, lengths, "right")
+    number = np.bincount(place, minlength=len(EDGES) + 1)
+    return number, sum_by(place, lengths, len(EDGES) + 1)
+
+
+def _cause_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
+    for gpu in scope.gpus:
+        parts = scope.idle(gpu)
+        inside = parts.within(gpu.windows)
+        sums = sum_by(parts.cause, inside, len(IdleCause))
+        number = np.bincount(parts.cause[inside > 0], minlength=len(IdleCause))
+        for cause in sorted(IdleCause, key=lambda one: -int(sums[one])):
+            if sums[cause]:
+                ns = int(sums[cause])
+                yield gpu.label, cause.title, ns, share(ns, gpu.length), int(number[cause])
+
+
+def _length_rows(scope: Scope, gaps: dict[int, DeviceGaps]) -> Iterator[tuple[Value, ...]]:
+    spans = [f"{format_ns(low)} to {format_ns(high)}" for low, high in pairwise(EDGES)]
+    names = [f"below {format_ns(EDGES[0])}", *spans, f"{format_ns(EDGES[-1])} and more"]
+    for gpu in scope.gpus:
+        rows = zip(
+            names, *(column.tolist() for column in _by_length(gaps[gpu.device])), strict=True
+        )
+        for name, number, ns in rows:
+            if number:
+                yield gpu.label, name, number, ns, share(ns, gpu.length)
+
+
+def _longest_rows(scope: Scope, gaps: list[IdleGap]) -> Iterator[tuple[Value, ...]]:
+    labels = {gpu.device: gpu for gpu in scope.gpus}
+    for gap in gaps[:MOST_GAPS]:
+        gpu = labels[gap.device]
+        cause = _main_cause(scope.idle(gpu), gap)
+        names = [_name(scope, row) for row in (gap.before, gap.after)]
+        yield gpu.label, gap.begin, gap.length, cause, *names
+
+
+def _main_cause(parts: IdleParts, gap: IdleGap) -> str:
+    """The cause of most of a gap."""
+    first, last = np.searchsorted(parts.low, [gap.begin, gap.end]).tolist()
+    low = np.maximum(parts.low[first:last], gap.begin)
+    sums = sum_by(
+        parts.cause[first:last], np.minimum(parts.high[first:last], gap.end) - low, len(IdleCause)
+    )
+    return IdleCause(int(np.argmax(sums))).title
+
+
+def _name(scope: Scope, row: int) -> str | None:
+    profile = scope.profile
+    return profile.frames[int(profile.activities.frame[row])].name if row >= 0 else None

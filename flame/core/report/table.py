@@ -1,0 +1,97 @@
+"""Hold what a report says as tables, which JSON, text, Markdown, CSV and HTML are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Value = str | int | float | None
+"""A cell; None where it is not known."""
+
+Unit = Literal["ns", "bytes", "count", "percent", "GB/s", "ratio", "text"]
+
+
+class TableColumn(NamedTuple):
+    """Describe a column: ``key`` in JSON and CSV, with its unit; ``title`` is for people.
+
+    A key with a dot is an item of a dictionary in JSON: ``idle_ns.sync``.
+    """
+
+    key: str
+    title: str
+    unit: Unit = "text"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values stand at the right."""
+        return self.unit != "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Hold rows under ``columns``, in the order in which they are shown.
+
+    ``total`` is how many there are, with those that were left out.
+    """
+
+    key: str
+    title: str
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    total: int
+
+    @classmethod
+    def of(
+        cls, key: str, title: str, columns: Iterable[TableColumn], rows: Iterable[Sequence[Value]]
+    ) -> Table:
+        """Make a table of all ``rows``; columns of which nothing is known are left out."""
+        columns, cells = tuple(columns), [tuple(row) for row in rows]
+        kept = [
+            at
+            for at in range(len(columns))
+            if not cells or any(row[at] is not None for row in cells)
+        ]
+        return cls(
+            key,
+            title,
+            tuple(columns[at] for at in kept),
+            tuple(tuple(row[at] for at in kept) for row in cells),
+            len(cells),
+        )
+
+    @property
+    def left_out(self) -> int:
+        """How many rows there are besides those that are kept."""
+        return self.total - len(self.rows)
+
+    def first(self, most: int) -> Table:
+        """Keep the first ``most`` rows."""
+        return Table(self.key, self.title, self.columns, self.rows[:most], self.total)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Hold what a section says: values by key, as JSON has them, and tables.
+
+    ``why`` is set where the trace cannot tell, and ``how`` says how to record what can. ``notes``
+    are sentences for people, below the tables.
+    """
+
+    name: str
+    title: str
+    facts: Mapping[str, object] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    why: str = ""
+    how: str = ""
+
+    @property
+    def available(self) -> bool:
+        """Whether the trace can tell."""
+        return not self.why
+
+
+def share(part: int, whole: int) -> float | None:
+    """Compute a part in percent, to three digits; None of nothing."""
+    return round(100 * part / whole, 3) if whole else None

@@ -1,0 +1,113 @@
+"""Divide the time in which a GPU was busy among compute, communication and copies."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from flame.core.columns import I8, U1, Bool
+from flame.core.model.activities import has_times
+from flame.core.model.frames import COPIES, Kind
+from flame.core.model.profile import Profile
+from flame.core.names.kernel_category import COMMUNICATION
+from flame.core.timeline.busy_time import BusyTime
+
+
+class WorkClass(IntEnum):
+    """Class what runs on a GPU. While several do, the time is that of the first of them.
+
+    Kernels that move data between GPUs are ``COMMUNICATION``, all others and graphs that were
+    traced as a whole ``COMPUTE``; ``COPY`` are copies and sets.
+    """
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    COPY = 2
+
+
+_KEPT: WeakKeyDictionary[Profile, U1] = WeakKeyDictionary()
+
+
+def work_classes(profile: Profile) -> U1:
+    """Class each activity of ``profile``, u1[n] `WorkClass`; kept as long as the profile is."""
+    if profile not in _KEPT:
+        groups = profile.activities.groups
+        category = profile.grouping.category[groups.frame]
+        talks = np.isin(category, _communication(profile)) & (groups.kind == Kind.KERNEL)
+        of_group = np.where(talks, WorkClass.COMMUNICATION, WorkClass.COMPUTE)
+        of_group[np.isin(groups.kind, COPIES)] = WorkClass.COPY
+        _KEPT[profile] = of_group.astype(np.uint8)[groups.of_row]
+    return _KEPT[profile]
+
+
+def _communication(profile: Profile) -> list[int]:
+    """The frames of the category of communication."""
+    frames, kinds = profile.frames, profile.frames.kind
+    categories = np.flatnonzero(kinds == Kind.CATEGORY).tolist()
+    return [frame for frame in categories if frames[frame].name == COMMUNICATION]
+
+
+class ClassTimes(NamedTuple):
+    """Say when a GPU computed; when it did or communicated; when it did anything.
+
+    On the trace's clock.
+    """
+
+    compute: BusyTime
+    kernels: BusyTime
+    all: BusyTime
+
+    def exposed(self, windows: BusyTime) -> tuple[int, int, int]:
+        """Divide the busy part of ``windows`` by `WorkClass`, ns: what each kept busy alone."""
+        compute, kernels, busy = (times.within_all(windows) for times in self)
+        return compute, kernels - compute, busy - kernels
+
+
+def class_times(profile: Profile, device: int) -> ClassTimes:
+    """Find when a GPU of ``profile`` ran which classes of work."""
+    table, classes = profile.activities, work_classes(profile)
+    rows = np.flatnonzero((table.device == device) & has_times(table))
+    start = table.start[rows]
+    end, of = start + table.duration[rows], classes[rows]
+
+    def when(mask: Bool) -> BusyTime:
+        return BusyTime.union(start[mask], end[mask])
+
+    return ClassTimes(
+        when(of == WorkClass.COMPUTE), when(of != WorkClass.COPY), when(np.ones(len(of), bool))
+    )
+
+
+def exposed_times(profile: Profile) -> I8:
+    """Measure how long each activity alone of its class kept its GPU busy, i8[n] in ns.
+
+    They add up to the time in which the GPUs were busy. Of several of one class that run together,
+    the time is that of the one that began first, of equals the longer.
+    """
+    table, classes = profile.activities, work_classes(profile)
+    found = np.zeros(len(table), np.int64)
+    timed = has_times(table)
+    for device in np.unique(table.device).tolist():
+        before = BusyTime.between(found[:0], found[:0])
+        on_device = timed & (table.device == device)
+        for each in WorkClass:
+            rows = np.flatnonzero(on_device & (classes == each))
+            start, end = table.start[rows], table.start[rows] + table.duration[rows]
+            low, high = _first_open(start, end)
+            found[rows] = high - low - (before.sums_until(high) - before.sums_until(low))
+            before = BusyTime.union(
+                np.concatenate([before.low, start]), np.concatenate([before.high, end])
+            )
+    return found
+
+
+def _first_open(start: I8, end: I8) -> tuple[I8, I8]:
+    """The part of each interval in which none that began before it is open, (low, high)."""
+    order = np.lexsort((-end, start))
+    reach = np.maximum.accumulate(end[order])
+    low, high = start.copy(), end.copy()
+    low[order[1:]] = np.maximum(start[order[1:]], reach[:-1])
+    return low, np.maximum(low, high)
