@@ -1,0 +1,84 @@
+"""Run ``flame report``: say what is wrong with a run, in numbers that add up."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from flame.cli.arguments import add_paths, inputs_of
+from flame.cli.reopening import add_no_cache, profile_cache
+from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
+from flame.core.errors import UsageError
+from flame.core.starting import import_numpy
+from flame.options.selection import add_selection, load_options_of, selection_of
+
+if TYPE_CHECKING:
+    from flame.core.loading.inputs import Inputs
+    from flame.core.report.table import Section
+
+_ROWS = 1_000
+"""Rows of a table in JSON."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    add_paths(parser)
+    add = parser.add_argument
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
+    text = "sections to show, of all by default; help lists them"
+    add("--section", metavar="S,S,…", help=text)
+    add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
+    text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
+    add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
+    add_no_cache(parser)
+    add_selection(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report on the traces of ``args``."""
+    import_numpy()
+    names = _sections(args.section)
+    if names is None:
+        return 0
+    from flame.console.progress import load_with_progress
+    from flame.core.report.report import Report
+    from flame.core.report.scope import Scope
+
+    selection = selection_of(args)
+    inputs = inputs_of(args)
+    with profile_cache(args, selection) as cache:
+        profile = load_with_progress(inputs.paths, load_options_of(args), cache)
+        report = Report(Scope(profile, selection))
+        print_text(_written(args, inputs, report.sections(names)))
+    return 0
+
+
+def _sections(text: str | None) -> list[str] | None:
+    """The sections that ``text`` names; None where it asks which there are, which is answered."""
+    from flame.core.report.report import SECTIONS
+
+    names = list(SECTIONS) if text is None else [name.strip() for name in text.split(",")]
+    if names == ["help"]:
+        print_text("".join(f"{kind.name:<14}{kind.title}\n" for kind in SECTIONS.values()))
+        return None
+    if unknown := [name for name in names if name not in SECTIONS]:
+        raise UsageError(f"--section {unknown[0]}: is none of {', '.join(SECTIONS)}")
+    return names
+
+
+def _written(args: argparse.Namespace, inputs: Inputs, sections: list[Section]) -> str:
+    if args.json:
+        from flame.reporting.report_json import as_json
+
+        return as_json(sections, _ROWS, path=[str(path) for path in inputs.paths])
+    if args.md:
+        from flame.reporting.markdown import as_markdown
+
+        return as_markdown(sections, args.top, args.unit)
+    from flame.reporting.text import as_text
+
+    width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
+    return as_text(sections, width, args.top, args.unit)

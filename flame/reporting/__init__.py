@@ -1,0 +1,4 @@
+"""Write the sections of a report: as text for people, as JSON, Markdown, CSV.
+
+May import console and core.
+"""

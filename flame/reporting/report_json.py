@@ -1,0 +1,36 @@
+"""Write a report as one JSON document: the contract of ``flame report --json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from flame._version import __version__
+from flame.core.report.table import Section, Table
+
+CONTRACT = 1
+"""Counts up when something is renamed or goes; what is added leaves it as it is."""
+
+
+def as_json(sections: Iterable[Section], most: int, **about: object) -> str:
+    """Write ``sections`` by name after what the report is ``about``; ``most`` rows of a table.
+
+    Times are in ns, in plain ASCII, which no pipe, terminal or locale can damage.
+    """
+    document = {"flame_report": CONTRACT, "version": __version__, **about}
+    document |= {section.name: facts(section, most) for section in sections}
+    return json.dumps(document, indent=2) + "\n"
+
+
+def facts(section: Section, most: int) -> dict[str, object]:
+    """Put a section into JSON's terms."""
+    if not section.available:
+        return {"available": False, "why": section.why, "how": section.how}
+    tables = {table.key: _rows(table.first(most)) for table in section.tables}
+    more = {table.key: table.total - most for table in section.tables if table.total > most}
+    return {"available": True, **section.facts, **tables, **({"more": more} if more else {})}
+
+
+def _rows(table: Table) -> list[dict[str, object]]:
+    keys = [column.key for column in table.columns]
+    return [dict(zip(keys, row, strict=True)) for row in table.rows]

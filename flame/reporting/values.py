@@ -1,0 +1,62 @@
+"""Write the cells of a report's tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flame.console.terminal import printable
+from flame.core.report.table import Table, TableColumn, Value
+from flame.core.units import format_bytes, format_count, format_ns
+
+TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+"""Units that ``--unit`` knows, in ns."""
+
+_NAMES = {"us": "µs"}
+_DIGITS = {"ns": 0, "us": 3, "ms": 3, "s": 6}
+
+Write = Callable[[TableColumn, Value], str]
+
+
+def write_value(unit: str | None) -> Write:
+    """Make what writes the cells of a column; ``unit`` is the one of all times, None: the best."""
+
+    def write(column: TableColumn, value: Value) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            return printable(value)
+        if column.unit == "ns":
+            return format_ns(value) if unit is None else _in_unit(value, unit)
+        return _WRITERS[column.unit](value)
+
+    return write
+
+
+def _in_unit(ns: float, unit: str) -> str:
+    return f"{ns / TIME_UNITS[unit]:,.{_DIGITS[unit]}f}"
+
+
+_WRITERS: dict[str, Callable[[float], str]] = {
+    "bytes": format_bytes,
+    "count": format_count,
+    "percent": lambda value: f"{value:.1f} %",
+    "GB/s": lambda value: f"{value:.2f}",
+    "ratio": lambda value: f"{value:.2f}",
+}
+
+
+def titled(column: TableColumn, unit: str | None) -> str:
+    """Write the title of a column, with the unit where its cells have none."""
+    if column.unit == "ns" and unit is not None:
+        return f"{column.title} [{_NAMES.get(unit, unit)}]"
+    return f"{column.title} [GB/s]" if column.unit == "GB/s" else column.title
+
+
+def without_only_gpu(table: Table) -> Table:
+    """Leave out the column of the GPU where there is one alone."""
+    at = next((at for at, column in enumerate(table.columns) if column.key == "gpu"), None)
+    if at is None or len({row[at] for row in table.rows}) > 1:
+        return table
+    columns = table.columns[:at] + table.columns[at + 1 :]
+    rows = tuple(row[:at] + row[at + 1 :] for row in table.rows)
+    return Table(table.key, table.title, columns, rows, table.total)
