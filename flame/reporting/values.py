@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from flame.console.terminal import printable
 from flame.core.report.table import Table, TableColumn, Value
@@ -58,5 +59,6 @@ def without_only_gpu(table: Table) -> Table:
     if at is None or len({row[at] for row in table.rows}) > 1:
         return table
     columns = table.columns[:at] + table.columns[at + 1 :]
-    rows = tuple(row[:at] + row[at + 1 :] for row in table.rows)
-    return Table(table.key, table.title, columns, rows, table.total)
+    return replace(
+        table, columns=columns, rows=tuple(row[:at] + row[at + 1 :] for row in table.rows)
+    )

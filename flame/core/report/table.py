@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 Value = str | int | float | None
@@ -28,11 +28,25 @@ class TableColumn(NamedTuple):
         return self.unit != "text"
 
 
+class Place(NamedTuple):
+    """Say where a row leads: to a frame of the picture, or to a window of time.
+
+    ``frames`` is the path from the root down, by names, of the tree of ``levels`` by ``metric``;
+    ``window`` is [begin, end) on the trace's clock, ns.
+    """
+
+    levels: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+    metric: str = "gpu"
+    window: tuple[int, int] | None = None
+
+
 @dataclass(frozen=True)
 class Table:
     """Hold rows under ``columns``, in the order in which they are shown.
 
-    ``total`` is how many there are, with those that were left out.
+    ``total`` is how many there are, with those that were left out. ``places`` says of each row
+    where it leads, None: nowhere; it is empty where no row leads anywhere.
     """
 
     key: str
@@ -40,10 +54,16 @@ class Table:
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[Value, ...], ...]
     total: int
+    places: tuple[Place | None, ...] = ()
 
     @classmethod
     def of(
-        cls, key: str, title: str, columns: Iterable[TableColumn], rows: Iterable[Sequence[Value]]
+        cls,
+        key: str,
+        title: str,
+        columns: Iterable[TableColumn],
+        rows: Iterable[Sequence[Value]],
+        places: Iterable[Place | None] = (),
     ) -> Table:
         """Make a table of all ``rows``; columns of which nothing is known are left out."""
         columns, cells = tuple(columns), [tuple(row) for row in rows]
@@ -58,6 +78,7 @@ class Table:
             tuple(columns[at] for at in kept),
             tuple(tuple(row[at] for at in kept) for row in cells),
             len(cells),
+            tuple(places),
         )
 
     @property
@@ -67,7 +88,7 @@ class Table:
 
     def first(self, most: int) -> Table:
         """Keep the first ``most`` rows."""
-        return Table(self.key, self.title, self.columns, self.rows[:most], self.total)
+        return replace(self, rows=self.rows[:most], places=self.places[:most])
 
 
 @dataclass(frozen=True)
