@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from flame.core.report.scope import Scope
-from flame.core.report.sections import budget, idle, utilization
+from flame.core.report.sections import budget, findings, idle, utilization
 from flame.core.report.table import Section
 
 
@@ -21,6 +21,7 @@ class SectionKind(NamedTuple):
 SECTIONS = {
     module.NAME: SectionKind(module.NAME, module.TITLE, build)
     for module, build in (
+        (findings, findings.findings_section),
         (budget, budget.budget_section),
         (utilization, utilization.utilization_section),
         (idle, idle.idle_section),
