@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
+from flame.console.terminal import say
 from flame.core.errors import UsageError
 from flame.core.starting import import_numpy
+from flame.core.units import format_counted
 from flame.options.selection import add_selection, load_options_of, selection_of
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, for scripts")
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
+    text = "write a CSV file per table into this folder, which must be empty or not there yet"
+    form.add_argument("--csv", metavar="DIR", help=text)
+    add("--force", action="store_true", help="let --csv write into a folder that is not empty")
     text = "sections to show, of all by default; help lists them"
     add("--section", metavar="S,S,…", help=text)
     add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
@@ -51,9 +57,19 @@ def run(args: argparse.Namespace) -> int:
     inputs = inputs_of(args)
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
-        report = Report(Scope(profile, selection))
-        print_text(_written(args, inputs, report.sections(names)))
+        sections = Report(Scope(profile, selection)).sections(names)
+        if args.csv is not None:
+            _write_files(args, sections)
+        else:
+            print_text(_written(args, inputs, sections))
     return 0
+
+
+def _write_files(args: argparse.Namespace, sections: list[Section]) -> None:
+    from flame.reporting.csv_files import write_csv
+
+    written = write_csv(sections, Path(args.csv), replace=args.force)
+    say(f"wrote {args.csv}: {format_counted(len(written), 'file', 'files')}")
 
 
 def _sections(text: str | None) -> list[str] | None:
