@@ -79,7 +79,7 @@ def test_launch_bound_by_very_many_kernels(run: MakeRun, pause: int, fires: bool
     trace = run(kernels=1_100)
     for number in range(trace.kernels):
         at = number * 10 * US
-        trace.launch(at, at + pause, 10 * US - pause, call=1)
+        trace.launch(at + pause - 1, at + pause, 10 * US - pause, call=1)
     found = by_id(trace.found())
     assert {*found} == ({"launch-bound"} if fires else set())
     if fires:
