@@ -17,6 +17,7 @@ from flame.options.selection import add_selection, load_options_of, selection_of
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
+    from flame.core.projection.selection import Selection
     from flame.core.report.table import Section
 
 _ROWS = 1_000
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         if args.csv is not None:
             _write_files(args, sections)
         else:
-            print_text(_written(args, inputs, sections))
+            print_text(_written(args, inputs, selection, sections))
     return 0
 
 
@@ -85,11 +86,15 @@ def _sections(text: str | None) -> list[str] | None:
     return names
 
 
-def _written(args: argparse.Namespace, inputs: Inputs, sections: list[Section]) -> str:
+def _written(
+    args: argparse.Namespace, inputs: Inputs, selection: Selection, sections: list[Section]
+) -> str:
     if args.json:
+        from flame.reporting.links import links
         from flame.reporting.report_json import as_json
 
-        return as_json(sections, _ROWS, path=[str(path) for path in inputs.paths])
+        link = links(inputs.paths, load_options_of(args), selection)
+        return as_json(sections, _ROWS, link, path=[str(path) for path in inputs.paths])
     if args.md:
         from flame.reporting.markdown import as_markdown
 

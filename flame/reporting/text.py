@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
-from flame.core.report.sections import findings
+from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
 from flame.reporting.findings_text import findings_lines
 from flame.reporting.values import titled, without_only_gpu, write_value

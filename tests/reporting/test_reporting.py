@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import UsageError
-from flame.core.report.table import Section, Table, TableColumn
+from flame.core.report.table import Place, Section, Table, TableColumn
 from flame.core.units import format_ns
 from flame.reporting.csv_files import as_csv, write_csv
 from flame.reporting.markdown import as_markdown
@@ -49,6 +49,10 @@ def table(names: tuple[str, ...] = HOSTILE, key: str = "rows") -> Table:
         for at, name in enumerate(names)
     ]
     return Table.of(key, "by name", COLUMNS, rows)
+
+
+def nowhere(place: Place | None) -> str | None:
+    return None
 
 
 def sections(names: tuple[str, ...] = HOSTILE) -> list[Section]:
@@ -134,7 +138,7 @@ def test_names_are_code_whatever_backticks_they_have(name: str, shown: str) -> N
 
 
 def test_json_is_ascii_and_has_all_numbers() -> None:
-    text = as_json(sections(), 1_000, path=["a"])
+    text = as_json(sections(), 1_000, nowhere, path=["a"])
     assert text.isascii() and text.endswith("\n")
     found = json.loads(text)
     assert (found["flame_report"], found["path"]) == (1, ["a"])
@@ -144,7 +148,7 @@ def test_json_is_ascii_and_has_all_numbers() -> None:
 
 
 def test_json_says_how_many_rows_it_leaves_out() -> None:
-    found = json.loads(as_json(sections(), 2))["kernels"]
+    found = json.loads(as_json(sections(), 2, nowhere))["kernels"]
     assert (len(found["rows"]), found["more"]) == (2, {"rows": len(HOSTILE) - 2})
 
 

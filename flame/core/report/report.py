@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from flame.core.report.findings import section as findings
 from flame.core.report.scope import Scope
-from flame.core.report.sections import budget, findings, idle, utilization
+from flame.core.report.sections import budget, idle, utilization
 from flame.core.report.table import Section
 
 

@@ -11,8 +11,8 @@ import pytest
 from flame.core.loading.many import load
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import Findings, find
+from flame.core.report.findings.section import findings_section
 from flame.core.report.scope import Scope
-from flame.core.report.sections.findings import findings_section
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.tiers import deep_except
 from tests.support.writers.nsysfile import DTOH, HTOD, NsysFile

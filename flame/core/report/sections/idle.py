@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.report.scope import Scope
-from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import idle_host
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 from flame.core.units import format_ns
@@ -72,7 +72,13 @@ def idle_section(scope: Scope) -> Section:
             Table.of("causes", "by cause", _CAUSES, _cause_rows(scope)),
             Table.of("by_host_frame", "by what the host ran", _HOST, _host_rows(scope)),
             Table.of("distribution", "by length", _DISTRIBUTION, _length_rows(scope, gaps)),
-            Table.of("longest", "the longest", _LONGEST, _longest_rows(scope, longest)),
+            Table.of(
+                "longest",
+                "the longest",
+                _LONGEST,
+                _longest_rows(scope, longest),
+                [Place(window=(gap.begin, gap.end)) for gap in longest[:MOST_GAPS]],
+            ),
         ),
     )
 
