@@ -46,6 +46,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report on the traces of ``args``."""
+    if args.top < 1:
+        raise UsageError(f"--top {args.top}: is no number of rows")
     import_numpy()
     names = _sections(args.section)
     if names is None:
