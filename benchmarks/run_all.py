@@ -5,7 +5,7 @@
 
 Scripts run one after the other. What each found is kept in `build/bench` until it is measured
 again, so that the page also has what another size, or a run of other scripts, has found before.
-A script with the option `--json` tells rows (`support/rows.py`); of any other the page has the text.
+A script with the option `--json` tells rows (`support/rows.py`); any other is shown as it printed.
 Exit status 1 where a script failed; the page says so, too.
 """
 
@@ -123,9 +123,10 @@ def watched(words: list[str], limit: float) -> tuple[str, str]:
     lines = []
     try:
         assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            lines.append(line)
+        with process.stdout as output:
+            for line in output:
+                print(line, end="", flush=True)
+                lines.append(line)
         code = process.wait()
     finally:
         late = not end.is_alive()
