@@ -59,7 +59,7 @@ JOBS = {
     "bench_reopen": Job("", "--kernels 10M"),
     "bench_sass": Job("", "--kernels 1M"),
     "bench_speedscope": Job("--samples 200000", "--samples 1000000"),
-    "bench_stacks": Job("--stacks 200000", "--stacks 1000000"),
+    "bench_stacks": Job("--stacks 200000 --most 25", "--stacks 1000000"),
     "bench_start": Job("--rounds 5"),
     "bench_tui": Job("--nodes 1M --no-peers", "--nodes 10k,250k"),
 }
@@ -98,6 +98,7 @@ def measure(name: str, words: str, size: str) -> Result:
         script=name,
         command=command,
         size=size,
+        state=machine.state(),
         date=datetime.now(UTC).date().isoformat(),
         load=before,
         seconds=time.perf_counter() - begin,

@@ -17,7 +17,7 @@ def facts() -> Iterator[tuple[str, str]]:
     """What it is, and its value."""
     yield "processor", f"{_processor()}, {os.cpu_count()} cores, {_memory()}"
     yield "system", f"{_system()}, {platform.machine()}"
-    yield "flame", f"{version('flame-view')}{_commit()}, {_reader()}"
+    yield "flame", f"{version('flame-view')}, {_reader()}"
     yield "Python", platform.python_version()
     yield from ((name, version(name)) for name in ("numpy", "textual", "msgspec"))
 
@@ -44,11 +44,11 @@ def _system() -> str:
         name = platform.freedesktop_os_release()["PRETTY_NAME"]
     except OSError:
         name = platform.system()
-    return f"{name}, {platform.system()} {platform.release()}"
+    return f"{name}, {platform.system()} {platform.release().partition('-')[0]}"
 
 
-def _commit() -> str:
-    """The commit of the checkout; the pages of results are no part of what is measured."""
+def state() -> str:
+    """The commit of the checkout, else its version; the page is no part of what is measured."""
     git = ("git", "-C", str(ROOT))
     try:
         commit = subprocess.check_output([*git, "rev-parse", "--short", "HEAD"], text=True)
@@ -56,8 +56,8 @@ def _commit() -> str:
             [*git, "status", "--porcelain", "--", "flame", "csrc", "inject"], text=True
         )
     except (OSError, subprocess.CalledProcessError):
-        return ""
-    return f" at {commit.strip()}{' with changes' if changed else ''}"
+        return version("flame-view")
+    return f"{commit.strip()}{' with changes' if changed else ''}"
 
 
 def _reader() -> str:

@@ -21,6 +21,7 @@ class Result(NamedTuple):
     command: str
     size: str
     date: str
+    state: str
     load: str
     seconds: float
     failure: str
@@ -60,7 +61,7 @@ def figures(results: Iterable[Result]) -> str:
 
 
 def _section(result: Result) -> str:
-    took = f"{result.date}, {result.seconds:.0f} s, load {result.load} before it"
+    took = f"{result.state}, {result.date}, {result.seconds:.0f} s, load {result.load} before it"
     head = f"### {result.script}, {result.size}\n\n`{result.command}`: {took}.\n"
     parts = [head]
     if result.failure:

@@ -26,6 +26,7 @@ def result(*found: Row, text: str = "", failure: str = "", size: str = "small") 
         command="benchmarks/bench_load.py",
         size=size,
         date="2026-01-02",
+        state="abc123",
         load="0.1",
         seconds=3.4,
         failure=failure,
