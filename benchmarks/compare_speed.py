@@ -42,11 +42,12 @@ Figures = Iterator[tuple[str, float]]
 
 
 class Side(NamedTuple):
-    """A checkout, the command that runs it, and the folder of its cache."""
+    """A checkout, the command that runs it, the folder of its cache, the option to have none."""
 
     checkout: Path
     flame: list[str]
     cache: Path
+    anew: tuple[str, ...] = ()
 
     def run(self, *words: str, cache: str = os.devnull) -> Run:
         """Runs one command of it."""
@@ -66,7 +67,9 @@ def side_of(checkout: Path, cache: Path) -> Side:
     found = subprocess.check_output(command, env=environment, text=True).strip()
     if not Path(found).is_relative_to(checkout):
         raise SystemExit(f"{checkout} would run {found}")
-    return Side(checkout, [python, "-P", "-m", "flame"], cache)
+    side = Side(checkout, [python, "-P", "-m", "flame"], cache)
+    has_cache = "--no-cache" in side.run("export", "--help").output
+    return side._replace(anew=("--no-cache",) if has_cache else ())
 
 
 def start(side: Side, folder: Path) -> Figures:
@@ -78,7 +81,7 @@ def start(side: Side, folder: Path) -> Figures:
 
 def load(side: Side, folder: Path) -> Figures:
     """The first opening."""
-    done = side.run(*EXPORT, str(folder / "1M.sqlite"))
+    done = side.run(*EXPORT, *side.anew, str(folder / "1M.sqlite"))
     yield from process("load and export", done)
     yield "load and export: peak MiB", done.memory / 2**20
 
