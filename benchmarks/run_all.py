@@ -99,7 +99,7 @@ def measure(name: str, words: str, size: str) -> Result:
         command=command,
         size=size,
         state=machine.state(),
-        date=datetime.now(UTC).date().isoformat(),
+        date=f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
         load=before,
         seconds=time.perf_counter() - begin,
         failure=failure,
@@ -111,6 +111,7 @@ def measure(name: str, words: str, size: str) -> Result:
 def watched(words: list[str], limit: float) -> tuple[str, str]:
     """Why the script failed, or "", and what it printed, which is shown meanwhile."""
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or every start would compile flame anew
     process = subprocess.Popen(
         [sys.executable, *words],
         cwd=ROOT,

@@ -21,6 +21,7 @@ class Result(NamedTuple):
     command: str
     size: str
     date: str
+    """Year to minute, in UTC."""
     state: str
     load: str
     seconds: float
@@ -41,8 +42,9 @@ def written(page: str, parts: Mapping[str, str]) -> str:
 
 
 def goal_table(results: Iterable[Result]) -> str:
-    """Each goal beside the figure of 0.1 and that of now."""
-    found = {row.name: row for result in results for row in result.rows}
+    """Each goal beside the figure of 0.1 and the last that was measured."""
+    in_time = sorted(results, key=lambda one: one.date)
+    found = {row.name: row for result in in_time for row in result.rows}
     lines = (_goal(goal, found.get(goal.row)) for goal in GOALS)
     return table(("figure", "0.1", "goal", "now", ""), lines)
 

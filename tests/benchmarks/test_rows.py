@@ -25,7 +25,7 @@ def result(*found: Row, text: str = "", failure: str = "", size: str = "small") 
         script="bench_load",
         command="benchmarks/bench_load.py",
         size=size,
-        date="2026-01-02",
+        date="2026-01-02 03:04",
         state="abc123",
         load="0.1",
         seconds=3.4,
@@ -68,6 +68,13 @@ def test_every_goal_is_told_measured_or_not(monkeypatch: pytest.MonkeyPatch) -> 
         "| load, 1M kernels | 7.9 | ≤ 1.5 x SQL limit | 1.6 | **missed** |",
         "| a peer | 9 | ≥ 40 x flame |  | not measured |",
     ]
+
+
+def test_of_two_figures_the_last_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "GOALS", (AT_MOST,))
+    new = result(Row(AT_MOST.row, 1.2, "x SQL limit"))._replace(date="2026-01-03 10:00")
+    old = result(Row(AT_MOST.row, 1.6, "x SQL limit"), size="large")
+    assert "| 1.2 | met |" in page.goal_table([new, old])
 
 
 def test_a_script_without_rows_is_shown_as_it_printed() -> None:
