@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -175,14 +176,14 @@ class BaseApp(App[None]):
         """Whether nothing is to be drawn at the moment."""
         return monotonic() < self._held_until
 
-    def release_when_ready(self) -> None:
-        """Draw as soon as nothing waits to be laid out or updated."""
+    def release_when_ready(self, complete: Callable[[], bool] = lambda: True) -> None:
+        """Draw as soon as all is ``complete`` and nothing waits to be laid out or updated."""
         if not self._held_until:
             return
-        if not self.screen_stack or self._is_ready():
+        if not self.screen_stack or (self._is_ready() and complete()):
             self.release()
         else:
-            self.set_timer(_SOON, self.release_when_ready)
+            self.set_timer(_SOON, partial(self.release_when_ready, complete))
 
     def _is_ready(self) -> bool:
         """Whether nothing waits; what waits for Textual's clock alone is done now, not in 16 ms."""
