@@ -37,19 +37,20 @@ def sum_by(group: Column, values: I8, size: int) -> I8:
     return sums
 
 
-def distinct(keys: I8) -> tuple[I8, I8]:
+def distinct(keys: I8, many: bool = False) -> tuple[I8, I8]:
     """Find the distinct ``keys``, sorted, and the place of every key among them.
 
     Each way is several times faster than ``np.unique(return_inverse=True)``: keys in order need no
-    sorting, dense ones a table, and of those that repeat few are left by hashing.
+    sorting, dense ones a table, and of those that repeat few are left by hashing, which is not
+    tried where ``many`` are known to differ.
     """
     if len(keys) == 0:
         return keys, np.zeros(0, np.int64)
     if (keys[1:] >= keys[:-1]).all():
         return _distinct_of_ordered(keys)
-    if (numbered := number_rows([keys])) is not None:
+    if not many and (numbered := number_rows([keys])) is not None:
         first, number = numbered
-        values, place = distinct(keys[first])
+        values, place = distinct(keys[first], many=True)
         return values, place[number]
     low, high = int(keys.min()), int(keys.max())
     if high - low < _DENSE * len(keys):
@@ -139,11 +140,16 @@ def _digits(column: Column) -> tuple[I8, int]:
 
 def unique_rows(columns: Sequence[Column]) -> tuple[I8, I8]:
     """Find the distinct rows of ``columns``: first row of each kind, and the kind of each row."""
-    if (numbered := number_rows(columns)) is not None:
-        first, number = numbered
-        sorted_first, place = unique_rows([column[first] for column in columns])
-        return first[sorted_first], place[number]
-    values, kind = distinct(pack(columns))
+    if (numbered := number_rows(columns)) is None:
+        return _unique_by_key(columns)
+    first, number = numbered
+    sorted_first, place = _unique_by_key([column[first] for column in columns])
+    return first[sorted_first], place[number]
+
+
+def _unique_by_key(columns: Sequence[Column]) -> tuple[I8, I8]:
+    """Do as `unique_rows` where most rows differ."""
+    values, kind = distinct(pack(columns), many=True)
     first = np.zeros(len(values), np.int64)
     first[kind[::-1]] = np.arange(len(kind) - 1, -1, -1)
     return first, kind
