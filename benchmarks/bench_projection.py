@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.bench_tui import NODES_PER_STEP, OPERATORS, generate, number
+from benchmarks.support import rows as told
+from benchmarks.support.measuring import generated
 from flame.core.analysis.sandwich import sandwich
 from flame.core.columns import sum_by
 from flame.core.loading.many import load
@@ -62,7 +63,7 @@ def works(profile: Profile) -> dict[str, Work]:
         "pivot": anew(profile, levels=("kernel", "nvtx", "stream")),
         "bottom-up": anew(profile, layout=TreeLayout(inverted=True)),
         "by name": anew(profile, layout=TreeLayout(order="name")),
-        "filter: kernels": anew(profile, where=(Kernel("attn"),)),
+        "filter: kernels": anew(profile, where=(Kernel("attn|mm_kernel"),)),
         "filter: stacks": anew(profile, where=(ShowStacks("attn"),)),
         "filter: share": anew(profile, where=(MinShare(0.1),)),
         "first fold": lambda: first_fold(profile, tree),
@@ -139,24 +140,36 @@ def main() -> None:
     add("--names", default="100k", help="ranges of different names (default: %(default)s)")
     add("--rounds", type=int, default=3)
     add("--keep", type=Path, metavar="DIR", help="a folder that holds the traces, or will")
-    add("--json", action="store_true", help="print an object a line, not a table")
+    add("--kernels", default="", help="kernels whose names repeat (100k, 1M)")
+    told.add_option(parser)
     args = parser.parse_args()
     sizes = {f"{size} nodes": number(size) for size in filter(None, args.nodes.split(","))}
     for size in filter(None, args.names.split(",")):
         sizes[f"{size} names"] = number(size) * NODES_PER_STEP // OPERATORS
+    found: list[told.Row] = []
     with nullcontext(args.keep) if args.keep else tempfile.TemporaryDirectory() as folder:
+        for size in filter(None, args.kernels.split(",")):
+            sizes[f"{size} kernels"] = number(size)
+            generated(Path(folder), size).rename(Path(folder) / f"{size} kernels.sqlite")
         for title, nodes in sizes.items():
             path = Path(folder) / f"{title}.sqlite"
             if not path.exists():
                 generate(path, nodes)
-            report(title, rows(measure(path, args.rounds), nodes), args.json)
+            costs = rows(measure(path, args.rounds), nodes)
+            report(title, costs)
+            found += as_told(title, costs)
+    told.tell(found, args.json)
 
 
-def report(title: str, found: list[dict[str, object]], as_json: bool) -> None:
+def as_told(title: str, found: list[dict[str, object]]) -> Iterator[told.Row]:
+    """The rows of the page of figures."""
+    for row in found:
+        of = "{ratio} x a sum by group, {bytes_per_node} bytes a node".format_map(row)
+        yield told.Row(f"{row['work']}, {title}", float(str(row["ms"])), "ms", of)
+
+
+def report(title: str, found: list[dict[str, object]]) -> None:
     """Print what was ``found``."""
-    if as_json:
-        print(json.dumps({"size": title, "rows": found}), flush=True)
-        return
     print(f"\n{title:18}{'CPU ms':>10}{'x sum':>8}{'bytes/node':>12}")
     for row in found:
         print("{work:18}{ms:10.2f}{ratio:8.1f}{bytes_per_node:12d}".format_map(row), flush=True)
