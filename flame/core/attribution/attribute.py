@@ -13,7 +13,12 @@ from flame.core.attribution.launch_join import LaunchJoin, join_launches
 from flame.core.attribution.nested import NestedSource
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
-from flame.core.attribution.thread_pieces import call_pieces, function_pieces, range_pieces
+from flame.core.attribution.thread_pieces import (
+    call_pieces,
+    function_pieces,
+    range_pieces,
+    range_spans,
+)
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
 from flame.core.columns import I4, I8, Column, run_starts, unique
 from flame.core.errors import InputError
@@ -75,6 +80,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
         functions_builder=partial(function_pieces, raw.functions, raw.last_time),
         calls_builder=partial(call_pieces, raw.calls),
+        spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,

@@ -131,6 +131,19 @@ def test_a_range_that_was_cut_is_one_iteration() -> None:
     assert (found.start.tolist(), found.end.tolist()) == ([0, 100, 200], [100, 200, 300])
 
 
+def test_ranges_that_follow_each_other_are_two_however_deep_they_are() -> None:
+    trace = looped(["other", "step", "step", "step"])
+    trace.range("around the first", 0, 200)
+    found = trace.profile().iterations
+    assert (found.start.tolist(), found.end.tolist()) == ([100, 200, 300], [200, 300, 400])
+
+
+def test_no_other_ranges_are_nested_to_find_them() -> None:
+    profile = looped(["step 2", "step 3", "step 4", "other"]).profile()
+    assert len(profile.iterations) == 3
+    assert "ranges" not in vars(profile)
+
+
 names = st.sampled_from(
     ["step {}", "train_step_{}", "execute", "decode", "execute_kernel", "other {}", "step {} of 9"]
 )
@@ -156,17 +169,7 @@ def test_they_are_those_of_a_plain_search(
         trace.kernel("gemm", start, start + 7, process=process)
     profile = trace.profile()
     found = [span[1:] for span in spans_of(profile)]
-    if len(found) or not _cut(spans):
-        assert found == [span[1:] for span in find(spans, activities_of(profile))]
-
-
-def _cut(spans: list[Span]) -> bool:
-    """Whether any crosses another, which makes more of one."""
-    return any(
-        one.thread == other.thread and one.start < other.start < one.end < other.end
-        for one in spans
-        for other in spans
-    )
+    assert found == [span[1:] for span in find(spans, activities_of(profile))]
 
 
 # Steps of the profiler
