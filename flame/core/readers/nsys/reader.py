@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from flame.core.compiled.library import compiled
 from flame.core.model.raw import RawActivities, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import api, gpu, metadata, nvtx
@@ -18,10 +19,20 @@ TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "
 _WEIGHTS = {**dict.fromkeys(gpu.TABLES, 4), api.TABLE: 3, NVTX_TABLE: 10}
 """How long a row takes, as against the others: measured with ten million kernels."""
 
+_BYTES = {**dict.fromkeys(gpu.TABLES, 140), api.TABLE: 35, NVTX_TABLE: 26}
+"""Memory per row that a load takes at most, attribution included; by numpy alone 2.2 times that."""
+_BASE = 80_000_000
+
 
 def is_export(source: TableSource) -> bool:
     """Return whether the file has any table that only Nsight Systems exports have."""
     return any(source.columns(table) for table in TABLES)
+
+
+def memory_needed(source: TableSource) -> int:
+    """Estimate how many bytes a load takes in all; more where many rows have been deleted."""
+    rows = sum(source.size(table) * size for table, size in _BYTES.items())
+    return _BASE + (rows if compiled() else rows * 22 // 10)
 
 
 def read_tables(
