@@ -14,7 +14,7 @@ from flame.core.options import Progress
 if TYPE_CHECKING:
     from flame.core.model.profile import Profile
 
-_GRACE = 0.8
+_GRACE = 0.6
 """Seconds that a load has to clean up after itself, which it does when it next reports."""
 
 
