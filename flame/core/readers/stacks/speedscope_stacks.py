@@ -2,67 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from hashlib import blake2b
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import Raw
 
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.errors import InputError
-from flame.core.lazy_regex import lazy_regex
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.shared.stack_rows import Tick
-from flame.core.readers.stacks.speedscope_schema import InputEvent
 
-_PIECE = 1 << 22
 _BETWEEN = b"],["
 _MANY = 1 << 17
-_CLOSE = lazy_regex(rb"\]")
+_LARGEST = (1 << 31) - 1
 _SPACES = b" \t\r\n"
 _BLANKS = bytes.maketrans(b",\n", b"  ")
 _STRANGE = ~np.isin(np.arange(256), list(b"0123456789,\n"))
 
 
 class SampleStacks:
-    """Collects the samples of all profiles; ``limit`` is the number of frames they may name.
+    """Collects the samples of all profiles.
 
     Each text of a sample is taken apart once, unless there are many and most are new. A profiler
     writes the same few thousand ones again and again, our own exporter all once for each metric.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._texts: dict[bytes, int] = {}
-        self._added: list[tuple[memoryview, I4]] = []
+        self._added: dict[bytes, I4] = {}
         self._size = 0
         self._most_are_new = False
         self._indices: list[I4] = [np.zeros(0, np.int32)]
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
 
-    def add(self, text: Raw, tick: Tick) -> I4:
+    def add(self, text: bytes) -> I4:
         """Return which of all different samples each sample in ``text`` is, i4[n].
 
-        ``text`` is a JSON list of lists of indices of frames. Raises InputError, which begins with
-        the place in the profile, where it is something else.
+        ``text`` are JSON lists of indices of frames, with commas between them. Raises
+        WrongSampleError where it is something else.
         """
-        view = memoryview(text)
-        for added, which in self._added:
-            if _are_equal(added, view):
-                return which
-        parts: list[I4] = [np.zeros(0, np.int32)]
-        for lists in _split_lists(view):
-            tick()
-            try:
-                parts.append(self._number(lists))
-            except _WrongSampleError as wrong:
-                place = sum(map(len, parts)) + wrong.sample + wrong.behind
-                raise InputError(f"samples[{place}]: {wrong}") from None
-        self._added.append((view, np.concatenate(parts)))
-        return self._added[-1][1]
+        lists = text.translate(None, _SPACES)
+        digest = blake2b(lists, digest_size=32).digest()
+        if digest not in self._added:
+            inside = lists[1:] if lists.startswith(b"[") else b"[" + lists
+            self._added[digest] = self._number(inside.removesuffix(b"]"))
+        return self._added[digest]
 
     def _number(self, lists: bytes) -> I4:
-        """Return which of all different samples those inside ``lists`` are; new ones are taken."""
+        """Return which of all different samples those inside ``lists`` are; new ones are taken.
+
+        `_BETWEEN` stands between them. Where an element is no list, or one with a list in it,
+        brackets are left: the first of them opens the element that is wrong, or closes the one
+        before it.
+        """
         known, texts = self._size, self._texts
         if self._most_are_new:
             self._take(lists.replace(_BETWEEN, b"\n"))
@@ -73,7 +67,7 @@ class SampleStacks:
         if new:
             try:
                 self._take(b"\n".join(new))
-            except _WrongSampleError as wrong:
+            except WrongSampleError as wrong:
                 wrong.sample = int(np.flatnonzero(ids == known + wrong.sample)[0])
                 raise
         self._most_are_new = len(texts) > _MANY and 2 * len(new) > len(samples)
@@ -81,22 +75,40 @@ class SampleStacks:
 
     def build(self) -> tuple[I4, I8]:
         """Return frame indices of all different samples in a row, and each sample's length."""
-        return np.concatenate(self._indices), np.concatenate(self._lengths)
+        self._texts, self._added = {}, {}
+        indices, lengths = np.concatenate(self._indices), np.concatenate(self._lengths)
+        self._indices, self._lengths = [indices], [lengths]
+        return indices, lengths
+
+    def check(self, samples: I4, limit: int) -> None:
+        """Raise InputError where ``samples``, those of a profile, name ``limit`` or a frame beyond.
+
+        It begins with the place in the profile.
+        """
+        indices, lengths = self.build()
+        beyond = np.flatnonzero(indices >= limit)
+        wrong, first = np.unique(
+            np.searchsorted(np.cumsum(lengths), beyond, side="right"), return_index=True
+        )
+        place = np.flatnonzero(np.isin(samples, wrong))
+        if len(place):
+            index = indices[beyond[first[np.searchsorted(wrong, samples[place[0]])]]]
+            raise InputError(f"samples[{place[0]}]: {_unknown_frame(int(index), limit)}")
 
     def _take(self, samples: bytes) -> None:
         """Take the ``samples``, a line each."""
         indices, lengths = _parse_numbers(samples)
-        beyond = np.flatnonzero(indices >= self._limit)
+        beyond = np.flatnonzero(indices > _LARGEST)
         if len(beyond):
             sample = int(np.searchsorted(np.cumsum(lengths), beyond[0], side="right"))
-            raise _WrongSampleError(sample, _unknown_frame(int(indices[beyond[0]]), self._limit))
+            raise WrongSampleError(sample, f"frame {indices[beyond[0]]}, and no file has so many")
         self._indices.append(indices.astype(np.int32))
         self._lengths.append(lengths)
         self._size += len(lengths)
 
 
-class _WrongSampleError(Exception):
-    """What is wrong with ``sample`` or, if ``behind`` is 1, with the sample after it."""
+class WrongSampleError(Exception):
+    """What is wrong with ``sample`` of those added or, if ``behind`` is 1, with the one after."""
 
     def __init__(self, sample: int, what: str, behind: int = 0) -> None:
         super().__init__(what)
@@ -105,34 +117,6 @@ class _WrongSampleError(Exception):
 
 def _unknown_frame(index: int, limit: int) -> str:
     return f"frame {index} of shared.frames, which has {limit:,}"
-
-
-def _are_equal(first: memoryview, second: memoryview) -> bool:
-    """Return whether two texts are equal, piece by piece: views compare themselves slowly."""
-    places = range(0, len(first), _PIECE)
-    return len(first) == len(second) and all(
-        bytes(first[at : at + _PIECE]) == bytes(second[at : at + _PIECE]) for at in places
-    )
-
-
-def _split_lists(text: memoryview) -> Iterator[bytes]:
-    """Yield the inside of the lists in the JSON list ``text``, without spaces, thousands at once.
-
-    `_BETWEEN` stands between them.
-    Where an element is no list, or one with a list in it, brackets are left: the first of them
-    opens the element that is wrong, or closes the one before it.
-    """
-    begin, last = 1, len(text) - 1
-    if text[0] != ord("["):
-        raise InputError("samples: no list")
-    while begin < last:
-        cut = _CLOSE.search(text, begin + _PIECE, last)
-        end = cut.end() if cut else last
-        piece = bytes(text[begin:end]).translate(None, _SPACES).removeprefix(b",")
-        if piece:
-            inside = piece[1:] if piece.startswith(b"[") else b"[" + piece
-            yield inside.removesuffix(b"]")
-        begin = end
 
 
 def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
@@ -144,7 +128,7 @@ def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
     if len(strange):
         behind = text[strange[0]] == ord("]")
         sample = int(np.searchsorted(ends, strange[0]))
-        raise _WrongSampleError(sample, "no list of frame numbers", int(behind))
+        raise WrongSampleError(sample, "no list of frame numbers", int(behind))
     lengths = np.diff(np.searchsorted(commas, ends), prepend=0)
     lengths += np.diff(ends, prepend=-1) > 1
     if not lengths.any():
@@ -152,24 +136,33 @@ def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
     return np.fromstring(joined.translate(_BLANKS), np.int64, sep=" "), lengths
 
 
+class ProfileEvents(NamedTuple):
+    """Events of a profile: ``frame`` i8, whether it ``opens``, bool, and the value, ``at``."""
+
+    frame: I8
+    opens: Bool
+    at: Column
+
+
+def join_events(pieces: Sequence[ProfileEvents]) -> ProfileEvents:
+    """Join the ``pieces`` of a profile's events."""
+    none = ProfileEvents(np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0, np.int64))
+    return ProfileEvents(*map(np.concatenate, zip(none, *pieces, strict=True)))
+
+
 def build_event_stacks(
-    events: Sequence[InputEvent],
-    at: Column,
-    frames: I4,
-    stacks: StackBuilder,
-    tick: Tick,
+    events: ProfileEvents, frames: I4, stacks: StackBuilder, tick: Tick
 ) -> tuple[I4, I8]:
-    """Build the stacks that ``events``, at the values ``at``, open and close.
+    """Build the stacks that ``events`` open and close.
 
     Returns the id in ``stacks`` of what is open after each event, i4[events], and the events after
     which something is open until a later value. Raises InputError, which begins with the place in
     the profile, where they are not strictly nested or not in order.
     """
-    frame = np.fromiter((event.frame for event in events), np.int64, len(events))
-    opens = np.fromiter((event.type == "O" for event in events), bool, len(events))
+    frame, opens, at = events
     depth = np.cumsum(np.where(opens, 1, -1))
     _check_events(frame, opens, depth, at, len(frames))
-    node: I4 = np.full(len(events), EMPTY, np.int32)
+    node: I4 = np.full(len(opens), EMPTY, np.int32)
     above = np.zeros(0, np.int64)
     for level in _by_level(opens, depth):
         tick()
