@@ -87,6 +87,9 @@ def order_by(keys: Sequence[Column]) -> I8:
 def _digits_of_16_bits(key: Column) -> Iterator[NDArray[np.uint16]]:
     """The digits of ``key``, from its least value on, to the base of 2**16, the last one first."""
     low, high = int(key.min(initial=0)), int(key.max(initial=0))
+    if high - low < 1 << 16:
+        yield key.astype(np.uint16) - np.uint16(low % (1 << 16))
+        return
     # Where the difference does not fit 63 bits it wraps to what it is without a sign.
     above = (key.astype(np.int64) - low).view(np.uint64)
     for shift in range(0, (high - low).bit_length(), 16):

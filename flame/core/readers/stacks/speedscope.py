@@ -34,6 +34,7 @@ from flame.core.readers.stacks.speedscope_stacks import (
 )
 from flame.core.readers.stacks.speedscope_values import (
     ProfileRows,
+    join,
     merge_as_measures,
     merge_as_threads,
     parse_unit,
@@ -103,9 +104,9 @@ def _build_all_rows(
         raise InputError("profiles: there is none")
     told = list(zip(profiles, document.profiles, strict=True))
     chosen = _apply_to_each(lambda one: _find_samples(*one, document.samples, len(frames)), told)
-    indices, lengths = document.samples.build()
-    stacks, ids = build_row_stacks(frames[indices], lengths, tick)
+    stacks, ids = build_row_stacks(*document.samples.build(frames), tick)
     spelled = [(*one, ids[which]) for one, which in zip(told, chosen, strict=True)]
+    chosen.clear()
     return stacks, _apply_to_each(lambda one: _build_rows(*one, frames, stacks, tick), spelled)
 
 
@@ -128,7 +129,7 @@ def _find_samples(
         return np.zeros(0, np.int32)
     if bytes(profile.samples) != b"[]":
         raise InputError("samples: no list")
-    which = np.concatenate(columns.samples)
+    which = join(columns.samples)
     samples.check(which, limit)
     return which
 
@@ -147,7 +148,7 @@ def _build_rows(
         events = join_events(columns.events)
         stack, lasting = build_event_stacks(events, frames, stacks, tick)
         return ProfileRows(profile.name, unit, start, stack[lasting], events.at, lasting)
-    weights = np.concatenate(columns.weights)
+    weights = join(columns.weights)
     if len(stack) != len(weights):
         raise InputError(f"weights: {len(weights):,} of them for {len(stack):,} samples")
     negative = np.flatnonzero(weights < 0)

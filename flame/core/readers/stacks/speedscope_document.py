@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
 from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.shared.file_stream import FileStream
@@ -182,7 +182,7 @@ class SpeedscopeDocument(JsonDocument):
     def _copy_events(self, profile: ProfileColumns, place: str) -> None:
         profile.events = []
         for events in self._pieces(_EVENTS, _find_objects_end, f"$.{place}.events"):
-            frame = np.array([event.frame for event in events], np.int64)
+            frame = _narrow(np.array([event.frame for event in events], np.int64))
             opens = np.array([event.type == "O" for event in events], bool)
             at = number_column(f"{place}.events", [event.at for event in events])
             profile.events.append(ProfileEvents(frame, opens, at))
@@ -307,6 +307,12 @@ class SpeedscopeDocument(JsonDocument):
     def _malformed(self) -> InputError:
         place = self._stream.position
         return InputError(f"damaged or cut off: JSON is malformed (byte {place})")
+
+
+def _narrow(frames: I8) -> Column:
+    """Return ``frames`` in 32 bits, if those of all events fit."""
+    narrow = frames.astype(np.int32)
+    return narrow if (narrow == frames).all() else frames
 
 
 def _find_numbers_end(text: bytes, start: int, end: int) -> int | None:

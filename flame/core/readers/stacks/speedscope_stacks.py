@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column
+from flame.core.columns import I4, I8, Bool, Column, order_by
 from flame.core.errors import InputError
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.shared.stack_rows import Tick
+from flame.core.readers.stacks.folded_frames import ExactKeys
+from flame.core.readers.stacks.speedscope_values import join
 
 _BETWEEN = b"],["
 _MANY = 1 << 17
@@ -30,7 +32,7 @@ class SampleStacks:
     """
 
     def __init__(self) -> None:
-        self._texts: dict[bytes, int] = {}
+        self._texts = ExactKeys()
         self._added: dict[bytes, I4] = {}
         self._size = 0
         self._most_are_new = False
@@ -62,8 +64,8 @@ class SampleStacks:
             self._take(lists.replace(_BETWEEN, b"\n"))
             return np.arange(known, self._size, dtype=np.int32)
         samples = lists.split(_BETWEEN)
-        ids = np.fromiter((texts.setdefault(one, len(texts)) for one in samples), np.int32)
-        new = list(islice(reversed(texts), len(texts) - known))[::-1]
+        ids = np.fromiter(map(texts.__getitem__, samples), np.int32, len(samples))
+        new = list(itertools.islice(reversed(texts), len(texts) - known))[::-1]
         if new:
             try:
                 self._take(b"\n".join(new))
@@ -73,27 +75,32 @@ class SampleStacks:
         self._most_are_new = len(texts) > _MANY and 2 * len(new) > len(samples)
         return ids
 
-    def build(self) -> tuple[I4, I8]:
-        """Return frame indices of all different samples in a row, and each sample's length."""
-        self._texts, self._added = {}, {}
-        indices, lengths = np.concatenate(self._indices), np.concatenate(self._lengths)
-        self._indices, self._lengths = [indices], [lengths]
-        return indices, lengths
-
     def check(self, samples: I4, limit: int) -> None:
         """Raise InputError where ``samples``, those of a profile, name ``limit`` or a frame beyond.
 
         It begins with the place in the profile.
         """
-        indices, lengths = self.build()
+        indices, lengths = self._join()
         beyond = np.flatnonzero(indices >= limit)
-        wrong, first = np.unique(
-            np.searchsorted(np.cumsum(lengths), beyond, side="right"), return_index=True
-        )
+        wrong = np.searchsorted(np.cumsum(lengths), beyond, side="right")
         place = np.flatnonzero(np.isin(samples, wrong))
         if len(place):
-            index = indices[beyond[first[np.searchsorted(wrong, samples[place[0]])]]]
+            index = indices[beyond[np.searchsorted(wrong, samples[place[0]])]]
             raise InputError(f"samples[{place[0]}]: {_unknown_frame(int(index), limit)}")
+
+    def build(self, frames: I4) -> tuple[I4, I8]:
+        """Return the frames of all different samples in a row, and each sample's length.
+
+        ``frames`` are the frames of the indices. No more samples are added, or checked, afterwards.
+        """
+        indices, lengths = self._join()
+        self._indices, self._lengths = [], []
+        return frames.take(indices, out=indices, mode="clip"), lengths
+
+    def _join(self) -> tuple[I4, I8]:
+        self._texts, self._added = ExactKeys(), {}
+        self._indices, self._lengths = [join(self._indices)], [join(self._lengths)]
+        return self._indices[0], self._lengths[0]
 
     def _take(self, samples: bytes) -> None:
         """Take the ``samples``, a line each."""
@@ -137,9 +144,9 @@ def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
 
 
 class ProfileEvents(NamedTuple):
-    """Events of a profile: ``frame`` i8, whether it ``opens``, bool, and the value, ``at``."""
+    """Events of a profile: ``frame`` i4 or i8, whether it ``opens``, and the value, ``at``."""
 
-    frame: I8
+    frame: Column
     opens: Bool
     at: Column
 
@@ -160,35 +167,31 @@ def build_event_stacks(
     the profile, where they are not strictly nested or not in order.
     """
     frame, opens, at = events
-    depth = np.cumsum(np.where(opens, 1, -1))
-    _check_events(frame, opens, depth, at, len(frames))
+    depth = np.cumsum(np.where(opens, np.int8(1), np.int8(-1)), dtype=np.int32)
+    order = _check_events(events, depth, len(frames))
+    lasting = np.flatnonzero((at[1:] > at[:-1]) & (depth[:-1] > 0))
     node: I4 = np.full(len(opens), EMPTY, np.int32)
     above = np.zeros(0, np.int64)
-    for level in _by_level(opens, depth):
+    ends = np.cumsum(np.bincount(depth[opens])).tolist()
+    for low, high in itertools.pairwise(2 * end for end in ends):
         tick()
-        opening, closing = level[::2], level[1::2]
+        opening, closing = order[low:high:2], order[low + 1 : high : 2]
         parent = node[above[np.searchsorted(above, opening) - 1]] if len(above) else EMPTY
         parents = np.broadcast_to(np.asarray(parent, np.int32), opening.shape)
         node[opening] = stacks.extend(parents, frames[frame[opening]])
         node[closing] = parents
         above = opening
-    lasting = np.flatnonzero((at[1:] > at[:-1]) & (depth[:-1] > 0))
     return node, lasting
 
 
-def _by_level(opens: Bool, depth: I8) -> list[I8]:
-    """Return, for depth 1, 2, …, the events that open and close a frame there, in turn."""
-    level = _levels(opens, depth)
-    order = np.argsort(level, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(level)[1:])[:-1]) if len(order) else []
+def _order_by_level(opens: Bool, depth: I4) -> I8:
+    """Order events by how deep the frame lies that each opens or closes: both in turn."""
+    return order_by([depth + ~opens])
 
 
-def _levels(opens: Bool, depth: I8) -> I8:
-    """Return how deep the frame lies that each event opens or closes."""
-    return np.where(opens, depth, depth + 1)
-
-
-def _check_events(frame: I8, opens: Bool, depth: I8, at: Column, limit: int) -> None:
+def _check_events(events: ProfileEvents, depth: I4, limit: int) -> I8:
+    """Return the events in the order of their levels; InputError where they are wrong."""
+    frame, opens, at = events
     unknown = np.flatnonzero((frame < 0) | (frame >= limit))
     if len(unknown):
         raise InputError(f"events[{unknown[0]}]: {_unknown_frame(int(frame[unknown[0]]), limit)}")
@@ -197,17 +200,21 @@ def _check_events(frame: I8, opens: Bool, depth: I8, at: Column, limit: int) -> 
         raise InputError(f"events[{back[0] + 1}]: at an earlier value than the event before it")
     beyond = np.flatnonzero(depth < 0)
     nested = int(beyond[0]) if len(beyond) else len(depth)
-    _check_pairs(frame[:nested], opens[:nested], depth[:nested])
+    order = _order_by_level(opens[:nested], depth[:nested])
+    _check_pairs(frame, opens, order)
     if len(beyond):
         raise InputError(f"events[{nested}]: closes frame {frame[nested]}, but none is open")
     if len(depth) and depth[-1]:
         left = np.flatnonzero(opens & (depth == 1))[-1]
         raise InputError(f"events[{left}]: opens frame {frame[left]}, which is never closed")
+    return order
 
 
-def _check_pairs(frame: I8, opens: Bool, depth: I8) -> None:
-    """Raise InputError unless each closing event closes the innermost open frame."""
-    order = np.argsort(_levels(opens, depth), kind="stable")
+def _check_pairs(frame: Column, opens: Bool, order: I8) -> None:
+    """Raise InputError unless each closing event closes the innermost open frame.
+
+    ``order`` is that of `_order_by_level`.
+    """
     place = np.flatnonzero(~opens[order])
     opening, closing = order[place - 1], order[place]
     crossing = np.flatnonzero(frame[opening] != frame[closing])
