@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -95,7 +94,9 @@ class SampleStacks:
         """
         indices, lengths = self._join()
         self._indices, self._lengths = [], []
-        return frames.take(indices, out=indices, mode="clip"), lengths
+        for at in range(0, len(indices), _MANY):  # as one, they would become indices of 64 bits
+            indices[at : at + _MANY] = frames[indices[at : at + _MANY]]
+        return indices, lengths
 
     def _join(self) -> tuple[I4, I8]:
         self._texts, self._added = ExactKeys(), {}
@@ -151,10 +152,12 @@ class ProfileEvents(NamedTuple):
     at: Column
 
 
-def join_events(pieces: Sequence[ProfileEvents]) -> ProfileEvents:
-    """Join the ``pieces`` of a profile's events."""
-    none = ProfileEvents(np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0, np.int64))
-    return ProfileEvents(*map(np.concatenate, zip(none, *pieces, strict=True)))
+def join_events(pieces: list[ProfileEvents]) -> ProfileEvents:
+    """Join the ``pieces`` of a profile's events, and empty their list."""
+    none = ProfileEvents(np.zeros(0, np.int32), np.zeros(0, bool), np.zeros(0, np.int64))
+    joined = ProfileEvents(*map(np.concatenate, zip(none, *pieces, strict=True)))
+    pieces.clear()
+    return joined
 
 
 def build_event_stacks(
@@ -167,12 +170,13 @@ def build_event_stacks(
     the profile, where they are not strictly nested or not in order.
     """
     frame, opens, at = events
-    depth = np.cumsum(np.where(opens, np.int8(1), np.int8(-1)), dtype=np.int32)
-    order = _check_events(events, depth, len(frames))
+    depth = _count_open(opens)
+    order = _check_events(events, depth, len(frames)).astype(np.int32)
     lasting = np.flatnonzero((at[1:] > at[:-1]) & (depth[:-1] > 0))
     node: I4 = np.full(len(opens), EMPTY, np.int32)
-    above = np.zeros(0, np.int64)
+    above = order[:0]
     ends = np.cumsum(np.bincount(depth[opens])).tolist()
+    del depth
     for low, high in itertools.pairwise(2 * end for end in ends):
         tick()
         opening, closing = order[low:high:2], order[low + 1 : high : 2]
@@ -184,12 +188,18 @@ def build_event_stacks(
     return node, lasting
 
 
-def _order_by_level(opens: Bool, depth: I4) -> I8:
+def _count_open(opens: Bool) -> Column:
+    """Count the frames that are open after each event, in 16 bits where these suffice."""
+    depth = np.cumsum(np.where(opens, np.int8(1), np.int8(-1)), dtype=np.int32)
+    return depth.astype(np.int16) if np.abs(depth).max(initial=0) < 1 << 15 else depth
+
+
+def _order_by_level(opens: Bool, depth: Column) -> I8:
     """Order events by how deep the frame lies that each opens or closes: both in turn."""
     return order_by([depth + ~opens])
 
 
-def _check_events(events: ProfileEvents, depth: I4, limit: int) -> I8:
+def _check_events(events: ProfileEvents, depth: Column, limit: int) -> I8:
     """Return the events in the order of their levels; InputError where they are wrong."""
     frame, opens, at = events
     unknown = np.flatnonzero((frame < 0) | (frame >= limit))
@@ -215,12 +225,12 @@ def _check_pairs(frame: Column, opens: Bool, order: I8) -> None:
 
     ``order`` is that of `_order_by_level`.
     """
-    place = np.flatnonzero(~opens[order])
-    opening, closing = order[place - 1], order[place]
-    crossing = np.flatnonzero(frame[opening] != frame[closing])
+    of_level = frame[order]
+    crossing = np.flatnonzero(~opens[order[1:]] & (of_level[1:] != of_level[:-1]))
     if len(crossing):
-        first = crossing[np.argmin(closing[crossing])]
+        first = crossing[np.argmin(order[crossing + 1])]
+        opening, closing = order[first], order[first + 1]
         raise InputError(
-            f"events[{closing[first]}]: closes frame {frame[closing[first]]}, "
-            f"but frame {frame[opening[first]]} was opened last"
+            f"events[{closing}]: closes frame {frame[closing]}, "
+            f"but frame {frame[opening]} was opened last"
         )

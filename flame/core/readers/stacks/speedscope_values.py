@@ -26,6 +26,7 @@ from flame.core.readers.stacks.speedscope_schema import Number
 _Dtype = TypeVar("_Dtype", bound=np.generic)
 
 _LIMIT = 1 << 62
+_AT_ONCE = 1 << 16
 _ROUNDED = 1e-6
 """Part of the sum of all weights by which rounding may change them without a warning."""
 
@@ -248,8 +249,9 @@ def _scale_values(values: Column, scale: int) -> I8:
     if values.dtype == np.int64:
         whole: I8 = values * 10**scale
     else:
-        scaled = values * 10.0**scale
-        whole = np.rint(scaled, out=scaled).astype(np.int64)
+        whole = np.empty(len(values), np.int64)
+        for at in range(0, len(values), _AT_ONCE):
+            whole[at : at + _AT_ONCE] = np.rint(values[at : at + _AT_ONCE] * 10.0**scale)
     return whole
 
 
