@@ -6,6 +6,7 @@ import itertools
 from hashlib import blake2b
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, order_by
@@ -13,8 +14,10 @@ from flame.core.errors import InputError
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.shared.stack_rows import Tick
 from flame.core.readers.stacks.folded_frames import ExactKeys
+from flame.core.readers.stacks.speedscope_schema import decode_json
 from flame.core.readers.stacks.speedscope_values import join
 
+_ANY = msgspec.json.Decoder(msgspec.Raw)
 _BETWEEN = b"],["
 _MANY = 1 << 17
 _LARGEST = (1 << 31) - 1
@@ -42,13 +45,15 @@ class SampleStacks:
         """Return which of all different samples each sample in ``text`` is, i4[n].
 
         ``text`` are JSON lists of indices of frames, with commas between them. Raises
-        WrongSampleError where it is something else.
+        WrongSampleError where it is something else, and InputError where it is no JSON.
         """
         lists = text.translate(None, _SPACES)
         digest = blake2b(lists, digest_size=32).digest()
         if digest not in self._added:
             inside = lists[1:] if lists.startswith(b"[") else b"[" + lists
             self._added[digest] = self._number(inside.removesuffix(b"]"))
+        if len(lists) < len(text):  # there may be white space in a number
+            decode_json(_ANY, b"".join((b"[", text, b"]")))
         return self._added[digest]
 
     def _number(self, lists: bytes) -> I4:
@@ -137,11 +142,23 @@ def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
         behind = text[strange[0]] == ord("]")
         sample = int(np.searchsorted(ends, strange[0]))
         raise WrongSampleError(sample, "no list of frame numbers", int(behind))
+    if not _are_lists(samples):
+        wrong = (at for at, line in enumerate(samples.split(b"\n")) if not _are_lists(line))
+        raise WrongSampleError(next(wrong), "no list of frame numbers")
     lengths = np.diff(np.searchsorted(commas, ends), prepend=0)
     lengths += np.diff(ends, prepend=-1) > 1
     if not lengths.any():
         return np.zeros(0, np.int64), lengths  # NumPy reads a 0 from blanks alone
     return np.fromstring(joined.translate(_BLANKS), np.int64, sep=" "), lengths
+
+
+def _are_lists(samples: bytes) -> bool:
+    """Return whether the ``samples``, a line each, are what may stand in JSON lists."""
+    try:
+        _ANY.decode(b"[[" + samples.replace(b"\n", _BETWEEN) + b"]]")
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 class ProfileEvents(NamedTuple):

@@ -179,6 +179,13 @@ def test_damage_in_the_outline_is_told_with_its_byte(path: Path, piece: int) -> 
     assert said == damaged.index(b";")
 
 
+@pytest.mark.parametrize("sample", ["[1 2]", "[1,]", "[01]", "[,1]"])
+def test_samples_that_are_no_json_are_refused(sample: str) -> None:
+    data = document(sampled([[0], [3, 3, 3]], [1, 1]))
+    said = refusal(data.replace(b"[3, 3, 3]", sample.encode()))
+    assert said.startswith("damaged or cut off" if " " in sample else "profiles[0].samples[1]: no")
+
+
 def test_keys_that_come_twice_count_as_the_last_time(path: Path) -> None:
     data = document(sampled([[0]], [1])).replace(
         b'"weights": [1]', b'"weights": [1, 2], "samples": [[1], [2]], "weights": [5, 6]'
