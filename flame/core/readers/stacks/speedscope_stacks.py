@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from hashlib import blake2b
+from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
@@ -48,7 +48,7 @@ class SampleStacks:
         WrongSampleError where it is something else, and InputError where it is no JSON.
         """
         lists = text.translate(None, _SPACES)
-        digest = blake2b(lists, digest_size=32).digest()
+        digest = sha256(lists).digest()
         if digest not in self._added:
             inside = lists[1:] if lists.startswith(b"[") else b"[" + lists
             self._added[digest] = self._number(inside.removesuffix(b"]"))
