@@ -20,6 +20,7 @@ _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
 _DENSE = 4
 """Keys are dense where a table of all numbers between them is so many times as long as they."""
+_MOST_I4 = (1 << 31) - 1
 _FEW = 1 << 16
 """Numbers that are counted in a table, however few of them there are."""
 
@@ -53,9 +54,12 @@ def distinct(keys: I8) -> tuple[I8, I8]:
         return values, place[number]
     low, high = int(keys.min()), int(keys.max())
     if high - low < _DENSE * len(keys):
+        digits = keys - low
         present = np.zeros(high - low + 1, bool)
-        present[keys - low] = True
-        return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[keys - low]
+        present[digits] = True
+        number = np.cumsum(present, dtype=np.int32 if len(present) <= _MOST_I4 else np.int64)
+        number -= 1
+        return np.flatnonzero(present) + low, number[digits].astype(np.int64)
     order = order_by([keys])
     values, place = _distinct_of_ordered(keys[order])
     back = np.empty(len(keys), np.int64)
@@ -104,7 +108,9 @@ def unique(values: Column) -> Column:
     """
     digits, base = _digits(values)
     if len(values) > 0 and base <= max(len(values), _FEW):
-        found: Column = np.flatnonzero(np.bincount(digits)) + int(values.min())
+        present = np.zeros(base, bool)
+        present[digits] = True
+        found: Column = np.flatnonzero(present) + int(values.min())
         return found.astype(values.dtype)
     ordered = np.sort(values)
     return ordered[run_starts(ordered)]
