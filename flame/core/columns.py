@@ -31,11 +31,19 @@ def sum_by(group: Column, values: I8, size: int) -> I8:
     ``bincount`` is fastest, but adds in float64, which is exact below 2**53 (104 days of
     nanoseconds).
     """
-    if float(np.abs(values.astype(np.float64)).sum()) < _EXACT_FLOAT:
+    if _are_exact_floats(values):
         return np.bincount(group, weights=values, minlength=size).astype(np.int64)
     sums = np.zeros(size, np.int64)
     np.add.at(sums, group, values)
     return sums
+
+
+def _are_exact_floats(values: I8) -> bool:
+    """Return whether float64 holds all sums of ``values``; mostly the largest of them tells."""
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest * len(values) < _EXACT_FLOAT:
+        return True
+    return float(np.abs(values.astype(np.float64)).sum()) < _EXACT_FLOAT
 
 
 def distinct(keys: I8) -> tuple[I8, I8]:
