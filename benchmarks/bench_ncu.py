@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Measures loading a source page of Nsight Compute against Python's csv module reading its cells.
+
+Both are whole processes with a warm cache, in turn, medians of three: ratios can be compared
+between machines, seconds cannot. Processor time (user and system) hardly depends on what else the
+machine does. Exit status 1 where the sums of samples differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from benchmarks.bench_load import Run, medians, run  # noqa: E402
+
+from tests.support.writers.ncufile import TOTAL, Row, sass_page  # noqa: E402
+
+# numpy stays out of this process: a child's peak memory begins at that of the process it is
+# spawned from.
+ROUNDS = 3
+INSTRUCTIONS, LARGE = 100_000, 1_000_000
+KERNEL = 2_000
+"""Instructions of a kernel."""
+REASONS = tuple(
+    f"stall_{name}"
+    for name in ("barrier", "branch_resolve", "dispatch", "drain", "imc", "lg", "long_sb", "math")
+    + ("membar", "mio", "misc", "no_inst", "not_selected", "selected", "short_sb", "sleep", "wait")
+)
+CELLS = """
+import csv, json, sys
+total, place = 0, None
+with open(sys.argv[1], newline="") as file:
+    for row in csv.reader(file):
+        if "Source" in row:
+            place = row.index(sys.argv[2])
+        elif len(row) > 3:
+            total += int(row[place])
+print(json.dumps({"total": total}))
+"""
+LOAD = """
+import json, sys
+import flame
+profile = flame.load(sys.argv[1]).profile
+print(json.dumps({"total": int(profile.sampling.samples.sum())}))
+"""
+
+
+def write(path: Path, instructions: int) -> None:
+    """Writes a page of kernels, most of whose cells are 0."""
+    draw = random.Random(1)
+    with path.open("w") as file:
+        for first in range(0, instructions, KERNEL):
+            rows = [
+                Row(
+                    f"LDG.E.{at % 64} R{at % 255}, [R4+0x{at:x}] ",
+                    {draw.choice(REASONS): draw.randrange(1, 900) for _ in range(at % 4)},
+                )
+                for at in range(min(KERNEL, instructions - first))
+            ]
+            file.write(sass_page(f"kernel_{first}", rows, names=REASONS))
+
+
+def report(path: Path) -> bool:
+    """Measures ``path`` and says what came out; whether the sums agree."""
+    commands = {"csv module": [CELLS, str(path), TOTAL], "flame": [LOAD, str(path)]}
+    runs: dict[str, list[Run]] = {name: [] for name in commands}
+    for _ in range(ROUNDS):
+        for name, command in commands.items():
+            runs[name].append(run([sys.executable, "-c", *command]))
+    median, size = {name: medians(each) for name, each in runs.items()}, path.stat().st_size
+    print(f"{path.name}: {size / 2**20:.0f} MiB")
+    print("                CPU s   x csv  peak MiB  x file")
+    for name, one in median.items():
+        print(
+            f"  {name:12}{one.cpu:7.2f}{one.cpu / median['csv module'].cpu:8.2f}"
+            f"{one.memory / 2**20:10.0f}{one.memory / size:8.2f}"
+        )
+    plain, flame = (json.loads(one.output) for one in median.values())
+    return bool(plain == flame)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?", type=Path, help="a source page; else one is made")
+    parser.add_argument(
+        "--instructions", type=int, default=INSTRUCTIONS, help="in that page (%(default)s)"
+    )
+    parser.add_argument("--large", action="store_true", help=f"as --instructions {LARGE}")
+    args = parser.parse_args()
+    if args.file:
+        return 0 if report(args.file.resolve()) else 1
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "page.csv"
+        write(path, LARGE if args.large else args.instructions)
+        return 0 if report(path) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
