@@ -18,7 +18,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from benchmarks.bench_load import Run, medians, run  # noqa: E402
-
 from tests.support.writers.ncufile import TOTAL, Row, sass_page  # noqa: E402
 
 # numpy stays out of this process: a child's peak memory begins at that of the process it is
@@ -27,10 +26,10 @@ ROUNDS = 3
 INSTRUCTIONS, LARGE = 100_000, 1_000_000
 KERNEL = 2_000
 """Instructions of a kernel."""
-REASONS = tuple(
-    f"stall_{name}"
-    for name in ("barrier", "branch_resolve", "dispatch", "drain", "imc", "lg", "long_sb", "math")
-    + ("membar", "mio", "misc", "no_inst", "not_selected", "selected", "short_sb", "sleep", "wait")
+REASONS = (
+    *("stall_barrier", "stall_branch_resolve", "stall_dispatch", "stall_drain", "stall_imc"),
+    *("stall_lg", "stall_long_sb", "stall_math", "stall_membar", "stall_mio", "stall_misc"),
+    *("stall_no_inst", "stall_not_selected", "stall_selected", "stall_short_sb", "stall_wait"),
 )
 CELLS = """
 import csv, json, sys
