@@ -20,6 +20,7 @@ _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
 _DENSE = 4
 """Keys are dense where a table of all numbers between them is so many times as long as they."""
+_MOST_I4 = (1 << 31) - 1
 _FEW = 1 << 16
 """Numbers that are counted in a table, however few of them there are."""
 
@@ -30,11 +31,19 @@ def sum_by(group: Column, values: I8, size: int) -> I8:
     ``bincount`` is fastest, but adds in float64, which is exact below 2**53 (104 days of
     nanoseconds).
     """
-    if float(np.abs(values.astype(np.float64)).sum()) < _EXACT_FLOAT:
+    if _are_exact_floats(values):
         return np.bincount(group, weights=values, minlength=size).astype(np.int64)
     sums = np.zeros(size, np.int64)
     np.add.at(sums, group, values)
     return sums
+
+
+def _are_exact_floats(values: I8) -> bool:
+    """Return whether float64 holds all sums of ``values``; mostly the largest of them tells."""
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest * len(values) < _EXACT_FLOAT:
+        return True
+    return float(np.abs(values.astype(np.float64)).sum()) < _EXACT_FLOAT
 
 
 def distinct(keys: I8, many: bool = False) -> tuple[I8, I8]:
@@ -54,9 +63,12 @@ def distinct(keys: I8, many: bool = False) -> tuple[I8, I8]:
         return values, place[number]
     low, high = int(keys.min()), int(keys.max())
     if high - low < _DENSE * len(keys):
+        digits = keys - low
         present = np.zeros(high - low + 1, bool)
-        present[keys - low] = True
-        return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[keys - low]
+        present[digits] = True
+        number = np.cumsum(present, dtype=np.int32 if len(present) <= _MOST_I4 else np.int64)
+        number -= 1
+        return np.flatnonzero(present) + low, number[digits].astype(np.int64)
     order = order_by([keys])
     values, place = _distinct_of_ordered(keys[order])
     back = np.empty(len(keys), np.int64)
@@ -88,6 +100,9 @@ def order_by(keys: Sequence[Column]) -> I8:
 def _digits_of_16_bits(key: Column) -> Iterator[NDArray[np.uint16]]:
     """The digits of ``key``, from its least value on, to the base of 2**16, the last one first."""
     low, high = int(key.min(initial=0)), int(key.max(initial=0))
+    if high - low < 1 << 16:
+        yield key.astype(np.uint16) - np.uint16(low % (1 << 16))
+        return
     # Where the difference does not fit 63 bits it wraps to what it is without a sign.
     above = (key.astype(np.int64) - low).view(np.uint64)
     for shift in range(0, (high - low).bit_length(), 16):
@@ -102,7 +117,9 @@ def unique(values: Column) -> Column:
     """
     digits, base = _digits(values)
     if len(values) > 0 and base <= max(len(values), _FEW):
-        found: Column = np.flatnonzero(np.bincount(digits)) + int(values.min())
+        present = np.zeros(base, bool)
+        present[digits] = True
+        found: Column = np.flatnonzero(present) + int(values.min())
         return found.astype(values.dtype)
     ordered = np.sort(values)
     return ordered[run_starts(ordered)]
