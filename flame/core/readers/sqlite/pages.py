@@ -130,13 +130,8 @@ def _exactly(rows: int, chunks: Iterable[Chunk]) -> list[Chunk]:
 
     SQLite overlooks some by rowid, or goes on to other pages.
     """
-    kept = []
-    for chunk in chunks:
-        kept.append(chunk)
-        rows -= _length(chunk)
-        if rows < 0:
-            break
-    if rows:
+    kept = list(chunks)
+    if sum(map(_length, kept)) != rows:
         raise sqlite3.DatabaseError("a page is not where it belongs")
     return kept
 

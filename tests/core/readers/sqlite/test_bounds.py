@@ -28,6 +28,7 @@ from tests.support.hostile.overlapping import (
     SMALL,
     TABLE,
     overlapping_rows,
+    shared_overflow,
     shared_schema,
 )
 
@@ -100,6 +101,15 @@ def test_rows_of_one_page_that_overlap_are_damage(size: int, leaves: int, tmp_pa
     for left_out in (nullcontext(), only_numpy()):
         overlap = pytest.raises(sqlite3.DatabaseError, match="rows of a page overlap")
         with left_out, closing(PageSource(path)) as opened, overlap:
+            list(opened.chunks(TableQuery(TABLE, ["start"])))
+
+
+def test_overflow_pages_are_counted_whatever_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "t.sqlite"
+    path.write_bytes(shared_overflow(512, 6, 9))
+    for left_out in (nullcontext(), only_numpy()):
+        shared = pytest.raises(sqlite3.DatabaseError, match="rows share their pages")
+        with left_out, closing(PageSource(path)) as opened, shared:
             list(opened.chunks(TableQuery(TABLE, ["start"])))
 
 
