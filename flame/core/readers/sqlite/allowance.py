@@ -6,7 +6,7 @@ A file may be made so that SQLite reads the same bytes again and again, and a vi
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 MOST_ROWS = 1 << 16
@@ -14,6 +14,8 @@ MOST_ROWS = 1 << 16
 _SMALLEST_ROW = 6  # bytes: its pointer, and at least four for itself
 _SMALLEST_FILE = 1 << 20  # bytes: of a smaller one as much may be read as of this
 _TEXTS = 4  # times the file: numbers are longer as texts, and defaults stand in no row
+
+_COUNTED = frozenset((str, bytes))
 
 Row = tuple[Any, ...]
 
@@ -31,20 +33,18 @@ class Allowance:
         self._rows: dict[str, int] = {}
         self._texts: dict[str, int] = {}
 
-    def parts(
-        self, table: str, cursor: sqlite3.Cursor, texts: Sequence[int]
-    ) -> Iterator[list[Row]]:
+    def parts(self, table: str, cursor: sqlite3.Cursor, texts: slice) -> Iterator[list[Row]]:
         """Yield the rows of ``cursor``, which are of ``table``, so many at a time as are small.
 
-        ``texts`` are the places of what may be a text. Raises sqlite3.DatabaseError beyond what
+        ``texts`` is where texts may be in them. Raises sqlite3.DatabaseError beyond what
         the tables of the file can hold together, each counted as often as it was read most.
         """
         rows, read, size, taken = [], 0, 0, 0
         for row in cursor:
             rows.append(row)
-            for place in texts:
-                if row[place].__class__ in (str, bytes):
-                    size += len(row[place])
+            for value in row[texts]:
+                if value.__class__ in _COUNTED:
+                    size += len(value)
             if len(rows) == MOST_ROWS or size > self.size:
                 read, taken = read + len(rows), taken + size
                 self._note(table, read, taken)

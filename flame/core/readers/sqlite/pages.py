@@ -101,7 +101,7 @@ class PageSource:
 
     def _find_leaves(self, table: str) -> Leaves:
         schema = self._sqlite.rows("sqlite_master", ["name", "rootpage"])
-        known = [(name, page) for name, page in schema if isinstance(page, int)]
+        known = [(name, page) for name, page in schema if isinstance(page, int) and page]
         roots = [page for name, page in known if name == table]
         if not roots:
             raise UnsupportedError

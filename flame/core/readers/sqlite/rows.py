@@ -13,6 +13,8 @@ from flame.core.readers.sqlite.allowance import Allowance, Row, most_rows
 from flame.core.readers.sqlite.connection import connect, refuse_unreadable
 from flame.core.readers.sqlite.source import FILLED, NULL, NUMBER, ROWID, TEXT, Chunk, TableQuery
 
+_ANYWHERE, _NOWHERE = slice(None), slice(0)  # of a row's values
+
 
 class SqliteSource:
     """Tables of one SQLite file. All reads raise sqlite3.Error on damage."""
@@ -82,7 +84,7 @@ class SqliteSource:
             *(self._integer(query.table, name) for name in query.ints),
             *(self._key_part(query, name) for name in keyed),
         ]
-        texts = [len(query.ints) + place for place, name in enumerate(keyed) if name == TEXT]
+        texts = slice(len(query.ints), None) if TEXT in keyed else _NOWHERE
         for rows in self._select(query.table, selected, condition, texts):
             yield _chunk(query, list(zip(*rows, strict=True)))
 
@@ -119,11 +121,11 @@ class SqliteSource:
         have = self.columns(table)
         if have:
             columns = [_quote(name) if name in have else "NULL" for name in names]
-            for rows in self._select(table, columns, condition, range(len(names))):
+            for rows in self._select(table, columns, condition, _ANYWHERE):
                 yield from rows
 
     def _select(
-        self, table: str, columns: list[str], condition: str, texts: Sequence[int]
+        self, table: str, columns: list[str], condition: str, texts: slice
     ) -> Iterator[list[Row]]:
         cursor = self._connection.execute(_select(table, columns, condition))
         return self._allowance.parts(table, cursor, texts)
