@@ -69,17 +69,17 @@ class NsysContext:
         self.processes = DenseNumbers()
         self.threads = DenseNumbers()
         self.devices = DenseNumbers()
-        self.strings = dict(self._read_strings())
+        self.strings = self._read_strings()
         self._progress = progress
         self._done = 0
         self._expected = 0
         self._weights: Mapping[str, int] = {}
 
-    def _read_strings(self) -> list[tuple[int, str]]:
+    def _read_strings(self) -> dict[int, str]:
         rows = self.source.rows("StringIds", ["id", "value"])
-        return [
-            (key, value) for key, value in rows if isinstance(key, int) and isinstance(value, str)
-        ]
+        return {
+            key: value for key, value in rows if isinstance(key, int) and isinstance(value, str)
+        }
 
     def text_of(self, key: object) -> str:
         """Return the text with string id ``key``; empty where there is none."""
