@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from benchmarks.bench_load import Run, medians, run  # noqa: E402
+from benchmarks.support.measuring import Run, medians, run  # noqa: E402
 from tests.support.writers.fdumpfile import STALL_REASON, DumpFile, layouts  # noqa: E402
 
 # numpy stays out of this process: a child's peak memory begins at that of the process it is

@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from benchmarks.bench_load import Run, medians, run  # noqa: E402
+from benchmarks.support.measuring import Run, medians, run  # noqa: E402
 
 ROUNDS = 3
 FRAMES = 2_000

@@ -56,9 +56,7 @@ JOBS = {
     "bench_load": Job("--kernels 100k 1M 1M-unique", "--kernels 10M"),
     "bench_many": Job("", "--kernels 1M"),
     "bench_peers": Job("", "--kernels 1M"),
-    "bench_projection": Job(
-        "--nodes 250k --names 100k --kernels 1M", "--nodes 1M --names 1M"
-    ),
+    "bench_projection": Job("--nodes 250k --names 100k --kernels 1M", "--nodes 1M --names 1M"),
     "bench_reopen": Job("", "--kernels 10M"),
     "bench_sass": Job("", "--kernels 1M"),
     "bench_speedscope": Job("--samples 200000", "--samples 1000000"),
