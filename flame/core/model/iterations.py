@@ -13,7 +13,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, run_starts, unique
 from flame.core.lazy_regex import lazy_regex
-from flame.core.model.activities import NONE, Activities, ThreadPieces
+from flame.core.model.activities import NONE, Activities, ThreadSpans
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.meta import ProfilerSteps, Thread
 from flame.core.names.numbers import STAR, NumberedName, split_numbers
@@ -138,7 +138,7 @@ class _Members(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """Ranges that may be iterations, i8 rows of pieces by process and start, and how much they are.
+    """Ranges that may be iterations, i8 rows of spans by process and start, and how much they are.
 
     ``gpu_time`` was launched in them, of ``length`` in all, ns.
     """
@@ -153,9 +153,9 @@ def repeated_ranges(
     frames: FrameTable,
     threads: Sequence[Thread],
     table: Activities,
-    pieces: Callable[[], ThreadPieces | None],
+    find_spans: Callable[[Sequence[int]], ThreadSpans] | None,
 ) -> Iterations:
-    """Find the ranges that are iterations, of which ``pieces`` are those of all ranges.
+    """Find the ranges that are iterations; ``find_spans`` finds all ranges of given frames.
 
     Their names have a word such as `step` and differ in numbers alone; a thread has at least three
     of them, none within another; and in them at least half of the GPU time of ``table`` was
@@ -163,23 +163,22 @@ def repeated_ranges(
     process they are those of the thread that has most of them.
     """
     families = list(_families(frames))
-    found = pieces() if families else None
-    if found is None:
+    if find_spans is None or not families:
         return no_iterations()
     process_of = np.array([thread.process for thread in threads], np.int32)
-    whole = _Whole.of(found, [frame for members in families for frame in members.frames])
+    spans = find_spans([frame for members in families for frame in members.frames])
     launched = _LaunchedBefore.of(table)
     candidates = []
     for members in families:
-        rows = _ranges_of(members, whole, process_of)
+        rows = _ranges_of(members, spans, process_of)
         if rows is not None:
-            low, high = whole.start[rows], whole.end[rows]
-            gpu_time = launched.between(process_of[whole.thread[rows]], low, high)
+            low, high = spans.start[rows], spans.end[rows]
+            gpu_time = launched.between(process_of[spans.thread[rows]], low, high)
             candidates.append(_Candidate(gpu_time, int((high - low).sum()), members, rows))
     best = max(candidates, key=lambda one: one[:2], default=None)
     if best is None or not best.gpu_time or 2 * best.gpu_time < launched.total:
         return no_iterations()
-    return _numbered(best, whole, process_of)
+    return _numbered(best, spans, process_of)
 
 
 def _families(frames: FrameTable) -> Iterable[_Members]:
@@ -198,49 +197,21 @@ def _families(frames: FrameTable) -> Iterable[_Members]:
     return found.values()
 
 
-class _Whole(NamedTuple):
-    """Ranges in the order of pieces, those whole again that were cut where another ended."""
-
-    thread: I4
-    frame: I4
-    start: I8
-    end: I8
-
-    @classmethod
-    def of(cls, pieces: ThreadPieces, frames: Sequence[int]) -> _Whole:
-        """Put ``pieces`` of ``frames`` together, of which one begins where the other ends.
-
-        They differ in depth; ranges that follow each other do not.
-        """
-        rows = np.flatnonzero(np.isin(pieces.frame, frames))
-        keys = (pieces.start[rows], pieces.frame[rows], pieces.thread[rows])
-        order = rows[np.lexsort(keys)]
-        thread, frame, depth = (
-            column[order] for column in (pieces.thread, pieces.frame, pieces.depth)
-        )
-        start, end = pieces.start[order], pieces.end[order]
-        goes_on = (thread[1:] == thread[:-1]) & (frame[1:] == frame[:-1])
-        goes_on &= (start[1:] == end[:-1]) & (depth[1:] != depth[:-1])
-        first = np.flatnonzero(np.append(True, ~goes_on)[: len(order)])
-        last = np.append(first[1:], len(order)) - 1 if len(first) else first
-        return cls(thread[first], frame[first], start[first], end[last])
-
-
-def _ranges_of(members: _Members, whole: _Whole, process_of: I4) -> I8 | None:
-    """Find the rows of ``whole`` that are ``members``, by process and start, of a thread in each.
+def _ranges_of(members: _Members, spans: ThreadSpans, process_of: I4) -> I8 | None:
+    """Find the rows of ``spans`` that are ``members``, by process and start, of a thread in each.
 
     None where no thread has enough of them, or one lies within another.
     """
-    rows = np.flatnonzero(np.isin(whole.frame, members.frames))
-    thread = whole.thread[rows]
+    rows = np.flatnonzero(np.isin(spans.frame, members.frames))
+    thread = spans.thread[rows]
     counts = np.bincount(thread, minlength=len(process_of)) * (process_of >= 0)
     if counts.max(initial=0) < _FEWEST:
         return None
     rows = rows[np.isin(thread, _busiest(counts, process_of))]
-    process = process_of[whole.thread[rows]]
-    rows = rows[np.lexsort((whole.start[rows], process))]
-    same = np.diff(process_of[whole.thread[rows]]) == 0
-    within = whole.start[rows][1:] < whole.end[rows][:-1]
+    process = process_of[spans.thread[rows]]
+    rows = rows[np.lexsort((spans.start[rows], process))]
+    same = np.diff(process_of[spans.thread[rows]]) == 0
+    within = spans.start[rows][1:] < spans.end[rows][:-1]
     return None if (same & within).any() else rows
 
 
@@ -283,19 +254,19 @@ class _LaunchedBefore(NamedTuple):
         return total
 
 
-def _numbered(best: _Candidate, whole: _Whole, process_of: I4) -> Iterations:
+def _numbered(best: _Candidate, spans: ThreadSpans, process_of: I4) -> Iterations:
     rows, frames = best.rows, np.array(best.members.frames, np.int64)
-    process = process_of[whole.thread[rows]]
+    process = process_of[spans.thread[rows]]
     order = np.argsort(frames)
-    member = order[np.searchsorted(frames[order], whole.frame[rows])]
+    member = order[np.searchsorted(frames[order], spans.frame[rows])]
     return _iterations(
         "ranges",
         _numbers([best.members.names[at] for at in member.tolist()], process),
         process,
-        whole.thread[rows],
-        whole.start[rows],
-        whole.end[rows],
-        whole.frame[rows],
+        spans.thread[rows],
+        spans.start[rows],
+        spans.end[rows],
+        spans.frame[rows],
         frames,
     )
 
