@@ -50,11 +50,13 @@ class Job(NamedTuple):
 
 JOBS = {
     "bench_attach": Job("--seconds 12", "--seconds 70"),
+    "bench_dump": Job("", "--large"),
     "bench_folded": Job("--megabytes 30"),
     "bench_inject": Job("--launches 200000", "--launches 1000000"),
     "bench_kineto": Job("--mib 100", "--mib 1024"),
     "bench_load": Job("--kernels 100k 1M 1M-unique", "--kernels 10M"),
     "bench_many": Job("", "--kernels 1M"),
+    "bench_ncu": Job("", "--large"),
     "bench_peers": Job("", "--kernels 1M"),
     "bench_projection": Job("--nodes 250k --names 100k --kernels 1M", "--nodes 1M --names 1M"),
     "bench_reopen": Job("", "--kernels 10M"),
