@@ -11,7 +11,7 @@ from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.console.terminal import say
 from flame.core.errors import UsageError
-from flame.core.starting import import_numpy
+from flame.core.starting import prepare_process
 from flame.core.units import format_counted
 from flame.options.selection import add_selection, load_options_of, selection_of
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the report on the traces of ``args``."""
     if args.top < 1:
         raise UsageError(f"--top {args.top}: is no number of rows")
-    import_numpy()
+    prepare_process()
     names = _sections(args.section)
     if names is None:
         return 0

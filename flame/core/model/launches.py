@@ -12,15 +12,19 @@ from flame.core.model.activities import NONE
 
 Dim = tuple[int, int, int]
 
+PAGEABLE, PINNED, DEVICE = "pageable", "pinned", "device"
+"""Kinds of memory that matter most to a copy: what the host may move, may not, and the GPU's."""
+
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """Describe what a kernel was launched with; None is unknown.
+    """Describe what a kernel was launched with, or what memory was copied; None is unknown.
 
     ``grid`` is in blocks (or clusters' blocks), ``block`` in threads, ``registers`` per thread,
     shared memory in bytes per block (``shared_executed``: what the driver set aside; ``shared``:
     static and dynamic together, where only that is known), ``local`` in bytes per thread.
-    ``cluster`` is in blocks, None without clusters.
+    ``cluster`` is in blocks, None without clusters. ``source`` and ``target`` say what kind of
+    memory a copy reads and a copy or set writes: `PAGEABLE`, `PINNED`, `DEVICE` and others.
     """
 
     grid: Dim | None = None
@@ -32,6 +36,13 @@ class LaunchConfig:
     shared_executed: int | None = None
     local: int | None = None
     shared: int | None = None
+    source: str | None = None
+    target: str | None = None
+
+    @property
+    def is_of_memory(self) -> bool:
+        """Whether it is of a copy or set."""
+        return self.source is not None or self.target is not None
 
     @property
     def blocks(self) -> int | None:
@@ -45,15 +56,15 @@ class LaunchConfig:
 
 
 UNKNOWN = NONE
-"""No kernel or nothing recorded in ``LaunchDetails.config``, no copy or set in its ``bytes``."""
+"""Nothing recorded in ``LaunchDetails.config``; no copy or set, or nothing, in its ``bytes``."""
 
 
 @dataclass(frozen=True, eq=False)
 class LaunchDetails:
-    """Hold the launch geometry of GPU activities, row by row as in ``Profile.activities``.
+    """Hold how GPU activities were launched, row by row as in ``Profile.activities``.
 
     ``config`` i4[n] indexes ``configs``, ``bytes`` i8[n] is what a copy or set moved; both may be
-    `UNKNOWN`. 12 bytes per activity: kernels have few configurations.
+    `UNKNOWN`. 12 bytes per activity: kernels and copies have few configurations.
     """
 
     config: I4

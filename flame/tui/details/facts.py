@@ -267,6 +267,8 @@ def _with_launches(facts: Facts, profile: Profile, rows: I8) -> Facts:
 
 def _launched(launches: LaunchDetails, duration: I8, rows: I8) -> Launched | None:
     rows = rows[launches.config[rows] >= 0]
+    of_memory = np.array([config.is_of_memory for config in launches.configs], bool)
+    rows = rows[~of_memory[launches.config[rows]]]
     if not len(rows):
         return None
     configs, place = distinct(launches.config[rows].astype(np.int64))

@@ -111,6 +111,19 @@ def test_activities_without_times_have_their_geometry_too(path: Path) -> None:
     assert configs(launches(path))[0] == GEMM
 
 
+@pytest.mark.parametrize(("source", "target"), [(0, 2), (1, 2), (2, 0), (2, 6), (7, 255)])
+def test_the_memory_of_copies_and_sets(path: Path, source: int, target: int) -> None:
+    change(path, f"UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET srcKind = {source}, dstKind = {target}")
+    change(path, f"UPDATE CUPTI_ACTIVITY_KIND_MEMSET SET memKind = {target}")
+    of_memory = [one for one in configs(launches(path)) if one and one.is_of_memory]
+    read, written = KINDS.get(source), KINDS.get(target)
+    expected = [LaunchConfig(source=read, target=written), LaunchConfig(target=written)]
+    assert of_memory == [one for one in expected if one.is_of_memory]
+
+
+KINDS = {0: "pageable", 1: "pinned", 2: "device", 6: "managed static"}
+"""Of ENUM_CUDA_MEM_KIND."""
+
 CHANGES = {
     "a kernel more": "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL "
     "SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1",
@@ -163,7 +176,7 @@ def test_real_traces_agree_with_sql(trace: str, nsys_trace: Callable[[str], Path
     expected = sorted(_by_sql(path))
     found = []
     for at, one in enumerate(config):
-        if one:
+        if one and not one.is_of_memory:
             memory = (one.registers, one.static_shared, one.dynamic_shared)
             found.append((start[at], *(one.grid or ()), *(one.block or ()), *memory))
         elif size[at] != UNKNOWN:

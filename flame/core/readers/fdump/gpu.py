@@ -14,7 +14,7 @@ from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.fdump.context import DumpContext
 from flame.core.readers.fdump.ids import OptionalRowIds
 from flame.core.readers.fdump.records import NamedColumns
-from flame.core.readers.shared.cupti import cluster_of, copy_name, fit_31_bits
+from flame.core.readers.shared.cupti import cluster_of, copy_name, fit_31_bits, memory_kind
 
 KERNELS, COPIES, NODES = "kernel", "memop", "graph_node"
 _COMMON = (
@@ -28,7 +28,7 @@ _GEOMETRY = (
 )
 FIELDS = {
     KERNELS: (*_COMMON, "symbol", *_GEOMETRY),
-    COPIES: (*_COMMON, "kind", "copy_kind", "bytes"),
+    COPIES: (*_COMMON, "kind", "copy_kind", "bytes", "source", "target"),
     NODES: ("node", "original", "time", "tid", "python", "nvtx"),
 }
 _SET = 1  # of a memop's kind
@@ -46,6 +46,7 @@ class GpuRows:
         self._kernels = OptionalRowIds(partial(_add_kernel, context))
         self._copies = OptionalRowIds(partial(_add_copy, context))
         self._configs = OptionalRowIds(lambda *row: context.shared.config_index(_config(*row)))
+        self._memories = OptionalRowIds(partial(_add_memory, context))
 
     def kernel_rows(self, piece: dict[str, I8]) -> NamedColumns:
         """Build the rows of kernels."""
@@ -62,7 +63,7 @@ class GpuRows:
         return self._common_columns(piece) | {
             "kind": np.where(piece["kind"] == _SET, Kind.MEMSET, Kind.MEMCPY),
             "frame": self._copies.look_up([piece["kind"], piece["copy_kind"]]),
-            "config": np.full(len(piece["start"]), UNKNOWN),
+            "config": self._memories.look_up([piece["source"], piece["target"]]),
             "bytes": np.where(piece["bytes"] < 0, UNKNOWN, piece["bytes"]),
         }
 
@@ -77,6 +78,12 @@ class GpuRows:
             "correlation": piece["correlation"],
             "graph_node": np.where(piece["graph_node"] > 0, piece["graph_node"], NONE),
         }
+
+
+def _add_memory(context: DumpContext, source: int, target: int) -> int:
+    """Add the kinds of memory of a copy or set."""
+    config = LaunchConfig(source=memory_kind(source), target=memory_kind(target))
+    return context.shared.config_index(config) if config.is_of_memory else UNKNOWN
 
 
 def _add_kernel(context: DumpContext, symbol: int) -> int:

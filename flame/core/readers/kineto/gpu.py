@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flame.core.columns import Column
+from flame.core.columns import I4, Column
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
@@ -24,9 +24,11 @@ from flame.core.readers.kineto.vocabulary import (
     FrameIds,
     copy_frame,
     kernel_frame,
+    memory_of,
     raw_texts,
     set_frame,
 )
+from flame.core.readers.shared.row_ids import IdByKey
 
 _NAMING = {Kind.KERNEL: kernel_frame, Kind.MEMCPY: copy_frame, Kind.MEMSET: set_frame}
 _DIM = lazy_regex(rb"\s*\[\s*(\d{1,12})\s*,\s*(\d{1,12})\s*,\s*(\d{1,12})\s*\]\s*")
@@ -43,8 +45,12 @@ class LaunchConfigs(dict[_Geometry, int]):
     def __missing__(self, key: _Geometry) -> int:
         grid, block, registers, shared = key
         config = LaunchConfig(_dim(grid), _dim(block), registers=registers, shared=shared)
-        number = self[key] = self.known.setdefault(config, len(self.known) - 1)
+        number = self[key] = self.add(config)
         return number
+
+    def add(self, config: LaunchConfig) -> int:
+        """Return the number of a configuration, new or known."""
+        return self.known.setdefault(config, len(self.known) - 1)
 
 
 def _dim(text: bytes) -> Dim | None:
@@ -60,6 +66,7 @@ class GpuActivities:
         self._rows = TableBuilder(RawActivities)
         self._frames = {kind: FrameIds(context.frames, make) for kind, make in _NAMING.items()}
         self._configs = LaunchConfigs()
+        self._memories = IdByKey[tuple[str]](lambda name: self._configs.add(memory_of(name)))
         self._config: list[Column] = [np.zeros(0, np.int32)]
         self._bytes: list[Column] = [np.zeros(0, np.int64)]
 
@@ -81,10 +88,16 @@ class GpuActivities:
             frame=frames.of([event.name for event in whole]),
             graph_node=np.full(len(whole), NONE),
         )
-        self._add_launches(args)
+        if kind == Kind.KERNEL:
+            self._config.append(self._launched(args))
+        else:
+            memories = (self._memories[event.name,] for event in whole)
+            self._config.append(np.fromiter(memories, np.int32, len(whole)))
+        sizes = fill_absent([event_args.bytes for event_args in args], UNKNOWN)
+        self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
 
-    def _add_launches(self, args: Sequence[EventArgs]) -> None:
-        """Add the launch configuration of each activity, and the bytes that it moved."""
+    def _launched(self, args: Sequence[EventArgs]) -> I4:
+        """Number the launch configuration of each kernel."""
         keys = zip(
             raw_texts([event_args.grid for event_args in args]),
             raw_texts([event_args.block for event_args in args]),
@@ -92,10 +105,7 @@ class GpuActivities:
             [event_args.shared for event_args in args],
             strict=True,
         )
-        configs = map(self._configs.__getitem__, keys)
-        self._config.append(np.fromiter(configs, np.int32, len(args)))
-        sizes = fill_absent([event_args.bytes for event_args in args], UNKNOWN)
-        self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
+        return np.fromiter(map(self._configs.__getitem__, keys), np.int32, len(args))
 
     def build(self) -> RawActivities:
         """Build the table of all activities; ``device`` is the machine's number of the GPU."""

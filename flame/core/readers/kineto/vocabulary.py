@@ -13,9 +13,11 @@ import numpy as np
 from flame.core.columns import I4
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.model.launches import LaunchConfig
 from flame.core.names.cuda import api_name, demangle, kernel_base
 from flame.core.names.nvtx import RangeName, clean_range
 from flame.core.readers.kineto.events import EventArgs, Text
+from flame.core.readers.shared.cupti import memory_named
 from flame.core.units import format_counted
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -25,6 +27,7 @@ _PYTHON = lazy_regex(r"(.+)\((\d{1,9})\): (.*)", re.DOTALL)
 # `<built-in method to of Tensor object at 0x7f5b…>`: an address is another in every process.
 _ADDRESS = lazy_regex(r" at 0x[0-9a-fA-F]++")
 _COPY = lazy_regex(r"Memcpy (\w{2,8})\b")
+_MEMORY = lazy_regex(r"\((?:([\w ]{1,20}?) *-> *)?([\w ]{1,20})\)")
 
 
 class FrameIds(dict[_Key, int], Generic[_Key]):
@@ -70,6 +73,15 @@ def copy_frame(name: str) -> Frame:
 def set_frame(_name: str) -> Frame:
     """Make the frame of memory sets, one for all."""
     return Frame(Kind.MEMSET, "memset")
+
+
+def memory_of(name: str) -> LaunchConfig:
+    """Find the kinds of memory that `Memcpy HtoD (Pinned -> Device)` or `Memset (Device)` names."""
+    match = _MEMORY.search(name)
+    if match is None:
+        return LaunchConfig()
+    source, target = (text and memory_named(text) for text in match.groups())
+    return LaunchConfig(source=source, target=target)
 
 
 def call_frame(name: str) -> Frame:

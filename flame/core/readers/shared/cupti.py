@@ -8,17 +8,38 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.model.activities import NONE
-from flame.core.model.launches import Dim
+from flame.core.model.launches import DEVICE, PAGEABLE, PINNED, Dim
 from flame.core.units import format_counted, one_of
 
 # CUpti_ActivityMemcpyKind in cupti_activity.h
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
+# CUpti_ActivityMemoryKind in cupti_activity.h
+_MEMORY_KINDS = {
+    1: PAGEABLE,
+    2: PINNED,
+    3: DEVICE,
+    4: "array",
+    5: "managed",
+    6: "device static",
+    7: "managed static",
+}
 _NO_CLUSTER = ((0, 0, 0), (1, 1, 1))
 
 
 def copy_name(kind: int) -> str:
     """Return the name of a memory copy by its copyKind."""
     return f"memcpy {_COPY_KINDS[kind]}" if kind in _COPY_KINDS else "memcpy"
+
+
+def memory_kind(number: int) -> str | None:
+    """Return the name of a kind of memory, None where it is unknown."""
+    return _MEMORY_KINDS.get(number)
+
+
+def memory_named(name: str) -> str | None:
+    """Return the kind of memory that tools call so, None where they do not know."""
+    known = name.strip().lower()
+    return known if known in _MEMORY_KINDS.values() else None
 
 
 def cluster_of(dim: Dim | None) -> Dim | None:

@@ -19,6 +19,7 @@ from flame.core.options import LoadOptions, silent
 from flame.core.readers.kineto import reader as kineto
 from flame.core.readers.kineto.signs import is_chrome_trace
 from flame.core.readers.kineto.trace import shift_to_zero
+from flame.core.readers.kineto.vocabulary import memory_of
 from tests.support.writers.kinetofile import KinetoFile
 
 Read = Callable[..., RawTrace]
@@ -103,11 +104,28 @@ def test_launch_geometry_and_bytes_stand_beside_the_activities(
     raw = read(trace)
     assert raw.launches_builder is not None
     launches = raw.launches_builder()
-    (config,) = launches.configs
-    assert config == LaunchConfig((4, 2, 1), (128, 1, 1), registers=32, shared=2048)
+    kernel = LaunchConfig((4, 2, 1), (128, 1, 1), registers=32, shared=2048)
+    copy = LaunchConfig(source="pinned", target="device")
+    assert {*launches.configs} == {kernel, copy}
     rows = zip(raw.activities.start, launches.config, launches.bytes, strict=True)
-    by_start = [(int(config), int(size)) for _, config, size in sorted(rows)]
-    assert by_start == [(0, UNKNOWN), (UNKNOWN, 4096), (0, UNKNOWN)]
+    by_start = [(launches.configs[config], int(size)) for _, config, size in sorted(rows)]
+    assert by_start == [(kernel, UNKNOWN), (copy, 4096), (kernel, UNKNOWN)]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "target"),
+    [
+        ("Memcpy HtoD (Pageable -> Device)", "pageable", "device"),
+        ("Memcpy DtoH (Device -> Pinned)", "device", "pinned"),
+        ("Memset (Device)", None, "device"),
+        ("Memcpy HtoD (Elsewhere -> Device)", None, "device"),
+        ("Memcpy HtoD", None, None),
+    ],
+)
+def test_the_memory_of_copies_is_in_their_names(
+    name: str, source: str | None, target: str | None
+) -> None:
+    assert memory_of(name) == LaunchConfig(source=source, target=target)
 
 
 @pytest.mark.parametrize(
