@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.core.report.table import Section, Table
-from flame.reporting.values import titled, without_only_gpu, write_value
+from flame.reporting.values import titled, for_people, write_value
 
 _GAP = "  "
 _NARROWEST = 12
@@ -29,7 +29,7 @@ def _section(section: Section, width: int, most: int, unit: str | None) -> Itera
     for table in section.tables:
         if table.rows:
             yield ""
-            yield from _table(without_only_gpu(table.first(most)), width, unit)
+            yield from _table(for_people(table.first(most)), width, unit)
     yield from notes(section.notes, width)
 
 

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from flame.core.report.scope import Scope
-from flame.core.report.sections import budget, idle, utilization
+from flame.core.report.sections import (
+    api,
+    budget,
+    idle,
+    kernels,
+    launches,
+    memory,
+    syncs,
+    tails,
+    utilization,
+)
 from flame.core.report.table import Section
 
 
@@ -24,6 +34,12 @@ SECTIONS = {
         (budget, budget.budget_section),
         (utilization, utilization.utilization_section),
         (idle, idle.idle_section),
+        (kernels, kernels.kernels_section),
+        (tails, tails.tails_section),
+        (launches, launches.launches_section),
+        (api, api.api_section),
+        (syncs, syncs.syncs_section),
+        (memory, memory.memory_section),
     )
 }
 """All sections, in the order in which they are shown."""
