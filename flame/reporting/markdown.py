@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from flame.console.terminal import printable
 from flame.core.report.table import Section, Table
-from flame.reporting.values import titled, for_people, write_value
+from flame.reporting.values import for_people, titled, write_value
 
 
 def as_markdown(sections: Iterable[Section], most: int, unit: str | None = None) -> str:

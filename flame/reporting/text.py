@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.core.report.table import Section, Table
-from flame.reporting.values import titled, for_people, write_value
+from flame.reporting.values import for_people, titled, write_value
 
 _GAP = "  "
 _NARROWEST = 12

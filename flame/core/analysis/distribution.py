@@ -87,9 +87,12 @@ def distributions(group: Column, values: I8, size: int) -> Distributions:
     return Distributions(
         count,
         sum_by(group, values, size),
-        at(np.zeros(size, np.int64)),
-        *map(rank, (50, 90, 95, 99)),
-        at(count - 1),
+        minimum=at(np.zeros(size, np.int64)),
+        p50=rank(50),
+        p90=rank(90),
+        p95=rank(95),
+        p99=rank(99),
+        maximum=at(count - 1),
     )
 
 

@@ -17,6 +17,7 @@ from flame.core.projection.labels import Labels
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import device_times
 
+
 @dataclass(frozen=True, eq=False)
 class HostCalls:
     """Hold the outermost API calls of a scope, none within another, by thread and time.
@@ -44,8 +45,16 @@ class HostCalls:
 
     def where(self, mask: Bool) -> HostCalls:
         """Choose calls."""
-        columns = (self.thread, self.frame, self.shown, self.start, self.end, self.kind)
-        return HostCalls(self.profile, self.labels, *(column[mask] for column in columns))
+        return HostCalls(
+            self.profile,
+            self.labels,
+            self.thread[mask],
+            self.frame[mask],
+            self.shown[mask],
+            self.start[mask],
+            self.end[mask],
+            self.kind[mask],
+        )
 
     def named(self, pattern: re.Pattern[str]) -> Bool:
         """Mark the calls of which all of the name fits ``pattern``, bool[n]."""

@@ -9,10 +9,12 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections import (
     api,
     budget,
+    coverage,
     idle,
     kernels,
     launches,
     memory,
+    summary,
     syncs,
     tails,
     utilization,
@@ -31,6 +33,8 @@ class SectionKind(NamedTuple):
 SECTIONS = {
     module.NAME: SectionKind(module.NAME, module.TITLE, build)
     for module, build in (
+        (summary, summary.summary_section),
+        (coverage, coverage.coverage_section),
         (budget, budget.budget_section),
         (utilization, utilization.utilization_section),
         (idle, idle.idle_section),

@@ -25,7 +25,6 @@ from flame.core.projection.weights import Weights
 from flame.core.report.host_calls import HostCalls, collect_calls
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
-
 DETAILS = {
     "config": "kernels by launch configuration",
     "pace": "kernels by the time from the end of one to the start of the next",
@@ -153,7 +152,7 @@ def _of_threads(profile: Profile) -> Activities:
     """A table of what filters choose threads by, with a row for each thread."""
     process = [thread.process for thread in profile.threads]
     size = len(process)
-    columns = {
+    columns: dict[str, Column] = {
         "process": np.array(process, np.int32),
         "thread": np.arange(size, dtype=np.int32),
         "start": np.zeros(size, np.int64),
