@@ -53,15 +53,15 @@ def titled(column: TableColumn, unit: str | None) -> str:
     return f"{column.title} [GB/s]" if column.unit == "GB/s" else column.title
 
 
-_WHO = ("gpu", "process", "thread")
+_PLACES = ("gpu", "process", "thread", "domain")
 
 
 def for_people(table: Table) -> Table:
-    """Leave out columns without a title, and who did it where that is one alone."""
+    """Leave out columns without a title, and those of places of which there is one alone."""
     wanted = [
         at
         for at, column in enumerate(table.columns)
-        if column.title and (column.key not in _WHO or len({row[at] for row in table.rows}) > 1)
+        if column.title and (column.key not in _PLACES or len({row[at] for row in table.rows}) > 1)
     ]
     return replace(
         table,

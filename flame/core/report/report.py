@@ -14,6 +14,7 @@ from flame.core.report.sections import (
     kernels,
     launches,
     memory,
+    ranges,
     summary,
     syncs,
     tails,
@@ -44,6 +45,7 @@ SECTIONS = {
         (api, api.api_section),
         (syncs, syncs.syncs_section),
         (memory, memory.memory_section),
+        (ranges, ranges.ranges_section),
     )
 }
 """All sections, in the order in which they are shown."""

@@ -19,7 +19,8 @@ Unit = Literal["ns", "bytes", "count", "percent", "GB/s", "ratio", "text"]
 class TableColumn(NamedTuple):
     """Describe a column: ``key`` in JSON and CSV, with its unit; ``title`` is for people.
 
-    It is empty where they are not to see the column: text and Markdown are narrow. A key with a dot is an item of a dictionary in JSON: ``idle_ns.sync``.
+    It is empty where they are not to see the column: text and Markdown are narrow. A key with a dot
+    is an item of a dictionary in JSON: ``idle_ns.sync``.
     """
 
     key: str
