@@ -25,11 +25,7 @@ from flame.core.projection.weights import Weights
 from flame.core.report.host_calls import HostCalls, collect_calls
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
-DETAILS = {
-    "config": "kernels by launch configuration",
-    "pace": "kernels by the time from the end of one to the start of the next",
-    "path": "ranges by path",
-}
+DETAILS = ("config", "pace", "path")
 """Tables that are there only when they are asked for."""
 
 _WHO = Ranks | Pids | Tids
@@ -42,6 +38,7 @@ class Scope:
 
     Tables by name are of ``rows``, the activities that pass all filters. How busy a GPU was is of
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
+    ``details`` are of `DETAILS`: tables that are long, and wanted all the same.
     """
 
     profile: Profile
@@ -70,8 +67,8 @@ class Scope:
 
     @property
     def rows(self) -> I8:
-        """The activities that pass, i8[n] rows of `Profile.activities` by node."""
-        return self.activities.rows
+        """The activities that pass, i8[n] rows of `Profile.activities` by node; none of stacks."""
+        return np.zeros(0, np.int64) if self.profile.resolved else self.activities.rows
 
     @cached_property
     def weights(self) -> Weights:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, Bool, Column, sum_by, unique_rows
+from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
 from flame.core.model.frames import Kind
 from flame.core.report.configurations import Configurations, configurations, dim_text
+from flame.core.report.range_instances import range_instances
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked
 from flame.core.report.times import ratios, shares
+from flame.core.units import format_counted
 
 NAME, TITLE = "tails", "Slow among equals"
 
@@ -142,7 +145,7 @@ def tails_section(scope: Scope) -> Section:
     found = kernel_tails(scope)
     whole = int(scope.weights.value.sum())
     unknown = int((found.configuration < 0)[found.tails.enough].sum())
-    notes = [_UNKNOWN] if unknown else []
+    notes = [_verdict(found), *([_UNKNOWN] if unknown else [])]
     facts = {
         "groups": int(found.tails.enough.sum()),
         "tails": int(found.tail.sum()),
@@ -150,7 +153,17 @@ def tails_section(scope: Scope) -> Section:
         "without_configuration": unknown,
         "gpu_time_ns": whole,
     }
-    return Section(NAME, TITLE, facts, (_table(scope, found, whole),), tuple(notes))
+    tables = (_table(scope, found, whole), _call_table(scope), _range_table(scope))
+    return Section(NAME, TITLE, facts, tables, tuple(notes))
+
+
+def _verdict(found: KernelTails) -> str:
+    groups = format_counted(int(found.tails.enough.sum()), "group has", "groups have")
+    tails, mixed = int(found.tail.sum()), int(found.tails.mixed.sum())
+    return (
+        f"{groups} at least {FEWEST} launches of a kernel in one configuration: {tails} with a"
+        f" tail, {mixed} of mixed work"
+    )
 
 
 _UNKNOWN = (
@@ -171,6 +184,41 @@ def _table(scope: Scope, found: KernelTails, whole: int) -> Table:
         [one and dim_text(one.grid) for one in config],
         [one and dim_text(one.block) for one in config],
         [one and one.shared for one in config],
+        *_cells(tails),
+        shares(tails.excess, whole),
+        _words(found, whole),
+    )
+    order = tails.order
+    places = [Place(("kernel",), (names[at],)) for at in order.tolist()]
+    return Table.of("rows", "by launch configuration", _COLUMNS, picked(order, *cells), places)
+
+
+_OTHERS = (TableColumn("name", "name"), *_NUMBERS[:-2])
+
+
+def _call_table(scope: Scope) -> Table:
+    calls, none = scope.calls, np.zeros(0, np.int64)
+    shown, length = (none, none) if calls is None else (calls.shown, calls.length)
+    return _other_table(scope, "calls", "API calls", shown, length)
+
+
+def _range_table(scope: Scope) -> Table:
+    """Compare ranges of equal name, shapes and details, each of which is a frame of its own."""
+    found = range_instances(scope, np.arange(len(scope.profile.frames), dtype=np.int32))
+    return _other_table(scope, "ranges", "ranges of equal shapes", found.shown, found.length)
+
+
+def _other_table(scope: Scope, key: str, title: str, frame: I8, values: I8) -> Table:
+    """Compare what took time on the host, by frame."""
+    frames, group = distinct(frame)
+    tails = Tails.of(group, values, len(frames))
+    names = [scope.labels.text[one] for one in frames.tolist()]
+    return Table.of(key, title, _OTHERS, picked(tails.order, names, *_cells(tails)))
+
+
+def _cells(tails: Tails) -> tuple[Any, ...]:
+    """The cells of `_NUMBERS` but for the last two."""
+    return (
         tails.times.count,
         tails.times.total,
         tails.times.p50,
@@ -181,12 +229,7 @@ def _table(scope: Scope, found: KernelTails, whole: int) -> Table:
         ratios(tails.times.maximum, tails.times.p50),
         tails.slow,
         tails.excess,
-        shares(tails.excess, whole),
-        _words(found, whole),
     )
-    order = tails.order
-    places = [Place(("kernel",), (names[at],)) for at in order.tolist()]
-    return Table.of("rows", "by launch configuration", _COLUMNS, picked(order, *cells), places)
 
 
 def _words(found: KernelTails, whole: int) -> list[str]:
