@@ -17,6 +17,9 @@ from flame.core.projection.labels import Labels
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import device_times
 
+NO_CALLS = "no API call was recorded"
+RECORD_CALLS = "nsys (--trace=cuda) or the PyTorch profiler records them"
+
 
 @dataclass(frozen=True, eq=False)
 class HostCalls:

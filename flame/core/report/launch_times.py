@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distribution, distributions
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Column, sum_by, unique_rows
+from flame.core.columns import I8, Bool, sum_by, unique_rows
 from flame.core.model.frames import Kind
 from flame.core.report.scope import Scope
 
@@ -98,20 +98,24 @@ def _per_iteration(scope: Scope, rows: I8) -> int | None:
 class LaunchedKernels:
     """Hold kernels with a recorded launch: ``rows`` of the activities, i8[n] each, times in ns.
 
+    ``api`` is how long the call took that launched it, ``share`` its part of that where the call
+    launched several.
     ``queue`` is the time from the end of the call to the start of the kernel, negative where that
     began before; ``total`` from the beginning of the call to the end of both.
     """
 
     rows: I8
     api: I8
+    share: I8
     queue: I8
     kernel: I8
     total: I8
 
     @property
-    def shorter(self) -> Column:
-        """Which are shorter than the call that launched them, bool[n]."""
-        return self.kernel < self.api
+    def shorter(self) -> Bool:
+        """Which are shorter than their part of the call that launched them, bool[n]."""
+        shorter: Bool = self.kernel < self.share
+        return shorter
 
 
 def launched_kernels(scope: Scope) -> LaunchedKernels:
@@ -125,6 +129,7 @@ def launched_kernels(scope: Scope) -> LaunchedKernels:
     return LaunchedKernels(
         rows,
         np.maximum(end - begin, 0),
+        table.launch_share[rows],
         start - end,
         kernel,
         np.maximum(start + kernel, end) - begin,
@@ -163,7 +168,7 @@ def executions(scope: Scope, found: LaunchedKernels) -> Executions:
     size, queued = len(first), found.queue >= 0
     return Executions(
         rows[first],
-        sum_by(group, table.launch_share[rows], size),
+        sum_by(group, found.share, size),
         distributions(group, found.api, size),
         distributions(group[queued], found.queue[queued], size),
         distributions(group, found.kernel, size),
@@ -193,9 +198,12 @@ class FirstLaunches:
 
 
 def first_launches(scope: Scope, found: LaunchedKernels) -> FirstLaunches:
-    """Compare first launches; of several kernels of one call the first counts."""
+    """Compare first launches; of several kernels that one call launched the first counts."""
     table = scope.profile.activities
     order = np.lexsort((table.start[found.rows], table.launch_start[found.rows]))
+    rows = found.rows[order]
+    calls = [column[rows] for column in (table.frame, table.thread, table.launch_start)]
+    order = order[np.sort(unique_rows(calls)[0])]
     rows, api = found.rows[order], found.api[order]
     first, group = unique_rows([table.process[rows], table.frame[rows]])
     rest = np.ones(len(rows), bool)

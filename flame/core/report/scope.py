@@ -22,7 +22,7 @@ from flame.core.projection.number_folds import labels_of
 from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.projection.weights import Weights
-from flame.core.report.host_calls import HostCalls, collect_calls
+from flame.core.report.host_calls import NO_CALLS, HostCalls, collect_calls
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
 DETAILS = ("config", "pace", "path")
@@ -101,12 +101,13 @@ class Scope:
         return collect_calls(self.profile, self.labels, self.on_host(calls)) if calls else None
 
     @property
-    def lacks_calls(self) -> bool:
-        """Whether the trace has calls that launch at most, as own recordings do."""
+    def lacks_calls(self) -> str:
+        """Why the trace cannot tell of calls that wait or allocate; empty where it can."""
         formats = {source.meta.format for source in self.profile.sources}
-        return self.calls is None or (
-            formats == {"fdump"} and bool((self.calls.kind == CallClass.LAUNCH).all())
-        )
+        if self.calls is None:
+            return NO_CALLS
+        only = formats == {"fdump"} and bool((self.calls.kind == CallClass.LAUNCH).all())
+        return "recordings of flame have launches alone" if only else ""
 
     @cached_property
     def thread_times(self) -> I8:

@@ -8,23 +8,25 @@ from flame.core.analysis.distribution import Distributions
 from flame.core.columns import Column
 from flame.core.report.table import TableColumn, Value, share
 
-TIMES = (
-    TableColumn("ns", "time", "ns"),
-    TableColumn("percent", "of all", "percent"),
-    TableColumn("count", "number", "count"),
-    TableColumn("mean_ns", "", "ns"),
-    TableColumn("min_ns", "", "ns"),
-    TableColumn("p50_ns", "p50", "ns"),
-    TableColumn("p90_ns", "", "ns"),
-    TableColumn("p95_ns", "", "ns"),
-    TableColumn("p99_ns", "p99", "ns"),
-    TableColumn("max_ns", "max", "ns"),
-)
-"""Columns of `times_cells`."""
+
+def times_columns(whole: str) -> tuple[TableColumn, ...]:
+    """List the columns of `times_cells`; ``whole`` says what the shares are of."""
+    return (
+        TableColumn("ns", "time", "ns"),
+        TableColumn("percent", f"of {whole}", "percent"),
+        TableColumn("count", "number", "count"),
+        TableColumn("mean_ns", "", "ns"),
+        TableColumn("min_ns", "", "ns"),
+        TableColumn("p50_ns", "p50", "ns"),
+        TableColumn("p90_ns", "", "ns"),
+        TableColumn("p95_ns", "", "ns"),
+        TableColumn("p99_ns", "p99", "ns"),
+        TableColumn("max_ns", "max", "ns"),
+    )
 
 
 def times_cells(times: Distributions) -> tuple[Column | Sequence[Value], ...]:
-    """List the cells of `TIMES`; the whole that the shares are of is the sum of all."""
+    """List the cells of `times_columns`; the whole that the shares are of is the sum of all."""
     return (
         times.total,
         shares(times.total, int(times.total.sum())),

@@ -9,10 +9,10 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, distinct, sum_by, unique_rows
 from flame.core.model.calls import CallClass
-from flame.core.report.host_calls import HostCalls
+from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked, share
-from flame.core.report.times import TIMES, ratios, times_cells
+from flame.core.report.times import ratios, times_cells, times_columns
 
 NAME, TITLE = "api", "API calls of the host"
 
@@ -59,8 +59,8 @@ def call_times(scope: Scope) -> CallTimes | None:
 _COLUMNS = (
     TableColumn("name", "call"),
     TableColumn("class", ""),
-    *TIMES,
-    TableColumn("worst", "max/p50", "ratio"),
+    *times_columns("calls"),
+    TableColumn("worst", "", "ratio"),
     TableColumn("threads", "threads", "count"),
     TableColumn("thread_percent", "of threads", "percent"),
 )
@@ -70,7 +70,7 @@ def api_section(scope: Scope) -> Section:
     """Tell the outermost calls by name."""
     found = call_times(scope)
     if found is None:
-        return Section(NAME, TITLE, why="no API call was recorded", how="nsys: --trace=cuda,nvtx")
+        return Section(NAME, TITLE, why=NO_CALLS, how=RECORD_CALLS)
     order = np.argsort(-found.times.total, kind="stable")
     pairs = zip(found.times.total.tolist(), found.thread_time.tolist(), strict=True)
     cells = (

@@ -14,7 +14,7 @@ from flame.core.projection.project import project
 from flame.core.report.configurations import configurations, dim_text
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, picked
-from flame.core.report.times import TIMES, shares, times_cells
+from flame.core.report.times import shares, times_cells, times_columns
 
 NAME, TITLE = "kernels", "What ran on the GPUs"
 
@@ -97,17 +97,19 @@ def kernels_section(scope: Scope) -> Section:
     return Section(NAME, TITLE, facts=facts, tables=tuple(tables))
 
 
-_COLUMNS = (
-    TableColumn("name", "name"),
-    TableColumn("kind", ""),
-    *TIMES,
-    TableColumn("configurations", "configs", "count"),
-    TableColumn("devices", "GPUs", "count"),
-    TableColumn("first_ns", "", "ns"),
-)
+def _columns(whole: str) -> tuple[TableColumn, ...]:
+    return (
+        TableColumn("name", "name"),
+        TableColumn("kind", ""),
+        *times_columns(whole),
+        TableColumn("configurations", "configs", "count"),
+        TableColumn("devices", "GPUs", "count"),
+        TableColumn("first_ns", "", "ns"),
+    )
 
 
-def _table(scope: Scope, found: NamedTimes, key: str, title: str) -> Table:
+def _table(scope: Scope, found: NamedTimes, key: str, whole: str) -> Table:
+    """Tell the times of ``found``, which are those ``whole``."""
     frames = found.frame.tolist()
     names = [scope.labels.text[frame] for frame in frames]
     cells = (
@@ -120,7 +122,7 @@ def _table(scope: Scope, found: NamedTimes, key: str, title: str) -> Table:
     )
     order = found.order
     places = [Place(("kernel",), (names[at],)) for at in order.tolist()]
-    return Table.of(key, title, _COLUMNS, picked(order, *cells), places)
+    return Table.of(key, whole, _columns(whole), picked(order, *cells), places)
 
 
 _BY_CONFIG = (
@@ -128,7 +130,7 @@ _BY_CONFIG = (
     TableColumn("grid", "grid"),
     TableColumn("block", "block"),
     TableColumn("shared_bytes", "shared", "bytes"),
-    *TIMES,
+    *times_columns("kernels"),
 )
 
 

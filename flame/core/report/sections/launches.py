@@ -69,6 +69,7 @@ _EXEC = (
 )
 _FIRST = (
     TableColumn("kernel", "kernel"),
+    TableColumn("full_name", ""),
     TableColumn("first_ns", "first call", "ns"),
     TableColumn("p50_ns", "p50 of others", "ns"),
     TableColumn("others", "others", "count"),
@@ -169,7 +170,9 @@ def _first_table(scope: Scope, found: FirstLaunches) -> Table:
     table = scope.profile.activities
     begin, end = table.launch_start[found.rows], table.launch_end[found.rows]
     names = _names(scope, table.frame[found.rows])
-    cells = (names, found.api, found.usual, found.others, found.excess, begin)
+    kernels = [scope.profile.frames[frame] for frame in table.frame[found.rows].tolist()]
+    full = [kernel.get("demangled") or kernel.name for kernel in kernels]
+    cells = (names, full, found.api, found.usual, found.others, found.excess, begin)
     order = np.argsort(-found.excess, kind="stable")
     places = [Place(window=(int(begin[at]), int(end[at]))) for at in order.tolist()]
     return Table.of("first", "first launches", _FIRST, picked(order, *cells), places)

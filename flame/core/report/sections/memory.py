@@ -9,10 +9,10 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.model.calls import CallClass
-from flame.core.report.host_calls import HostCalls
+from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked
-from flame.core.report.times import TIMES, times_cells
+from flame.core.report.times import times_cells, times_columns
 
 NAME, TITLE = "memory", "Allocations and frees"
 
@@ -53,7 +53,7 @@ def allocations(calls: HostCalls) -> Allocations:
 
 _COLUMNS = (
     TableColumn("name", "call"),
-    *TIMES,
+    *times_columns("these"),
     TableColumn("long", "over 1 ms", "count"),
     TableColumn("long_ns", "they last", "ns"),
     TableColumn("longest_begin_ns", "", "ns"),
@@ -64,8 +64,7 @@ def memory_section(scope: Scope) -> Section:
     """Tell the calls that allocate or free memory, by name."""
     calls = scope.calls
     if calls is None or scope.lacks_calls:
-        why = "no API calls but launches were recorded"
-        return Section(NAME, TITLE, why=why, how="nsys or the PyTorch profiler records them")
+        return Section(NAME, TITLE, why=scope.lacks_calls or NO_CALLS, how=RECORD_CALLS)
     found = allocations(calls)
     order = np.argsort(-found.times.total, kind="stable")
     begin, end = (time[found.longest] for time in (found.calls.start, found.calls.end))

@@ -11,7 +11,7 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I4, I8, distinct, sum_by, unique_rows
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
-from flame.core.report.host_calls import HostCalls
+from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
 from flame.core.timeline.lanes import thread_label
@@ -103,8 +103,7 @@ def syncs_section(scope: Scope) -> Section:
     """Tell the calls that wait, by thread and name."""
     calls = scope.calls
     if calls is None or scope.lacks_calls:
-        why = "no API calls but launches were recorded"
-        return Section(NAME, TITLE, why=why, how="nsys or the PyTorch profiler records them")
+        return Section(NAME, TITLE, why=scope.lacks_calls or NO_CALLS, how=RECORD_CALLS)
     found, of_thread = syncs(calls), scope.thread_times
     tables = (
         _table(scope, found.blocking, of_thread, "rows", "calls that block"),

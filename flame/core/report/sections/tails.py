@@ -145,7 +145,8 @@ def tails_section(scope: Scope) -> Section:
     found = kernel_tails(scope)
     whole = int(scope.weights.value.sum())
     unknown = int((found.configuration < 0)[found.tails.enough].sum())
-    notes = [_verdict(found), *([_UNKNOWN] if unknown else [])]
+    some = int(found.tails.enough.sum()) > unknown
+    notes = ([_verdict(found)] if some or not unknown else []) + ([_UNKNOWN] if unknown else [])
     facts = {
         "groups": int(found.tails.enough.sum()),
         "tails": int(found.tail.sum()),
@@ -158,8 +159,9 @@ def tails_section(scope: Scope) -> Section:
 
 
 def _verdict(found: KernelTails) -> str:
-    groups = format_counted(int(found.tails.enough.sum()), "group has", "groups have")
-    tails, mixed = int(found.tail.sum()), int(found.tails.mixed.sum())
+    known = found.configuration >= 0
+    groups = format_counted(int((found.tails.enough & known).sum()), "group has", "groups have")
+    tails, mixed = int(found.tail.sum()), int((found.tails.mixed & known).sum())
     return (
         f"{groups} at least {FEWEST} launches of a kernel in one configuration: {tails} with a"
         f" tail, {mixed} of mixed work"
@@ -167,8 +169,8 @@ def _verdict(found: KernelTails) -> str:
 
 
 _UNKNOWN = (
-    "launch configurations of some kernels were not recorded: what of these looks like a tail may"
-    " be other work"
+    "shapes were not recorded of all kernels: those without are compared below the same ranges,"
+    " where mixed work cannot be told from a tail"
 )
 
 
@@ -190,7 +192,7 @@ def _table(scope: Scope, found: KernelTails, whole: int) -> Table:
     )
     order = tails.order
     places = [Place(("kernel",), (names[at],)) for at in order.tolist()]
-    return Table.of("rows", "by launch configuration", _COLUMNS, picked(order, *cells), places)
+    return Table.of("rows", "kernels", _COLUMNS, picked(order, *cells), places)
 
 
 _OTHERS = (TableColumn("name", "name"), *_NUMBERS[:-2])
