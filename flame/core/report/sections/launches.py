@@ -115,7 +115,7 @@ def _facts(found: LaunchedKernels, first: FirstLaunches) -> dict[str, object]:
 
 def _shorter_words(found: LaunchedKernels) -> str:
     percent = 100 * int(found.shorter.sum()) / len(found.rows)
-    return f"{percent:.1f} % of the kernels are shorter than the call that launched them"
+    return f"{percent:.1f} % of the kernels are shorter than their launch"
 
 
 def _rate_row(rate: LaunchRate) -> tuple[Value, ...]:
