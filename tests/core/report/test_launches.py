@@ -161,6 +161,16 @@ def test_kernels_of_one_call_are_one_first_launch(tmp_path: Path) -> None:
     assert (row["api_once_ns"], row["api_ns"], row["api_p50_ns"]) == (1_000, 3_000, 1_000)
 
 
+def test_what_begins_as_its_call_ends_has_queued(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.api("cudaLaunchKernel_v7000", 0, 10, corr=1)
+        file.kernel("gemm", 10, 20, corr=1)
+        file.api("cudaLaunchKernel_v7000", 30, 40, corr=2)
+        file.kernel("gemm", 39, 50, corr=2)
+    [row] = table_rows(launches_section(Scope(load(tmp_path / "trace.sqlite"))), "exec")
+    assert (row["count"], row["queued"], row["queue_max_ns"]) == (2, 1, 0)
+
+
 def test_pace(trace: Profile) -> None:
     scope = Scope(trace, select(), frozenset(["pace"]))
     [row] = table_rows(launches_section(scope), "pace")

@@ -178,6 +178,20 @@ def test_filters_choose_what_ran_and_when_ranges_began(tmp_path: Path) -> None:
     assert [row["count"] for row in rows] == [1, 2]
 
 
+def test_ranges_that_cross_are_whole_and_those_that_touch_are_two(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.nvtx("outer", 0, 10)
+        file.nvtx("crossing", 5, 15)
+        file.nvtx("touching", 20, 25)
+        file.nvtx("touching", 25, 30)
+    rows = table_rows(ranges_section(Scope(load(tmp_path / "trace.sqlite"))))
+    assert {row["name"]: (row["count"], row["max_ns"]) for row in rows} == {
+        "outer": (1, 10),
+        "crossing": (1, 10),
+        "touching": (2, 5),
+    }
+
+
 def test_domains_are_apart(tmp_path: Path) -> None:
     with NsysFile(tmp_path / "trace.sqlite") as file:
         file.domain(1, "NCCL")
