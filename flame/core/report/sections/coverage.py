@@ -51,7 +51,8 @@ def coverage(scope: Scope) -> Coverage:
     size = len(scope.profile.processes) + 1
     process = _places(groups.process, size)
     time, count = scope.weights
-    early = scope.rows[(table.start < table.launch_start)[scope.rows]]
+    is_early = table.launched & (table.start < table.launch_start)
+    early = scope.rows[is_early[scope.rows]]
     opaque = groups.kind == Kind.GRAPH
     return Coverage(
         sum_by(process, time, size),
