@@ -103,7 +103,7 @@ _COLUMNS = (
     TableColumn("min_ns", "", "ns"),
     TableColumn("p50_ns", "p50", "ns"),
     TableColumn("p95_ns", "", "ns"),
-    TableColumn("p99_ns", "p99", "ns"),
+    TableColumn("p99_ns", "", "ns"),
     TableColumn("max_ns", "", "ns"),
     TableColumn("own_ns", "", "ns"),
     TableColumn("gpu_ns", "GPU time", "ns"),
