@@ -1,77 +1,122 @@
-"""Measure ranges on their threads, and when what was launched in each ran on the GPUs."""
+"""Put ranges together that were cut to nest, and find what was launched in each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.attribution.nesting import lane_clock
-from flame.core.attribution.open_at import OpenIntervals
+from flame.core.attribution.nesting import LaneClock, lane_clock
 from flame.core.columns import I4, I8, Bool, Column, expand_ranges, order_by, sum_by
-from flame.core.model.activities import ThreadPieces
-from flame.core.report.scope import Scope
+from flame.core.model.activities import Activities, ThreadPieces
 
 _INT64 = np.iinfo(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class RangeInstances:
-    """Hold the ranges of a scope, i8[n] each: whole, also where they were cut to nest.
+class LaunchedWork(NamedTuple):
+    """Say of each range how many activities its thread launched in it, i8[n] each.
 
-    ``shown`` is the frame that each is shown as, ``length`` how long it lasted, ``own`` the part in
-    which no range inside it was open, ``outer`` the part that is in no other range shown as the
-    same, ns. ``activities`` counts those launched in it by its thread, ``first`` is when the first
-    of these began and ``last`` when the last was done; 0 without any.
+    ``first`` is when the first of them began and ``last`` when the last was done, ns; of ranges
+    without any they are not to be looked at.
     """
 
-    shown: I8
-    length: I8
-    own: I8
-    outer: I8
     activities: I8
     first: I8
     last: I8
 
-    def __len__(self) -> int:
-        return len(self.shown)
+    @classmethod
+    def none(cls, size: int) -> LaunchedWork:
+        """Begin with none in each."""
+        first, last = np.full(size, _INT64.max), np.full(size, _INT64.min)
+        return cls(np.zeros(size, np.int64), first, last)
 
-    @property
-    def projected(self) -> I8:
-        """From the beginning of the first activity to the end of the last, i8[n] in ns."""
-        return self.last - self.first
+    def add(self, place: Column, other: LaunchedWork) -> None:
+        """Add ``other`` to these, each to its ``place``."""
+        np.add.at(self.activities, place, other.activities)
+        np.minimum.at(self.first, place, other.first)
+        np.maximum.at(self.last, place, other.last)
 
-
-def range_instances(scope: Scope, shown: I4) -> RangeInstances:
-    """Measure the ranges of ``scope``, which are ``shown`` as these frames (i4[frames])."""
-    pieces = scope.profile.ranges
-    if not pieces:
-        return RangeInstances(*(np.zeros(0, np.int64) for _ in range(7)))
-    pieces = scope.on_host(pieces)
-    size, whole = _whole(pieces)
-    frame, length = np.zeros(size, np.int64), pieces.end - pieces.start
-    frame[whole] = shown[pieces.frame]
-    inside = pieces.parent >= 0
-    within = sum_by(pieces.parent[inside], length[inside], len(pieces))
-    outer = length * _outermost(pieces, shown[pieces.frame])
-    work = _work_in(scope, pieces).of(whole, size)
-    return RangeInstances(
-        frame,
-        sum_by(whole, length, size),
-        sum_by(whole, length - within, size),
-        sum_by(whole, outer, size),
-        work.activities,
-        np.where(work.activities > 0, work.first, 0),
-        np.where(work.activities > 0, work.last, 0),
-    )
+    def take(self, rows: Column) -> LaunchedWork:
+        """Take some."""
+        return LaunchedWork(*(column[rows] for column in self))
 
 
-def _whole(pieces: ThreadPieces) -> tuple[int, I8]:
-    """(number of ranges, the range of each piece): one that was cut goes on where another ended.
+@dataclass(frozen=True, eq=False)
+class RangeInstances:
+    """Hold ranges whole, of which ``pieces`` have those cut that cross.
 
-    Its pieces differ in depth; ranges that follow each other do not.
+    ``whole`` i8[pieces] is the range that each piece is of, ``frame`` i8[n] its frame; ``length``
+    i8[n] is how long each lasted, and ``own`` i8[n] the part in which no range inside it was open,
+    ns. Ranges without length are left out.
     """
+
+    pieces: ThreadPieces
+    whole: I8
+    frame: I8
+    length: I8
+    own: I8
+
+    @classmethod
+    def of(cls, pieces: ThreadPieces) -> RangeInstances:
+        """Put ``pieces`` together: one that was cut goes on where another ended."""
+        whole = _whole(pieces)
+        size = int(whole.max(initial=-1)) + 1
+        length, inside = pieces.end - pieces.start, pieces.parent >= 0
+        frame = np.zeros(size, np.int64)
+        frame[whole] = pieces.frame
+        within = sum_by(pieces.parent[inside], length[inside], len(pieces))
+        own = sum_by(whole, length - within, size)
+        return cls(pieces, whole, frame, sum_by(whole, length, size), own)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def outer(self, shown: I4) -> I8:
+        """Measure the part of each that is in no other ``shown`` as the same frame, ns.
+
+        ``shown`` is i4[frames].
+        """
+        alone = self._order.outermost(shown[self.pieces.frame])
+        return sum_by(self.whole[alone], (self.pieces.end - self.pieces.start)[alone], len(self))
+
+    def launched(self, table: Activities, rows: I8) -> LaunchedWork:
+        """Find which of the ``rows`` of ``table`` were launched in each range by its thread.
+
+        Its start and its end are included, as where activities stand below ranges.
+        """
+        rows = np.sort(rows[(table.launched & (table.thread >= 0))[rows]])
+        thread, time, start = table.thread[rows], table.launch_start[rows], table.start[rows]
+        each = LaunchedWork(np.ones(len(rows), np.int64), start, start + table.duration[rows])
+        found = LaunchedWork.none(len(self.pieces))
+        before = self._order.open_before(thread, time)
+        found.add(before[before >= 0], each.take(before >= 0))
+        for inner in _by_depth(self.pieces):
+            found.add(self.pieces.parent[inner], found.take(inner))
+        # What begins with the launch is in ranges that have it already, or begin then as well.
+        piece, row = self._order.starting_at(thread, time)
+        fresh = self._is_first[piece]
+        found.add(piece[fresh], each.take(row[fresh]))
+        together = LaunchedWork.none(len(self))
+        together.add(self.whole, found)
+        return together
+
+    @cached_property
+    def _order(self) -> _OuterFirst:
+        return _OuterFirst.of(self.pieces)
+
+    @cached_property
+    def _is_first(self) -> Bool:
+        """Which pieces are the beginnings of their ranges, bool[pieces]."""
+        start = np.full(len(self), _INT64.max)
+        np.minimum.at(start, self.whole, self.pieces.start)
+        first: Bool = self.pieces.start == start[self.whole]
+        return first
+
+
+def _whole(pieces: ThreadPieces) -> I8:
+    """The range of each piece: those of one differ in depth, ranges in a row do not."""
     order = np.lexsort((pieces.start, pieces.frame, pieces.thread))
     thread, frame, depth, start, end = (
         column[order]
@@ -81,78 +126,7 @@ def _whole(pieces: ThreadPieces) -> tuple[int, I8]:
     goes_on &= (start[1:] == end[:-1]) & (depth[1:] != depth[:-1])
     whole = np.zeros(len(order), np.int64)
     whole[order[1:]] = np.cumsum(~goes_on)
-    return (int(whole.max()) + 1 if len(whole) else 0), whole
-
-
-def _outermost(pieces: ThreadPieces, shown: Column) -> Bool:
-    """Which pieces are in no other that is shown as the same."""
-    clock = lane_clock(pieces.thread, pieces.start, pieces.end)
-    begin, stop = (clock.shift(pieces.thread, time) for time in (pieces.start, pieces.end))
-    # From outer to inner: what begins before a piece ends, behind it in this order, is within it.
-    order = order_by([pieces.depth, begin])
-    reach = np.searchsorted(begin[order], stop[order])
-    by_frame = order_by([shown[order]])
-    lift = shown[order][by_frame].astype(np.int64) * (len(order) + 1)
-    ends = np.maximum.accumulate(reach[by_frame] + lift)
-    free = np.ones(len(order), bool)
-    free[1:] = by_frame[1:] + lift[1:] >= ends[:-1]
-    found = np.zeros(len(order), bool)
-    found[order[by_frame]] = free
-    return found
-
-
-class _Work(NamedTuple):
-    """Activities by range: how many, when the first began, and when the last was done."""
-
-    activities: I8
-    first: I8
-    last: I8
-
-    @classmethod
-    def none(cls, size: int) -> _Work:
-        """Begin with none in each."""
-        return cls(np.zeros(size, np.int64), np.full(size, _INT64.max), np.full(size, _INT64.min))
-
-    def add(self, place: Column, other: _Work) -> None:
-        """Add ``other`` to these, each to its ``place``."""
-        np.add.at(self.activities, place, other.activities)
-        np.minimum.at(self.first, place, other.first)
-        np.maximum.at(self.last, place, other.last)
-
-    def take(self, rows: Column) -> _Work:
-        """Take some."""
-        return _Work(*(column[rows] for column in self))
-
-    def of(self, place: I8, size: int) -> _Work:
-        """Put together what is at each of ``size`` places."""
-        found = _Work.none(size)
-        found.add(place, self)
-        return found
-
-
-def _work_in(scope: Scope, pieces: ThreadPieces) -> _Work:
-    """What of the scope was launched in each piece by its thread, from its start to its end.
-
-    Both are included, as where activities stand below ranges.
-    """
-    table = scope.profile.activities
-    rows = scope.rows[(table.launched & (table.thread >= 0))[scope.rows]]
-    start = table.start[rows]
-    each = _Work(np.ones(len(rows), np.int64), start, start + table.duration[rows])
-    spans = OpenIntervals(pieces.thread, pieces.start, pieces.end)
-    found, place = _Work.none(len(pieces)), (table.thread[rows], table.launch_start[rows])
-    before = spans.open_before(*place)
-    inside = before >= 0
-    found.add(spans.rows[spans.nesting.source[before[inside]]], each.take(inside))
-    for inner in _by_depth(pieces):
-        found.add(pieces.parent[inner], found.take(inner))
-    # What begins with the launch is in ranges that began before, which have it, or begin then, too.
-    first, last = spans.starting_at(*place)
-    found.add(
-        spans.rows[expand_ranges(first, last - first)],
-        each.take(np.repeat(np.arange(len(rows)), last - first)),
-    )
-    return found
+    return whole
 
 
 def _by_depth(pieces: ThreadPieces) -> list[I8]:
@@ -160,3 +134,64 @@ def _by_depth(pieces: ThreadPieces) -> list[I8]:
     order = order_by([pieces.depth])
     bounds = np.cumsum(np.bincount(pieces.depth, minlength=1))
     return np.split(order, bounds)[1:-1][::-1]
+
+
+def no_pieces() -> ThreadPieces:
+    """Make the pieces of a trace without ranges."""
+    none, times = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    return ThreadPieces(none, none, none, times, times, none)
+
+
+@dataclass(frozen=True, eq=False)
+class _OuterFirst:
+    """Pieces from outer to inner: by thread, begin and depth; ``begin``, ``stop`` in this order.
+
+    Times are on ``clock``, on which threads lie end to end.
+    """
+
+    pieces: ThreadPieces
+    clock: LaneClock
+    order: I8
+    begin: I8
+    stop: I8
+
+    @classmethod
+    def of(cls, pieces: ThreadPieces) -> _OuterFirst:
+        clock = lane_clock(pieces.thread, pieces.start, pieces.end)
+        begin, stop = (clock.shift(pieces.thread, time) for time in (pieces.start, pieces.end))
+        order = order_by([pieces.depth, begin])
+        return cls(pieces, clock, order, begin[order], stop[order])
+
+    def outermost(self, shown: Column) -> Bool:
+        """Which pieces are in no other that is ``shown`` as the same, bool[pieces]."""
+        # What begins before a piece ends, behind it in this order, is within it.
+        reach = np.searchsorted(self.begin, self.stop)
+        by_frame = order_by([shown[self.order]])
+        lift = shown[self.order][by_frame].astype(np.int64) * (len(reach) + 1)
+        ends = np.maximum.accumulate(reach[by_frame] + lift)
+        alone = np.ones(len(reach), bool)
+        alone[1:] = by_frame[1:] + lift[1:] >= ends[:-1]
+        found = np.zeros(len(reach), bool)
+        found[self.order[by_frame]] = alone
+        return found
+
+    def open_before(self, thread: Column, time: I8) -> I8:
+        """Find the innermost piece open on each ``thread`` just before ``time``, or -1."""
+        if not len(self.order):
+            return np.full(len(time), -1)
+        at = self.clock.shift(thread, time)
+        place = np.searchsorted(self.begin, at) - 1
+        stop = np.append(self.clock.shift(self.pieces.thread, self.pieces.end), _INT64.max)
+        piece = np.where((place >= 0) & self.clock.covers(time), self.order[place], -1)
+        ended = np.flatnonzero(stop[piece] < at)
+        while len(ended):  # what is open around the last that began are those it is in
+            piece[ended] = self.pieces.parent[piece[ended]]
+            ended = ended[stop[piece[ended]] < at[ended]]
+        return piece
+
+    def starting_at(self, thread: Column, time: I8) -> tuple[I8, I8]:
+        """Find the pieces that begin at each ``time``: (piece, place of the time) of each pair."""
+        at = self.clock.shift(thread, time)
+        first, last = (np.searchsorted(self.begin, at, side) for side in ("left", "right"))
+        number = np.where(self.clock.covers(time), last - first, 0)
+        return self.order[expand_ranges(first, number)], np.repeat(np.arange(len(at)), number)

@@ -23,6 +23,7 @@ from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.projection.weights import Weights
 from flame.core.report.host_calls import NO_CALLS, HostCalls, collect_calls
+from flame.core.report.range_instances import RangeInstances
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
 DETAILS = ("config", "pace", "path")
@@ -99,6 +100,12 @@ class Scope:
         """The outermost API calls; None where the trace has none."""
         calls = self.profile.calls
         return collect_calls(self.profile, self.labels, self.on_host(calls)) if calls else None
+
+    @cached_property
+    def ranges(self) -> RangeInstances | None:
+        """The ranges of threads; None where the trace has none."""
+        ranges = self.profile.ranges
+        return RangeInstances.of(self.on_host(ranges)) if ranges else None
 
     @property
     def lacks_calls(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import FrameTotals
 from flame.core.columns import I8, Bool, sum_by, unique
-from flame.core.report.range_instances import range_instances
+from flame.core.report.range_instances import RangeInstances, no_pieces
 from flame.core.report.range_work import RangeWork, range_work, shown_ranges
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked
@@ -67,10 +67,12 @@ class RangeTimes:
 def range_times(scope: Scope) -> RangeTimes:
     """Sum up the ranges of ``scope``."""
     shown = shown_ranges(scope)
-    found, work = range_instances(scope, shown), range_work(scope, shown)
-    frame = unique(np.concatenate([found.shown, work.totals.frame.astype(np.int64)]))
-    size, place = len(frame), np.searchsorted(frame, found.shown)
-    some = found.activities > 0
+    found, work = scope.ranges or RangeInstances.of(no_pieces()), range_work(scope, shown)
+    shown_as = shown[found.frame].astype(np.int64)
+    frame = unique(np.concatenate([shown_as, work.totals.frame.astype(np.int64)]))
+    size, place = len(frame), np.searchsorted(frame, shown_as)
+    launched = found.launched(scope.profile.activities, scope.rows)
+    some = launched.activities > 0
 
     def below(column: I8) -> I8:
         spread = np.zeros(size, np.int64)
@@ -81,14 +83,14 @@ def range_times(scope: Scope) -> RangeTimes:
     return RangeTimes(
         frame,
         distributions(place, found.length, size),
-        sum_by(place, found.outer, size),
+        sum_by(place, found.outer(shown), size),
         sum_by(place, found.own, size),
         gpu=below(totals.total),
         gpu_own=below(totals.own),
         activities=below(totals.count),
         launches=below(work.launches),
         idle=below(work.idle),
-        projected=distributions(place[some], found.projected[some], size),
+        projected=distributions(place[some], (launched.last - launched.first)[some], size),
         work=work._replace(widest=below(work.widest)),
     )
 

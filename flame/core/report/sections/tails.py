@@ -11,7 +11,6 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
 from flame.core.model.frames import Kind
 from flame.core.report.configurations import Configurations, configurations, dim_text
-from flame.core.report.range_instances import range_instances
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked
 from flame.core.report.times import ratios, shares
@@ -206,8 +205,9 @@ def _call_table(scope: Scope) -> Table:
 
 def _range_table(scope: Scope) -> Table:
     """Compare ranges of equal name, shapes and details, each of which is a frame of its own."""
-    found = range_instances(scope, np.arange(len(scope.profile.frames), dtype=np.int32))
-    return _other_table(scope, "ranges", "ranges of equal shapes", found.shown, found.length)
+    ranges, none = scope.ranges, np.zeros(0, np.int64)
+    frame, length = (none, none) if ranges is None else (ranges.frame, ranges.length)
+    return _other_table(scope, "ranges", "ranges of equal shapes", frame, length)
 
 
 def _other_table(scope: Scope, key: str, title: str, frame: I8, values: I8) -> Table:
