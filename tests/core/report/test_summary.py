@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given
 
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import Kernel
+from flame.core.projection.filters import Kernel, Time
 from flame.core.projection.selection import select
-from flame.core.report.scope import Scope
+from flame.core.report.report import Report
+from flame.core.report.scope import DETAILS, Scope
 from flame.core.report.sections.coverage import coverage, coverage_section
 from flame.core.report.sections.summary import summary_section
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
@@ -114,6 +115,22 @@ def test_iterations_are_told(tmp_path: Path) -> None:
     [row] = table_rows(summary_section(Scope(load(tmp_path / "trace.sqlite"))), "iterations")
     columns = ("name", "number", "p50_ns", "longest_ns")
     assert [row[key] for key in columns] == ["step 0 …", 3, 51, 52]
+
+
+def test_all_sections_work_where_the_host_has_nothing_left(tmp_path: Path) -> None:
+    """What ran after a window begins may have been launched before it."""
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.nvtx("step", 0, 10)
+        file.api("cudaLaunchKernel_v7000", 0, 5, corr=1)
+        file.api("cudaDeviceSynchronize_v3020", 6, 8, corr=2)
+        file.kernel("gemm", 100, 110, corr=1)
+    profile = load(tmp_path / "trace.sqlite")
+    report = Report(Scope(profile, select(where=(Time(50),)), frozenset(DETAILS)))
+    [ranges] = table_rows(report.section("ranges"))
+    assert (ranges["count"], ranges["gpu_ns"]) == (None, 10)
+    assert table_rows(report.section("syncs")) == table_rows(report.section("memory")) == []
+    assert report.section("coverage").facts["calls_without_work"] == 0
+    assert [one.name for one in report.sections() if not one.available] == ["api"]
 
 
 @needs_traces

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.analysis.wording import coverage_of
+from flame.core.attribution.nesting import lane_clock
 from flame.core.columns import I4, I8, Bool, sum_by
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
@@ -16,7 +17,6 @@ from flame.core.model.grouping import process_name
 from flame.core.report.host_calls import HostCalls
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
-from flame.core.timeline.lane_intervals import LaneIntervals
 
 NAME, TITLE = "coverage", "How much is known"
 
@@ -74,7 +74,7 @@ def _places(process: I4, size: int) -> I8:
 def _without_work(scope: Scope, size: int) -> I8:
     """Count the launch calls that launched nothing recorded, by process."""
     calls, table = scope.calls, scope.profile.activities
-    if calls is None:
+    if calls is None or not len(calls):
         return np.zeros(size, np.int64)
     idle = calls.where(_launches_nothing(calls, table.thread, table.launch_start))
     return np.bincount(_places(idle.process, size), minlength=size)
@@ -82,11 +82,13 @@ def _without_work(scope: Scope, size: int) -> I8:
 
 def _launches_nothing(calls: HostCalls, thread: I4, time: I8) -> Bool:
     """Mark launch calls during which nothing was launched by a ``thread`` at a ``time``."""
-    known = (thread >= 0) & (time >= 0)
-    lanes = LaneIntervals(calls.thread.astype(np.int64), calls.start, calls.end)
-    used = lanes.cut(thread[known], time[known], time[known] + 1).by
+    clock = lane_clock(calls.thread, calls.start, calls.end)
+    known = (thread >= 0) & clock.covers(time)
+    at = clock.shift(thread[known], time[known])
+    place = np.searchsorted(clock.shift(calls.thread, calls.start), at, "right") - 1
+    stop = clock.shift(calls.thread, calls.end)
     marked: Bool = (calls.kind == CallClass.LAUNCH) & ~calls.named(_HOST_FUNCTION)
-    marked[used[used >= 0]] = False
+    marked[place[(place >= 0) & (at < stop[place])]] = False
     return marked
 
 
