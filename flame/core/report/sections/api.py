@@ -61,7 +61,7 @@ _COLUMNS = (
     TableColumn("class", ""),
     *times_columns("calls"),
     TableColumn("worst", "", "ratio"),
-    TableColumn("threads", "threads", "count"),
+    TableColumn("threads", "", "count"),
     TableColumn("thread_percent", "of threads", "percent"),
 )
 

@@ -88,7 +88,7 @@ def kernels_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity was recorded")
     tables = [
         _table(scope, kernels, "rows", "kernels"),
-        _table(scope, copies, "copies", "copies and sets"),
+        _table(scope, copies, "copies", "copies"),
     ]
     if "config" in scope.details:
         tables.append(_by_config(scope))
@@ -103,7 +103,7 @@ def _columns(whole: str) -> tuple[TableColumn, ...]:
         TableColumn("kind", ""),
         *times_columns(whole),
         TableColumn("configurations", "configs", "count"),
-        TableColumn("devices", "GPUs", "count"),
+        TableColumn("devices", "", "count"),
         TableColumn("first_ns", "", "ns"),
     )
 
@@ -129,7 +129,7 @@ _BY_CONFIG = (
     TableColumn("name", "name"),
     TableColumn("grid", "grid"),
     TableColumn("block", "block"),
-    TableColumn("shared_bytes", "shared", "bytes"),
+    TableColumn("shared_bytes", "", "bytes"),
     *times_columns("kernels"),
 )
 

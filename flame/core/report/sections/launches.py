@@ -32,16 +32,16 @@ NAME, TITLE = "launches", "Launches"
 _RATE = (
     TableColumn("gpu", "GPU"),
     TableColumn("kernels", "kernels", "count"),
-    TableColumn("per_second", "a second", "count"),
+    TableColumn("per_second", "per s", "count"),
     TableColumn("p50_ns", "p50", "ns"),
-    TableColumn("p90_ns", "p90", "ns"),
+    TableColumn("p90_ns", "", "ns"),
     TableColumn("p99_ns", "p99", "ns"),
     TableColumn("under_5us", "", "count"),
     TableColumn("under_10us", "", "count"),
     TableColumn("under_20us", "", "count"),
     TableColumn("under_10us_percent", "below 10 µs", "percent"),
-    TableColumn("launch_calls", "launch calls", "count"),
-    TableColumn("kernels_per_call", "kernels each", "ratio"),
+    TableColumn("launch_calls", "calls", "count"),
+    TableColumn("kernels_per_call", "each", "ratio"),
     TableColumn("per_iteration_p50", "an iteration", "count"),
     TableColumn("storm", "is"),
 )
@@ -54,7 +54,7 @@ _EXEC = (
     TableColumn("call", "call"),
     TableColumn("kernel", "kernel"),
     TableColumn("count", "number", "count"),
-    TableColumn("queued", "queued", "count"),
+    TableColumn("queued", "", "count"),
     TableColumn("api_once_ns", "", "ns"),
     *(
         TableColumn(f"{part}_{key}", title if key == "p50_ns" else "", "ns")

@@ -55,7 +55,7 @@ _COLUMNS = (
     TableColumn("name", "call"),
     *times_columns("these"),
     TableColumn("long", "over 1 ms", "count"),
-    TableColumn("long_ns", "they last", "ns"),
+    TableColumn("long_ns", "", "ns"),
     TableColumn("longest_begin_ns", "", "ns"),
 )
 

@@ -94,7 +94,7 @@ _COLUMNS = (
     TableColumn("count", "number", "count"),
     TableColumn("mean_ns", "", "ns"),
     TableColumn("p50_ns", "", "ns"),
-    TableColumn("p99_ns", "p99", "ns"),
+    TableColumn("p99_ns", "", "ns"),
     TableColumn("max_ns", "max", "ns"),
 )
 

@@ -115,23 +115,23 @@ def _full_names(scope: Scope, frame: Column) -> I8:
 
 _NUMBERS = (
     TableColumn("count", "number", "count"),
-    TableColumn("ns", "time", "ns"),
+    TableColumn("ns", "", "ns"),
     TableColumn("p50_ns", "p50", "ns"),
     TableColumn("p95_ns", "", "ns"),
-    TableColumn("p99_ns", "p99", "ns"),
-    TableColumn("max_ns", "max", "ns"),
+    TableColumn("p99_ns", "", "ns"),
+    TableColumn("max_ns", "", "ns"),
     TableColumn("tail", "p99/p50", "ratio"),
     TableColumn("worst", "", "ratio"),
     TableColumn("slow", "slow", "count"),
     TableColumn("excess_ns", "excess", "ns"),
-    TableColumn("score_percent", "of GPU time", "percent"),
+    TableColumn("score_percent", "score", "percent"),
     TableColumn("is", "is"),
 )
 _COLUMNS = (
     TableColumn("name", "kernel"),
     TableColumn("full_name", ""),
     TableColumn("grid", "grid"),
-    TableColumn("block", "block"),
+    TableColumn("block", ""),
     TableColumn("shared_bytes", "", "bytes"),
     *_NUMBERS,
 )
@@ -145,7 +145,9 @@ def tails_section(scope: Scope) -> Section:
     whole = int(scope.weights.value.sum())
     unknown = int((found.configuration < 0)[found.tails.enough].sum())
     some = int(found.tails.enough.sum()) > unknown
-    notes = ([_verdict(found)] if some or not unknown else []) + ([_UNKNOWN] if unknown else [])
+    notes = ([_SCORE, _verdict(found)] if some or not unknown else []) + (
+        [_UNKNOWN] if unknown else []
+    )
     facts = {
         "groups": int(found.tails.enough.sum()),
         "tails": int(found.tail.sum()),
@@ -167,6 +169,7 @@ def _verdict(found: KernelTails) -> str:
     )
 
 
+_SCORE = "excess is the time above the median of slow ones; score is its share of the GPU time"
 _UNKNOWN = (
     "shapes were not recorded of all kernels: those without are compared below the same ranges,"
     " where mixed work cannot be told from a tail"
