@@ -25,7 +25,7 @@ from tests.support.strategies import Script, scripts
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
-random_traces = examples(1, [HealthCheck.too_slow])
+random_traces = examples(0.5, [HealthCheck.too_slow])
 
 NAMES = (
     "cudaStreamSynchronize_v3020",

@@ -22,7 +22,7 @@ from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
-random_traces = examples(1, [HealthCheck.too_slow])
+random_traces = examples(0.5, [HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
