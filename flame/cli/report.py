@@ -37,6 +37,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "sections to show, of all by default; help lists them"
     add("--section", metavar="S,S,…", help=text)
     add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
+    text = "tables that are long, too: config (kernels), pace (launches), path (ranges)"
+    add("--by", metavar="T,T,…", help=text)
     text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
     add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
     add_no_cache(parser)
@@ -56,11 +58,11 @@ def run(args: argparse.Namespace) -> int:
     from flame.core.report.report import Report
     from flame.core.report.scope import Scope
 
-    selection = selection_of(args)
+    selection, details = selection_of(args), _details(args.by)
     inputs = inputs_of(args)
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
-        sections = Report(Scope(profile, selection)).sections(names)
+        sections = Report(Scope(profile, selection, details)).sections(names)
         if args.csv is not None:
             _write_files(args, sections)
         else:
@@ -86,6 +88,15 @@ def _sections(text: str | None) -> list[str] | None:
     if unknown := [name for name in names if name not in SECTIONS]:
         raise UsageError(f"--section {unknown[0]}: is none of {', '.join(SECTIONS)}")
     return names
+
+
+def _details(text: str | None) -> frozenset[str]:
+    from flame.core.report.scope import DETAILS
+
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name not in DETAILS]:
+        raise UsageError(f"--by {unknown[0]}: is none of {', '.join(DETAILS)}")
+    return frozenset(names)
 
 
 def _written(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from flame.console.terminal import printable
 from flame.core.report.table import Section, Table
-from flame.reporting.values import titled, without_only_gpu, write_value
+from flame.reporting.values import for_people, titled, write_value
 
 
 def as_markdown(sections: Iterable[Section], most: int, unit: str | None = None) -> str:
@@ -37,7 +37,7 @@ def _section(section: Section, most: int, unit: str | None) -> Iterator[str]:
         if table.rows:
             if table.title:
                 yield f"**{table.title}**"
-            yield "\n".join(_table(without_only_gpu(table.first(most)), unit))
+            yield "\n".join(_table(for_people(table.first(most)), unit))
         if table.left_out > 0 or len(table.rows) > most:
             yield f"… and {max(table.left_out, len(table.rows) - most):,} more"
     yield from map(_plain, section.notes)

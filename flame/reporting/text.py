@@ -9,7 +9,7 @@ from flame.console.trace_words import notes
 from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
 from flame.reporting.findings_text import findings_lines
-from flame.reporting.values import titled, without_only_gpu, write_value
+from flame.reporting.values import for_people, titled, write_value
 
 _GAP = "  "
 _NARROWEST = 12
@@ -34,7 +34,7 @@ def _section(section: Section, width: int, most: int, unit: str | None) -> Itera
     for table in section.tables:
         if table.rows:
             yield ""
-            yield from _table(without_only_gpu(table.first(most)), width, unit)
+            yield from _table(for_people(table.first(most)), width, unit)
     yield from notes(section.notes, width)
 
 

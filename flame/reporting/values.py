@@ -53,12 +53,18 @@ def titled(column: TableColumn, unit: str | None) -> str:
     return f"{column.title} [GB/s]" if column.unit == "GB/s" else column.title
 
 
-def without_only_gpu(table: Table) -> Table:
-    """Leave out the column of the GPU where there is one alone."""
-    at = next((at for at, column in enumerate(table.columns) if column.key == "gpu"), None)
-    if at is None or len({row[at] for row in table.rows}) > 1:
-        return table
-    columns = table.columns[:at] + table.columns[at + 1 :]
+_PLACES = ("gpu", "process", "thread", "domain")
+
+
+def for_people(table: Table) -> Table:
+    """Leave out columns without a title, and those of places of which there is one alone."""
+    wanted = [
+        at
+        for at, column in enumerate(table.columns)
+        if column.title and (column.key not in _PLACES or len({row[at] for row in table.rows}) > 1)
+    ]
     return replace(
-        table, columns=columns, rows=tuple(row[:at] + row[at + 1 :] for row in table.rows)
+        table,
+        columns=tuple(table.columns[at] for at in wanted),
+        rows=tuple(tuple(row[at] for at in wanted) for row in table.rows),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.columns import I8
+from flame.core.columns import I8, Column, order_by, sum_by
 
 _WIDE = 10
 """From this ratio of largest to smallest on, equal steps would heap most values in one bin."""
@@ -47,6 +47,53 @@ def distribution(values: I8) -> Distribution | None:
     ordered = np.sort(values)
     p50, p95, p99 = (int(ordered[(count * percent + 99) // 100 - 1]) for percent in (50, 95, 99))
     return Distribution(count, int(ordered.sum()), int(ordered[0]), p50, p95, p99, int(ordered[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Distributions:
+    """Summarize the values of many groups as `Distribution` does, i8[groups] each; 0 of none."""
+
+    count: I8
+    total: I8
+    minimum: I8
+    p50: I8
+    p90: I8
+    p95: I8
+    p99: I8
+    maximum: I8
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    @property
+    def means(self) -> list[float | None]:
+        """Arithmetic mean of each to a digit behind the point; None of no values."""
+        pairs = zip(self.total.tolist(), self.count.tolist(), strict=True)
+        return [round(total / count, 1) if count else None for total, count in pairs]
+
+
+def distributions(group: Column, values: I8, size: int) -> Distributions:
+    """Summarize the ``values`` of each ``group`` (0 to ``size`` - 1)."""
+    ordered = np.append(values[order_by([values, group])], 0)
+    count = np.bincount(group, minlength=size).astype(np.int64)
+    first = np.cumsum(count) - count
+
+    def at(place: I8) -> I8:
+        return np.where(count > 0, ordered[np.where(count > 0, first + place, 0)], 0)
+
+    def rank(percent: int) -> I8:
+        return at((count * percent + 99) // 100 - 1)
+
+    return Distributions(
+        count,
+        sum_by(group, values, size),
+        minimum=at(np.zeros(size, np.int64)),
+        p50=rank(50),
+        p90=rank(90),
+        p95=rank(95),
+        p99=rank(99),
+        maximum=at(count - 1),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -209,6 +209,11 @@ class Profile:
 
         And PC samples (``sass``), where there are any.
         """
+        return {key: self._share(mask) for key, mask in self.covered_groups.items()}
+
+    @property
+    def covered_groups(self) -> dict[str, Bool]:
+        """Mark the groups of activities that have each of what `coverage` is of, bool[groups]."""
         groups = self.activities.groups
         covered = {
             "launch": groups.launched,
@@ -218,7 +223,7 @@ class Profile:
         }
         if self.sampling is not None:
             covered["sass"] = self.sampling.of_group >= 0
-        return {key: self._share(mask) for key, mask in covered.items()}
+        return covered
 
     def _share(self, groups: Bool) -> Share:
         ns = int(self.gpu_by_group[0][groups].sum())

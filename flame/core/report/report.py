@@ -7,7 +7,20 @@ from typing import NamedTuple
 
 from flame.core.report.findings import section as findings
 from flame.core.report.scope import Scope
-from flame.core.report.sections import budget, idle, utilization
+from flame.core.report.sections import (
+    api,
+    budget,
+    coverage,
+    idle,
+    kernels,
+    launches,
+    memory,
+    ranges,
+    summary,
+    syncs,
+    tails,
+    utilization,
+)
 from flame.core.report.table import Section
 
 
@@ -23,9 +36,18 @@ SECTIONS = {
     module.NAME: SectionKind(module.NAME, module.TITLE, build)
     for module, build in (
         (findings, findings.findings_section),
+        (summary, summary.summary_section),
+        (coverage, coverage.coverage_section),
         (budget, budget.budget_section),
         (utilization, utilization.utilization_section),
         (idle, idle.idle_section),
+        (kernels, kernels.kernels_section),
+        (tails, tails.tails_section),
+        (launches, launches.launches_section),
+        (api, api.api_section),
+        (syncs, syncs.syncs_section),
+        (memory, memory.memory_section),
+        (ranges, ranges.ranges_section),
     )
 }
 """All sections, in the order in which they are shown."""

@@ -5,14 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.utilization import Utilization, utilizations
-from flame.core.columns import I8
+from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.model.activities import NONE, Activities, ThreadPieces, off_gpu_columns, repeat
+from flame.core.model.calls import CallClass
+from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.model.stacks import StackBuilder
 from flame.core.model.tree import StackTree
-from flame.core.projection.project import project
+from flame.core.projection.filters import Pids, Ranks, RowFilter, Tids
+from flame.core.projection.labels import Labels
+from flame.core.projection.number_folds import labels_of
+from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
+from flame.core.projection.weights import Weights
+from flame.core.report.host_calls import NO_CALLS, HostCalls, collect_calls
+from flame.core.report.range_instances import RangeInstances
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
+
+DETAILS = ("config", "pace", "path")
+"""Tables that are there only when they are asked for."""
+
+_WHO = Ranks | Pids | Tids
+"""Filters that choose threads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +39,12 @@ class Scope:
 
     Tables by name are of ``rows``, the activities that pass all filters. How busy a GPU was is of
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
+    ``details`` are of `DETAILS`: tables that are long, and wanted all the same.
     """
 
     profile: Profile
     selection: Selection = field(default_factory=Selection)
+    details: frozenset[str] = frozenset()
 
     @cached_property
     def tree(self) -> StackTree:
@@ -32,14 +52,81 @@ class Scope:
         return project(self.profile, replace(self.selection, metric="gpu"))
 
     @cached_property
+    def shown(self) -> Profile:
+        """The trace with the stacks that the selection shows; its activities are the same."""
+        return shown_profile(self.profile, self.selection)
+
+    @cached_property
+    def labels(self) -> Labels:
+        """What frames are called."""
+        return labels_of(self.shown, self.selection.naming, self.shown.activities)
+
+    @cached_property
     def activities(self) -> NodeActivities:
         """What passes, by node of ``tree``."""
-        return NodeActivities.from_tree(self.profile, self.tree, self.selection.where)
+        return NodeActivities.from_tree(self.shown, self.tree, self.selection.where)
 
     @property
     def rows(self) -> I8:
-        """The activities that pass, i8[n] rows of `Profile.activities` by node."""
-        return self.activities.rows
+        """The activities that pass, i8[n] rows of `Profile.activities` by node; none of stacks."""
+        return np.zeros(0, np.int64) if self.profile.resolved else self.activities.rows
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The GPU time and the number of the activities that pass, by group of ``shown``."""
+        table = self.shown.activities
+        group, size = table.groups.of_row[self.rows], len(table.groups)
+        count = np.bincount(group, minlength=size).astype(np.int64)
+        return Weights(sum_by(group, table.duration[self.rows], size), count)
+
+    def rows_of(self, *kinds: Kind) -> I8:
+        """The activities of these kinds that pass, i8 rows of `Profile.activities`."""
+        return self.rows[np.isin(self.profile.activities.kind[self.rows], kinds)]
+
+    def on_host(self, pieces: ThreadPieces) -> ThreadPieces:
+        """Choose what threads did: by thread, process and file, and by when it began."""
+        threads, rows = _of_threads(self.profile), _of_pieces(self.profile, pieces)
+        passing = np.ones(len(pieces), bool)
+        for one in self.selection.where:
+            if isinstance(one, _WHO):
+                chosen = one.groups(self.profile, threads)[threads.groups.of_row]
+                passing &= chosen[pieces.thread]
+            elif isinstance(one, RowFilter):
+                passing &= one.rows(self.profile, rows)
+        return pieces if passing.all() else _chosen(pieces, passing)
+
+    @cached_property
+    def calls(self) -> HostCalls | None:
+        """The outermost API calls; None where the trace has none."""
+        calls = self.profile.calls
+        return collect_calls(self.profile, self.labels, self.on_host(calls)) if calls else None
+
+    @cached_property
+    def ranges(self) -> RangeInstances | None:
+        """The ranges of threads; None where the trace has none."""
+        ranges = self.profile.ranges
+        return RangeInstances.of(self.on_host(ranges)) if ranges else None
+
+    @property
+    def lacks_calls(self) -> str:
+        """Why the trace cannot tell of calls that wait or allocate; empty where it can."""
+        formats = {source.meta.format for source in self.profile.sources}
+        if self.calls is None:
+            return NO_CALLS
+        only = formats == {"fdump"} and bool((self.calls.kind == CallClass.LAUNCH).all())
+        return "recordings of flame have launches alone" if only else ""
+
+    @cached_property
+    def thread_times(self) -> I8:
+        """Time of each thread from its first call, range or function to its last, i8[n] in ns."""
+        size, limits = len(self.profile.threads), np.iinfo(np.int64)
+        first, last = np.full(size, limits.max), np.full(size, limits.min)
+        for pieces in (self.profile.calls, self.profile.ranges, self.profile.functions):
+            if pieces:
+                chosen = self.on_host(pieces)
+                np.minimum.at(first, chosen.thread, chosen.start)
+                np.maximum.at(last, chosen.thread, chosen.end)
+        return np.where(last > first, last - np.minimum(first, last), 0)
 
     @cached_property
     def gpus(self) -> tuple[Utilization, ...]:
@@ -50,9 +137,57 @@ class Scope:
         """Get the idle time of a GPU by cause, of all the trace."""
         return next(each for each in idle_parts(self.profile) if each.device == gpu.device)
 
+    def thread(self, thread: int) -> dict[str, int | None]:
+        """Name a thread in JSON; null where it is not known."""
+        if thread < 0:
+            return {"pid": None, "tid": None}
+        one = self.profile.threads[thread]
+        pid = self.profile.processes[one.process].pid if one.process >= 0 else None
+        return {"pid": pid, "tid": one.tid}
+
     def device(self, gpu: Utilization) -> dict[str, object]:
         """Name a GPU in JSON: its number and its file, null where they are not known."""
         if gpu.device < 0:
             return {"id": None, "source": None}
         device = self.profile.devices[gpu.device]
         return {"id": device.id, "source": device.source}
+
+
+def _of_threads(profile: Profile) -> Activities:
+    """A table of what filters choose threads by, with a row for each thread."""
+    process = [thread.process for thread in profile.threads]
+    size = len(process)
+    columns: dict[str, Column] = {
+        "process": np.array(process, np.int32),
+        "thread": np.arange(size, dtype=np.int32),
+        "start": np.zeros(size, np.int64),
+    }
+    return _host_table(size, columns)
+
+
+def _of_pieces(profile: Profile, pieces: ThreadPieces) -> Activities:
+    """A table of what filters choose times by, with a row for each piece."""
+    process = np.array([*(thread.process for thread in profile.threads), NONE], np.int32)
+    return _host_table(len(pieces), {"process": process[pieces.thread], "start": pieces.start})
+
+
+def _host_table(size: int, columns: dict[str, Column]) -> Activities:
+    made = {
+        "kind": repeat(np.uint8(Kind.LAUNCH), size),
+        "duration": repeat(np.int64(0), size),
+        **columns,
+    }
+    return Activities(**off_gpu_columns(size) | made, stacks=StackBuilder().build())
+
+
+def _chosen(pieces: ThreadPieces, passing: Bool) -> ThreadPieces:
+    """Those that pass; one whose outer piece does not is in none."""
+    place = np.append(np.where(passing, np.cumsum(passing) - 1, NONE), NONE).astype(np.int32)
+    return ThreadPieces(
+        thread=pieces.thread[passing],
+        depth=pieces.depth[passing],
+        frame=pieces.frame[passing],
+        start=pieces.start[passing],
+        end=pieces.end[passing],
+        parent=place[pieces.parent[passing]],
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
+
+import numpy as np
+
+from flame.core.columns import Column
 
 Value = str | int | float | None
 """A cell; None where it is not known."""
@@ -15,7 +19,8 @@ Unit = Literal["ns", "bytes", "count", "percent", "GB/s", "ratio", "text"]
 class TableColumn(NamedTuple):
     """Describe a column: ``key`` in JSON and CSV, with its unit; ``title`` is for people.
 
-    A key with a dot is an item of a dictionary in JSON: ``idle_ns.sync``.
+    It is empty where they are not to see the column: text and Markdown are narrow. A key with a dot
+    is an item of a dictionary in JSON: ``idle_ns.sync``.
     """
 
     key: str
@@ -111,6 +116,16 @@ class Section:
     def available(self) -> bool:
         """Whether the trace can tell."""
         return not self.why
+
+
+def picked(order: Column, *columns: Column | Sequence[Value]) -> Iterator[tuple[Value, ...]]:
+    """List rows of ``columns`` in this ``order`` of places."""
+    places = order.tolist()
+    cells = [
+        column[order].tolist() if isinstance(column, np.ndarray) else [column[at] for at in places]
+        for column in columns
+    ]
+    return zip(*cells, strict=True)
 
 
 def share(part: int, whole: int) -> float | None:

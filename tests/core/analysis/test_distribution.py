@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.analysis.distribution import distribution, histogram
+from flame.core.analysis.distribution import distribution, distributions, histogram
 from tests.support.recorded import i8
 
 values = st.lists(
@@ -30,6 +30,20 @@ def test_a_distribution_is_what_plain_python_says(values: list[int]) -> None:
     assert (found.minimum, found.maximum) == (ordered[0], ordered[-1])
     assert [found.p50, found.p95, found.p99] == [nearest_rank(ordered, p) for p in (50, 95, 99)]
     assert found.mean == sum(values) / len(values)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 10**10)), max_size=60))
+def test_distributions_are_those_of_each_group(pairs: list[tuple[int, int]]) -> None:
+    found = distributions(i8(*(group for group, _ in pairs)), i8(*(value for _, value in pairs)), 5)
+    for group in range(5):
+        own = sorted(value for of, value in pairs if of == group)
+        columns = (found.count, found.total, found.minimum, found.maximum)
+        sums = [len(own), sum(own), own[0], own[-1]] if own else [0] * 4
+        assert [int(column[group]) for column in columns] == sums
+        percents = {50: found.p50, 90: found.p90, 95: found.p95, 99: found.p99}
+        for percent, column in percents.items():
+            assert column[group] == (nearest_rank(own, percent) if own else 0)
+        assert found.means[group] == (round(sum(own) / len(own), 1) if own else None)
 
 
 def test_percentiles_are_values_that_occur() -> None:

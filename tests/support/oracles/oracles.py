@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tests.conftest import TRACES
 
 FOLDER = TRACES / "oracles"
+FOLDERS = (FOLDER, TRACES / "reports")
 ORACLES = sorted({path.name.partition(".")[0] for path in FOLDER.glob("*.csv")})
 NVTX_ORACLES = sorted({path.name.partition(".")[0] for path in FOLDER.glob("*.nvtx_*.csv")})
 
@@ -31,8 +32,15 @@ class Total(NamedTuple):
 
 def report(trace: str, name: str) -> list[Row]:
     """Rows of one report on `trace` (a stem, such as ``a100_llm_nvtx``)."""
-    with (FOLDER / f"{trace}.{name}.csv").open(newline="", encoding="utf-8") as file:
+    paths = (folder / f"{trace}.{name}.csv" for folder in FOLDERS)
+    with next(path for path in paths if path.exists()).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def traces_with(name: str) -> list[str]:
+    """Stems of the traces of which there is a report of that name."""
+    paths = (path for folder in FOLDERS for path in folder.glob(f"*.{name}.csv"))
+    return sorted({path.name.partition(".")[0] for path in paths})
 
 
 def plain_call(name: str) -> str:

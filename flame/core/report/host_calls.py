@@ -1,0 +1,129 @@
+"""Collect the API calls of a scope: the outermost ones, by name, class and thread."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flame.core.analysis.distribution import distribution
+from flame.core.columns import I4, I8, U1, Bool, distinct
+from flame.core.model.activities import NONE, ThreadPieces
+from flame.core.model.calls import CallClass, call_class
+from flame.core.model.profile import Profile
+from flame.core.projection.labels import Labels
+from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.devices import device_times
+
+NO_CALLS = "no API call was recorded"
+RECORD_CALLS = "nsys (--trace=cuda) or the PyTorch profiler records them"
+
+
+@dataclass(frozen=True, eq=False)
+class HostCalls:
+    """Hold the outermost API calls of a scope, none within another, by thread and time.
+
+    ``thread``, ``frame`` i4[n]; ``shown`` i8[n] is the frame that each is shown as; ``start``,
+    ``end`` (exclusive) i8[n] in ns, none is empty; ``kind`` u1[n] is its `CallClass`.
+    """
+
+    profile: Profile
+    labels: Labels
+    thread: I4
+    frame: I4
+    shown: I8
+    start: I8
+    end: I8
+    kind: U1
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def length(self) -> I8:
+        """How long each lasted, i8[n] in ns."""
+        return self.end - self.start
+
+    def where(self, mask: Bool) -> HostCalls:
+        """Choose calls."""
+        return HostCalls(
+            self.profile,
+            self.labels,
+            self.thread[mask],
+            self.frame[mask],
+            self.shown[mask],
+            self.start[mask],
+            self.end[mask],
+            self.kind[mask],
+        )
+
+    def named(self, pattern: re.Pattern[str]) -> Bool:
+        """Mark the calls of which all of the name fits ``pattern``, bool[n]."""
+        frames, place = distinct(self.frame.astype(np.int64))
+        names = (self.profile.frames[frame].name for frame in frames.tolist())
+        fits: Bool = np.array([bool(pattern.fullmatch(name)) for name in names], bool)[place]
+        return fits
+
+    def of_class(self, kind: CallClass) -> HostCalls:
+        """Choose the calls of a class."""
+        return self.where(self.kind == kind)
+
+    def names(self, shown: I8) -> list[str]:
+        """List what the calls are called that are ``shown`` as these frames."""
+        return [self.labels.text[frame] for frame in shown.tolist()]
+
+    @cached_property
+    def process(self) -> I4:
+        """The process of each, i4[n]; -1 unknown."""
+        of_thread = [thread.process for thread in self.profile.threads]
+        found: I4 = np.array([*of_thread, NONE], np.int32)[self.thread]
+        return found
+
+    @cached_property
+    def while_busy(self) -> I8:
+        """How long any GPU of its process ran something during each, i8[n] in ns."""
+        profile, found = self.profile, np.zeros(len(self), np.int64)
+        groups, origin = profile.activities.groups, profile.rows_begin
+        for process in distinct(self.process.astype(np.int64))[0].tolist():
+            used = distinct(groups.device[groups.process == process].astype(np.int64))[0]
+            rows = np.flatnonzero(self.process == process)
+            busy = _busy_on(profile, used)
+            until = (busy.sums_until(time[rows] - origin) for time in (self.end, self.start))
+            found[rows] = next(until) - next(until)
+        return found
+
+    def longest(self, group: I8, size: int) -> I8:
+        """The place of the longest call of each group, i8[size]; of equals the first."""
+        order = np.lexsort((-self.start, self.length, group))
+        last = np.full(size, NONE, np.int64)
+        last[group[order]] = order
+        return last
+
+    def per_iteration(self) -> int | None:
+        """How many of them an iteration has, as a median; None without iterations."""
+        found = self.profile.iterations
+        inside = found.at(self.process, self.start)
+        number = distribution(np.bincount(inside[inside >= 0], minlength=len(found)))
+        return number.p50 if number else None
+
+
+def _busy_on(profile: Profile, devices: I8) -> BusyTime:
+    """When any of ``devices`` ran anything, in ns since ``Profile.rows_begin``."""
+    busy = [each.busy for each in device_times(profile) if each.device in devices]
+    if len(busy) == 1:
+        return busy[0]
+    none = np.zeros(0, np.int64)
+    low = np.concatenate([none, *(each.low for each in busy)])
+    return BusyTime.union(low, np.concatenate([none, *(each.high for each in busy)]))
+
+
+def collect_calls(profile: Profile, labels: Labels, calls: ThreadPieces) -> HostCalls:
+    """Collect ``calls`` of ``profile``, which are called as ``labels`` say."""
+    frames, place = distinct(calls.frame.astype(np.int64))
+    classes = [call_class(profile.frames[frame].name) for frame in frames.tolist()]
+    shown = labels.shown[frames].astype(np.int64)[place]
+    kind = np.array(classes, np.uint8)[place]
+    columns = (calls.thread, calls.frame, shown, calls.start, calls.end, kind)
+    return HostCalls(profile, labels, *columns)

@@ -1,0 +1,239 @@
+"""Measure launches: how many kernels ran in a second, how long calls took and kernels waited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.analysis.distribution import Distributions, distribution, distributions
+from flame.core.analysis.utilization import Utilization
+from flame.core.columns import I8, Bool, sum_by, unique_rows
+from flame.core.model.frames import Kind
+from flame.core.report.scope import Scope
+
+SHORT = (5_000, 10_000, 20_000)
+"""Lengths, ns, below which kernels are counted."""
+
+STORMS = ((50_000, 10_000), (100_000, 20_000))
+"""A storm of launches: at least so many kernels in a second, of which half are at most so long."""
+
+NOT_QUEUED = 10_000
+"""A kernel that starts sooner after its launch call, ns, found the GPU waiting."""
+
+_S = 1_000_000_000
+
+
+class LaunchRate(NamedTuple):
+    """Say how many kernels ran on a GPU, and how long they were, ns.
+
+    ``short`` counts those below each of `SHORT`. ``calls`` are the API calls that launched
+    ``launched`` of the kernels. ``iterations`` is how many kernels an iteration has, as a median.
+    """
+
+    gpu: Utilization
+    kernels: int
+    p50: int
+    p90: int
+    p99: int
+    short: tuple[int, ...]
+    calls: int
+    launched: int
+    iterations: int | None
+
+    @property
+    def per_second(self) -> float | None:
+        """Kernels in a second of the window."""
+        return round(self.kernels * _S / self.gpu.length, 1) if self.gpu.length else None
+
+    @property
+    def storm(self) -> bool:
+        """Whether people call it a storm, which says nothing of whether the GPU waited."""
+        length = self.gpu.length
+        return any(
+            self.kernels * _S >= rate * length and self.p50 <= long for rate, long in STORMS
+        ) and bool(length)
+
+
+def launch_rates(scope: Scope) -> tuple[LaunchRate, ...]:
+    """Count the kernels that each GPU ran."""
+    rows = scope.rows_of(Kind.KERNEL)
+    device = scope.profile.activities.device[rows]
+    rates = (_rate(scope, gpu, rows[device == gpu.device]) for gpu in scope.gpus)
+    return tuple(rate for rate in rates if rate is not None)
+
+
+def _rate(scope: Scope, gpu: Utilization, rows: I8) -> LaunchRate | None:
+    table = scope.profile.activities
+    times = distributions(np.zeros(len(rows), np.int64), table.duration[rows], 1)
+    if not len(rows):
+        return None
+    launched = rows[table.launched[rows]]
+    calls, _ = unique_rows([table.thread[launched], table.launch_start[launched]])
+    return LaunchRate(
+        gpu,
+        len(rows),
+        p50=int(times.p50[0]),
+        p90=int(times.p90[0]),
+        p99=int(times.p99[0]),
+        short=tuple(int((table.duration[rows] < length).sum()) for length in SHORT),
+        calls=len(calls),
+        launched=len(launched),
+        iterations=_per_iteration(scope, rows),
+    )
+
+
+def _per_iteration(scope: Scope, rows: I8) -> int | None:
+    found, table = scope.profile.iterations, scope.profile.activities
+    of = found.of(table)[rows] if len(found) else np.zeros(0, np.int64)
+    number = distribution(np.bincount(of[of >= 0], minlength=len(found)))
+    return number.p50 if number else None
+
+
+# From the launch to the end
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchedKernels:
+    """Hold kernels with a recorded launch: ``rows`` of the activities, i8[n] each, times in ns.
+
+    ``api`` is how long the call took that launched it, ``share`` its part of that where the call
+    launched several.
+    ``queue`` is the time from the end of the call to the start of the kernel, negative where that
+    began before; ``total`` from the beginning of the call to the end of both.
+    """
+
+    rows: I8
+    api: I8
+    share: I8
+    queue: I8
+    kernel: I8
+    total: I8
+
+    @property
+    def shorter(self) -> Bool:
+        """Which are shorter than their part of the call that launched them, bool[n]."""
+        shorter: Bool = self.kernel < self.share
+        return shorter
+
+
+def launched_kernels(scope: Scope) -> LaunchedKernels:
+    """Measure the kernels of ``scope`` whose launch was recorded."""
+    rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
+    rows = rows[table.launched[rows]]
+    begin, end, start = (
+        column[rows] for column in (table.launch_start, table.launch_end, table.start)
+    )
+    kernel = table.duration[rows]
+    return LaunchedKernels(
+        rows,
+        np.maximum(end - begin, 0),
+        table.launch_share[rows],
+        start - end,
+        kernel,
+        np.maximum(start + kernel, end) - begin,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Executions:
+    """Sum up launched kernels by process, thread, GPU, call and kernel as shown.
+
+    ``rows`` i8[n] is an activity of each group. ``queue`` is of those that queued: which did not
+    begin before their call ended. ``shares`` i8[n] is the time of the calls, of which each counts
+    once however many kernels it launched.
+    """
+
+    rows: I8
+    shares: I8
+    api: Distributions
+    queue: Distributions
+    kernel: Distributions
+    total: Distributions
+
+    @property
+    def order(self) -> I8:
+        """The places, by the time from launch to end."""
+        order: I8 = np.argsort(-self.total.total, kind="stable")
+        return order
+
+
+def executions(scope: Scope, found: LaunchedKernels) -> Executions:
+    """Sum up the kernels of ``found``."""
+    table, shown, rows = scope.profile.activities, scope.labels.shown, found.rows
+    keys = [column[rows] for column in (table.process, table.thread, table.device)]
+    keys += [shown[column[rows]] for column in (table.launch, table.frame)]
+    first, group = unique_rows(keys)
+    size, queued = len(first), found.queue >= 0
+    return Executions(
+        rows[first],
+        sum_by(group, found.share, size),
+        distributions(group, found.api, size),
+        distributions(group[queued], found.queue[queued], size),
+        distributions(group, found.kernel, size),
+        distributions(group, found.total, size),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLaunches:
+    """Compare the first launch of each kernel in its process with its others, i8[n] each.
+
+    ``rows`` are the activities that were first, ``api`` how long their calls took, ns; ``usual``
+    the median of the others, which are ``others`` many, and ``excess`` what the first took longer:
+    code is loaded when it is first launched. Kernels that were launched once are left out.
+    """
+
+    rows: I8
+    api: I8
+    usual: I8
+    others: I8
+
+    @property
+    def excess(self) -> I8:
+        """What the first took longer, ns."""
+        longer: I8 = np.maximum(self.api - self.usual, 0)
+        return longer
+
+
+def first_launches(scope: Scope, found: LaunchedKernels) -> FirstLaunches:
+    """Compare first launches; of several kernels that one call launched the first counts."""
+    table = scope.profile.activities
+    order = np.lexsort((table.start[found.rows], table.launch_start[found.rows]))
+    rows = found.rows[order]
+    calls = [column[rows] for column in (table.frame, table.thread, table.launch_start)]
+    order = order[np.sort(unique_rows(calls)[0])]
+    rows, api = found.rows[order], found.api[order]
+    first, group = unique_rows([table.process[rows], table.frame[rows]])
+    rest = np.ones(len(rows), bool)
+    rest[first] = False
+    others = distributions(group[rest], api[rest], len(first))
+    some = others.count > 0
+    return FirstLaunches(rows[first][some], api[first][some], others.p50[some], others.count[some])
+
+
+# Pace
+
+
+class Pace(NamedTuple):
+    """Hold the time from the end of a kernel to the start of the next of its name on its GPU.
+
+    By shown ``frame`` i8[n]; of kernels that run at once it is 0.
+    """
+
+    frame: I8
+    between: Distributions
+
+
+def pace(scope: Scope) -> Pace:
+    """Measure how evenly the kernels of each name follow each other."""
+    rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
+    shown = scope.labels.shown[table.frame[rows]].astype(np.int64)
+    order = np.lexsort((table.start[rows], table.device[rows], shown))
+    rows, shown = rows[order], shown[order]
+    device, start = table.device[rows], table.start[rows]
+    same = (shown[1:] == shown[:-1]) & (device[1:] == device[:-1])
+    wait = np.maximum(start[1:] - (start + table.duration[rows])[:-1], 0)[same]
+    first, group = unique_rows([shown[1:][same]])
+    return Pace(shown[1:][same][first], distributions(group, wait, len(first)))

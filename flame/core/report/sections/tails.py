@@ -1,0 +1,254 @@
+"""Tell which of many equal launches of a kernel took far longer than is usual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flame.core.analysis.distribution import Distributions, distributions
+from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
+from flame.core.model.frames import Kind
+from flame.core.report.configurations import Configurations, configurations, dim_text
+from flame.core.report.scope import Scope
+from flame.core.report.table import Place, Section, Table, TableColumn, picked
+from flame.core.report.times import ratios, shares
+from flame.core.units import format_counted
+
+NAME, TITLE = "tails", "Slow among equals"
+
+FEWEST = 20
+"""Launches of which something is said: of fewer the highest percentiles are single values."""
+
+RARE = 20
+"""At most one in so many is slow, where there is a tail: more are another kind of work."""
+
+RARE_AND_SLOW = 0.5, 2.0
+"""Least score, and share of the GPU time in percent below which nobody looks by themselves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """Compare values with their like, by group, i8[n] each.
+
+    ``slow`` counts those above 1.5 times the median of their group, ``excess`` sums up what these
+    are above it.
+    """
+
+    times: Distributions
+    slow: I8
+    excess: I8
+
+    @classmethod
+    def of(cls, group: Column, values: I8, size: int) -> Tails:
+        """Compare the ``values`` of each ``group``."""
+        times = distributions(group, values, size)
+        median = times.p50[group]
+        slow = 2 * values > 3 * median
+        number = np.bincount(group[slow], minlength=size).astype(np.int64)
+        return cls(times, number, sum_by(group[slow], (values - median)[slow], size))
+
+    @property
+    def enough(self) -> Bool:
+        """Which have enough values to tell."""
+        return self.times.count >= FEWEST
+
+    @property
+    def mixed(self) -> Bool:
+        """Which have so many slow ones that these are other work."""
+        return self.enough & (self.slow * RARE > self.times.count)
+
+    @property
+    def tail(self) -> Bool:
+        """Which have a tail: the worst of a hundred is slow, and slow ones are rare."""
+        return self.enough & ~self.mixed & (2 * self.times.p99 > 3 * self.times.p50)
+
+    @property
+    def order(self) -> I8:
+        """The places of those with enough values: by excess, mixed ones last."""
+        order: I8 = np.lexsort((-self.times.total, -self.excess, self.mixed))
+        return order[self.enough[order]]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTails:
+    """Compare launches that did the same work.
+
+    ``rows`` i8[n] is an activity of each group, ``configuration`` i8[n] its place in
+    ``configurations``. Where that is not known (-1) they are compared below the same ranges
+    instead, which says less: their ``tails`` may be mixed work.
+    """
+
+    tails: Tails
+    rows: I8
+    configuration: I8
+    configurations: Configurations
+
+    @property
+    def tail(self) -> Bool:
+        """Which have a tail for sure."""
+        return self.tails.tail & (self.configuration >= 0)
+
+
+def kernel_tails(scope: Scope) -> KernelTails:
+    """Compare the kernels of ``scope`` by shown and full name and launch configuration."""
+    rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
+    found = configurations(scope.profile)
+    config = found.of_row[rows]
+    path = np.where(config < 0, table.nvtx[rows], 0)
+    first, group = unique_rows([_full_names(scope, table.frame[rows]), config, path])
+    tails = Tails.of(group, table.duration[rows], len(first))
+    return KernelTails(tails, rows[first], config[first], found)
+
+
+def _full_names(scope: Scope, frame: Column) -> I8:
+    """Number the kernels by shown name and by name with all template arguments."""
+    number: dict[tuple[int, str], int] = {}
+    of_frame = np.zeros(len(scope.profile.frames), np.int64)
+    for at in np.flatnonzero(np.bincount(frame, minlength=1)).tolist():
+        kernel = scope.profile.frames[at]
+        key = int(scope.labels.shown[at]), kernel.get("demangled") or kernel.name
+        of_frame[at] = number.setdefault(key, len(number))
+    return of_frame[frame]
+
+
+_NUMBERS = (
+    TableColumn("count", "number", "count"),
+    TableColumn("ns", "", "ns"),
+    TableColumn("p50_ns", "p50", "ns"),
+    TableColumn("p95_ns", "", "ns"),
+    TableColumn("p99_ns", "", "ns"),
+    TableColumn("max_ns", "", "ns"),
+    TableColumn("tail", "p99/p50", "ratio"),
+    TableColumn("worst", "", "ratio"),
+    TableColumn("slow", "slow", "count"),
+    TableColumn("excess_ns", "excess", "ns"),
+    TableColumn("score_percent", "score", "percent"),
+    TableColumn("is", "is"),
+)
+_COLUMNS = (
+    TableColumn("name", "kernel"),
+    TableColumn("full_name", ""),
+    TableColumn("grid", "grid"),
+    TableColumn("block", ""),
+    TableColumn("shared_bytes", "", "bytes"),
+    *_NUMBERS,
+)
+
+
+def tails_section(scope: Scope) -> Section:
+    """Tell the groups of kernels with enough launches, by what their slow ones cost."""
+    if not len(scope.rows_of(Kind.KERNEL)):
+        return Section(NAME, TITLE, why="no kernel was recorded")
+    found = kernel_tails(scope)
+    whole = int(scope.weights.value.sum())
+    unknown = int((found.configuration < 0)[found.tails.enough].sum())
+    some = int(found.tails.enough.sum()) > unknown
+    notes = ([_SCORE, _verdict(found)] if some or not unknown else []) + (
+        [_UNKNOWN] if unknown else []
+    )
+    facts = {
+        "groups": int(found.tails.enough.sum()),
+        "tails": int(found.tail.sum()),
+        "mixed": int(found.tails.mixed.sum()),
+        "without_configuration": unknown,
+        "gpu_time_ns": whole,
+    }
+    tables = (_table(scope, found, whole), _call_table(scope), _range_table(scope))
+    return Section(NAME, TITLE, facts, tables, tuple(notes))
+
+
+def _verdict(found: KernelTails) -> str:
+    known = found.configuration >= 0
+    groups = format_counted(int((found.tails.enough & known).sum()), "group has", "groups have")
+    tails, mixed = int(found.tail.sum()), int((found.tails.mixed & known).sum())
+    return (
+        f"{groups} at least {FEWEST} launches of a kernel in one configuration: {tails} with a"
+        f" tail, {mixed} of mixed work"
+    )
+
+
+_SCORE = "excess is the time above the median of slow ones; score is its share of the GPU time"
+_UNKNOWN = (
+    "shapes were not recorded of all kernels: those without are compared below the same ranges,"
+    " where mixed work cannot be told from a tail"
+)
+
+
+def _table(scope: Scope, found: KernelTails, whole: int) -> Table:
+    profile, tails = scope.profile, found.tails
+    frames = profile.activities.frame[found.rows].tolist()
+    names = [scope.labels.text[frame] for frame in frames]
+    known = found.configurations.different
+    config = [known[at] if at >= 0 else None for at in found.configuration.tolist()]
+    cells = (
+        names,
+        [profile.frames[frame].get("demangled") or profile.frames[frame].name for frame in frames],
+        [one and dim_text(one.grid) for one in config],
+        [one and dim_text(one.block) for one in config],
+        [one and one.shared for one in config],
+        *_cells(tails),
+        shares(tails.excess, whole),
+        _words(found, whole),
+    )
+    order = tails.order
+    places = [Place(("kernel",), (names[at],)) for at in order.tolist()]
+    return Table.of("rows", "kernels", _COLUMNS, picked(order, *cells), places)
+
+
+_OTHERS = (TableColumn("name", "name"), *_NUMBERS[:-2])
+
+
+def _call_table(scope: Scope) -> Table:
+    calls, none = scope.calls, np.zeros(0, np.int64)
+    shown, length = (none, none) if calls is None else (calls.shown, calls.length)
+    return _other_table(scope, "calls", "API calls", shown, length)
+
+
+def _range_table(scope: Scope) -> Table:
+    """Compare ranges of equal name, shapes and details, each of which is a frame of its own."""
+    ranges, none = scope.ranges, np.zeros(0, np.int64)
+    frame, length = (none, none) if ranges is None else (ranges.frame, ranges.length)
+    return _other_table(scope, "ranges", "ranges of equal shapes", frame, length)
+
+
+def _other_table(scope: Scope, key: str, title: str, frame: I8, values: I8) -> Table:
+    """Compare what took time on the host, by frame."""
+    frames, group = distinct(frame)
+    tails = Tails.of(group, values, len(frames))
+    names = [scope.labels.text[one] for one in frames.tolist()]
+    return Table.of(key, title, _OTHERS, picked(tails.order, names, *_cells(tails)))
+
+
+def _cells(tails: Tails) -> tuple[Any, ...]:
+    """The cells of `_NUMBERS` but for the last two."""
+    return (
+        tails.times.count,
+        tails.times.total,
+        tails.times.p50,
+        tails.times.p95,
+        tails.times.p99,
+        tails.times.maximum,
+        ratios(tails.times.p99, tails.times.p50),
+        ratios(tails.times.maximum, tails.times.p50),
+        tails.slow,
+        tails.excess,
+    )
+
+
+def _words(found: KernelTails, whole: int) -> list[str]:
+    """What each group is: ``tail``, ``rare and slow``, ``mixed`` work, or nothing of these."""
+    tails, (score, most) = found.tails, RARE_AND_SLOW
+    costs = 100 * tails.excess >= score * whole
+    words = np.select(
+        [
+            tails.enough & (found.configuration < 0),
+            tails.mixed,
+            found.tail & costs & (100 * tails.times.total < most * whole),
+            found.tail,
+        ],
+        ["not known", "mixed", "rare and slow", "tail"],
+        "",
+    )
+    return [str(word) for word in words]

@@ -1,0 +1,209 @@
+"""API calls, waits and allocations as plain loops count them, and by hand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+
+from flame.core.loading.many import load
+from flame.core.model.profile import Profile
+from flame.core.options import LoadOptions
+from flame.core.projection.filters import Pids, Tids, Time
+from flame.core.projection.selection import select
+from flame.core.report.scope import Scope
+from flame.core.report.sections.api import api_section
+from flame.core.report.sections.memory import memory_section
+from flame.core.report.sections.syncs import syncs_section
+from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.oracles.naive_calls import Outermost, outermost_calls
+from tests.support.report_rows import rank, table_rows
+from tests.support.strategies import Script, scripts
+from tests.support.tiers import deep_except, examples
+from tests.support.writers.nsysfile import HTOD, NsysFile
+
+random_traces = examples(0.5, [HealthCheck.too_slow])
+
+NAMES = (
+    "cudaStreamSynchronize_v3020",
+    "cudaLaunchKernel_v7000",
+    "cudaMalloc_v3020",
+    "cudaMemcpy_v3020",
+    "cudaFree_v3020",
+    "cudaEventQuery_v3020",
+)
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where random traces are written, one after the other."""
+    return tmp_path_factory.mktemp("random") / "trace.sqlite"
+
+
+def with_all_classes(script: Script) -> Script:
+    """The script with calls of all classes in turn."""
+    steps, number = [], 0
+    for method, values in script.steps:
+        if method == "api":
+            values = {**values, "name": NAMES[number % len(NAMES)]}
+            number += 1
+        steps.append((method, values))
+    return replace(script, steps=tuple(steps))
+
+
+def busy(profile: Profile, call: Outermost) -> int:
+    """The moments of a call at which a GPU that its process uses runs anything."""
+    table, pids = profile.activities, [process.pid for process in profile.processes]
+    spans = [
+        (int(table.device[row]), int(table.start[row]), int(table.duration[row]))
+        for row in range(len(table))
+        if table.start[row] or table.duration[row]
+    ]
+    used = {
+        int(table.device[row])
+        for row in range(len(table))
+        if table.process[row] >= 0 and pids[table.process[row]] == call.pid
+    }
+    return sum(
+        any(
+            device in used and start <= moment < start + duration
+            for device, start, duration in spans
+        )
+        for moment in range(call.begin, call.end)
+    )
+
+
+@random_traces
+@given(scripts())
+def test_calls_are_those_of_plain_loops(trace_file: Path, script: Script) -> None:
+    path = with_all_classes(script).write(trace_file)
+    scope = Scope(load(path, LoadOptions("raw")))
+    by_name = defaultdict(list)
+    for call in outermost_calls(path):
+        by_name[call.name].append(call)
+    rows = table_rows(api_section(scope))
+    assert {row["name"] for row in rows} == by_name.keys()
+    for row in rows:
+        calls = by_name[row["name"]]
+        lengths = [call.length for call in calls]
+        assert (row["count"], row["ns"]) == (len(lengths), sum(lengths))
+        assert [row["p50_ns"], row["p99_ns"]] == [rank(lengths, 50), rank(lengths, 99)]
+        assert (row["min_ns"], row["max_ns"]) == (min(lengths), max(lengths))
+        assert row["threads"] == len({(call.pid, call.tid) for call in calls})
+
+
+@random_traces
+@given(scripts())
+def test_waits_are_those_of_plain_loops(trace_file: Path, script: Script) -> None:
+    path = with_all_classes(script).write(trace_file)
+    scope = Scope(load(path, LoadOptions("raw")))
+    expected: defaultdict[tuple[int, int, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    calls = outermost_calls(path)
+    for call in calls:
+        if call.name == "cudaStreamSynchronize":
+            sums = expected[call.pid, call.tid, call.name]
+            for at, value in enumerate((1, call.length, busy(scope.profile, call))):
+                sums[at] += value
+    section = syncs_section(scope)
+    found = {
+        (row["pid"], row["tid"], row["name"]): [row["count"], row["ns"], row["while_busy_ns"]]
+        for row in table_rows(section)
+    }
+    assert found == dict(expected)
+    assert all(
+        row["ns"] == row["while_busy_ns"] + row["while_idle_ns"] for row in table_rows(section)
+    )
+    if section.available:
+        assert section.facts["polls"] == sum(call.name == "cudaEventQuery" for call in calls)
+
+
+@needs_traces
+@pytest.mark.parametrize("name", deep_except(["ten_streams.sqlite"], NSYS_TRACES))
+def test_calls_of_real_traces_are_those_of_plain_loops(name: str) -> None:
+    path = TRACES / "nsys" / name
+    expected: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for call in outermost_calls(path):
+        expected[call.name][0] += 1
+        expected[call.name][1] += call.length
+    rows = table_rows(api_section(Scope(load(path))))
+    assert {row["name"]: [row["count"], row["ns"]] for row in rows} == dict(expected)
+
+
+# By hand
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Profile:
+    """A thread that waits, allocates and frees; another process that waits as well."""
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.nvtx("all", 0, 10_000_000)
+        file.kernel("gemm", 100, 200, corr=None)
+        file.api("cudaDeviceSynchronize_v3020", 150, 300, corr=2)
+        file.api("cuStreamSynchronize", 160, 290, corr=3)
+        file.api("cudaMalloc_v3020", 1_000, 1_001_001, corr=4)
+        file.api("cudaMalloc_v3020", 2_000_000, 3_000_000, corr=5)
+        file.api("cudaFree_v3020", 4_000_000, 4_000_040, corr=6)
+        file.api("cudaFreeAsync_v11020", 5_000_000, 5_000_040, corr=7)
+        file.api("cudaMemcpy_v3020", 6_000_000, 6_000_010, corr=8)
+        file.api("cudaMemcpyAsync_v3020", 7_000_000, 7_000_010, corr=9)
+        file.api("cudaStreamWaitEvent_v3020", 8_000_000, 8_000_010, corr=10)
+        file.api("cudaDeviceSynchronize_v3020", 0, 50, corr=2, pid=200, tid=200)
+    return load(tmp_path / "trace.sqlite")
+
+
+def test_waits(trace: Profile) -> None:
+    section = syncs_section(Scope(trace))
+    own, other = table_rows(section)
+    assert [own[key] for key in ("ns", "while_busy_ns", "while_idle_ns")] == [150, 50, 100]
+    assert own["thread_percent"] == 0.002  # of 10 ms
+    assert [other[key] for key in ("ns", "while_busy_ns", "pid")] == [50, 0, 200]
+    assert section.facts["polls"] == 1
+    assert section.facts["total_ns"] == 200
+    implicit = {row["name"]: row["ns"] for row in table_rows(section, "implicit")}
+    assert implicit == {"cudaFree": 40, "cudaMemcpy": 10}
+
+
+def test_allocations(trace: Profile) -> None:
+    section = memory_section(Scope(trace))
+    rows = {row["name"]: row for row in table_rows(section)}
+    assert rows.keys() == {"cudaMalloc", "cudaFree", "cudaFreeAsync"}
+    columns = ("count", "ns", "long", "long_ns", "longest_begin_ns")
+    assert [rows["cudaMalloc"][key] for key in columns] == [2, 2_000_001, 1, 1_000_001, 1_000]
+    assert (section.facts["long"], section.facts["per_iteration_p50"]) == (1, None)
+    [place] = [one for one in section.tables[0].places if one and one.window == (1_000, 1_001_001)]
+    assert place is section.tables[0].places[0], "the longest call of the costliest name"
+
+
+def test_filters_choose_calls_by_thread_and_time(trace: Profile) -> None:
+    def names(*where: Time | Pids | Tids) -> set[str]:
+        rows = table_rows(api_section(Scope(trace, select(where=where))))
+        return {row["name"] for row in rows}
+
+    assert names(Pids((200,))) == {"cudaDeviceSynchronize"}
+    assert names(Tids((200,))) == {"cudaDeviceSynchronize"}
+    assert names(Time(None, 1_000)) == {"cudaDeviceSynchronize"}
+    assert names(Time(6_000_000, 7_000_001)) == {"cudaMemcpy", "cudaMemcpyAsync"}
+    assert names(Pids((200,)), Time(60)) == set()
+
+
+def test_per_iteration(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        for step in range(3):
+            at = 1_000 * step
+            file.nvtx(f"step {step}", at, at + 900)
+            file.api("cudaLaunchKernel_v7000", at + 10, at + 20, corr=step + 1)
+            file.kernel("gemm", at + 30, at + 40, corr=step + 1)
+            for call in range(step):
+                file.api("cudaMalloc_v3020", at + 50 + 10 * call, at + 55 + 10 * call, corr=None)
+    assert memory_section(Scope(load(tmp_path / "trace.sqlite"))).facts["per_iteration_p50"] == 1
+
+
+def test_without_calls_nothing_is_said(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.memcpy(HTOD, 0, 10)
+    scope = Scope(load(tmp_path / "trace.sqlite"))
+    for section in (api_section(scope), syncs_section(scope), memory_section(scope)):
+        assert section.why == "no API call was recorded"
