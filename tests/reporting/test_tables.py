@@ -34,5 +34,5 @@ def test_people_see_what_has_a_title_and_tells_something_apart(gpus: tuple[str, 
 
 
 def test_scripts_see_all() -> None:
-    [row] = json.loads(as_json([section("GPU0")], 10))["kernels"]["rows"]
+    [row] = json.loads(as_json([section("GPU0")], 10, lambda place: None))["kernels"]["rows"]
     assert row == {"gpu": "GPU0", "name": "gemm", "ns": 1_500, "exact_ns": 1_501}

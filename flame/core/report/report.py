@@ -10,6 +10,7 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections import (
     api,
     budget,
+    copies,
     coverage,
     idle,
     kernels,
@@ -42,6 +43,7 @@ SECTIONS = {
         (utilization, utilization.utilization_section),
         (idle, idle.idle_section),
         (kernels, kernels.kernels_section),
+        (copies, copies.copies_section),
         (tails, tails.tails_section),
         (launches, launches.launches_section),
         (api, api.api_section),

@@ -222,9 +222,14 @@ def test_graphs_that_were_traced_as_a_whole(run: MakeRun) -> None:
 # Real traces
 
 FIRES = {
-    "a100_llm_nvtx": {"copies-exposed": 40.1, "sync-drain": 9.0, "loading": 2.0},
+    "a100_llm_nvtx": {"pageable": 40.1, "sync-drain": 9.0, "loading": 2.0},
     "rtx3060_23k": {},
-    "rtx3070_train_17k": {"loading": 13.3, "host-bound": 6.8, "sync-drain": 2.3},
+    "rtx3070_train_17k": {
+        "loading": 13.3,
+        "host-bound": 6.8,
+        "pageable": 2.4,
+        "sync-drain": 2.3,
+    },
     "two_processes_colliding_ids": {
         "host-bound": 53.2,
         "sync-copies": 24.1,

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool
-from flame.core.model.calls import CallClass, call_class
+from flame.core.columns import I8
+from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.report.copy_work import CopyWork, asynchronous_pageable, collect_copies
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.timeline.busy_time import BusyTime
@@ -24,20 +25,28 @@ FEWEST_COPIES = 10
 
 
 class CopiesAlone(NamedTuple):
-    """Divide the time, ns, in which only copies ran: by synchronous calls, and by others."""
+    """Divide the time, ns, in which only copies ran: each nanosecond is of one part.
 
+    ``pageable`` is that of asynchronous copies of pageable memory, ``synchronous`` that of the
+    others by calls that wait, of which there are ``number``.
+    """
+
+    pageable: int
     synchronous: int
     others: int
     number: int
 
 
-def copies_alone(facts: GpuFacts) -> CopiesAlone:
-    """Divide what copies alone kept busy; ``number`` counts those of synchronous calls."""
+def copies_alone(facts: GpuFacts, copies: CopyWork) -> CopiesAlone:
+    """Divide what ``copies`` alone kept busy."""
     profile, gpu = facts.scope.profile, facts.gpu
-    rows = facts.copies[_synchronous(profile, facts.copies)]
     kernels = class_times(profile, gpu.device).kernels
-    alone = _alone(profile, rows, kernels, gpu)
-    return CopiesAlone(alone, facts.budget.copies_alone - alone, len(rows))
+    pageable = asynchronous_pageable(copies, profile)
+    waiting = copies.waits & (profile.activities.kind[copies.row] == Kind.MEMCPY)
+    first = _alone(profile, copies.row[pageable], kernels, gpu)
+    both = _alone(profile, copies.row[pageable | waiting], kernels, gpu)
+    whole = facts.budget.copies_alone
+    return CopiesAlone(first, both - first, whole - both, int(waiting.sum()))
 
 
 def _alone(profile: Profile, rows: I8, kernels: BusyTime, gpu: Utilization) -> int:
@@ -50,26 +59,36 @@ def _alone(profile: Profile, rows: I8, kernels: BusyTime, gpu: Utilization) -> i
     return with_them.within_all(gpu.windows) - kernels.within_all(gpu.windows)
 
 
-def _synchronous(profile: Profile, rows: I8) -> Bool:
-    """Tell which copies a call started that waits for them."""
-    table, frames = profile.activities, profile.frames
-    used = np.unique(table.launch[rows]).tolist()
-    names = {at: frames[at].name for at in used if at >= 0}
-    waiting = [
-        at
-        for at, name in names.items()
-        if call_class(name) is CallClass.COPY and "Async" not in name and "Memcpy" in name
-    ]
-    return np.isin(table.launch[rows], waiting) & table.launched[rows]
-
-
 def copy_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
     """Apply the rules on copies and communication to a GPU."""
     if facts.budget.copies_alone:
-        alone = copies_alone(facts)
+        copies = collect_copies(facts.scope.profile, facts.copies)
+        alone = copies_alone(facts, copies)
+        if copies.known:
+            yield _pageable(facts, alone)
+        else:
+            yield Abstained("pageable", "which memory was copied was not recorded")
         yield _sync_copies(facts, alone)
         yield _copies_exposed(facts, alone)
     yield _communication(facts)
+
+
+def _pageable(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
+    if not alone.pageable:
+        return None
+    bound = alone.pageable + facts.idle.async_copies
+    return facts.finding(
+        "pageable",
+        "Asynchronous copies of pageable memory make the host wait",
+        f"{format_ns(bound)} ({format_percent(bound, facts.window)} of the window) passed in "
+        "copies that cannot be asynchronous: the system may move their memory meanwhile",
+        "Pin the memory: tensor.pin_memory(), DataLoader(pin_memory=True), cudaHostAlloc; weights "
+        "are made on the GPU at once by device='cuda'.",
+        "asynchronous copies with a pageable side, alone on the GPU or in their calls, are 1 % of "
+        "the window or more",
+        bound=bound,
+        part="copies, alone and idle",
+    )
 
 
 def _sync_copies(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
