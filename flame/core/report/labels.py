@@ -1,0 +1,48 @@
+"""Name the processes, threads and frames of a trace in the tables of a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column
+from flame.core.model.activities import NONE
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.projection.labels import Labels
+from flame.core.projection.number_folds import labels_of
+from flame.core.report.scope import Scope
+
+UNKNOWN = "not known"
+
+
+def process_labels(profile: Profile) -> list[str]:
+    """Name each process: by its file where that has no other, of several files."""
+    many = len(profile.sources) > 1
+    alone = Counter(process.source for process in profile.processes)
+    return [
+        profile.sources[process.source].label
+        if many and alone[process.source] == 1
+        else profile.frames[int(frame)].name
+        for process, frame in zip(profile.processes, profile.grouping.process, strict=True)
+    ]
+
+
+def labels_of_scope(scope: Scope) -> Labels:
+    """Name frames as the tree of ``scope`` does."""
+    return labels_of(scope.profile, scope.selection.naming, scope.profile.activities)
+
+
+def innermost_ranges(profile: Profile) -> I4:
+    """Find the innermost range of each group of activities, i4[groups] frames; -1 without one."""
+    kinds = profile.frames.kind
+    ids = np.where(kinds == Kind.NVTX, np.arange(len(kinds)), NONE).astype(np.int32)
+    table = profile.activities
+    return table.stacks.innermost(ids)[table.groups.nvtx]
+
+
+def shown_as(labels: Labels, frames: Column) -> I8:
+    """Look up what each of ``frames`` is shown as; -1 stays."""
+    shown: I8 = np.append(labels.shown, np.int32(NONE))[frames].astype(np.int64)
+    return shown
