@@ -29,6 +29,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
     text = "sections to show, of all by default; help lists them"
     add("--section", metavar="S,S,…", help=text)
+    text = "phases as a JSON file: {PHASE: [PATTERN, …], …}; show prints those of kernels"
+    add("--phases", metavar="FILE", help=text)
+    text = "ranges whose name matches are the iterations"
+    add("--iteration", metavar="RE", help=text)
+    text = "only these iterations, by their numbers: 3-5, or 7"
+    add("--iterations", metavar="A-B", help=text)
     add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
     text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
     add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
@@ -40,20 +46,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report on the traces of ``args``."""
     import_numpy()
-    names = _sections(args.section)
+    names = None if _shows_phases(args) else _sections(args.section)
     if names is None:
         return 0
     from flame.console.progress import load_with_progress
+    from flame.core.report.options import read_phases, with_iteration, with_iterations
     from flame.core.report.report import Report
     from flame.core.report.scope import Scope
 
-    selection = selection_of(args)
+    selection = with_iterations(selection_of(args), args.iterations)
+    phases = () if args.phases is None else read_phases(args.phases)
     inputs = inputs_of(args)
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
-        report = Report(Scope(profile, selection))
+        profile = with_iteration(profile, args.iteration)
+        report = Report(Scope(profile, selection, phases))
         print_text(_written(args, inputs, report.sections(names)))
     return 0
+
+
+def _shows_phases(args: argparse.Namespace) -> bool:
+    """Whether the patterns of kernels are asked for, which are printed."""
+    if args.phases != "show":
+        return False
+    from flame.core.report.sections.program.phases import built_in_patterns
+
+    print_text(built_in_patterns())
+    return True
 
 
 def _sections(text: str | None) -> list[str] | None:

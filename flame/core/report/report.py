@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from flame.core.report.scope import Scope
 from flame.core.report.sections import budget, idle, utilization
-from flame.core.report.sections.program import iterations
+from flame.core.report.sections.program import iterations, phases
 from flame.core.report.table import Section
 
 
@@ -25,6 +25,7 @@ SECTIONS = {
         (budget, budget.budget_section),
         (utilization, utilization.utilization_section),
         (idle, idle.idle_section),
+        (phases, phases.phases_section),
         (iterations, iterations.iterations_section),
     )
 }

@@ -12,6 +12,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
+from flame.core.report.phase_patterns import Phase
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
 
@@ -21,10 +22,12 @@ class Scope:
 
     Tables by name are of ``rows``, the activities that pass all filters. How busy a GPU was is of
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
+    ``phases`` are those that the user has named.
     """
 
     profile: Profile
     selection: Selection = field(default_factory=Selection)
+    phases: tuple[Phase, ...] = ()
 
     @cached_property
     def tree(self) -> StackTree:
