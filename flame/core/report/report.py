@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from flame.core.report.scope import Scope
 from flame.core.report.sections import budget, idle, utilization
-from flame.core.report.sections.program import iterations, phases
+from flame.core.report.sections.program import experts, iterations, layers, phases
 from flame.core.report.table import Section
 
 
@@ -26,6 +26,8 @@ SECTIONS = {
         (utilization, utilization.utilization_section),
         (idle, idle.idle_section),
         (phases, phases.phases_section),
+        (layers, layers.layers_section),
+        (experts, experts.experts_section),
         (iterations, iterations.iterations_section),
     )
 }

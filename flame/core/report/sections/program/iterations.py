@@ -72,7 +72,7 @@ _STATISTICS = (
     TableColumn("mean_ns", "mean", "ns"),
     TableColumn("deviation_ns", "usual deviation", "ns"),
     TableColumn("trend_ns", "each longer by", "ns"),
-    TableColumn("chance_percent", "by chance", "percent"),
+    TableColumn("chance_percent", "chance of that", "percent"),
 )
 _WHY = (
     _NUMBER,
@@ -131,8 +131,7 @@ def iterations_section(scope: Scope) -> Section:
             Table.of("rows", "", _COLUMNS, rows, _places(columns)),
             Table.of("why_slow", "why they are slow", _WHY, _why_rows(found)),
             Table.of("slow_frames", "what they ran longer", _FRAMES, _frame_rows(scope, found)),
-            _parts_table(scope, found.every, many),
-            *(_ranks_table(scope, found.every) for _ in range(many)),
+            *_more_tables(scope, found.every, many),
         ),
         notes=tuple(_notes(verdicts)),
     )
@@ -160,14 +159,12 @@ def _rows(
     size, timed = len(columns), columns.window > 0
     work = (columns.gpu_time, columns.kernels, columns.launches, columns.launch_ns)
     gpu_time, *launched = (_known(one, len(scope.profile.activities) > 0) for one in work)
-    cells: tuple[list[int | None], ...] = (
+    calls = (columns.syncs, columns.allocs)
+    cells: tuple[list[Any], ...] = (
         gpu_time,
         *(_known(one, timed) for one in (columns.busy, columns.span)),
         *launched,
-        *(
-            [None] * size if one is None else one.tolist()
-            for one in (columns.syncs, columns.allocs)
-        ),
+        *([None] * size if one is None else one.tolist() for one in calls),
         columns.start.tolist(),
     )
     head = (columns.number.tolist(), words, columns.period.tolist(), columns.host.tolist())
@@ -188,6 +185,13 @@ def _known(column: I8, known: Any) -> list[int | None]:
 def _places(columns: IterationColumns) -> list[Place]:
     until = columns.start + columns.period
     return [Place(window=pair) for pair in zip(columns.start.tolist(), until.tolist(), strict=True)]
+
+
+def _more_tables(scope: Scope, every: IterationColumns, many: bool) -> Iterator[Table]:
+    if every.window.any():
+        yield _parts_table(scope, every, many)
+    if many:
+        yield _ranks_table(scope, every)
 
 
 def _parts_table(scope: Scope, every: IterationColumns, many: bool) -> Table:

@@ -17,6 +17,7 @@ from flame.core.names.nvtx import clean_range
 from flame.core.projection.labels import exact_labels
 from flame.core.projection.matching import matching_frames
 from flame.core.report.host_time import HostTime
+from flame.core.report.labels import groups_with
 from flame.core.report.phase_patterns import Phase
 from flame.core.report.scope import Scope
 from flame.core.report.sections.program.iteration_measures import work_of
@@ -61,7 +62,7 @@ def user_phases(scope: Scope) -> PhaseColumns:
     of_group = np.full(len(table.groups), size)
     marks = [_marked(scope, phase) for phase in scope.phases]
     for place in reversed(range(size)):
-        of_group[_groups_with(profile, marks[place])] = place
+        of_group[groups_with(profile, marks[place])] = place
     host = np.array([_host_time(scope, one) for one in marks] + [0], np.int64)
     names = (*(phase.name for phase in scope.phases), UNMAPPED)
     return _columns(scope, names, of_group, host if host.any() else None)
@@ -126,16 +127,6 @@ def _marked(scope: Scope, phase: Phase) -> Bool:
     return marks
 
 
-def _groups_with(profile: Profile, marks: Bool) -> Bool:
-    """Tell which groups have a marked frame on their path, bool[groups]."""
-    table = profile.activities
-    groups, within = table.groups, table.stacks.contain_any(marks)
-    found: Bool = within[groups.python] | within[groups.nvtx] | within[groups.native]
-    marked = np.append(marks, False)
-    found |= marked[groups.frame] | marked[groups.launch]
-    return found
-
-
 def _host_time(scope: Scope, marks: Bool) -> int:
     """How long threads were in marked ranges and functions, ns."""
     found = [_of_frames(one, marks) for one in (scope.profile.ranges, scope.profile.functions)]
@@ -184,11 +175,15 @@ def phases_section(scope: Scope) -> Section:
 def _table(key: str, title: str, columns: Sequence[TableColumn], found: PhaseColumns) -> Table:
     rows = _rows(found)
     if columns is _FAMILIES:
-        rows = ((*row[:4], row[5]) for row in sorted(rows, key=lambda row: -(row[1] or 0)))
+        rows = ((*row[:4], row[5]) for row in sorted(rows, key=_by_time))
     return Table.of(key, title, columns, rows)
 
 
-def _rows(found: PhaseColumns) -> Iterator[tuple[str, int, float | None, int, Value, Value]]:
+def _by_time(row: Sequence[Value]) -> int:
+    return -int(row[1] or 0)
+
+
+def _rows(found: PhaseColumns) -> Iterator[tuple[Value, ...]]:
     whole, size = int(found.gpu_time.sum()), len(found.names)
     host, each = (
         [None] * size if one is None else one.tolist() for one in (found.host, found.iteration_ns)
