@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from flame.core.report.scope import Scope
 from flame.core.report.sections import budget, idle, utilization
+from flame.core.report.sections.parties import communication, devices, processes, ranks, threads
 from flame.core.report.sections.program import experts, iterations, layers, phases
 from flame.core.report.table import Section
 
@@ -29,6 +30,11 @@ SECTIONS = {
         (layers, layers.layers_section),
         (experts, experts.experts_section),
         (iterations, iterations.iterations_section),
+        (communication, communication.communication_section),
+        (processes, processes.processes_section),
+        (devices, devices.devices_section),
+        (threads, threads.threads_section),
+        (ranks, ranks.ranks_section),
     )
 }
 """All sections, in the order in which they are shown."""

@@ -1,0 +1,176 @@
+"""Tell what each process did: what it launched, how long it was blocked, what it spent most on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I8, Bool, distinct, sum_by
+from flame.core.model.calls import CallClass
+from flame.core.model.frames import COPIES, Kind
+from flame.core.model.launches import UNKNOWN
+from flame.core.model.profile import Profile
+from flame.core.model.whole_ranges import WholeRanges
+from flame.core.report.call_classes import call_classes, first_of_launches, process_of_threads
+from flame.core.report.host_time import HostTime
+from flame.core.report.labels import labels_of_scope, process_labels, shown_as
+from flame.core.report.scope import Scope
+from flame.core.report.table import Section, Table, TableColumn, Value, share
+
+NAME, TITLE = "processes", "What each process did"
+
+_TOP = 3
+
+_COLUMNS = (
+    TableColumn("process", "process"),
+    TableColumn("gpu_time_ns", "GPU time", "ns"),
+    TableColumn("percent", "of GPU time", "percent"),
+    TableColumn("kernels", "kernels", "count"),
+    TableColumn("copies", "copies", "count"),
+    TableColumn("bytes", "copied", "bytes"),
+    TableColumn("launches", "launches", "count"),
+    TableColumn("launch_ns", "in launches", "ns"),
+    TableColumn("blocked_ns", "blocked", "ns"),
+    TableColumn("ranges", "ranges", "count"),
+    TableColumn("launched_percent", "with launch", "percent"),
+    TableColumn("nvtx_percent", "in ranges", "percent"),
+    TableColumn("top_kernels", "most time in"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessColumns:
+    """Hold what each process did, i8[processes], ns; of what passes the filters.
+
+    ``bytes``, ``blocked`` and ``ranges`` are None where they were not recorded; ``blocked`` is the
+    time in blocking calls, summed over threads. ``launched`` and ``in_ranges`` are the GPU time
+    with a launch, and with a range. ``top`` are the kernels with most time, by process.
+    """
+
+    gpu_time: I8
+    kernels: I8
+    copies: I8
+    bytes: I8 | None
+    launches: I8
+    launch_ns: I8
+    blocked: I8 | None
+    ranges: I8 | None
+    launched: I8
+    in_ranges: I8
+    top: tuple[tuple[int, ...], ...]
+
+
+def measure_processes(scope: Scope) -> ProcessColumns:
+    """Sum up what each process of the trace did."""
+    profile, rows = scope.profile, scope.rows
+    table, size = profile.activities, len(profile.processes) + 1
+    process = table.process[rows].astype(np.int64)
+    process[process < 0] = size - 1
+    group = table.groups.of_row[rows]
+    duration = table.duration[rows]
+
+    def number(mask: Bool) -> I8:
+        return np.bincount(process[mask], minlength=size)
+
+    def time(mask: Bool) -> I8:
+        return sum_by(process[mask], duration[mask], size)
+
+    every = np.ones(len(rows), bool)
+    return ProcessColumns(
+        time(every),
+        number(table.kind[rows] == Kind.KERNEL),
+        number(np.isin(table.kind[rows], COPIES)),
+        _bytes(profile, rows, process, size),
+        number(first_of_launches(table)[rows]),
+        sum_by(process, table.launch_share[rows], size),
+        _blocked(scope, size),
+        _ranges(scope, size),
+        time(table.launched[rows]),
+        time((table.groups.nvtx > 0)[group]),
+        _top_kernels(scope, process, size),
+    )
+
+
+def _bytes(profile: Profile, rows: I8, process: I8, size: int) -> I8 | None:
+    details = profile.launches
+    if details is None:
+        return None
+    moved = details.bytes[rows]
+    known = moved != UNKNOWN
+    return sum_by(process[known], moved[known], size)
+
+
+def _blocked(scope: Scope, size: int) -> I8 | None:
+    calls = scope.profile.calls
+    if calls is None or not len(calls):
+        return None
+    rows = np.flatnonzero(call_classes(scope.profile, calls.frame) == CallClass.SYNC)
+    length = HostTime(scope).within(calls.thread[rows], calls.start[rows], calls.end[rows])
+    return sum_by(process_of_threads(scope.profile)[calls.thread[rows]], length, size)
+
+
+def _ranges(scope: Scope, size: int) -> I8 | None:
+    """How many ranges are open at any time that counts, by process."""
+    profile = scope.profile
+    if profile.ranges is None or not len(profile.ranges):
+        return None
+    whole = WholeRanges.of(
+        profile.ranges, np.flatnonzero(profile.frames.kind == Kind.NVTX).tolist()
+    )
+    some = HostTime(scope).within(whole.thread, whole.start, whole.end) > 0
+    return np.bincount(process_of_threads(profile)[whole.thread[some]], minlength=size)
+
+
+def _top_kernels(scope: Scope, process: I8, size: int) -> tuple[tuple[int, ...], ...]:
+    """The kernels with most time of each process, as they are shown."""
+    table, labels = scope.profile.activities, labels_of_scope(scope)
+    kernel = np.flatnonzero(table.kind[scope.rows] == Kind.KERNEL)
+    rows = scope.rows[kernel]
+    frame = shown_as(labels, table.frame[rows])
+    keys, place = distinct((process[kernel] << 32) | frame)
+    total = sum_by(place, table.duration[rows], len(keys))
+    owner = keys >> 32
+    order = np.lexsort((-total, owner))
+    first = np.searchsorted(owner[order], np.arange(size))
+    last = np.searchsorted(owner[order], np.arange(size), "right")
+    return tuple(
+        tuple((keys[order[low : min(high, low + _TOP)]] & 0xFFFFFFFF).tolist())
+        for low, high in zip(first.tolist(), last.tolist(), strict=True)
+    )
+
+
+def processes_section(scope: Scope) -> Section:
+    """Tell what each process did."""
+    if scope.profile.resolved or not scope.profile.processes:
+        return Section(NAME, TITLE, why="the trace knows no processes")
+    table = Table.of("rows", "", _COLUMNS, _rows(scope, measure_processes(scope)))
+    return Section(NAME, TITLE, tables=(table,))
+
+
+def _rows(scope: Scope, found: ProcessColumns) -> Iterator[tuple[Value, ...]]:
+    text, size = labels_of_scope(scope).text, len(found.gpu_time)
+    whole = int(found.gpu_time.sum())
+    labels = [*process_labels(scope.profile), "not known"]
+    columns = (
+        found.gpu_time,
+        found.kernels,
+        found.copies,
+        found.bytes,
+        found.launches,
+        found.launch_ns,
+        found.blocked,
+        found.ranges,
+        found.launched,
+        found.in_ranges,
+    )
+    cells = [[None] * size if column is None else column.tolist() for column in columns]
+    for at in np.argsort(-found.gpu_time, kind="stable").tolist():
+        gpu_time, kernels, copies, *rest, launched, in_ranges = (column[at] for column in cells)
+        if at < size - 1 or gpu_time or kernels or copies:
+            yield (
+                *(labels[at], gpu_time, share(gpu_time, whole), kernels, copies, *rest),
+                *(share(launched, gpu_time), share(in_ranges, gpu_time)),
+                ", ".join(text[frame] for frame in found.top[at]) or None,
+            )
