@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -110,8 +111,7 @@ def match_ranks(profile: Profile, rows: CommunicationRows, labels: Sequence[str]
     sums = np.zeros((4, rows.ranks), np.int64)
     operations = []
     order = np.lexsort((rows.rank, rows.of))
-    first = run_starts(rows.of[order])
-    for low, high in zip(first.tolist(), [*first[1:].tolist(), len(order)], strict=True):
+    for low, high in pairwise([*run_starts(rows.of[order]).tolist(), len(order)]):
         members = order[low:high]
         operation, of_ranks = _match(profile, rows, members, labels, aligned)
         operations.append(operation)
