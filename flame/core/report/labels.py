@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,10 +35,20 @@ def labels_of_scope(scope: Scope) -> Labels:
     return labels_of(scope.profile, scope.selection.naming, scope.profile.activities)
 
 
+def labels_without_numbers(scope: Scope) -> Labels:
+    """Name frames as the tree of ``scope`` does, but as one where many differ only in numbers."""
+    naming = replace(scope.selection.naming, numbers=True)
+    return labels_of(scope.profile, naming, scope.profile.activities)
+
+
 def innermost_ranges(profile: Profile) -> I4:
-    """Find the innermost range of each group of activities, i4[groups] frames; -1 without one."""
+    """Find the innermost range of each group of activities, i4[groups] frames; -1 without one.
+
+    Ranges that stand for iterations do not count: each may have a name of its own.
+    """
     kinds = profile.frames.kind
     ids = np.where(kinds == Kind.NVTX, np.arange(len(kinds)), NONE).astype(np.int32)
+    ids[profile.iterations.frames] = NONE
     table = profile.activities
     return table.stacks.innermost(ids)[table.groups.nvtx]
 

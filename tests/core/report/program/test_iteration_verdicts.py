@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations, permutations
 from statistics import median_low
 
 import numpy as np
@@ -82,7 +84,15 @@ def test_the_trend_is_the_median_slope() -> None:
     found = trend(i8(*values))
     assert found is not None
     assert found.slope == pytest.approx(slopes[len(slopes) // 2])
-    assert 0 < found.chance < 0.05
+    # By chance as often as so much order, or its contrary, is among all orders.
+    orders = [abs(order_of(one)) for one in permutations(values)]
+    usual = sum(one >= order_of(values) for one in orders) / len(orders)
+    assert found.chance == pytest.approx(usual)
+
+
+def order_of(values: Sequence[int]) -> int:
+    """Pairs that grow, less those that shrink."""
+    return sum((a < b) - (a > b) for a, b in combinations(values, 2))
 
 
 def test_there_is_none_of_few_of_equal_ones_and_without_scipy(

@@ -29,6 +29,10 @@ PARTS = (
 )
 """The parts of the time of an iteration on the GPUs, in the order of ``IterationColumns.parts``."""
 
+LEADS = tuple(f"before it, idle: {cause.title}" for cause in IdleCause)
+"""The parts of the gap before the first work of an iteration, as ``IterationColumns.lead`` has it.
+"""
+
 _LATEST = np.iinfo(np.int64).max
 
 
@@ -47,6 +51,7 @@ class IterationColumns:
     | span | from its first start to its last stop |
     | window | on each GPU from its first start to that of the next; of the last to its last stop |
     | parts | i8[parts, n] `PARTS` of ``window``, by all that ran on the GPU; they add up to it |
+    | lead | i8[causes, n] the gap that its first work ended, in the window of the one before |
     | syncs, sync_ns, allocs, alloc_ns | blocking calls, and allocations and frees, begun in it |
 
     The last four are None where no calls were recorded.
@@ -66,6 +71,7 @@ class IterationColumns:
     span: I8
     window: I8
     parts: I8
+    lead: I8
     syncs: I8 | None
     sync_ns: I8 | None
     allocs: I8 | None
@@ -177,11 +183,22 @@ def _budget(profile: Profile, found: Iterations) -> dict[str, I8]:
     """Divide the window of each iteration, on all GPUs that its work ran on."""
     of = found.of(profile.activities)
     window, parts = np.zeros(len(found), np.int64), np.zeros((len(PARTS), len(found)), np.int64)
+    lead = np.zeros((len(IdleCause), len(found)), np.int64)
     for idle in idle_parts(profile):
         rows, low, high = _windows(profile, found, of, idle.device)
         window[rows] += high - low
         parts[:, rows] += _divided(profile, idle, low, high)
-    return {"window": window, "parts": parts}
+        lead[:, rows] += _by_cause(idle, _gap_before(idle, low), low)
+    return {"window": window, "parts": parts, "lead": lead}
+
+
+def _gap_before(idle: IdleParts, times: I8) -> I8:
+    """Where the gap begins that ends at each time; the time itself where none does."""
+    if not len(idle.end):
+        return times
+    at = np.minimum(np.searchsorted(idle.end, times), len(idle.end) - 1)
+    begin: I8 = np.where(idle.end[at] == times, idle.begin[at], times)
+    return begin
 
 
 def _windows(profile: Profile, found: Iterations, of: I8, device: int) -> tuple[I8, I8, I8]:
@@ -206,9 +223,14 @@ def _divided(profile: Profile, idle: IdleParts, low: I8, high: I8) -> I8:
         return times.sums_until(high) - times.sums_until(low)
 
     compute, kernels, busy = map(within, class_times(profile, idle.device))
-    causes = (idle.cause == cause for cause in IdleCause)
-    idle_ns = [within(BusyTime.between(idle.low[one], idle.high[one])) for one in causes]
-    return np.array([compute, kernels - compute, busy - kernels, *idle_ns])
+    return np.array([compute, kernels - compute, busy - kernels, *_by_cause(idle, low, high)])
+
+
+def _by_cause(idle: IdleParts, low: I8, high: I8) -> I8:
+    """The idle time of a GPU from each ``low`` to ``high``, i8[causes, n]."""
+    marks = (idle.cause == cause for cause in IdleCause)
+    times = [BusyTime.between(idle.low[one], idle.high[one]) for one in marks]
+    return np.array([each.sums_until(high) - each.sums_until(low) for each in times])
 
 
 # Calls

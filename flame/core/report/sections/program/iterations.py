@@ -10,15 +10,15 @@ import numpy as np
 
 from flame.core.analysis.iteration_candidates import iteration_candidates
 from flame.core.columns import I8
-from flame.core.report.labels import labels_of_scope, process_labels
+from flame.core.report.labels import labels_without_numbers, process_labels
 from flame.core.report.scope import Scope
 from flame.core.report.sections.program.iteration_measures import (
-    PARTS,
     IterationColumns,
     measure_scope,
 )
 from flame.core.report.sections.program.iteration_verdicts import Verdicts, judge
 from flame.core.report.sections.program.slow_iterations import (
+    EXPLAINING,
     LongerFrames,
     LongerParts,
     longer_frames,
@@ -237,11 +237,11 @@ def _why_rows(found: IterationReport) -> Iterator[tuple[Value, ...]]:
     for number, part, longer, excess in zip(
         numbers, *(column.tolist() for column in found.parts[1:]), strict=True
     ):
-        yield number, excess, PARTS[part], longer, share(longer, excess)
+        yield number, excess, EXPLAINING[part], longer, share(longer, excess)
 
 
 def _frame_rows(scope: Scope, found: IterationReport) -> Iterator[tuple[Value, ...]]:
-    text = labels_of_scope(scope).text
+    text = labels_without_numbers(scope).text
     for one in found.frames:
         number = int(found.columns.number[one.row])
         inside = text[one.range] if one.range >= 0 else None

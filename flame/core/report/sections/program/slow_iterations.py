@@ -8,14 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, distinct, sum_by
-from flame.core.report.labels import innermost_ranges, labels_of_scope, shown_as
+from flame.core.report.labels import innermost_ranges, labels_without_numbers, shown_as
 from flame.core.report.scope import Scope
 from flame.core.report.sections.program.iteration_measures import (
+    LEADS,
     PARTS,
     IterationColumns,
     work_of,
 )
 from flame.core.report.sections.program.iteration_verdicts import Verdicts, median
+
+EXPLAINING = (*PARTS, *LEADS)
+"""What an iteration is explained by: its own parts, and the gap that it has ended."""
 
 _TOLD = 0.8
 """Part of what an iteration takes longer that is told."""
@@ -29,8 +33,8 @@ _MOST_FRAMES = 5
 class LongerParts(NamedTuple):
     """Hold by how much parts of slow iterations are longer than usual, i8[n], ns.
 
-    ``row`` is the place of the iteration, ``part`` that in `PARTS`; ``excess`` is how much longer
-    the whole iteration is than the median. Largest first, by iteration.
+    ``row`` is the place of the iteration, ``part`` that in `EXPLAINING`; ``excess`` is how much
+    longer the whole iteration is than the median. Largest first, by iteration.
     """
 
     row: I8
@@ -56,9 +60,9 @@ class LongerFrames(NamedTuple):
 def longer_parts(columns: IterationColumns, verdicts: Verdicts) -> LongerParts:
     """Compare the parts of slow iterations with the medians of the normal ones."""
     slow = np.flatnonzero(verdicts.slow)
-    normal = columns.parts[:, verdicts.normal]
-    usual = np.array([median(part) for part in normal], np.int64)
-    longer = columns.parts[:, slow] - usual[:, None]
+    parts = np.concatenate([columns.parts, columns.lead])
+    usual = np.array([median(part) for part in parts[:, verdicts.normal]], np.int64)
+    longer = parts[:, slow] - usual[:, None]
     order = np.argsort(-longer, axis=0, kind="stable")
     longer = np.take_along_axis(longer, order, axis=0)
     excess = columns.period[slow] - (verdicts.statistics.p50 if verdicts.statistics else 0)
@@ -100,7 +104,7 @@ class _Work(NamedTuple):
 
     @classmethod
     def of(cls, scope: Scope, columns: IterationColumns) -> _Work:
-        table, labels = scope.profile.activities, labels_of_scope(scope)
+        table, labels = scope.profile.activities, labels_without_numbers(scope)
         order = np.argsort(columns.number)
         rows, place = work_of(scope, columns.number[order])
         groups = table.groups
