@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from flame.core.analysis.iteration_candidates import iteration_candidates
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.loading.many import load
 from flame.core.model.iterations import chosen_ranges
-from flame.core.model.meta import ProfilerSteps
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection, select
 from flame.core.report.options import with_iteration, with_iterations
@@ -38,15 +35,16 @@ def steady(slow: int = 0, *, kernels: tuple[int, ...] = ()) -> Recorded:
     trace, at, corr = Recorded(), 0, 0
     for number in range(7):
         late = slow if number == 3 else 0
-        trace.range(f"step {number}", at, at + 100 + late)
         more = kernels if number == 3 else ()
+        length = 100 + late + sum(more)
+        trace.range(f"step {number}", at, at + length)
         start = at + late + 10
-        for place, length in enumerate((40, *more)):
+        for place, ns in enumerate((40, *more)):
             corr += 1
-            trace.call("cudaLaunchKernel", start - 5 + place, start - 4 + place, corr)
-            trace.kernel("gemm" if place == 0 else "extra", start, start + length, corr)
-            start += length
-        at += 100 + late
+            trace.call("cudaLaunchKernel", start - 5, start - 4, corr)
+            trace.kernel("gemm" if place == 0 else "extra", start, start + ns, corr)
+            start += ns
+        at += length
     return trace
 
 
@@ -64,13 +62,7 @@ def test_a_slow_one_is_explained_by_what_its_gpu_waited_for() -> None:
 
 
 def test_a_slow_one_is_explained_by_the_kernels_that_it_ran_more_of() -> None:
-    trace = steady(kernels=(90, 30))
-    profile = trace.profile()
-    marks = np.arange(7) * 100 + np.array([0, 0, 0, 0, 120, 120, 120])
-    owner = np.zeros(7, np.int32)
-    ends = marks + np.array([100, 100, 100, 220, 100, 100, 100])
-    profile = replace(profile, steps=ProfilerSteps(np.arange(7), owner, marks, ends, owner))
-    section = iterations_section(Scope(profile))
+    section = iterations_section(Scope(steady(kernels=(90, 30)).profile()))
     assert section.facts["slow"] == [3]
     [why] = rows(section, "why_slow")
     assert (why["part"], why["excess_ns"]) == ("compute", 120)
