@@ -108,9 +108,9 @@ def recorded(work: list[Work], marks: list[Step], calls: list[Sync]) -> Profile:
         )
     for call in calls:
         trace.call(call.name, call.start, call.start + call.length, thread=1)
-    number, process, first, last = np.array(marks, np.int64).reshape(-1, 4).T
+    numbers, process, first, last = np.array(marks, np.int64).reshape(-1, 4).T
     owner = process.astype(np.int32)
-    return replace(trace.profile(), steps=ProfilerSteps(number, owner, first, last, owner))
+    return replace(trace.profile(), steps=ProfilerSteps(numbers, owner, first, last, owner))
 
 
 def cut(marks: list[Step]) -> list[Step]:

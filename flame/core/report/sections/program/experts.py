@@ -106,7 +106,7 @@ def _per_layer(scope: Scope, parts: I8) -> float | None:
     """How many kernels of experts a layer has in an iteration."""
     numbers = np.unique(scope.profile.iterations.number)
     families = sum_families(measure_layers(scope))
-    if not len(numbers) or not len(families.row):
+    if not len(numbers) or not len(families.family):
         return None
     table = scope.profile.activities
     rows, place = work_of(scope, numbers)

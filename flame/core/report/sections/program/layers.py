@@ -67,12 +67,12 @@ class Layers:
 
 
 class LayerFamilies(NamedTuple):
-    """Sum up families of layers, i8[n], most GPU time first; ``row`` is the first of each.
+    """Sum up families of layers, i8[n], most GPU time first; ``family`` is as in `Layers`.
 
     ``same`` tells whether all have as many activities.
     """
 
-    row: I8
+    family: I8
     number: I8
     total: I8
     least: I8
@@ -125,7 +125,7 @@ def sum_families(layers: Layers) -> LayerFamilies:
     best = np.argsort(-total, kind="stable")
     first, size, total = first[best], size[best], total[best]
     least, median = ordered[first], ordered[first + (size + 1) // 2 - 1]
-    return LayerFamilies(first, size, total, least, median, ordered[first + size - 1], same[best])
+    return LayerFamilies(best, size, total, least, median, ordered[first + size - 1], same[best])
 
 
 # Names
@@ -265,7 +265,7 @@ def layers_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity was recorded")
     layers = measure_layers(scope)
     families = sum_families(layers)
-    if not len(families.row):
+    if not len(families.family):
         why = "no ranges or modules that differ in the index of a layer"
         return Section(NAME, TITLE, why=why, how="name ranges such as layers.3, or record modules")
     order = _row_order(layers, families)
@@ -282,9 +282,7 @@ def layers_section(scope: Scope) -> Section:
 
 def _row_order(layers: Layers, families: LayerFamilies) -> I8:
     """The rows, families with most GPU time first, by index."""
-    rank = np.empty(len(families.row), np.int64)
-    family = np.sort(layers.family)[families.row]
-    rank[family] = np.arange(len(rank))
+    rank = np.argsort(families.family)
     order: I8 = np.lexsort((layers.index, rank[layers.family]))
     return order
 
@@ -299,9 +297,9 @@ def _family_rows(
     scope: Scope, layers: Layers, families: LayerFamilies
 ) -> Iterator[tuple[Value, ...]]:
     whole = int(scope.profile.activities.duration[scope.rows].sum())
-    family = np.sort(layers.family)[families.row].tolist()
-    columns = zip(family, *(column.tolist() for column in families[1:]), strict=True)
-    for at, number, total, least, median, most, same in columns:
+    for at, number, total, least, median, most, same in zip(
+        *(column.tolist() for column in families), strict=True
+    ):
         spread = round(most / median, 3) if median else None
         yield (
             *(layers.names[at], _within(layers, at), number, total, share(total, whole)),
