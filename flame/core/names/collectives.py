@@ -23,7 +23,8 @@ _PATTERNS = (
 _COLLECTIVES = tuple((name, lazy_regex(f"(?i){pattern}")) for name, pattern in _PATTERNS)
 
 _DETAIL = lazy_regex(
-    r"(?P<name>[^,]+)(?:, (?P<number>[0-9]+) (?P<type>\w+))?(?:, (?P<ranks>[0-9,]+) ranks?)?"
+    r"(?P<name>[^,]+)(?:, (?P<number>[0-9]+) (?!ranks?\b)(?P<type>[\w:]+))?"
+    r"(?:, (?P<ranks>[0-9,]+) ranks?)?"
 )
 
 _BYTES = {
@@ -54,16 +55,23 @@ class Collective(NamedTuple):
         return {"all-reduce": 2 * part, "all-gather": part, "reduce-scatter": part}.get(self.name)
 
 
+def is_collective(detail: str) -> bool:
+    """Tell whether ``detail`` of a range describes a collective, as `collective_of` takes it."""
+    told = _DETAIL.fullmatch(detail) if detail else None
+    return told is not None and _named(told["name"]) != OTHER
+
+
 def collective_of(kernel: str, detail: str = "") -> Collective:
     """Tell the collective of the kernel with that name.
 
-    ``detail`` is what Kineto traces say of it, ``allreduce, 4096 float, 8 ranks``; else empty.
+    ``detail`` is what Kineto traces say of the operator that launched it, ``allreduce, 4096 float,
+    8 ranks``; else empty.
     """
     told = _DETAIL.fullmatch(detail)
     if told is None:
         return Collective(_named(kernel))
     name = _named(told["name"])
-    size = _BYTES.get((told["type"] or "").lower())
+    size = _BYTES.get((told["type"] or "").rpartition(":")[2].lower())
     ranks = int(told["ranks"].replace(",", "")) if told["ranks"] else None
     known = int(told["number"]) * size if told["number"] and size else None
     if known is not None and name == "all-gather":

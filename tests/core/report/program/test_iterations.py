@@ -181,6 +181,7 @@ def test_the_first_step_of_a_training_is_warm_up() -> None:
 
 
 @needs_traces
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["v100_old_categories", "v100_cuda_graphs"])
 def test_parts_are_the_window_of_real_traces(name: str) -> None:
     profile = load(TRACES / "kineto" / f"{name}.json.gz")

@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, distinct, run_starts, sum_by
+from flame.core.columns import I4, I8, distinct, run_starts, sum_by
+from flame.core.model.activities import NONE
+from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.profile import Profile
-from flame.core.names.collectives import Collective, collective_of
+from flame.core.names.collectives import Collective, collective_of, is_collective
 from flame.core.report.scope import Scope
 from flame.core.timeline.exposure import WorkClass, work_classes
 
@@ -46,7 +48,7 @@ class CommunicationRows:
         ranks, rank = distinct(
             table.process[rows].astype(np.int64) * devices + table.device[rows] + 1
         )
-        collectives, of = _collectives(profile, table.frame[rows].astype(np.int64))
+        collectives, of = _collectives(profile, table.groups.of_row[rows])
         return cls(rows, rank, of, collectives, ranks // devices, ranks % devices - 1)
 
     @property
@@ -55,15 +57,27 @@ class CommunicationRows:
         return len(self.processes)
 
 
-def _collectives(profile: Profile, frame: I8) -> tuple[tuple[Collective, ...], I8]:
-    """The different collectives of ``frame``, and the place of each row's."""
-    frames, place = distinct(frame)
+def _collectives(profile: Profile, group: I4) -> tuple[tuple[Collective, ...], I8]:
+    """The different collectives of rows of these groups, and the place of each row's."""
+    groups, place = distinct(group.astype(np.int64))
+    table, frames = profile.activities, profile.frames
+    told = table.stacks.innermost(_telling(frames))[table.groups.nvtx[groups]]
     known: dict[Collective, int] = {}
     numbers = []
-    for at in frames.tolist():
-        one = collective_of(profile.frames[at].name, profile.frames[at].get("detail"))
+    for kernel, operator in zip(table.groups.frame[groups].tolist(), told.tolist(), strict=True):
+        detail = frames[operator].get("detail") if operator >= 0 else ""
+        one = collective_of(frames[kernel].name, detail)
         numbers.append(known.setdefault(one, len(known)))
     return tuple(known), np.array(numbers, np.int64)[place]
+
+
+def _telling(frames: FrameTable) -> I4:
+    """The ids of ranges that tell their collective, -1 of all other frames."""
+    ids = np.full(len(frames), NONE, np.int32)
+    for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
+        if is_collective(frames[at].get("detail")):
+            ids[at] = at
+    return ids
 
 
 class Operation(NamedTuple):
