@@ -63,7 +63,8 @@ def _families(profile: Profile) -> tuple[list[str], I8]:
     family_of = np.full(len(frames), -1, np.int64)
     known: dict[str, int] = {}
     for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
-        pattern = "[0-9]+".join(map(re.escape, split_numbers(frames[at].name).texts))
+        texts = map(re.escape, split_numbers(frames[at].name).texts)
+        pattern = "[0-9]+".join(texts).replace(r"\ ", " ")
         family_of[at] = known.setdefault(f"^{pattern}$", len(known))
     return list(known), family_of
 

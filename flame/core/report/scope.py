@@ -10,7 +10,7 @@ from flame.core.analysis.utilization import Utilization, utilizations
 from flame.core.columns import I8
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.project import project
+from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.report.phase_patterns import Phase
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
@@ -37,7 +37,8 @@ class Scope:
     @cached_property
     def activities(self) -> NodeActivities:
         """What passes, by node of ``tree``."""
-        return NodeActivities.from_tree(self.profile, self.tree, self.selection.where)
+        shown = shown_profile(self.profile, self.selection)  # its groups are the tree's
+        return NodeActivities.from_tree(shown, self.tree, self.selection.where)
 
     @property
     def rows(self) -> I8:
