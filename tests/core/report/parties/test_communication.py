@@ -159,6 +159,14 @@ def test_where_counts_differ_it_says_whose() -> None:
     assert "number" not in operation
 
 
+def test_calls_are_matched_in_order_of_time() -> None:
+    trace = Recorded()
+    for at, process, length in ((100, 0, 20), (0, 0, 10), (0, 1, 10), (100, 1, 20)):
+        trace.kernel("ncclDevKernel_AllReduce", at, at + length, process=process, device=process)
+    [operation] = cells(communication_section(Scope(trace.profile())), "operations")
+    assert (operation["wait_ns"], operation["transfer_ns"]) == (0, 30)
+
+
 def test_one_process_with_two_gpus_is_two_ranks() -> None:
     trace = Recorded()
     for device, length in ((0, 30), (1, 20)):

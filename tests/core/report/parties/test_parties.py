@@ -115,6 +115,14 @@ def test_blocked_is_of_outermost_calls_and_ranges_are_counted_whole() -> None:
     assert some.blocked.tolist() == [20, 0, 0]
 
 
+def test_three_kernels_are_named_most_time_first() -> None:
+    trace = Recorded()
+    for length, name in enumerate("abcde", 1):
+        trace.kernel(name, 100 * length, 100 * length + length)
+    [row] = [one for one in cells(processes_section(Scope(trace.profile()))) if one["kernels"]]
+    assert row["top_kernels"] == "e, d, c"
+
+
 @needs_traces
 @pytest.mark.parametrize("name", deep_except(["h100_2gpu_window.sqlite"], NSYS_TRACES))
 def test_processes_and_threads_of_real_traces_add_up(name: str) -> None:

@@ -27,7 +27,7 @@ def rows(section: Section, key: str) -> list[dict[str, object]]:
     return [dict(zip(keys, row, strict=True)) for row in table.rows]
 
 
-def steady(slow: int = 0, *, kernels: tuple[int, ...] = ()) -> Recorded:
+def steady(slow: int = 0, *, kernels: tuple[int, ...] = (), name: str = "extra") -> Recorded:
     """Seven iterations of 100 ns: a kernel of 40 ns, and 50 ns that nobody uses.
 
     In the one of 300 to 400 the host is ``slow``er before the launch, or runs more ``kernels``.
@@ -42,7 +42,7 @@ def steady(slow: int = 0, *, kernels: tuple[int, ...] = ()) -> Recorded:
         for place, ns in enumerate((40, *more)):
             corr += 1
             trace.call("cudaLaunchKernel", start - 5, start - 4, corr)
-            trace.kernel("gemm" if place == 0 else "extra", start, start + ns, corr)
+            trace.kernel("gemm" if place == 0 else name, start, start + ns, corr)
             start += ns
         at += length
     return trace
@@ -70,6 +70,21 @@ def test_a_slow_one_is_explained_by_the_kernels_that_it_ran_more_of() -> None:
     assert (frame["kernel"], frame["longer_ns"], frame["count"]) == ("extra", 120, 2)
     assert frame["usual"] == 0
     assert "range" not in frame, "that of the iteration itself tells nothing"
+
+
+def test_only_what_is_needed_for_most_of_it_is_told() -> None:
+    section = iterations_section(Scope(steady(slow=15, kernels=(90,)).profile()))
+    [why] = rows(section, "why_slow")
+    assert (why["part"], why["longer_ns"], why["excess_ns"]) == ("compute", 90, 105)
+    section = iterations_section(Scope(steady(slow=25, kernels=(90,)).profile()))
+    assert [why["longer_ns"] for why in rows(section, "why_slow")] == [90, 25]
+
+
+def test_kernels_are_compared_with_as_many_as_usual() -> None:
+    section = iterations_section(Scope(steady(kernels=(90,), name="gemm").profile()))
+    [frame] = rows(section, "slow_frames")
+    assert (frame["kernel"], frame["longer_ns"]) == ("gemm", 90)
+    assert (frame["count"], frame["usual"]) == (2, 1)
 
 
 def test_of_several_ranks_the_slowest_counts() -> None:

@@ -14,7 +14,7 @@ from flame.core.loading.many import load
 from flame.core.model.activities import ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import Kernel
+from flame.core.projection.filters import Kernel, Steps
 from flame.core.projection.selection import select
 from flame.core.report.options import read_phases
 from flame.core.report.phase_patterns import parse_phases
@@ -149,6 +149,9 @@ def test_per_iteration_is_the_mean_of_those_there_are() -> None:
     assert found.gpu_time.tolist() == [76, 0]
     assert found.iteration_ns is not None
     assert found.iteration_ns.tolist() == [11, 0], "46 ns in four of them"
+    some = user_phases(Scope(trace.profile(), select(where=(Steps.of([2, 3]),)), phases))
+    assert some.iteration_ns is not None
+    assert some.iteration_ns.tolist() == [12, 0], "25 ns in two"
 
 
 def test_the_file_of_phases_is_checked(tmp_path: Path) -> None:
