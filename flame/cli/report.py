@@ -69,7 +69,7 @@ def _shows_phases(args: argparse.Namespace) -> bool:
     """Whether the patterns of kernels are asked for, which are printed."""
     if args.phases != "show":
         return False
-    from flame.core.report.sections.program.phases import built_in_patterns
+    from flame.core.report.program.phases import built_in_patterns
 
     print_text(built_in_patterns())
     return True

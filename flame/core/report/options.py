@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.iterations import chosen_ranges
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Steps
@@ -15,7 +15,7 @@ from flame.core.regex import compile_expression
 from flame.core.report.phase_patterns import Phase, parse_phases
 
 _MOST_BYTES = 1 << 20
-_SPAN = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_SPAN = lazy_regex(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
 def read_phases(path: str) -> tuple[Phase, ...]:

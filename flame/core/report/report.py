@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from flame.core.report.parties import communication, devices, processes, ranks, threads
+from flame.core.report.program import experts, iterations, layers, phases
 from flame.core.report.scope import Scope
 from flame.core.report.sections import budget, idle, utilization
-from flame.core.report.sections.parties import communication, devices, processes, ranks, threads
-from flame.core.report.sections.program import experts, iterations, layers, phases
 from flame.core.report.table import Section
 
 

@@ -15,14 +15,14 @@ from flame.core.loading.many import load, load_all
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Time
 from flame.core.projection.selection import select
-from flame.core.report.scope import Scope
-from flame.core.report.sections.budget import budgets
-from flame.core.report.sections.parties.collectives import CommunicationRows, match_ranks
-from flame.core.report.sections.parties.communication import (
+from flame.core.report.parties.collectives import CommunicationRows, match_ranks
+from flame.core.report.parties.communication import (
     communication_section,
     device_communication,
     rank_labels,
 )
+from flame.core.report.scope import Scope
+from flame.core.report.sections.budget import budgets
 from flame.core.report.table import Section
 from flame.core.timeline.exposure import exposed_times
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces

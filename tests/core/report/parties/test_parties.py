@@ -18,12 +18,12 @@ from flame.core.options import LoadOptions
 from flame.core.projection.filters import Pids, Steps, Tids, Time
 from flame.core.projection.selection import select
 from flame.core.report.host_time import HostTime
+from flame.core.report.parties.devices import devices_section
+from flame.core.report.parties.processes import measure_processes, processes_section
+from flame.core.report.parties.ranks import measure_ranks, ranks_section
+from flame.core.report.parties.threads import measure_threads, threads_section
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
-from flame.core.report.sections.parties.devices import devices_section
-from flame.core.report.sections.parties.processes import measure_processes, processes_section
-from flame.core.report.sections.parties.ranks import measure_ranks, ranks_section
-from flame.core.report.sections.parties.threads import measure_threads, threads_section
 from flame.core.report.table import Section
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.paths import SAMPLES

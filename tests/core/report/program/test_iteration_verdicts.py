@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.report import trend as trends
-from flame.core.report.sections.program.iteration_verdicts import judge
+from flame.core.report.program.iteration_verdicts import judge
 from flame.core.report.trend import trend
 from tests.support.recorded import i8
 

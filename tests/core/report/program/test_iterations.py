@@ -14,8 +14,8 @@ from flame.core.model.iterations import chosen_ranges
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection, select
 from flame.core.report.options import with_iteration, with_iterations
+from flame.core.report.program.iterations import iterations_section, report_iterations
 from flame.core.report.scope import Scope
-from flame.core.report.sections.program.iterations import iterations_section, report_iterations
 from flame.core.report.table import Section, Table
 from tests.conftest import TRACES, needs_traces
 from tests.support.recorded import Recorded

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load
-from flame.core.report.scope import Scope
-from flame.core.report.sections.program.experts import experts_section, measure_experts
-from flame.core.report.sections.program.layers import (
+from flame.core.report.program.experts import experts_section, measure_experts
+from flame.core.report.program.layers import (
     Layers,
     layers_section,
     measure_layers,
     sum_families,
 )
+from flame.core.report.scope import Scope
 from tests.conftest import TRACES, needs_traces
 from tests.support.recorded import Recorded
 from tests.support.tiers import examples

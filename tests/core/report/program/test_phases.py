@@ -18,8 +18,7 @@ from flame.core.projection.filters import Kernel, Steps
 from flame.core.projection.selection import select
 from flame.core.report.options import read_phases
 from flame.core.report.phase_patterns import parse_phases
-from flame.core.report.scope import Scope
-from flame.core.report.sections.program.phases import (
+from flame.core.report.program.phases import (
     UNMAPPED,
     built_in_patterns,
     kernel_families,
@@ -27,6 +26,7 @@ from flame.core.report.sections.program.phases import (
     phases_section,
     user_phases,
 )
+from flame.core.report.scope import Scope
 from tests.conftest import TRACES, needs_traces
 from tests.support.recorded import Recorded
 from tests.support.strategies import Script, scripts

@@ -15,12 +15,12 @@ from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
 from flame.core.names.collectives import Collective
 from flame.core.report.labels import process_labels
-from flame.core.report.scope import Scope
-from flame.core.report.sections.parties.collectives import (
+from flame.core.report.parties.collectives import (
     CommunicationRows,
     MatchedRanks,
     match_ranks,
 )
+from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import device_label

@@ -12,9 +12,9 @@ from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.report.labels import groups_with, labels_of_scope, shown_as
+from flame.core.report.program.iteration_measures import work_of
+from flame.core.report.program.layers import measure_layers, sum_families
 from flame.core.report.scope import Scope
-from flame.core.report.sections.program.iteration_measures import work_of
-from flame.core.report.sections.program.layers import measure_layers, sum_families
 from flame.core.report.table import Section, Table, TableColumn, share
 
 NAME, TITLE = "experts", "What the mixture of experts takes, by names"

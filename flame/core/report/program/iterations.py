@@ -11,19 +11,19 @@ import numpy as np
 from flame.core.analysis.iteration_candidates import iteration_candidates
 from flame.core.columns import I8
 from flame.core.report.labels import labels_without_numbers, process_labels
-from flame.core.report.scope import Scope
-from flame.core.report.sections.program.iteration_measures import (
+from flame.core.report.program.iteration_measures import (
     IterationColumns,
     measure_scope,
 )
-from flame.core.report.sections.program.iteration_verdicts import Verdicts, judge
-from flame.core.report.sections.program.slow_iterations import (
+from flame.core.report.program.iteration_verdicts import Verdicts, judge
+from flame.core.report.program.slow_iterations import (
     EXPLAINING,
     LongerFrames,
     LongerParts,
     longer_frames,
     longer_parts,
 )
+from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.report.trend import HOW, has_statistics
 from flame.core.timeline.idle_parts import IdleCause

@@ -9,14 +9,14 @@ import numpy as np
 
 from flame.core.columns import I8, Bool, distinct, sum_by
 from flame.core.report.labels import innermost_ranges, labels_without_numbers, shown_as
-from flame.core.report.scope import Scope
-from flame.core.report.sections.program.iteration_measures import (
+from flame.core.report.program.iteration_measures import (
     LEADS,
     PARTS,
     IterationColumns,
     work_of,
 )
-from flame.core.report.sections.program.iteration_verdicts import Verdicts, median
+from flame.core.report.program.iteration_verdicts import Verdicts, median
+from flame.core.report.scope import Scope
 
 EXPLAINING = (*PARTS, *LEADS)
 """What an iteration is explained by: its own parts, and the gap that it has ended."""

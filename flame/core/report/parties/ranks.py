@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from flame.core.columns import I8, sum_by
+from flame.core.report.parties.processes import measure_processes
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
-from flame.core.report.sections.parties.processes import measure_processes
 from flame.core.report.table import Section, Table, TableColumn, Value
 
 NAME, TITLE = "ranks", "How the ranks compare"

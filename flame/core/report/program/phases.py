@@ -19,8 +19,8 @@ from flame.core.projection.matching import matching_frames
 from flame.core.report.host_time import HostTime
 from flame.core.report.labels import groups_with
 from flame.core.report.phase_patterns import Phase
+from flame.core.report.program.iteration_measures import work_of
 from flame.core.report.scope import Scope
-from flame.core.report.sections.program.iteration_measures import work_of
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "phases", "How the GPU time divides among phases"
