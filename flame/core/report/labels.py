@@ -14,8 +14,7 @@ from flame.core.model.profile import Profile
 from flame.core.projection.labels import Labels
 from flame.core.projection.number_folds import labels_of
 from flame.core.report.scope import Scope
-
-UNKNOWN = "not known"
+from flame.core.report.table import Place
 
 
 def process_labels(profile: Profile) -> list[str]:
@@ -33,6 +32,14 @@ def process_labels(profile: Profile) -> list[str]:
 def labels_of_scope(scope: Scope) -> Labels:
     """Name frames as the tree of ``scope`` does."""
     return labels_of(scope.profile, scope.selection.naming, scope.profile.activities)
+
+
+def frame_place(scope: Scope, level: str, frame: int) -> Place | None:
+    """Say where ``frame`` of ``level`` stands, with kernels below; None without a frame (-1)."""
+    if frame < 0:
+        return None
+    levels = (level,) if level == "kernel" else (level, "kernel")
+    return Place(levels, (labels_of_scope(scope).text[frame],))
 
 
 def labels_without_numbers(scope: Scope) -> Labels:

@@ -14,14 +14,16 @@ from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
 from flame.core.names.collectives import Collective
+from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.report.labels import process_labels
 from flame.core.report.parties.collectives import (
     CommunicationRows,
     MatchedRanks,
     match_ranks,
 )
+from flame.core.report.parties.devices import device_place
 from flame.core.report.scope import Scope
-from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import device_label
 from flame.core.timeline.exposure import WorkClass, class_times, exposed_times, work_classes
@@ -135,6 +137,7 @@ def communication_section(scope: Scope) -> Section:
     if not scope.gpus:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     devices = device_communication(scope)
+    told = [one for one in devices if one.kernels or one.peers]
     rows = CommunicationRows.of_scope(scope)
     labels = rank_labels(scope.profile, rows)
     matched = match_ranks(scope.profile, rows, labels)
@@ -144,7 +147,7 @@ def communication_section(scope: Scope) -> Section:
         TITLE,
         facts=_facts(scope, devices, matched, several),
         tables=(
-            Table.of("rows", "", _DEVICES, _device_rows(devices)),
+            Table.of("rows", "", _DEVICES, _device_rows(told), _places(scope, told)),
             Table.of("collectives", "by collective", _COLLECTIVES, _collective_rows(scope, rows)),
             Table.of("ranks", "by rank", _RANKS, _rank_rows(matched, labels) if several else ()),
             Table.of("operations", "over ranks", _OPERATIONS, _operations(matched, several)),
@@ -195,16 +198,24 @@ def _clock_error(scope: Scope) -> int:
     return max(int((table.launch_start[rows] - table.start[rows]).max(initial=0)), 0)
 
 
-def _device_rows(devices: tuple[DeviceCommunication, ...]) -> Iterator[tuple[Value, ...]]:
+def _device_rows(devices: list[DeviceCommunication]) -> Iterator[tuple[Value, ...]]:
     for one in devices:
-        if one.kernels or one.peers:
-            yield (
-                *(one.gpu.label, one.kernels, one.total, one.busy, one.overlap, one.exposed),
-                share(one.overlap, one.busy),
-                share(one.exposed, one.gpu.length),
-                share(one.total, one.gpu_time),
-                *((one.peers, one.peers_time) if one.peers else (None, None)),
-            )
+        yield (
+            *(one.gpu.label, one.kernels, one.total, one.busy, one.overlap, one.exposed),
+            share(one.overlap, one.busy),
+            share(one.exposed, one.gpu.length),
+            share(one.total, one.gpu_time),
+            *((one.peers, one.peers_time) if one.peers else (None, None)),
+        )
+
+
+def _places(scope: Scope, devices: list[DeviceCommunication]) -> list[Place | None]:
+    """The kernels of communication of each GPU."""
+    found = (device_place(scope, one.gpu.device) for one in devices)
+    return [
+        place and Place(("device", "category", "kernel"), (*place.frames, COMMUNICATION))
+        for place in found
+    ]
 
 
 def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Value, ...]]:

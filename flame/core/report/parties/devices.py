@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.model.frames import COPIES, Kind
+from flame.core.report.labels import frame_place
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget, budgets
-from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "devices", "What each GPU did"
 
@@ -36,7 +37,14 @@ def devices_section(scope: Scope) -> Section:
     if not found:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     rows = (tuple(_row(scope, budget)) for budget in found)
-    return Section(NAME, TITLE, tables=(Table.of("rows", "", _COLUMNS, rows),))
+    places = (device_place(scope, budget.gpu.device) for budget in found)
+    return Section(NAME, TITLE, tables=(Table.of("rows", "", _COLUMNS, rows, places),))
+
+
+def device_place(scope: Scope, device: int) -> Place | None:
+    """Say where a GPU is in the picture."""
+    frames = scope.profile.grouping.device.tolist()
+    return frame_place(scope, "device", frames[device]) if device >= 0 else None
 
 
 def _row(scope: Scope, budget: Budget) -> Iterator[Value]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,15 @@ from flame.core.model.profile import Profile
 from flame.core.model.whole_ranges import WholeRanges
 from flame.core.report.call_classes import call_classes, first_of_launches, process_of_threads
 from flame.core.report.host_time import HostTime
-from flame.core.report.labels import labels_of_scope, process_labels, shown_as
+from flame.core.report.labels import frame_place, labels_of_scope, process_labels, shown_as
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "processes", "What each process did"
 
 _TOP = 3
+
+UNKNOWN_PROCESS = "not known"
 
 _COLUMNS = (
     TableColumn("process", "process"),
@@ -145,14 +148,26 @@ def processes_section(scope: Scope) -> Section:
     """Tell what each process did."""
     if scope.profile.resolved or not scope.profile.processes:
         return Section(NAME, TITLE, why="the trace knows no processes")
-    table = Table.of("rows", "", _COLUMNS, _rows(scope, measure_processes(scope)))
+    found = measure_processes(scope)
+    order = _order(found)
+    processes = scope.profile.grouping.process.tolist()
+    places = [frame_place(scope, "process", [*processes, -1][at]) for at in order]
+    table = Table.of("rows", "", _COLUMNS, _rows(scope, found, order), places)
     return Section(NAME, TITLE, tables=(table,))
 
 
-def _rows(scope: Scope, found: ProcessColumns) -> Iterator[tuple[Value, ...]]:
+def _order(found: ProcessColumns) -> list[int]:
+    """All processes, most GPU time first; what is not known of only where there is any."""
+    order: list[int] = np.argsort(-found.gpu_time, kind="stable").tolist()
+    last = len(order) - 1
+    unknown = found.gpu_time[last] or found.kernels[last] or found.copies[last]
+    return [at for at in order if at < last or unknown]
+
+
+def _rows(scope: Scope, found: ProcessColumns, order: list[int]) -> Iterator[tuple[Value, ...]]:
     text, size = labels_of_scope(scope).text, len(found.gpu_time)
     whole = int(found.gpu_time.sum())
-    labels = [*process_labels(scope.profile), "not known"]
+    labels = [*process_labels(scope.profile), UNKNOWN_PROCESS]
     columns = (
         found.gpu_time,
         found.kernels,
@@ -165,12 +180,13 @@ def _rows(scope: Scope, found: ProcessColumns) -> Iterator[tuple[Value, ...]]:
         found.launched,
         found.in_ranges,
     )
-    cells = [[None] * size if column is None else column.tolist() for column in columns]
-    for at in np.argsort(-found.gpu_time, kind="stable").tolist():
+    cells: list[list[Any]] = [
+        [None] * size if column is None else column.tolist() for column in columns
+    ]
+    for at in order:
         gpu_time, kernels, copies, *rest, launched, in_ranges = (column[at] for column in cells)
-        if at < size - 1 or gpu_time or kernels or copies:
-            yield (
-                *(labels[at], gpu_time, share(gpu_time, whole), kernels, copies, *rest),
-                *(share(launched, gpu_time), share(in_ranges, gpu_time)),
-                ", ".join(text[frame] for frame in found.top[at]) or None,
-            )
+        yield (
+            *(labels[at], gpu_time, share(gpu_time, whole), kernels, copies, *rest),
+            *(share(launched, gpu_time), share(in_ranges, gpu_time)),
+            ", ".join(text[frame] for frame in found.top[at]) or None,
+        )

@@ -11,7 +11,7 @@ from flame.core.columns import I8, sum_by
 from flame.core.report.parties.processes import measure_processes
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
-from flame.core.report.table import Section, Table, TableColumn, Value
+from flame.core.report.table import Place, Section, Table, TableColumn, Value
 
 NAME, TITLE = "ranks", "How the ranks compare"
 
@@ -111,7 +111,9 @@ def ranks_section(scope: Scope) -> Section:
         NAME,
         TITLE,
         tables=(
-            Table.of("rows", "", _COLUMNS, rows),
+            Table.of(
+                "rows", "", _COLUMNS, rows, (Place(("rank", "kernel"), (one,)) for one in labels)
+            ),
             Table.of("spread", "how far apart", _SPREAD, _spread_rows(found, labels)),
         ),
     )

@@ -13,6 +13,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.report.call_classes import call_classes, first_of_launches
 from flame.core.report.host_time import HostTime
+from flame.core.report.labels import frame_place
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 
@@ -81,27 +82,37 @@ def threads_section(scope: Scope) -> Section:
     profile = scope.profile
     if profile.resolved or not profile.threads:
         return Section(NAME, TITLE, why="the trace knows no threads")
-    return Section(
-        NAME,
-        TITLE,
-        tables=(Table.of("rows", "", _COLUMNS, _rows(scope, measure_threads(scope))),),
-    )
+    found = measure_threads(scope)
+    order = _order(found)
+    threads = profile.grouping.thread.tolist()
+    places = [
+        frame_place(scope, "thread", threads[at]) if found.gpu_time[at] else None for at in order
+    ]
+    table = Table.of("rows", "", _COLUMNS, _rows(scope, found, order), places)
+    return Section(NAME, TITLE, tables=(table,))
 
 
-def _rows(scope: Scope, found: ThreadColumns) -> Iterator[tuple[Value, ...]]:
+def _order(found: ThreadColumns) -> list[int]:
+    """The threads that did anything, most GPU time first."""
+    order = np.lexsort((-found.host, -found.gpu_time))
+    did = (found.host > 0) | (found.gpu_time > 0)
+    did[-1] = False
+    threads: list[int] = order[did[order]].tolist()
+    return threads
+
+
+def _rows(scope: Scope, found: ThreadColumns, order: list[int]) -> Iterator[tuple[Value, ...]]:
     profile, host = scope.profile, found.host
     whole = int(profile.activities.duration[scope.rows].sum())
-    order = np.lexsort((-host, -found.gpu_time))
-    for at in order.tolist():
-        if at < len(profile.threads) and (host[at] or found.gpu_time[at]):
-            frame = int(profile.grouping.thread[at])
-            by_class = dict(zip(CallClass, found.calls[:, at].tolist(), strict=True))
-            gpu_time = int(found.gpu_time[at])
-            yield (
-                *(profile.frames[frame].name, int(host[at]), int(found.code[at])),
-                *(by_class[one] for one in _ORDER),
-                *(int(found.launches[at]), gpu_time, share(gpu_time, whole)),
-            )
+    for at in order:
+        frame = int(profile.grouping.thread[at])
+        by_class = dict(zip(CallClass, found.calls[:, at].tolist(), strict=True))
+        gpu_time = int(found.gpu_time[at])
+        yield (
+            *(profile.frames[frame].name, int(host[at]), int(found.code[at])),
+            *(by_class[one] for one in _ORDER),
+            *(int(found.launches[at]), gpu_time, share(gpu_time, whole)),
+        )
 
 
 _ORDER = (CallClass.LAUNCH, CallClass.SYNC, CallClass.COPY, CallClass.ALLOC, CallClass.OTHER)

@@ -11,7 +11,7 @@ from flame.core.columns import I8, Bool, sum_by
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from flame.core.report.labels import groups_with, labels_of_scope, shown_as
+from flame.core.report.labels import frame_place, groups_with, labels_of_scope, shown_as
 from flame.core.report.program.iteration_measures import work_of
 from flame.core.report.program.layers import measure_layers, sum_families
 from flame.core.report.scope import Scope
@@ -152,6 +152,7 @@ def _kernel_table(scope: Scope, found: Experts) -> Table:
     kinds, place = np.unique(keys, return_inverse=True)
     time = sum_by(place, table.duration[rows], len(kinds))
     number = np.bincount(place, minlength=len(kinds))
+    order = np.argsort(-time, kind="stable").tolist()
     cells = [
         (
             labels.text[int(kinds[at]) // 3],
@@ -161,6 +162,7 @@ def _kernel_table(scope: Scope, found: Experts) -> Table:
             share(int(time[at]), found.time),
             int(number[at]),
         )
-        for at in np.argsort(-time, kind="stable").tolist()
+        for at in order
     ]
-    return Table.of("by_kernel", "by kernel", _KERNELS, cells)
+    places = [frame_place(scope, "kernel", int(kinds[at]) // 3) for at in order]
+    return Table.of("by_kernel", "by kernel", _KERNELS, cells, places)

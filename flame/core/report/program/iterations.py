@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.analysis.iteration_candidates import iteration_candidates
 from flame.core.columns import I8
-from flame.core.report.labels import labels_without_numbers, process_labels
+from flame.core.report.labels import frame_place, labels_without_numbers, process_labels
 from flame.core.report.program.iteration_measures import (
     IterationColumns,
     measure_scope,
@@ -130,7 +130,13 @@ def iterations_section(scope: Scope) -> Section:
             Table.of("statistics", "after the warm-up", _STATISTICS, _statistics(verdicts)),
             Table.of("rows", "", _COLUMNS, rows, _places(columns)),
             Table.of("why_slow", "why they are slow", _WHY, _why_rows(found)),
-            Table.of("slow_frames", "what they ran longer", _FRAMES, _frame_rows(scope, found)),
+            Table.of(
+                "slow_frames",
+                "what they ran longer",
+                _FRAMES,
+                _frame_rows(scope, found),
+                _frame_places(scope, found),
+            ),
             *_more_tables(scope, found.every, many),
         ),
         notes=tuple(_notes(verdicts)),
@@ -246,6 +252,10 @@ def _frame_rows(scope: Scope, found: IterationReport) -> Iterator[tuple[Value, .
         number = int(found.columns.number[one.row])
         inside = text[one.range] if one.range >= 0 else None
         yield number, text[one.kernel], inside, one.longer, one.number, one.usual
+
+
+def _frame_places(scope: Scope, found: IterationReport) -> list[Place | None]:
+    return [frame_place(scope, "kernel", one.kernel) for one in found.frames]
 
 
 def _notes(verdicts: Verdicts) -> Iterator[str]:

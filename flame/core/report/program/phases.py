@@ -21,7 +21,7 @@ from flame.core.report.labels import groups_with
 from flame.core.report.phase_patterns import Phase
 from flame.core.report.program.iteration_measures import work_of
 from flame.core.report.scope import Scope
-from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "phases", "How the GPU time divides among phases"
 
@@ -173,10 +173,12 @@ def phases_section(scope: Scope) -> Section:
 
 
 def _table(key: str, title: str, columns: Sequence[TableColumn], found: PhaseColumns) -> Table:
-    rows = _rows(found)
-    if columns is _FAMILIES:
-        rows = ((*row[:4], row[5]) for row in sorted(rows, key=_by_time))
-    return Table.of(key, title, columns, rows)
+    rows = list(_rows(found))
+    if columns is not _FAMILIES:
+        return Table.of(key, title, columns, rows)
+    rows.sort(key=_by_time)
+    places = [Place(("category", "kernel"), (str(row[0]),)) for row in rows]
+    return Table.of(key, title, columns, ((*row[:4], row[5]) for row in rows), places)
 
 
 def _by_time(row: Sequence[Value]) -> int:
