@@ -185,12 +185,13 @@ def test_the_first_step_of_a_training_is_warm_up() -> None:
     assert section.facts["slow"] == []
     table = rows(section, "rows")
     # As the plain loops of an independent implementation found them.
-    assert [row["host_ns"] for row in table] == [
-        772765995,
-        223211656,
-        244177895,
-        223045473,
-        223530109,
+    keys = ("host_ns", "gpu_time_ns", "kernels", "span_ns")
+    assert [tuple(row[key] for key in keys) for row in table] == [
+        (772_765_995, 223_638_784, 2_200, 769_912_668),
+        (223_211_656, 218_149_834, 1_978, 222_302_805),
+        (244_177_895, 217_075_417, 1_978, 243_216_754),
+        (223_045_473, 217_561_419, 1_978, 222_175_254),
+        (223_530_109, 217_284_261, 1_978, 222_652_242),
     ]
     check_parts(section)
 
