@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -133,6 +134,28 @@ def test_processes_and_threads_of_real_traces_add_up(name: str) -> None:
     assert int(threads.gpu_time.sum()) == int(found.launched.sum())
     assert int(threads.launches.sum()) == int(found.launches.sum())
     assert int(threads.host.sum()) == int(profile.host.duration.sum())
+
+
+def reported(name: str, report: str, column: str) -> list[int]:
+    """A column of what a script of NVIDIA has printed."""
+    path = TRACES / "reports" / f"{name}.{report}.csv"
+    with path.open(newline="") as file:
+        return [int(row[column]) for row in csv.DictReader(file)]
+
+
+BLOCKED = ("h200_nvtx_13k", "a100_llm_nvtx", "h100_2gpu_window", "rtx3060_23k", "rtx3070_train_17k")
+"""Traces in which nothing blocks but the two calls that the script counts, each once."""
+
+
+@needs_traces
+@pytest.mark.parametrize("name", deep_except(["h200_nvtx_13k"], BLOCKED))
+def test_blocked_time_and_copies_are_those_of_nvidia(name: str) -> None:
+    found = measure_processes(Scope(load(TRACES / "nsys" / f"{name}.sqlite")))
+    assert found.blocked is not None
+    assert found.bytes is not None
+    assert int(found.blocked.sum()) == sum(reported(name, "cuda_api_sync", "Duration:dur_ns"))
+    assert int(found.bytes.sum()) == sum(reported(name, "cuda_gpu_mem_size_sum", "Total:mem_B"))
+    assert int(found.copies.sum()) == sum(reported(name, "cuda_gpu_mem_size_sum", "Count"))
 
 
 # Threads

@@ -212,6 +212,22 @@ def test_routing_is_a_part_of_experts() -> None:
     assert (found.kernels, found.routing_kernels) == (4, 2)
 
 
+def test_kernels_of_experts_are_counted_by_layer_and_iteration() -> None:
+    trace, corr = Recorded(), 0
+    for step in range(3):
+        trace.range(f"step {step}", 1_000 * step, 1_000 * step + 900)
+        for layer in range(2):
+            at = 1_000 * step + 100 * layer + 10
+            trace.range(f"layers.{layer}", at, at + 80)
+            for kernel in ("fused_moe", "fused_moe", "gemm"):
+                corr += 1
+                trace.call("cudaLaunchKernel", at + corr, at + corr + 1, corr)
+                trace.kernel(kernel, 10_000 + 10 * corr, 10_005 + 10 * corr, corr)
+    profile = trace.profile()
+    assert len(profile.iterations) == 3
+    assert measure_experts(Scope(profile)).per_layer == 2
+
+
 def test_without_experts_a_top_k_is_none() -> None:
     trace = Recorded()
     trace.kernel("_topk_forward", 0, 10)
