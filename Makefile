@@ -9,6 +9,8 @@ PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 PYTEST_FLAGS ?= -n 2 --dist worksteal --durations 15
 MINUTES      ?= 10
+SIZE         ?= small
+ONLY         ?=
 CHECK_LOG    := build/check.log
 DEMO         := samples/six_levels
 LIBRARY      := flame/libflameinject.so
@@ -17,7 +19,7 @@ CORE_CODE    := $(wildcard csrc/*.c csrc/*.h)
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject test test-deep test-pythons fuzz check format clean
+.PHONY: help demo live inject test test-deep test-pythons fuzz bench check format clean
 
 help:
 	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
@@ -27,6 +29,7 @@ help:
 	@echo "make test-deep     the other tests, and the properties with many examples; CI runs both"
 	@echo "make test-pythons  the quick tests on every Python that flame supports and this machine has"
 	@echo "make fuzz          look for inputs that break a reader, for MINUTES=10"
+	@echo "make bench         measure, and write docs/performance.md; SIZE=large, ONLY=\"bench_load …\""
 	@echo "make check         format, lint, types, import contracts: what needs no test to run"
 	@echo "make format        rewrite the code in the project's format"
 	@echo "make clean         remove .venv, caches and build output"
@@ -58,6 +61,9 @@ test-pythons: $(VENV)/.installed-dev $(CORE_LIBRARY)
 
 fuzz: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(CORE_LIBRARY)
 	@$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES)
+
+bench: $(VENV)/.installed-dev $(CORE_LIBRARY)
+	@$(BIN)/python benchmarks/run_all.py --size $(SIZE) $(if $(ONLY),--only $(ONLY))
 
 # lint-imports without its cache: that keeps an import of a module that was missing once.
 check: $(VENV)/.installed-dev

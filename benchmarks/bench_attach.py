@@ -33,6 +33,7 @@ sys.path.insert(0, str(HERE.parent))
 import flame  # noqa: E402
 from benchmarks.bench_inject import Native  # noqa: E402
 from benchmarks.bench_tui import DOWN, ENTER, UP, Terminal  # noqa: E402
+from benchmarks.support.rows import Row, add_option, tell  # noqa: E402
 from flame.core.errors import InputError  # noqa: E402
 from flame.core.live.feed import RecordingFeed  # noqa: E402
 from flame.core.live.window import LAST_60, LONGEST, SECOND  # noqa: E402
@@ -109,7 +110,7 @@ class Watched:
         self.memory.append(psutil.Process().memory_info().rss)
 
 
-def watch(target: Target, rate: int, seconds: float) -> None:
+def watch(target: Target, rate: int, seconds: float) -> Iterator[Row]:
     """Watches for so long, then reads the whole dump: as it grew, and as a finished one."""
     with target.running(rate, seconds + 10) as process:
         feed, watched = target.feed(), Watched()
@@ -118,14 +119,12 @@ def watch(target: Target, rate: int, seconds: float) -> None:
             watched.update(feed)
             time.sleep(max(PERIOD - (time.monotonic() - begin), 0))
         process.kill()
-        report(watched, rate)
+        yield from report(watched, rate)
         feed.close()
         late, whole = catching_up(target), loading(Path(feed.sources[0].path))
         last = sum(watched.read[-1:] + watched.shown[-1:])
-        print(
-            f"  who comes then has read it all after {late / 1e9:.1f} s;"
-            f" flame.load takes {whole / 1e9:.1f} s: × {whole / last:.0f} of an update"
-        )
+        of = f"{whole / 1e9:.2f} s; to catch up with all of it {late / 1e9:.2f} s"
+        yield Row("live, flame.load of the dump", whole / last, "x an update", of)
 
 
 def catching_up(target: Target) -> int:
@@ -145,7 +144,7 @@ def loading(path: Path) -> int:
     return time.thread_time_ns() - begin
 
 
-def report(watched: Watched, rate: int) -> None:
+def report(watched: Watched, rate: int) -> Iterator[Row]:
     """What was measured: the part after the window has been filled against the first updates."""
     total = [sum(both) for both in zip(watched.read, watched.shown, strict=True)]
     full = min(int(LONGEST / SECOND / PERIOD), len(total) - 1)
@@ -153,23 +152,18 @@ def report(watched: Watched, rate: int) -> None:
     first, last = (statistics.median(part) for part in (total[:tenth], total[-tenth:]))
     read, shown = (statistics.mean(part) / 1e6 for part in (watched.read, watched.shown))
     share = statistics.mean(total) / (PERIOD * SECOND)
-    print(
-        f"{rate:,} launches/s: {share:.0%} of one core at {1 / PERIOD:.0f} updates/s:"
-        f" {read:.1f} ms to read what is new, {shown:.1f} ms for tree and layout"
-    )
+    of = f"an update reads for {read:.1f} ms and shows for {shown:.1f} ms"
+    yield Row(f"live, {rate:,} launches/s", 100 * share, "% of a core", of)
     memory = [one / MIB for one in watched.memory]
     grown, then = memory[full] - memory[0], memory[-1] - memory[full]
-    print(
-        f"  the last tenth of the updates × {last / first:.2f} of the first;"
-        f" memory grows by {grown:.0f} MiB while the window fills, then by {then:.0f} MiB"
-    )
+    of = f"memory grows by {grown:.0f} MiB while the window fills, then by {then:.0f} MiB"
+    yield Row("live, the last updates", last / first, "x the first", of)
     behind = [one / 1e6 for one in watched.behind]
-    print(
-        f"  behind the dump by {statistics.median(behind):.0f} ms, by {max(behind):.0f} ms at most"
-    )
+    of = f"{max(behind):.0f} ms at most"
+    yield Row("live, behind the dump", statistics.median(behind), "ms", of)
 
 
-def cost(target: Target, rate: int, seconds: float) -> None:
+def cost(target: Target, rate: int, seconds: float) -> Row:
     """A launch with and without a viewer, the least of interleaved rounds."""
     ways: dict[str, Callable[[subprocess.Popen[bytes]], None]] = {
         "alone": lambda process: None,
@@ -183,10 +177,8 @@ def cost(target: Target, rate: int, seconds: float) -> None:
                 assert process.stdout is not None
                 least[way] = min(least[way], json.loads(process.stdout.read())["ns"])
     alone, watched = least.values()
-    print(
-        f"a launch takes {alone:.0f} ns while nobody looks, {watched:.0f} ns with a viewer:"
-        f" × {watched / alone:.2f}"
-    )
+    of = f"{watched:.0f} of {alone:.0f} ns"
+    return Row("launch with a viewer", watched / alone, "x without", of)
 
 
 def look_on(process: subprocess.Popen[bytes]) -> None:
@@ -205,7 +197,7 @@ def attached(process: subprocess.Popen[bytes], columns: int = 120, rows: int = 4
     return Terminal(words, columns, rows)
 
 
-def app(target: Target, rate: int, seconds: float, size: tuple[int, int]) -> None:
+def app(target: Target, rate: int, seconds: float, size: tuple[int, int]) -> Row:
     """CPU time and bytes of the app itself, and how soon it answers."""
     with target.running(rate, 10 * seconds) as process:
         target.feed().close()
@@ -218,11 +210,10 @@ def app(target: Target, rate: int, seconds: float, size: tuple[int, int]) -> Non
             answers = [terminal.answer(key) for key in 5 * KEYS]
         finally:
             terminal.close()
-    print(
-        f"the app on {size[0]} x {size[1]} at {rate:,} launches/s: {share:.0%} of one core,"
-        f" {written / seconds / 1e3:.1f} kB/s,"
-        f" a key is answered after {statistics.median(answers) * 1e3:.0f} ms"
-    )
+    sent = f"{written / seconds / 1e3:.1f} kB/s"
+    of = f"{sent}, a key is answered after {statistics.median(answers) * 1e3:.0f} ms"
+    name = f"live, the app, {size[0]} x {size[1]}, {rate:,} launches/s"
+    return Row(name, 100 * share, "% of a core", of)
 
 
 def main() -> None:
@@ -233,15 +224,18 @@ def main() -> None:
     parser.add_argument(
         "--pc", choices=("off", "continuous"), default="off", help="default: %(default)s"
     )
+    add_option(parser)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         target = Target(Native.built(Path(folder)), Path(folder) / "dumps", args.pc)
         target.folder.mkdir(mode=0o700)
-        watch(target, args.rate, args.seconds)
-        cost(target, args.rate, args.seconds / 10)
-        for size in SIZES:
-            app(target, args.rate, args.seconds / 8, size)
-        app(target, 200, args.seconds / 8, SIZES[0])
+        rows = [
+            *watch(target, args.rate, args.seconds),
+            cost(target, args.rate, args.seconds / 10),
+            *(app(target, args.rate, args.seconds / 8, size) for size in SIZES),
+            app(target, 200, args.seconds / 8, SIZES[0]),
+        ]
+        tell(rows, args.json)
 
 
 if __name__ == "__main__":

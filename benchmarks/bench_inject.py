@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import flame  # noqa: E402
+from benchmarks.support.rows import Row, add_option, tell  # noqa: E402
 from inject import build  # noqa: E402
 from tests.support.writers import fdumprecords  # noqa: E402
 
@@ -86,14 +88,12 @@ class Bench:
             self.clear()
         return [min(times) for times in zip(*rounds, strict=True)]
 
-    def compared(self, case: str, count: int, what: str, **env: str) -> None:
-        """Prints what one of ``count`` takes without a library, with the empty one, with flame."""
+    def compared(self, case: str, count: int, what: str, **env: str) -> Row:
+        """What one of ``count`` takes with flame, more than with the empty library."""
         ways = ((None, env), (self.native.empty, env), (self.native.library, env))
         alone, empty, recorded = self.best(case, count, *ways)
-        print(
-            f"{what}: {alone:.0f} ns alone, {empty:.0f} ns with an empty library,"
-            f" {recorded:.0f} ns recorded: {recorded - empty:+.0f} ns, × {recorded / empty:.2f}"
-        )
+        of = f"{alone:.0f} ns alone, {empty:.0f} with an empty library, {recorded:.0f} recorded"
+        return Row(what, recorded - empty, "ns more", f"{of}: × {recorded / empty:.2f}")
 
     def dump(self) -> Path:
         """The dump of the last run."""
@@ -106,30 +106,29 @@ class Bench:
             path.unlink()
 
 
-def stacks(bench: Bench, count: int) -> None:
+def stacks(bench: Bench, count: int) -> Iterator[Row]:
     """The cost of a launch by its Python stack."""
-    bench.compared("same_stack", count, "launch below 30 Python frames")
-    bench.compared("same_stack", count, "  without them (FLAME_PYTHON=0)", FLAME_PYTHON="0")
-    bench.compared("leaves", count // 5, "launch from Python, another function each time")
-    bench.compared("new_code", count // 50, "launch from Python, code never seen before")
+    yield bench.compared("same_stack", count, "launch below 30 Python frames")
+    yield bench.compared("same_stack", count, "launch, FLAME_PYTHON=0", FLAME_PYTHON="0")
+    yield bench.compared("leaves", count // 5, "launch from Python, another function each time")
+    yield bench.compared("new_code", count // 50, "launch from Python, code never seen before")
 
 
-def ranges(bench: Bench, count: int) -> None:
+def ranges(bench: Bench, count: int) -> Row:
     """The cost of a range."""
     alone, recorded = bench.best("ranges", count, (None, {}), (bench.native.library, {}))
-    print(f"NVTX push and pop: {alone:.0f} ns alone, {recorded:.0f} ns recorded")
+    return Row("NVTX push and pop", recorded - alone, "ns more", f"{alone:.0f} ns alone")
 
 
-def memory(bench: Bench, count: int) -> None:
+def memory(bench: Bench, count: int) -> Iterator[Row]:
     """Memory while recording, and the dump that comes of it."""
     alone = bench.run("memory", count, None) / MIB
     empty = bench.run("memory", count, bench.native.empty) / MIB
     recorded = bench.run("memory", count, bench.native.library) / MIB
     size = bench.dump().stat().st_size
-    print(
-        f"{count} launches: memory grows by {alone:.1f} MiB alone, {empty:.1f} MiB with an empty"
-        f" library, {recorded:.1f} MiB recorded; the dump has {size / count:.0f} bytes per launch"
-    )
+    of = f"{alone:.1f} alone, {empty:.1f} with an empty library"
+    yield Row(f"memory after {count:,} launches", recorded, "MiB", of)
+    yield Row("dump", size / count, "bytes a launch")
 
 
 def naive(path: Path) -> int:
@@ -140,7 +139,7 @@ def naive(path: Path) -> int:
     return int(time_by_stack.sum())
 
 
-def reading(bench: Bench) -> None:
+def reading(bench: Bench) -> Row:
     """Reading the dump of `memory`, which must come to the same GPU time."""
     path = bench.dump()
     begin = time.perf_counter()
@@ -150,23 +149,26 @@ def reading(bench: Bench) -> None:
     tree = flame.load(path).tree()
     took = time.perf_counter() - begin
     assert tree.root.total == total
-    print(
-        f"reading it: load + tree {took:.2f} s, numpy's sum by stack {plain:.2f} s:"
-        f" × {took / plain:.1f}"
-    )
+    seconds = f"{took:.2f} of {plain:.2f} s"
+    return Row("reading the dump, load + tree", took / plain, "x numpy's sum by stack", seconds)
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--launches", type=int, default=1_000_000, help="of the longest run")
-    count = parser.parse_args().launches
+    add_option(parser)
+    args = parser.parse_args()
+    count = args.launches
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Native.built(Path(folder)), Path(folder) / "dumps")
-        stacks(bench, count // 5)
-        ranges(bench, count // 5)
-        memory(bench, count)
-        reading(bench)
+        rows = [
+            *stacks(bench, count // 5),
+            ranges(bench, count // 5),
+            *memory(bench, count),
+            reading(bench),
+        ]
+        tell(rows, args.json)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.support.measuring import generated
+from benchmarks.support.rows import Row, add_option, tell
+
 HERE = Path(__file__).resolve().parent
 ROUNDS = 3
 ONE_BY_ONE = """
@@ -81,8 +86,8 @@ def measured(program: str, paths: list[Path]) -> tuple[float, dict[str, float]]:
     return statistics.median(walls), medians
 
 
-def report(paths: list[Path]) -> str:
-    """Measures `paths` and says what came out."""
+def rows(paths: list[Path]) -> list[Row]:
+    """Measures `paths`."""
     for path in paths:
         path.read_bytes()  # warms the cache
     alone, before = measured(ONE_BY_ONE, paths)
@@ -91,14 +96,19 @@ def report(paths: list[Path]) -> str:
     _, way = measured(TRANSFER, paths[:1])
     size = sum(path.stat().st_size for path in paths) / 2**20
     seconds = way["pickle"] + way["pipe"] + way["unpickle"]
-    return (
-        f"{len(paths)} files, {size:.0f} MiB, {os.cpu_count()} processors\n"
-        f"  one after another: {alone:.2f} s (merging: {before['merge']:.2f} s)\n"
-        f"  in processes: {together:.2f} s\n"
-        f"  ratio: {together / alone:.2f}\n"
-        f"  from process to process, each: {way['bytes'] / 2**20:.0f} MiB in {seconds:.2f} s"
-        f" (pickle {way['pickle']:.2f}, pipe {way['pipe']:.2f}, unpickle {way['unpickle']:.2f})"
-    )
+    parts = f"pickle {way['pickle']:.2f}, pipe {way['pipe']:.2f}, unpickle {way['unpickle']:.2f} s"
+    name = f"{len(paths)} files of {size / len(paths):.0f} MiB"
+    walls = f"wall {together:.2f} of {alone:.2f} s on {os.cpu_count()} processors"
+    merging = f"merging {before['merge']:.2f} s"
+    return [
+        Row(f"{name} in processes", together / alone, "x one by one", f"{walls}; {merging}"),
+        Row(
+            f"{name}, each between processes",
+            seconds,
+            "s",
+            f"{way['bytes'] / 2**20:.0f} MiB: {parts}",
+        ),
+    ]
 
 
 def main() -> None:
@@ -107,17 +117,17 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--kernels", choices=("100k", "1M"), default="100k", help="in each file")
     parser.add_argument("--count", type=int, default=4, help="how many files to generate")
+    add_option(parser)
     args = parser.parse_args()
     if args.files:
-        print(report([path.resolve() for path in args.files]))
+        tell(rows([path.resolve() for path in args.files]), args.json)
         return
     with tempfile.TemporaryDirectory() as folder:
+        trace = generated(Path(folder), args.kernels)
         paths = [Path(folder) / f"rank{number}.sqlite" for number in range(args.count)]
-        generate = [sys.executable, str(HERE / "generate.py"), str(paths[0])]
-        subprocess.run([*generate, "--kernels", args.kernels], check=True)
-        for path in paths[1:]:
-            shutil.copyfile(paths[0], path)
-        print(report(paths))
+        for path in paths:
+            shutil.copyfile(trace, path)
+        tell(rows(paths), args.json)
 
 
 if __name__ == "__main__":

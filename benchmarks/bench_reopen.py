@@ -6,29 +6,25 @@ Rounds are interleaved, each of: the sqlite3 command that sums the needed column
 without the cache. All are whole processes of `flame view --print`, `flame export` and, for what
 comes after, `flame info`. CPU time is user and system; medians.
 
-    python benchmarks/bench_reopen.py TRACE… [--rounds N]
+    python benchmarks/bench_reopen.py [TRACE…] [--kernels SIZE] [--rounds N]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.bench_load import sql_command
+from benchmarks.support.measuring import Run, Way, generated, in_turn, medians, run
+from benchmarks.support.rows import Row, add_option, tell
 
-HERE = Path(__file__).resolve().parent
-BYTECODE = tempfile.TemporaryDirectory()
 FLAME = (sys.executable, "-m", "flame")
 COMMANDS = {
     "view": ("view", "--print"),
@@ -38,76 +34,69 @@ COMMANDS = {
 LIMIT, FIRST, AGAIN, WITHOUT = "SQL limit", "first opening", "opening again", "without the cache"
 
 
-class Cost(NamedTuple):
-    """What a process has taken: seconds, and MiB at its peak."""
-
-    wall: float
-    cpu: float
-    peak: float
-
-
-def run(command: list[str], cache: str) -> Cost:
-    """Runs a process to its end."""
-    environment = os.environ | {"XDG_CACHE_HOME": cache, "PYTHONPYCACHEPREFIX": BYTECODE.name}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or every start would compile flame
-    begin = time.perf_counter()
-    process = subprocess.Popen(
-        command,
-        cwd=HERE.parent,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - begin
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"exit {process.returncode}: {' '.join(command)}")
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / unit)
-
-
-def measure(path: Path, words: tuple[str, ...], rounds: int) -> dict[str, Cost]:
+def measure(path: Path, words: tuple[str, ...], rounds: int) -> dict[str, Run]:
     """Measures one command on `path`."""
-    found: dict[str, list[Cost]] = {name: [] for name in (LIMIT, FIRST, AGAIN, WITHOUT)}
-    command = [*FLAME, words[0], *words[1:], str(path)]
-    run(sql_command(path), os.devnull)  # warms the page cache
-    run([*FLAME, "--version"], os.devnull)
+    command = [*FLAME, *words, str(path)]
+    run(sql_command(path))  # warms the page cache
+    run([*FLAME, "--version"])
+    found: dict[str, list[Run]] = {name: [] for name in (LIMIT, FIRST, AGAIN, WITHOUT)}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
-            found[LIMIT].append(run(sql_command(path), cache))
-            found[FIRST].append(run(command, cache))
-            found[AGAIN].append(run(command, cache))
-            found[WITHOUT].append(run([*command, "--no-cache"], cache))
-    return {
-        name: Cost(*map(statistics.median, zip(*costs, strict=True)))
-        for name, costs in found.items()
-    }
+            own = {"XDG_CACHE_HOME": cache}
+            ways = {
+                LIMIT: Way(sql_command(path)),
+                FIRST: Way(command, own),
+                AGAIN: Way(command, own),
+                WITHOUT: Way([*command, "--no-cache"]),
+            }
+            for name, runs in in_turn(ways, 1).items():
+                found[name] += runs
+    return {name: medians(runs) for name, runs in found.items()}
 
 
-def report(path: Path, name: str, found: dict[str, Cost]) -> str:
+def report(path: Path, name: str, found: dict[str, Run]) -> str:
     """Says what came out, as ratios to the SQL limit and to opening without the cache."""
     size, limit, without = path.stat().st_size / 2**20, found[LIMIT], found[WITHOUT]
     lines = [f"{path.name}, flame {name}: {size:.0f} MiB"]
-    for what, (wall, cpu, peak) in found.items():
+    for what, (wall, cpu, memory, _) in found.items():
         ratios = f"{cpu / limit.cpu:5.2f} x SQL, {cpu / without.cpu:5.2f} x without"
-        memory = f"peak {peak:5.0f} MiB = {peak / size:.2f} x file"
-        lines.append(f"  {what:<18} wall {wall:6.2f} s  CPU {cpu:6.2f} s = {ratios}  {memory}")
+        peak = memory / 2**20
+        taken = f"peak {peak:5.0f} MiB = {peak / size:.2f} x file"
+        lines.append(f"  {what:<18} wall {wall:6.2f} s  CPU {cpu:6.2f} s = {ratios}  {taken}")
     return "\n".join(lines)
 
 
+def rows(path: Path, name: str, found: dict[str, Run]) -> Iterator[Row]:
+    """The ratios; those of `view` are the ones that there are goals for."""
+    command = "" if name == "view" else f" by {name}"
+    limit, without = found[LIMIT], found[WITHOUT]
+    for what, title in ((AGAIN, "open again"), (FIRST, "first opening")):
+        one, whole = found[what], f"{title}{command}, {path.stem} kernels"
+        walls = f"wall {one.wall:.2f} of {limit.wall:.2f} s: {one.wall / limit.wall:.2f}"
+        memory = f"{one.memory / 2**20:.0f} MiB"
+        yield Row(whole, one.cpu / limit.cpu, "x SQL limit", walls)
+        yield Row(f"{whole}: CPU", one.cpu, "s", f"without the cache {without.cpu:.2f} s")
+        yield Row(f"{whole}: peak memory", one.memory / path.stat().st_size, "x file", memory)
+
+
 def main() -> None:
-    """Measures the traces named on the command line."""
+    """Measures the traces named on the command line, or a generated one."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("traces", nargs="+", type=Path)
+    parser.add_argument("traces", nargs="*", type=Path)
+    parser.add_argument("--kernels", choices=("1M", "10M"), default="1M", help="to generate")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=["view", "export"])
+    add_option(parser)
     args = parser.parse_args()
     _check_room()
-    for path in args.traces:
-        for name in args.commands:
-            found = measure(path.resolve(), COMMANDS[name], args.rounds)
-            print(report(path, name, found), flush=True)
+    told: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for path in args.traces or [generated(Path(folder), args.kernels)]:
+            for name in args.commands:
+                found = measure(path.resolve(), COMMANDS[name], args.rounds)
+                print(report(path, name, found), flush=True)
+                told += rows(path, name, found)
+    tell(told, args.json)
 
 
 def _check_room() -> None:
@@ -118,5 +107,4 @@ def _check_room() -> None:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     main()

@@ -4,14 +4,12 @@
 The trace is that of `generate.py`; its PC samples are made up in memory, in every kernel the same
 number of instructions and reasons. Each case is a process of its own, with a warm cache, and times
 are medians of five: ratios can be compared between machines, seconds cannot. The first projection
-sums up the samples by name, and all later ones use that. With ``--ncu`` also what a report of
-Nsight Compute takes to load, against the time Python's csv module needs to read it.
+sums up the samples by name, and all later ones use that.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import resource
 import statistics
@@ -128,37 +126,15 @@ def report(path: Path, case: str) -> str:
     return "\n".join(lines)
 
 
-def report_ncu(path: Path) -> str:
-    """How long the page of a report takes, in its ratio to that of reading its cells."""
-    import flame
-
-    begin = time.perf_counter()
-    with path.open(newline="") as file:
-        cells = sum(map(len, csv.reader(file)))
-    read = time.perf_counter()
-    profile = flame.load(path).profile
-    loaded = time.perf_counter() - read
-    return (
-        f"{path.name}: {path.stat().st_size / 2**20:.0f} MiB, {cells:,} cells, "
-        f"{len(profile.activities):,} kernels\n"
-        f"  csv module: {read - begin:.2f} s\n"
-        f"  load: {loaded:.2f} s, ratio {loaded / (read - begin):.2f}, peak {peak_mib():.0f} MiB"
-    )
-
-
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernels", choices=SIZES, default="100k", help="size of the trace")
     parser.add_argument("--cases", default=",".join(CASES), help="default: %(default)s")
-    parser.add_argument("--ncu", type=Path, metavar="CSV", help="a source page to load instead")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
         print(measure(*args.measure))
-        return
-    if args.ncu:
-        print(report_ncu(args.ncu))
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{args.kernels}.sqlite"

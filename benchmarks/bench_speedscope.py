@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Measures opening a speedscope file against `json.load` of the same file alone.
 
-Both are whole processes with a warm cache, medians of three, in one run: ratios can be compared
-between machines, seconds cannot.
+Both are whole processes with a warm cache, in turn, medians of three: ratios can be compared
+between machines, seconds cannot. Processor time (user and system) hardly depends on what else the
+machine does. Memory is told without what Python and numpy take of themselves.
 """
 
 from __future__ import annotations
@@ -12,32 +13,27 @@ import itertools
 import json
 import multiprocessing
 import random
-import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from benchmarks.support.measuring import Run, medians, run  # noqa: E402
+
 ROUNDS = 3
 FRAMES = 2_000
 DEEPEST = 20
 NEARBY = 5_000
 
+SAMPLES, LARGE = 300_000, 8_000_000
+
 # A child's peak memory begins at that of the process it is spawned from: nothing large may be in
 # this one, which is why files are written in another.
-MEASURE = """
-import json, resource, sys, time
-begin = time.perf_counter()
-{work}
-print(json.dumps({{
-    "wall": time.perf_counter() - begin,
-    "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-}}))
-"""
-ALONE = "document = json.load(open(sys.argv[1], 'rb'))"
-OPEN = "import flame; tree = flame.load(sys.argv[1]).tree()"
+ALONE = "import json, sys; document = json.load(open(sys.argv[1], 'rb'))"
+OPEN = "import sys, flame; tree = flame.load(sys.argv[1]).tree()"
+NOTHING = "import numpy, flame.core.loading.many, flame.core.projection.project"
 
 
 def stacks(different: int) -> list[list[int]]:
@@ -96,47 +92,48 @@ def write(path: Path, kind: str, samples: int) -> None:
         file.write(',"startValue":0,"endValue":0}]}')
 
 
-def measured(work: str, path: Path) -> tuple[float, float]:
-    """Median wall time in s and peak memory in MiB of a process that does ``work``."""
-    command = [sys.executable, "-c", MEASURE.format(work=work), str(path)]
-    rounds = []
-    for _ in range(ROUNDS):
-        done = subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE)
-        rounds.append(json.loads(done.stdout))
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    wall = statistics.median(one["wall"] for one in rounds)
-    return wall, max(one["rss"] for one in rounds) / unit
-
-
 def report(path: Path) -> str:
     """Measures ``path`` and says what came out."""
-    (alone, alone_rss), (wall, rss) = measured(ALONE, path), measured(OPEN, path)
-    return (
-        f"{path.name}: {path.stat().st_size / 2**20:.0f} MiB\n"
-        f"  json.load alone: {alone:.2f} s, {alone_rss:.0f} MiB\n"
-        f"  import + load + tree: {wall:.2f} s, {rss:.0f} MiB\n"
-        f"  ratio: {wall / alone:.2f} of the time, {rss / alone_rss:.2f} of the memory"
-    )
+    codes = {"json.load": ALONE, "flame": OPEN}
+    runs: dict[str, list[Run]] = {name: [] for name in codes}
+    for _ in range(ROUNDS):
+        for name, code in codes.items():
+            runs[name].append(run([sys.executable, "-c", code, str(path)]))
+    base, size = run([sys.executable, "-c", NOTHING]).memory, path.stat().st_size
+    median = {name: medians(each) for name, each in runs.items()}
+    alone = median["json.load"]
+    lines = [
+        f"{path.name}: {size / 2**20:.0f} MiB",
+        "               CPU s  x json  peak MiB  x json  less base x file",
+    ]
+    lines += [
+        f"  {name:11}{one.cpu:7.2f}{one.cpu / alone.cpu:8.2f}{one.memory / 2**20:10.0f}"
+        f"{one.memory / alone.memory:8.2f}{(one.memory - base) / size:18.2f}"
+        for name, one in median.items()
+    ]
+    return "\n".join(lines)
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, help="else three generated ones")
-    parser.add_argument("--samples", type=int, default=1_000_000, help="of a generated file")
+    parser.add_argument("--samples", type=int, default=SAMPLES, help="of a generated file")
+    parser.add_argument("--large", action="store_true", help=f"as --samples {LARGE}")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="default: %(default)s")
     args = parser.parse_args()
     if args.file:
         print(report(args.file.resolve()))
         return
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
+        for kind in args.kinds.split(","):
             path = Path(folder) / f"{kind}.speedscope.json"
             writer = multiprocessing.get_context("spawn").Process(
-                target=write, args=(path, kind, args.samples)
+                target=write, args=(path, kind, LARGE if args.large else args.samples)
             )
             writer.start()
             writer.join()
-            print(report(path))
+            print(report(path), flush=True)
             path.unlink()
 
 

@@ -30,6 +30,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.support.rows import Row, add_option, tell
+
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ("decode_small.sqlite", "torch_small.pt.trace.json.gz", "six_levels")
 EXPORTS = ("folded", "speedscope")
@@ -136,12 +140,19 @@ def export(format_: str, trace: Path, folder: Path) -> Path:
     return path
 
 
-def report(spent: dict[tuple[str, Path], list[Spent]], against: Path | None) -> str:
-    """The medians as a table; the ratios are of CPU time."""
-    medians = {
+Medians = dict[tuple[str, Path], Spent]
+
+
+def medians_of(spent: dict[tuple[str, Path], list[Spent]]) -> Medians:
+    """The medians in ms."""
+    return {
         key: Spent(*(1e3 * statistics.median(part) for part in zip(*times, strict=True)))
         for key, times in spent.items()
     }
+
+
+def report(medians: Medians, against: Path | None) -> str:
+    """The medians as a table; the ratios are of CPU time."""
     bare, numpy = (medians[case.title, ROOT].cpu for case in floors())
     head = f"{'':44} {'CPU ms':>8} {'wall ms':>8} {'x python':>9} {'x numpy':>8}"
     lines = [head + (f" {'other CPU':>10} {'wall':>7} {'CPU ratio':>10}" if against else "")]
@@ -156,6 +167,17 @@ def report(spent: dict[tuple[str, Path], list[Spent]], against: Path | None) -> 
     return "\n".join(lines)
 
 
+def rows(medians: Medians, small: str) -> Iterator[Row]:
+    """CPU time of this checkout, beside that of a Python that does nothing."""
+    bare, *_ = (medians[case.title, ROOT].cpu for case in floors())
+    for (title, checkout), one in medians.items():
+        if checkout == ROOT:
+            milliseconds = f"{one.cpu:.0f} of {bare:.1f} ms; wall {one.wall:.0f} ms"
+            yield Row(f"start, {title}: CPU", one.cpu / bare, "x python", milliseconds)
+    if of_sample := medians.get((f"--print {small}", ROOT)):
+        yield Row("start, --print of a small sample: CPU", of_sample.cpu / 1e3, "s", small)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -166,6 +188,7 @@ def main() -> None:
     add("--rounds", type=int, default=9, help="default: %(default)s")
     add("--against", type=Path, metavar="DIR", help="another checkout, to compare with")
     add("--only", default="", metavar="TEXT", help="only what has TEXT in its title")
+    add_option(parser)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         traces = [trace.resolve() for trace in args.traces]
@@ -184,7 +207,9 @@ def main() -> None:
                 once = measure(case, checkout)
                 if number:
                     spent[case.title, checkout].append(once)
-        print(report(spent, against))
+        medians = medians_of(spent)
+        print(report(medians, against))
+        tell(rows(medians, traces[0].name), args.json)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
 The app runs on a pseudo terminal of 200 x 50 cells in true colour, on generated traces whose tree
 has as many nodes as asked for. In the same run, on the same tree: a straightforward Rich rendering
-(`naive_rich.py`), and flameshow where it can be installed (into a cache folder). Ratios can be
+(`naive_rich.py`), and flameshow where it is installed (see `support/peers.py`). Ratios can be
 compared between machines, milliseconds cannot.
 """
 
@@ -33,6 +33,8 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.support.peers import FLAMESHOW
+from benchmarks.support.rows import Row, add_option, tell
 from samples.nsys_schema import PUSH_POP, TABLES_2026, create_sql, gpid, gtid, required
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,12 +53,12 @@ ENVIRONMENT = {
     "XDG_STATE_HOME": os.devnull,
     "XDG_CACHE_HOME": os.devnull,  # nor what was read the last time
 }
-FLAMESHOW = "flameshow==1.1.5"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flame-bench"
 
 UP, DOWN, RIGHT, LEFT = (f"\x1b[{letter}" for letter in "ABCD")
 ENTER, ESCAPE, TAB, PAGE_DOWN, HOME = "\r", "\x1b", "\t", "\x1b[6~", "\x1b[H"
 NEXT_METRIC = "\x0e"
+TOLD = frozenset(("cursor", "held key", "zoom"))
+"""Keys that have goals of their own for the bytes they send."""
 
 HELD = 20
 """Presses of a key that is held, at `PER_SECOND`."""
@@ -290,25 +292,10 @@ def programs(trace: Path, scenes: tuple[str, ...], peers: bool) -> Iterator[Prog
     yield Program(
         "naive Rich", [python, str(ROOT / "benchmarks/naive_rich.py"), str(trace)], shared
     )
-    if flameshow := installed_flameshow():
+    if flameshow := FLAMESHOW.found():
         folded = export(trace)
         # Its way out is Escape, for which every terminal program waits: no comparison.
         yield Program("flameshow", [str(flameshow), str(folded)], shared, {"u": ""}, 8 << 30)
-
-
-def installed_flameshow() -> Path | None:
-    """The program in an environment of its own, made on first use; None where it cannot be had."""
-    folder = CACHE / FLAMESHOW
-    program = folder / "bin" / "flameshow"
-    if not program.exists():
-        pip = [str(folder / "bin" / "pip"), "install", "--quiet", FLAMESHOW]
-        try:
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            subprocess.run(pip, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            print(f"without flameshow: {error}")
-            return None
-    return program
 
 
 def export(trace: Path) -> Path:
@@ -437,6 +424,26 @@ def ratio(what: str, app: Reaction, peer: Reaction | None) -> str:
     return f"{times:.1f}, bytes {peer.size / app.size:.1f}"
 
 
+def rows(app: Program, peers: list[Program], size: str) -> Iterator[Row]:
+    """Each key of the app: the time to its first byte, and what is sent; the peers' times it."""
+    medians = {what: one for what in app.reactions if what and (one := app.median(what))}
+    for what, one in medians.items():
+        of = f"{one.size / 1e3:.1f} kB, last byte {one.last * 1e3:.0f} ms"
+        work = f"{of}, CPU {one.work * 1e3:.0f} ms"
+        yield Row(f"{what}, {size} nodes: first byte", one.first * 1e3, "ms", work)
+    for what in sorted(TOLD.intersection(medians)):
+        yield Row(f"{what}, {size} nodes: sent", medians[what].size / 1e3, "kB")
+    if others := {what: one.size for what, one in medians.items() if what not in TOLD | {"start"}}:
+        most = max(others, key=others.__getitem__)
+        yield Row(f"any other key, {size} nodes: sent", others[most] / 1e3, "kB", most)
+    for peer in peers:
+        for what in sorted(TOLD.intersection(medians)):
+            if other := peer.median(what):
+                times = f"{other.first * 1e3:.0f} of {medians[what].first * 1e3:.0f} ms"
+                name = f"{peer.title}, {what}, {size} nodes: first byte"
+                yield Row(name, other.first / medians[what].first, "x flame", times)
+
+
 def number(text: str) -> int:
     """``250k`` or ``1M`` as a number."""
     factor = {"k": 1_000, "M": 1_000_000}.get(text[-1], 1)
@@ -451,7 +458,9 @@ def main() -> None:
     add("--keys", default=",".join(SCENES), help="what is played (default: %(default)s)")
     add("--no-peers", action="store_true", help="only the app")
     add("--keep", type=Path, metavar="DIR", help="a folder that holds the traces, or will")
+    add_option(parser)
     args = parser.parse_args()
+    found: list[Row] = []
     print("key → first byte, last byte, bytes: medians; work: mean; ratios of the first byte")
     with nullcontext(args.keep) if args.keep else tempfile.TemporaryDirectory() as folder:
         for size in args.nodes.split(","):
@@ -462,6 +471,8 @@ def main() -> None:
             for program in ran:
                 program.play()
             print(f"\n{size} nodes\n{report(ran)}", flush=True)
+            found += rows(ran[0], ran[1:], size)
+    tell(found, args.json)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #define REAL 7
 #define RESERVED 10  // 10 and 11
 #define BLOB 12
+#define SMALLEST_ROW 6  // bytes: SQLite gives a row at least four, and two to its pointer
 #define LONGEST_SHAPE 64  // bytes of a header that is remembered
 #define SHAPES 64
 
@@ -168,8 +169,10 @@ static int64_t put_row(const Decoder* decoder, const Shape* shape, const uint8_t
   return given->number[decoder->row] < 0 ? given->number[decoder->row] : 0;
 }
 
+// Decodes a row; returns the bytes of the page that it takes.
 static int64_t decode_cell(Decoder* decoder, const uint8_t* cell, const uint8_t* stop,
                            Shape* scratch) {
+  const uint8_t* begin = cell;
   uint64_t payload, rowid, header;
   int length = varint(cell, stop, &payload);
   if (!length || payload > (uint64_t)(decoder->usable - 35)) return REFUSED;  // goes on elsewhere
@@ -184,18 +187,23 @@ static int64_t decode_cell(Decoder* decoder, const uint8_t* cell, const uint8_t*
   if (!length || header > payload || header < (uint64_t)length) return REFUSED;
   const Shape* shape = shape_of(decoder, cell + length, (int64_t)header - length, scratch);
   if (!shape || shape->needs > (int64_t)(payload - header)) return REFUSED;
-  return put_row(decoder, shape, cell + header, (int64_t)rowid);
+  const int64_t failed = put_row(decoder, shape, cell + header, (int64_t)rowid);
+  return failed ? failed : end - begin;
 }
 
 static int64_t decode_page(Decoder* decoder, const uint8_t* page, int64_t page_size, int64_t room,
                            Shape* scratch) {
   const int64_t cells = page[3] << 8 | page[4];
-  if (page[0] != LEAF || 8 + 2 * cells > page_size || decoder->row + cells > room) return REFUSED;
+  if (page[0] != LEAF || 8 + SMALLEST_ROW * cells > page_size) return REFUSED;
+  if (decoder->row + cells > room) return REFUSED;
+  int64_t left = decoder->usable - 8 - 2 * cells;
   for (int64_t i = 0; i < cells; i++, decoder->row++) {
     const int64_t at = page[8 + 2 * i] << 8 | page[9 + 2 * i];
     if (at >= page_size) return REFUSED;
-    const int64_t failed = decode_cell(decoder, page + at, page + page_size, scratch);
-    if (failed) return failed;
+    const int64_t size = decode_cell(decoder, page + at, page + page_size, scratch);
+    if (size < 0) return size;
+    left -= size;
+    if (left < 0) return REFUSED;  // rows overlap: a few bytes would ask for gigabytes
   }
   return cells;
 }

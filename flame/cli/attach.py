@@ -10,7 +10,7 @@ from flame.cli.arguments import pc_mode
 from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, LiveWindow
-from flame.core.starting import import_numpy
+from flame.core.starting import prepare_process
 from flame.options.config import is_in_browser, read_config
 from flame.options.selection import (
     add_selection,
@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List what can be watched, watch it in the app, stop it or switch its PC sampling."""
     check(args)
-    import_numpy()
+    prepare_process()
     from flame.attach.command import listing, stop, switch_sampling, target_of
 
     if args.stop:

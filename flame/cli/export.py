@@ -13,7 +13,7 @@ from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.console.terminal import TerminalOutput, escape_character, json_escape, say
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.starting import import_numpy
+from flame.core.starting import prepare_process
 from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, load_options_of, selection_of
 
@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
-    import_numpy()
+    prepare_process()
     selection = selection_of(args)
     with profile_cache(args, selection) as cache:
         return _export(args, selection, cache)

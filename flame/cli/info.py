@@ -7,7 +7,7 @@ import argparse
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
-from flame.core.starting import import_numpy
+from flame.core.starting import prepare_process
 from flame.options.selection import add_ncu
 
 
@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what the traces of ``args`` hold."""
-    import_numpy()
+    prepare_process()
     from flame.console.info import as_json, as_text
     from flame.console.progress import load_with_progress
     from flame.core.options import LoadOptions

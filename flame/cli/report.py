@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
+from flame.console.terminal import say
 from flame.core.errors import UsageError
-from flame.core.starting import import_numpy
+from flame.core.starting import prepare_process
+from flame.core.units import format_counted
 from flame.options.selection import add_selection, load_options_of, selection_of
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
+    from flame.core.projection.selection import Selection
     from flame.core.report.table import Section
 
 _ROWS = 1_000
@@ -27,6 +31,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, for scripts")
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
+    text = "write a CSV file per table into this folder, which must be empty or not there yet"
+    form.add_argument("--csv", metavar="DIR", help=text)
+    add("--force", action="store_true", help="let --csv write into a folder that is not empty")
     text = "sections to show, of all by default; help lists them"
     add("--section", metavar="S,S,…", help=text)
     text = "phases as a JSON file: {PHASE: [PATTERN, …], …}; show prints those of kernels"
@@ -45,12 +52,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report on the traces of ``args``."""
-    import_numpy()
+    if args.top < 1:
+        raise UsageError(f"--top {args.top}: is no number of rows")
+    prepare_process()
     names = None if _shows_phases(args) else _sections(args.section)
     if names is None:
         return 0
     from flame.console.progress import load_with_progress
-    from flame.core.report.options import read_phases, with_iteration, with_iterations
+    from flame.core.report.options import (
+        read_phases,
+        with_iteration,
+        with_iterations,
+        without_steps,
+    )
     from flame.core.report.report import Report
     from flame.core.report.scope import Scope
 
@@ -60,9 +74,20 @@ def run(args: argparse.Namespace) -> int:
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
         profile = with_iteration(profile, args.iteration)
-        report = Report(Scope(profile, selection, phases))
-        print_text(_written(args, inputs, report.sections(names)))
+        sections = Report(Scope(profile, selection, phases)).sections(names)
+        if args.csv is not None:
+            _write_files(args, sections)
+        else:
+            shown = selection if args.iteration is None else without_steps(selection)
+            print_text(_written(args, inputs, shown, sections))
     return 0
+
+
+def _write_files(args: argparse.Namespace, sections: list[Section]) -> None:
+    from flame.reporting.csv_files import write_csv
+
+    written = write_csv(sections, Path(args.csv), replace=args.force)
+    say(f"wrote {args.csv}: {format_counted(len(written), 'file', 'files')}")
 
 
 def _shows_phases(args: argparse.Namespace) -> bool:
@@ -88,11 +113,15 @@ def _sections(text: str | None) -> list[str] | None:
     return names
 
 
-def _written(args: argparse.Namespace, inputs: Inputs, sections: list[Section]) -> str:
+def _written(
+    args: argparse.Namespace, inputs: Inputs, selection: Selection, sections: list[Section]
+) -> str:
     if args.json:
+        from flame.reporting.links import links
         from flame.reporting.report_json import as_json
 
-        return as_json(sections, _ROWS, path=[str(path) for path in inputs.paths])
+        link = links(inputs.paths, load_options_of(args), selection)
+        return as_json(sections, _ROWS, link, path=[str(path) for path in inputs.paths])
     if args.md:
         from flame.reporting.markdown import as_markdown
 

@@ -13,7 +13,7 @@ from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
-from flame.core.starting import import_numpy
+from flame.core.starting import prepare_process
 from flame.options.selection import (
     add_selection,
     load_options_of,
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     options = load_options_of(args)
     if in_app and not any(word.startswith("-") for word in args.words):
         return _show(args, options)
-    import_numpy()
+    prepare_process()
     selection = selection_of(args, "short")  # What is wrong with it, is told here.
     if args.web:
         return _serve(args)
@@ -115,7 +115,7 @@ def _show(args: argparse.Namespace, options: LoadOptions) -> int:
 
 def _shown_selection(args: argparse.Namespace, config: Config) -> Selection:
     """Return what the app shows at first, which imports numpy: so the app calls it as it loads."""
-    import_numpy()
+    prepare_process()
     return with_framework(selection_of(args, config.kernel_names), config.framework)
 
 

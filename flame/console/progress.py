@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flame.console.interrupting import load_interruptibly
 from flame.core.options import LoadOptions, Progress, silent
 
 if TYPE_CHECKING:
@@ -28,8 +29,10 @@ def load_with_progress(
     """Load as `flame.core.loading.many.load_all`, with a progress bar if it takes long."""
     from flame.core.loading.many import load_all
 
-    with progress_on_stderr() as progress:
+    def load(progress: Progress) -> Profile:
         return load_all(paths, options, progress, cache)
+
+    return load_interruptibly(load, progress_on_stderr())
 
 
 @contextmanager

@@ -20,6 +20,7 @@ _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
 _DENSE = 4
 """Keys are dense where a table of all numbers between them is so many times as long as they."""
+_MOST_I4 = (1 << 31) - 1
 _FEW = 1 << 16
 """Numbers that are counted in a table, however few of them there are."""
 
@@ -30,32 +31,44 @@ def sum_by(group: Column, values: I8, size: int) -> I8:
     ``bincount`` is fastest, but adds in float64, which is exact below 2**53 (104 days of
     nanoseconds).
     """
-    if float(np.abs(values.astype(np.float64)).sum()) < _EXACT_FLOAT:
+    if _are_exact_floats(values):
         return np.bincount(group, weights=values, minlength=size).astype(np.int64)
     sums = np.zeros(size, np.int64)
     np.add.at(sums, group, values)
     return sums
 
 
-def distinct(keys: I8) -> tuple[I8, I8]:
+def _are_exact_floats(values: I8) -> bool:
+    """Return whether float64 holds all sums of ``values``; mostly the largest of them tells."""
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest * len(values) < _EXACT_FLOAT:
+        return True
+    return float(np.abs(values.astype(np.float64)).sum()) < _EXACT_FLOAT
+
+
+def distinct(keys: I8, many: bool = False) -> tuple[I8, I8]:
     """Find the distinct ``keys``, sorted, and the place of every key among them.
 
     Each way is several times faster than ``np.unique(return_inverse=True)``: keys in order need no
-    sorting, dense ones a table, and of those that repeat few are left by hashing.
+    sorting, dense ones a table, and of those that repeat few are left by hashing, which is not
+    tried where ``many`` are known to differ.
     """
     if len(keys) == 0:
         return keys, np.zeros(0, np.int64)
     if (keys[1:] >= keys[:-1]).all():
         return _distinct_of_ordered(keys)
-    if (numbered := number_rows([keys])) is not None:
+    if not many and (numbered := number_rows([keys])) is not None:
         first, number = numbered
-        values, place = distinct(keys[first])
+        values, place = distinct(keys[first], many=True)
         return values, place[number]
     low, high = int(keys.min()), int(keys.max())
     if high - low < _DENSE * len(keys):
+        digits = keys - low
         present = np.zeros(high - low + 1, bool)
-        present[keys - low] = True
-        return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[keys - low]
+        present[digits] = True
+        number = np.cumsum(present, dtype=np.int32 if len(present) <= _MOST_I4 else np.int64)
+        number -= 1
+        return np.flatnonzero(present) + low, number[digits].astype(np.int64)
     order = order_by([keys])
     values, place = _distinct_of_ordered(keys[order])
     back = np.empty(len(keys), np.int64)
@@ -87,6 +100,9 @@ def order_by(keys: Sequence[Column]) -> I8:
 def _digits_of_16_bits(key: Column) -> Iterator[NDArray[np.uint16]]:
     """The digits of ``key``, from its least value on, to the base of 2**16, the last one first."""
     low, high = int(key.min(initial=0)), int(key.max(initial=0))
+    if high - low < 1 << 16:
+        yield key.astype(np.uint16) - np.uint16(low % (1 << 16))
+        return
     # Where the difference does not fit 63 bits it wraps to what it is without a sign.
     above = (key.astype(np.int64) - low).view(np.uint64)
     for shift in range(0, (high - low).bit_length(), 16):
@@ -101,7 +117,9 @@ def unique(values: Column) -> Column:
     """
     digits, base = _digits(values)
     if len(values) > 0 and base <= max(len(values), _FEW):
-        found: Column = np.flatnonzero(np.bincount(digits)) + int(values.min())
+        present = np.zeros(base, bool)
+        present[digits] = True
+        found: Column = np.flatnonzero(present) + int(values.min())
         return found.astype(values.dtype)
     ordered = np.sort(values)
     return ordered[run_starts(ordered)]
@@ -139,11 +157,16 @@ def _digits(column: Column) -> tuple[I8, int]:
 
 def unique_rows(columns: Sequence[Column]) -> tuple[I8, I8]:
     """Find the distinct rows of ``columns``: first row of each kind, and the kind of each row."""
-    if (numbered := number_rows(columns)) is not None:
-        first, number = numbered
-        sorted_first, place = unique_rows([column[first] for column in columns])
-        return first[sorted_first], place[number]
-    values, kind = distinct(pack(columns))
+    if (numbered := number_rows(columns)) is None:
+        return _unique_by_key(columns)
+    first, number = numbered
+    sorted_first, place = _unique_by_key([column[first] for column in columns])
+    return first[sorted_first], place[number]
+
+
+def _unique_by_key(columns: Sequence[Column]) -> tuple[I8, I8]:
+    """Do as `unique_rows` where most rows differ."""
+    values, kind = distinct(pack(columns), many=True)
     first = np.zeros(len(values), np.int64)
     first[kind[::-1]] = np.arange(len(kind) - 1, -1, -1)
     return first, kind

@@ -6,7 +6,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from tempfile import TemporaryFile
 from typing import BinaryIO
@@ -25,9 +25,10 @@ def sum_sorted(lines: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]
     part = _sum_part(rest)
     with ExitStack() as stack:
         files = []
-        while following := _sum_part(rest):
+        while ahead := list(islice(rest, 1)):
             files.append(_write_part(part, stack.enter_context(TemporaryFile())))
-            part = following
+            part.clear()
+            part = _sum_part(chain(ahead, rest))
         parts = [*map(_read_part, files), iter(part)]
         for line, equal in groupby(heapq.merge(*parts), itemgetter(0)):
             yield line, sum(value for _, value in equal)

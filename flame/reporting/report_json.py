@@ -7,30 +7,35 @@ from collections.abc import Iterable
 
 from flame._version import __version__
 from flame.core.report.table import Section, Table
+from flame.reporting.links import Link
 
 CONTRACT = 1
 """Counts up when something is renamed or goes; what is added leaves it as it is."""
 
 
-def as_json(sections: Iterable[Section], most: int, **about: object) -> str:
+def as_json(sections: Iterable[Section], most: int, link: Link, **about: object) -> str:
     """Write ``sections`` by name after what the report is ``about``; ``most`` rows of a table.
 
-    Times are in ns, in plain ASCII, which no pipe, terminal or locale can damage.
+    Where a row leads is its ``view``, the command line that ``link`` writes. Times are in ns, in
+    plain ASCII, which no pipe, terminal or locale can damage.
     """
     document = {"flame_report": CONTRACT, "version": __version__, **about}
-    document |= {section.name: facts(section, most) for section in sections}
+    document |= {section.name: facts(section, most, link) for section in sections}
     return json.dumps(document, indent=2) + "\n"
 
 
-def facts(section: Section, most: int) -> dict[str, object]:
+def facts(section: Section, most: int, link: Link) -> dict[str, object]:
     """Put a section into JSON's terms."""
     if not section.available:
         return {"available": False, "why": section.why, "how": section.how}
-    tables = {table.key: _rows(table.first(most)) for table in section.tables}
+    tables = {table.key: _rows(table.first(most), link) for table in section.tables}
     more = {table.key: table.total - most for table in section.tables if table.total > most}
     return {"available": True, **section.facts, **tables, **({"more": more} if more else {})}
 
 
-def _rows(table: Table) -> list[dict[str, object]]:
+def _rows(table: Table, link: Link) -> list[dict[str, object]]:
     keys = [column.key for column in table.columns]
-    return [dict(zip(keys, row, strict=True)) for row in table.rows]
+    rows: list[dict[str, object]] = [dict(zip(keys, row, strict=True)) for row in table.rows]
+    for row, place in zip(rows, table.places, strict=False):
+        row["view"] = link(place)
+    return rows

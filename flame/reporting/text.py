@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
+from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
+from flame.reporting.findings_text import findings_lines
 from flame.reporting.values import titled, without_only_gpu, write_value
 
 _GAP = "  "
@@ -26,6 +28,9 @@ def as_text(sections: Iterable[Section], width: int, most: int, unit: str | None
 
 def _section(section: Section, width: int, most: int, unit: str | None) -> Iterator[str]:
     yield section.title
+    if section.name == findings.NAME:
+        yield from ("", *findings_lines(section, width, max(findings.MOST, most)))
+        return
     for table in section.tables:
         if table.rows:
             yield ""

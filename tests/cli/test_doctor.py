@@ -68,6 +68,7 @@ def test_what_reads_large_traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         monkeypatch.setattr(machine, "LIBRARY", Path(__file__))
         assert machine.compiled_part().fix == "unset FLAME_NO_NATIVE"
         del os.environ["FLAME_NO_NATIVE"]
+        monkeypatch.setattr(machine, "compiled", lambda: None)
         assert machine.compiled_part().fix == "install flame again: its library does not fit"
         monkeypatch.setattr(machine, "LIBRARY", tmp_path / "none.so")
         assert "where there is a C compiler" in machine.compiled_part().fix

@@ -43,6 +43,14 @@ def test_iterations_restrict_all_sections(flame: Flame, steps: Path) -> None:
     assert found["utilization"]["devices"][0]["window_ns"] == 1_800
 
 
+def test_links_name_no_steps_of_ranges_that_the_app_does_not_know(
+    flame: Flame, steps: Path
+) -> None:
+    words = ("--iteration", "^batch", "--iterations", "1-2", "--section", "iterations", "--json")
+    rows = json.loads(flame("report", steps, *words).out)["iterations"]["rows"]
+    assert all("--time" in row["view"] and "--step" not in row["view"] for row in rows)
+
+
 def test_phases_are_read_from_a_file(flame: Flame, steps: Path, tmp_path: Path) -> None:
     phases = tmp_path / "phases.json"
     phases.write_text('{"first": ["nvtx:batch 0"], "mm": ["GEMM"]}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,23 @@ from tests.support.waiting import PATIENCE
 NAME = "OPENBLAS_NUM_THREADS"
 IMPORTED = """
 import subprocess, sys
-from flame.core.starting import import_numpy
-import_numpy()
+from flame.core.starting import prepare_process
+prepare_process()
 print("numpy" in sys.modules, flush=True)
 said = 'import os; print(os.environ.get("OPENBLAS_NUM_THREADS"))'
 subprocess.run([sys.executable, "-c", said], check=True)
+"""
+HEAPS = """
+import mmap, re
+from pathlib import Path
+from threading import Thread
+{begin}
+thread = Thread(target=lambda: print(len([bytes(1000 + n) for n in range(1000)]), end=" "))
+thread.start()
+thread.join()
+# What glibc sets aside for a heap of a thread's own, and does not let anybody touch yet.
+spans = re.findall("^(\\w+)-(\\w+) ---p 0+ 00:00 0", Path("/proc/self/maps").read_text(), re.M)
+print(any(int(high, 16) - int(low, 16) > 1 << 25 for low, high in spans))
 """
 COLLECTED = """
 import gc
@@ -57,8 +70,20 @@ def test_threads_that_the_user_asks_for_stay_his() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no list of threads")
 def test_numpy_starts_no_threads() -> None:
-    code = "from flame.core.starting import import_numpy; import_numpy(); import os;"
+    code = "from flame.core.starting import prepare_process; prepare_process(); import os;"
     assert run(f"{code} print(len(os.listdir('/proc/self/task')))") == ["1"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+@pytest.mark.parametrize(
+    ("begin", "own"),
+    [
+        ("", "True"),
+        ("from flame.core.starting import prepare_process; prepare_process()", "False"),
+    ],
+)
+def test_threads_have_no_heap_of_their_own(begin: str, own: str) -> None:
+    assert run(HEAPS.format(begin=begin)) == ["1000", own]
 
 
 def test_nothing_is_collected_before_the_start_is_over() -> None:

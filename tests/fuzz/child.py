@@ -44,7 +44,7 @@ def main() -> None:
 
     def mutate(data: bytes, most: int, seed: int) -> bytes:
         draw = random.Random(seed)
-        if target.mutate is not None and draw.random() < 0.6:
+        if target.mutate is not None and draw.random() < target.share:
             changed = target.mutate(data, draw)
             if 0 < len(changed) <= most:
                 return changed

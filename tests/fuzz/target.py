@@ -20,8 +20,9 @@ class Target:
     """One kind of input.
 
     ``check`` raises where an input shows a fault. ``mutate`` changes an input without losing its
-    structure; bytes are changed besides. Inputs are at most ``longest`` bytes. ``room`` is the
-    size that memory is compared with: for what unpacks to more than it is.
+    structure: it makes this ``share`` of the new inputs; of others bytes are changed. Inputs are at
+    most ``longest`` bytes. ``room`` is the size that memory is compared with: for what unpacks to
+    more than it is.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Target:
     mutate: Mutate | None = None
     longest: int = 1 << 13
     room: Callable[[bytes], int] = len
+    share: float = 0.6
 
     def committed(self) -> list[Path]:
         """The committed inputs."""

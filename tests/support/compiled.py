@@ -7,16 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from flame.core.compiled.library import compiled
-
 
 @contextmanager
 def only_numpy() -> Iterator[None]:
     """Leave the compiled library out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FLAME_NO_NATIVE", "1")
-        compiled.cache_clear()
-        try:
-            yield
-        finally:
-            compiled.cache_clear()
+        yield

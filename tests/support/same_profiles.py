@@ -11,7 +11,7 @@ import numpy as np
 
 from flame.core.analysis.iterations import measure_iterations
 from flame.core.errors import FlameError
-from flame.core.model.activities import Activities, Groups
+from flame.core.model.activities import Activities, Groups, ThreadSpans
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, TreeLayout
 from flame.core.projection.filters import Time
@@ -46,6 +46,7 @@ def _of_columns(left: Profile, right: Profile) -> Iterator[str]:
         ("activities", left.activities, right.activities),
         ("unlinked", left.unlinked.activities, right.unlinked.activities),
         ("nested", left.with_nested.activities, right.with_nested.activities),
+        ("spans", _spans(left), _spans(right)),
         ("iteration table", measure_iterations(left), measure_iterations(right)),
         ("busy", [_busy(each) for each in device_times(left)], [*map(_busy, device_times(right))]),
     ]
@@ -53,6 +54,12 @@ def _of_columns(left: Profile, right: Profile) -> Iterator[str]:
         sums = left.totals_by_group(metric), right.totals_by_group(metric)
         pairs.append((f"sums of {metric.key}", *sums))
     yield from (name for name, one, other in pairs if not is_same(one, other))
+
+
+def _spans(profile: Profile) -> ThreadSpans | None:
+    """All ranges as they were recorded."""
+    finder = profile.spans_finder
+    return finder(range(len(profile.frames))) if finder else None
 
 
 def _busy(each: Any) -> tuple[Any, ...]:

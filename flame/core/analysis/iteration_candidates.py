@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, distinct, pack, run_starts, sum_by
+from flame.core.model.activities import ThreadSpans
 from flame.core.model.frames import Kind
+from flame.core.model.launched_before import LaunchedBefore
 from flame.core.model.profile import Profile
-from flame.core.model.whole_ranges import LaunchedBefore, WholeRanges
 from flame.core.names.numbers import split_numbers
 
 _FEWEST = 3
@@ -34,21 +35,21 @@ def iteration_candidates(profile: Profile, most: int) -> tuple[IterationCandidat
 
     Each name is listed once, of the thread with most in it.
     """
-    if profile.ranges is None or not len(profile.ranges) or profile.resolved:
+    if profile.spans_finder is None or profile.resolved:
         return ()
     patterns, family_of = _families(profile)
-    whole = WholeRanges.of(profile.ranges, np.flatnonzero(family_of >= 0).tolist())
+    spans = profile.spans_finder(np.flatnonzero(family_of >= 0).tolist())
     process_of = np.array([thread.process for thread in profile.threads], np.int32)
     launched = LaunchedBefore.of(profile.activities)
-    gpu_time = launched.between(process_of[whole.thread], whole.start, whole.end)
-    family = family_of[whole.frame]
-    keys, place = distinct(pack([family, whole.thread]))
+    gpu_time = launched.between(process_of[spans.thread], spans.start, spans.end)
+    family = family_of[spans.frame]
+    keys, place = distinct(pack([family, spans.thread]))
     first = np.zeros(len(keys), np.int64)
     first[place[::-1]] = np.arange(len(place) - 1, -1, -1)
     number = np.bincount(place, minlength=len(keys))
     time = sum_by(place, gpu_time, len(keys))
-    length = sum_by(place, whole.end - whole.start, len(keys))
-    able = (number >= _FEWEST) & (time > 0) & ~_overlap(whole, place, len(keys))
+    length = sum_by(place, spans.end - spans.start, len(keys))
+    able = (number >= _FEWEST) & (time > 0) & ~_overlap(spans, place, len(keys))
     found: dict[str, IterationCandidate] = {}
     for at in np.lexsort((-length, -time)).tolist():
         pattern = patterns[int(family[first[at]])]
@@ -69,10 +70,10 @@ def _families(profile: Profile) -> tuple[list[str], I8]:
     return list(known), family_of
 
 
-def _overlap(whole: WholeRanges, place: I8, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool]]:
+def _overlap(spans: ThreadSpans, place: I8, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool]]:
     """Which of ``size`` places has a range that begins before the one before it has ended."""
-    order = np.lexsort((whole.start, place))
-    start, end, of = whole.start[order], whole.end[order], place[order]
+    order = np.lexsort((spans.start, place))
+    start, end, of = spans.start[order], spans.end[order], place[order]
     within = np.zeros(len(order), bool)
     within[1:] = start[1:] < end[:-1]
     within[run_starts(of)] = False

@@ -13,7 +13,12 @@ from flame.core.attribution.launch_join import LaunchJoin, join_launches
 from flame.core.attribution.nested import NestedSource
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
-from flame.core.attribution.thread_pieces import call_pieces, function_pieces, range_pieces
+from flame.core.attribution.thread_pieces import (
+    call_pieces,
+    function_pieces,
+    range_pieces,
+    range_spans,
+)
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
 from flame.core.columns import I4, I8, Column, run_starts, unique
 from flame.core.errors import InputError
@@ -29,7 +34,7 @@ from flame.core.options import Progress, silent
 
 _SUM_LIMIT = 1 << 62
 
-_NESTING, _ATTRIBUTING = 20, 25
+_NESTING, _ATTRIBUTING = 15, 45
 """Percent of the time at which these stages begin, measured by `benchmarks/load_stages.py`."""
 
 
@@ -48,8 +53,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     progress("nesting ranges", _NESTING, 100)
     functions = FunctionIndex(raw.functions, thread_process, raw.last_time)
     origins = Origins(raw, functions)
-    progress("attributing", _ATTRIBUTING, 100)
-    table, graph_nodes = _activities(raw, launches, origins)
+    table, graph_nodes = _activities(raw, launches, origins, progress)
     _check_sums(table, end - begin)
     warnings += time_warnings(raw, origins.ranges.too_deep, functions)
     sources = (Source("", raw.meta),)
@@ -75,6 +79,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
         functions_builder=partial(function_pieces, raw.functions, raw.last_time),
         calls_builder=partial(call_pieces, raw.calls),
+        spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,
@@ -120,7 +125,7 @@ def _check_total(total: float) -> None:
 
 
 def _activities(
-    raw: RawTrace, launches: LaunchJoin, origins: Origins
+    raw: RawTrace, launches: LaunchJoin, origins: Origins, progress: Progress
 ) -> tuple[Activities, GraphNodes]:
     """The activities with their stacks, and how many graph kernels found their captured ranges."""
     work, calls = raw.activities, raw.calls
@@ -128,6 +133,7 @@ def _activities(
     duration = np.maximum(work.end - work.start, 0)
     launch_start, launch_end = _take(calls.start, call, -1), _take(calls.end, call, -1)
     thread, *own = _launch_stacks(raw, launches, launch_start, origins)
+    progress("attributing", _ATTRIBUTING, 100)
     linked = origins.add_forward(thread, launch_start, *own)
     stacks, graph_nodes = _add_captured(raw, [*own, *(linked or ())], origins)
     python, nvtx = stacks[-2:]

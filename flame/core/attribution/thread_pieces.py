@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
 from flame.core.columns import I4, I8, Column, run_starts
-from flame.core.model.activities import NONE, ThreadPieces
+from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 
 
@@ -16,6 +17,14 @@ def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
     """Cut ``ranges`` into pieces that nest; those still open last until ``capture_end``."""
     end = close_open_ends(ranges.end, capture_end)
     return _nested(ranges.thread, ranges.start, end, ranges.frame)
+
+
+def range_spans(ranges: RawRanges, capture_end: int, frames: Sequence[int]) -> ThreadSpans:
+    """Find those of ``ranges`` that are one of ``frames``: nothing is nested, nor cut."""
+    found = ranges.take(np.flatnonzero(np.isin(ranges.frame, frames)))
+    end = close_open_ends(found.end, capture_end)
+    rows = np.flatnonzero((found.thread >= 0) & (end > found.start))
+    return ThreadSpans(found.thread[rows], found.frame[rows], found.start[rows], end[rows])
 
 
 def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces:

@@ -49,11 +49,13 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@cache
 def compiled() -> Any | None:
     """Return the library; None where it was not built, or FLAME_NO_NATIVE is set and not 0."""
-    if os.environ.get("FLAME_NO_NATIVE", "0") not in ("", "0"):
-        return None
+    return _load() if os.environ.get("FLAME_NO_NATIVE", "0") in ("", "0") else None
+
+
+@cache
+def _load() -> Any | None:
     try:
         library = ctypes.CDLL(str(LIBRARY))
         if library.flamecore_abi() != _ABI:

@@ -12,7 +12,7 @@ from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.formats import Decoded, FileHead, detect_format
 
-_ATTRIBUTION = 0.7
+_ATTRIBUTION = 0.75
 """Share of attribution in what follows decoding, measured by `benchmarks/load_stages.py`."""
 
 

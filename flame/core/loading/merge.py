@@ -17,7 +17,13 @@ from flame.core.loading.merge_metrics import (
     merge_metrics,
     metric_warnings,
 )
-from flame.core.model.activities import NONE, Activities, ThreadPieces, has_times
+from flame.core.model.activities import (
+    NONE,
+    Activities,
+    ThreadPieces,
+    ThreadSpans,
+    has_times,
+)
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
 from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
@@ -55,6 +61,7 @@ class _ProfilePart:
     ranges: Callable[[], ThreadPieces] | None
     functions: Callable[[], ThreadPieces] | None
     calls: Callable[[], ThreadPieces] | None
+    spans: Callable[[Sequence[int]], ThreadSpans] | None
     nested: Callable[[I4, I8], NestedStacks] | None
     launches: Callable[[], LaunchDetails | None] | None
 
@@ -95,6 +102,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         ranges_builder=_pieces_builder(parts, "ranges"),
         functions_builder=_pieces_builder(parts, "functions"),
         calls_builder=_pieces_builder(parts, "calls"),
+        spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
         steps=_merge_steps(profiles, parts),
         own_metrics=metrics,
@@ -134,6 +142,7 @@ class _MergedNames:
             profile.ranges_builder,
             profile.functions_builder,
             profile.calls_builder,
+            profile.spans_finder,
             profile.nested_finder,
             profile.launches_builder,
         )
@@ -264,6 +273,18 @@ def _renumber_pieces(part: _ProfilePart, pieces: ThreadPieces, before: int) -> T
         end=pieces.end + part.shift,
         parent=np.where(pieces.parent >= 0, pieces.parent + before, NONE).astype(np.int32),
     )
+
+
+def _find_spans(parts: Sequence[_ProfilePart], frames: Sequence[int]) -> ThreadSpans:
+    """Find the ranges of ``frames`` in each part that has any of them."""
+    found = [ThreadSpans(*(np.zeros(0, dtype) for dtype in ("i4", "i4", "i8", "i8")))]
+    for part in parts:
+        own = np.flatnonzero(np.isin(part.frames[:-1], frames)).tolist()
+        if part.spans is not None and own:
+            spans = part.spans(own)
+            times = (spans.start + part.shift, spans.end + part.shift)
+            found.append(ThreadSpans(part.thread[spans.thread], part.frames[spans.frame], *times))
+    return ThreadSpans(*map(np.concatenate, zip(*found, strict=True)))
 
 
 def _find_nested(parts: Sequence[_ProfilePart], thread: I4, time: I8) -> NestedStacks:

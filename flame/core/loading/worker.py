@@ -33,7 +33,7 @@ _INTERVAL = 0.05
 _LONGEST_REASON = 200
 _PROGRAM = """\
 import sys; sys.path[:] = {path}
-from flame.core.starting import import_numpy; import_numpy()
+from flame.core.starting import prepare_process; prepare_process()
 from flame.core.loading.worker import serve; serve()
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -212,6 +212,19 @@ class ThreadPieces:
 
     def __len__(self) -> int:
         return len(self.start)
+
+
+class ThreadSpans(NamedTuple):
+    """Hold intervals of threads as they were recorded, in any order, however they cross.
+
+    ``thread`` and ``frame`` are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns. Intervals
+    without length and those of unknown threads are left out.
+    """
+
+    thread: I4
+    frame: I4
+    start: I8
+    end: I8
 
 
 def has_times(table: Activities) -> Bool:

@@ -13,10 +13,10 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.lazy_regex import lazy_regex
-from flame.core.model.activities import NONE, Activities, ThreadPieces
+from flame.core.model.activities import NONE, Activities, ThreadSpans
 from flame.core.model.frames import FrameTable, Kind
+from flame.core.model.launched_before import LaunchedBefore, launch_times
 from flame.core.model.meta import ProfilerSteps, Thread
-from flame.core.model.whole_ranges import LaunchedBefore, WholeRanges, launch_times
 from flame.core.names.numbers import STAR, NumberedName, split_numbers
 from flame.core.names.nvtx import clean_range
 from flame.core.regex import find_matching
@@ -134,7 +134,7 @@ class _Members(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """Ranges that may be iterations, i8 rows of pieces by process and start, and how much they are.
+    """Ranges that may be iterations, i8 rows of spans by process and start, and how much they are.
 
     ``gpu_time`` was launched in them, of ``length`` in all, ns.
     """
@@ -149,9 +149,9 @@ def repeated_ranges(
     frames: FrameTable,
     threads: Sequence[Thread],
     table: Activities,
-    pieces: Callable[[], ThreadPieces | None],
+    find_spans: Callable[[Sequence[int]], ThreadSpans] | None,
 ) -> Iterations:
-    """Find the ranges that are iterations, of which ``pieces`` are those of all ranges.
+    """Find the ranges that are iterations; ``find_spans`` finds all ranges of given frames.
 
     Their names have a word such as `step` and differ in numbers alone; a thread has at least three
     of them, none within another; and in them at least half of the GPU time of ``table`` was
@@ -159,23 +159,22 @@ def repeated_ranges(
     process they are those of the thread that has most of them.
     """
     families = list(_families(frames))
-    found = pieces() if families else None
-    if found is None:
+    if find_spans is None or not families:
         return no_iterations()
     process_of = np.array([thread.process for thread in threads], np.int32)
-    whole = WholeRanges.of(found, [frame for members in families for frame in members.frames])
+    spans = find_spans([frame for members in families for frame in members.frames])
     launched = LaunchedBefore.of(table)
     candidates = []
     for members in families:
-        rows = _ranges_of(members, whole, process_of)
+        rows = _ranges_of(members, spans, process_of)
         if rows is not None:
-            low, high = whole.start[rows], whole.end[rows]
-            gpu_time = int(launched.between(process_of[whole.thread[rows]], low, high).sum())
+            low, high = spans.start[rows], spans.end[rows]
+            gpu_time = int(launched.between(process_of[spans.thread[rows]], low, high).sum())
             candidates.append(_Candidate(gpu_time, int((high - low).sum()), members, rows))
     best = max(candidates, key=lambda one: one[:2], default=None)
     if best is None or not best.gpu_time or 2 * best.gpu_time < launched.total:
         return no_iterations()
-    return _numbered(best, whole, process_of)
+    return _numbered(best, spans, process_of)
 
 
 def _families(frames: FrameTable) -> Iterable[_Members]:
@@ -194,21 +193,21 @@ def _families(frames: FrameTable) -> Iterable[_Members]:
     return found.values()
 
 
-def _ranges_of(members: _Members, whole: WholeRanges, process_of: I4) -> I8 | None:
-    """Find the rows of ``whole`` that are ``members``, by process and start, of a thread in each.
+def _ranges_of(members: _Members, spans: ThreadSpans, process_of: I4) -> I8 | None:
+    """Find the rows of ``spans`` that are ``members``, by process and start, of a thread in each.
 
     None where no thread has enough of them, or one lies within another.
     """
-    rows = np.flatnonzero(np.isin(whole.frame, members.frames))
-    thread = whole.thread[rows]
+    rows = np.flatnonzero(np.isin(spans.frame, members.frames))
+    thread = spans.thread[rows]
     counts = np.bincount(thread, minlength=len(process_of)) * (process_of >= 0)
     if counts.max(initial=0) < _FEWEST:
         return None
     rows = rows[np.isin(thread, _busiest(counts, process_of))]
-    process = process_of[whole.thread[rows]]
-    rows = rows[np.lexsort((whole.start[rows], process))]
-    same = np.diff(process_of[whole.thread[rows]]) == 0
-    within = whole.start[rows][1:] < whole.end[rows][:-1]
+    process = process_of[spans.thread[rows]]
+    rows = rows[np.lexsort((spans.start[rows], process))]
+    same = np.diff(process_of[spans.thread[rows]]) == 0
+    within = spans.start[rows][1:] < spans.end[rows][:-1]
     return None if (same & within).any() else rows
 
 
@@ -223,9 +222,9 @@ def chosen_ranges(
     frames: FrameTable,
     threads: Sequence[Thread],
     pattern: re.Pattern[str],
-    pieces: ThreadPieces | None,
+    find_spans: Callable[[Sequence[int]], ThreadSpans] | None,
 ) -> Iterations:
-    """Make iterations of the ranges among ``pieces`` whose name ``pattern`` matches.
+    """Make iterations of the ranges whose name ``pattern`` matches; ``find_spans`` finds them.
 
     In each process they are those of the thread that has most of them; those within another one
     are left out. Raises UsageError where the pattern takes too long.
@@ -233,45 +232,45 @@ def chosen_ranges(
     ranges = np.flatnonzero(frames.kind == Kind.NVTX)
     names = [frames[at].name for at in ranges.tolist()]
     found = ranges[find_matching(names, np.arange(len(names)), pattern)]
-    if pieces is None or not len(found):
+    if find_spans is None or not len(found):
         return no_iterations()
     process_of = np.array([thread.process for thread in threads], np.int32)
-    whole = WholeRanges.of(pieces, found.tolist())
-    counts = np.bincount(whole.thread, minlength=len(process_of)) * (process_of >= 0)
+    spans = find_spans(found.tolist())
+    counts = np.bincount(spans.thread, minlength=len(process_of)) * (process_of >= 0)
     busiest = _busiest(counts, process_of)
-    rows = np.flatnonzero(np.isin(whole.thread, busiest[counts[busiest] > 0]))
-    rows = _outermost(whole, rows, process_of)
+    rows = np.flatnonzero(np.isin(spans.thread, busiest[counts[busiest] > 0]))
+    rows = _outermost(spans, rows, process_of)
     split = [split_numbers(frames[at].name) for at in found.tolist()]
     best = _Candidate(0, 0, _Members(found.tolist(), split), rows)
-    return _numbered(best, whole, process_of) if len(rows) else no_iterations()
+    return _numbered(best, spans, process_of) if len(rows) else no_iterations()
 
 
-def _outermost(whole: WholeRanges, rows: I8, process_of: I4) -> I8:
+def _outermost(spans: ThreadSpans, rows: I8, process_of: I4) -> I8:
     """Those of ``rows``, a thread in each process, that lie in no other: by process and start."""
-    process = process_of[whole.thread[rows]]
-    rows = rows[np.lexsort((-whole.end[rows], whole.start[rows], process))]
+    process = process_of[spans.thread[rows]]
+    rows = rows[np.lexsort((-spans.end[rows], spans.start[rows], process))]
     kept = []
-    for first, last in pairwise([*run_starts(process_of[whole.thread[rows]]).tolist(), len(rows)]):
-        end = whole.end[rows[first:last]]
+    for first, last in pairwise([*run_starts(process_of[spans.thread[rows]]).tolist(), len(rows)]):
+        end = spans.end[rows[first:last]]
         kept.append(
             first + np.flatnonzero(np.append(True, end[1:] > np.maximum.accumulate(end)[:-1]))
         )
     return rows[np.concatenate(kept)] if kept else rows
 
 
-def _numbered(best: _Candidate, whole: WholeRanges, process_of: I4) -> Iterations:
+def _numbered(best: _Candidate, spans: ThreadSpans, process_of: I4) -> Iterations:
     rows, frames = best.rows, np.array(best.members.frames, np.int64)
-    process = process_of[whole.thread[rows]]
+    process = process_of[spans.thread[rows]]
     order = np.argsort(frames)
-    member = order[np.searchsorted(frames[order], whole.frame[rows])]
+    member = order[np.searchsorted(frames[order], spans.frame[rows])]
     return _iterations(
         "ranges",
         _numbers([best.members.names[at] for at in member.tolist()], process),
         process,
-        whole.thread[rows],
-        whole.start[rows],
-        whole.end[rows],
-        whole.frame[rows],
+        spans.thread[rows],
+        spans.start[rows],
+        spans.end[rows],
+        spans.frame[rows],
         frames,
     )
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column
+from flame.core.columns import I4, I8, Bool, Column, unique
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.stalls import stall_of
 from flame.core.names.cuda import demangle, kernel_base
@@ -134,6 +134,7 @@ class SamplingBuilder:
         self._frames = frames
         self._codes: dict[int, int] = {}
         self._added: list[Code] = []
+        self._sass: list[I4] = []
         self._sizes: list[int] = []
         self._exact: list[bool] = []
         self._columns: list[tuple[I4, I4, I4, I4, I8]] = []
@@ -147,17 +148,24 @@ class SamplingBuilder:
 
     def _entries(self, part: CodeSamples) -> tuple[I4, I4, I4, I4, I8]:
         number = self._code(part.code)
-        used, at = np.unique(part.place, return_inverse=True)
-        sass = np.array(list(map(self._frames.add, part.code.frames(used))), np.int32)
+        sass = self._sass_frames(number, part.place)
         stall = np.array([self._frames.add(stall_frame(key)) for key in part.reasons], np.int32)
         code = np.full(len(part.place), number, np.int32)
-        return code, part.place, sass[at], stall[part.reason], part.samples
+        return code, part.place, sass, stall[part.reason], part.samples
 
     def _code(self, code: Code) -> int:
         if id(code) not in self._codes:
             self._codes[id(code)] = len(self._added)
             self._added.append(code)
+            self._sass.append(np.full(len(code), -1, np.int32))
         return self._codes[id(code)]
+
+    def _sass_frames(self, code: int, places: I4) -> I4:
+        """Return the frames of instructions, made when they are first asked for."""
+        frames = self._sass[code]
+        new = unique(places[frames[places] < 0])
+        frames[new] = list(map(self._frames.add, self._added[code].frames(new)))
+        return frames[places]
 
     def build(self, of_group: I4) -> Sampling:
         """Build the distributions added so far; ``of_group`` as in `Sampling`."""

@@ -24,7 +24,7 @@ from flame.core.model.meta import (
 )
 
 if TYPE_CHECKING:
-    from flame.core.model.activities import ThreadPieces
+    from flame.core.model.activities import ThreadPieces, ThreadSpans
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
     from flame.core.model.launches import LaunchDetails
@@ -62,7 +62,8 @@ class Profile:
     ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
     for, ``launches_builder`` reads the launch geometry from the file when that is;
     ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
-    functions and API calls into pieces when those are. ``nested_finder`` finds how Python frames
+    functions and API calls into pieces when those are. ``spans_finder`` finds the NVTX ranges of
+    given frames, whole. ``nested_finder`` finds how Python frames
     and ranges were nested at launches, by their threads and times. ``own_metrics`` are the metrics
     that the file brings, None for the built-in ones. ``timed`` is false where rows have no times.
     ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
@@ -86,6 +87,7 @@ class Profile:
     ranges_builder: Callable[[], ThreadPieces] | None = None
     functions_builder: Callable[[], ThreadPieces] | None = None
     calls_builder: Callable[[], ThreadPieces] | None = None
+    spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
     own_metrics: tuple[Metric, ...] | None = None
@@ -172,7 +174,7 @@ class Profile:
             return step_iterations(self.steps, self.frames)
         if self.totals is not None or self.resolved:
             return no_iterations()
-        return repeated_ranges(self.frames, self.threads, self.activities, lambda: self.ranges)
+        return repeated_ranges(self.frames, self.threads, self.activities, self.spans_finder)
 
     def with_iterations(self, iterations: Iterations) -> Profile:
         """Make the same profile with other ``iterations``, which filters and windows go by."""

@@ -55,14 +55,14 @@ class StackTable:
     def contain_any(self, frames: Bool) -> Bool:
         """Tell which stacks have a frame that is marked in ``frames`` (bool[frame id]), bool[n]."""
         result = np.zeros(len(self), bool)
-        for rows in self.by_depth():
+        for rows in self.by_depth() if frames.any() else ():
             result[rows] = frames[self.frame[rows]] | result[self.parent[rows]]
         return result
 
     def innermost(self, values: I4) -> I4:
         """Find, for every stack, the innermost frame's ``values[frame]`` that is >= 0, else -1."""
         result = np.full(len(self), -1, np.int32)
-        for rows in self.by_depth():
+        for rows in self.by_depth() if (values >= 0).any() else ():
             own = values[self.frame[rows]]
             result[rows] = np.where(own >= 0, own, result[self.parent[rows]])
         return result

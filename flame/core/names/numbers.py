@@ -60,7 +60,7 @@ def split_numbers(name: str) -> NumberedName:
     is in a name without letters.
     """
     parts = _DIGITS.split(name)
-    own = _own_numbers("0".join(parts[::2]))
+    own = own_numbers("0".join(parts[::2]))
     if False not in own:  # most names of many
         return NumberedName(tuple(parts[::2]), tuple(parts[1::2]))
     texts, numbers = [parts[0]], []
@@ -74,7 +74,7 @@ def split_numbers(name: str) -> NumberedName:
 
 
 @lru_cache(1024)
-def _own_numbers(name: str) -> tuple[bool, ...]:
+def own_numbers(name: str) -> tuple[bool, ...]:
     """Tell which runs of digits in ``name`` are numbers, which does not depend on the digits.
 
     So names that differ in digits alone are told once, and there may be 100,000 of them.

@@ -199,9 +199,10 @@ class Kernel(ExpressionFilter):
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Mark the groups that are such kernels, bool[groups]."""
-        fits_name = partial(fits, self.compile(), limit=Limit())
-        frames, marked = profile.frames, np.zeros(len(profile.frames), bool)
-        short = exact_labels(profile.frames, Naming("short")).text
+        pattern, frames = self.compile(), profile.frames
+        marked = np.zeros(len(frames), bool)
+        short = exact_labels(frames, Naming("short")).text
+        fits_name = partial(fits, pattern, limit=Limit())  # naming may take longer than searching
         for kernel in np.flatnonzero(frames.kind == Kind.KERNEL).tolist():
             names = (short[kernel], frames[kernel].name, frames[kernel].get("demangled"))
             marked[kernel] = any(map(fits_name, filter(None, names)))

@@ -6,19 +6,30 @@ depends on no filter, order of levels or window of time, and is the same whereve
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, distinct, order_by, pack, run_starts, unique_rows
+from flame.core.columns import (
+    I4,
+    I8,
+    Bool,
+    Column,
+    distinct,
+    order_by,
+    pack,
+    run_starts,
+    unique_rows,
+)
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable
 from flame.core.model.tree import StackTree
+from flame.core.names.number_columns import split_alike
 from flame.core.names.numbers import STAR, NumberedName, may_have_numbers, split_numbers
 from flame.core.projection.labels import (
     Labels,
@@ -34,9 +45,6 @@ MANY = 8
 _KINDS = (Kind.PYTHON, Kind.NVTX, Kind.FRAME)
 """Kinds whose numbers count something. Those of devices, streams, processes and threads say who it
 was, those of kernels, shapes and instructions what it was."""
-
-_MOST_NUMBERS = 16
-"""Numbers in a name that folds: they are columns, and a file may have names of a megabyte."""
 
 _PACKED = Frame(Kind.FRAME, "")
 
@@ -77,7 +85,7 @@ def fold_numbers(frames: FrameTable, exact: Labels, stacks: StackTable) -> Label
     in numbers. Siblings below frames that are shown as one are siblings, too.
     """
     families = _families(frames, exact)
-    if not families.names:
+    if not len(families):
         return exact
     starred = _starred(families, stacks, exact.shown)
     return _folded_labels(frames, exact, families, starred) if starred.any() else exact
@@ -87,14 +95,17 @@ def fold_numbers(frames: FrameTable, exact: Labels, stacks: StackTable) -> Label
 class _Families:
     """Frames of families, of which each has more than `MANY`, that differ only in numbers.
 
-    ``frame`` and ``family`` (i4[n]) go with ``names``; ``numbers`` i8[n, most in a name] has equal
-    values for equal numbers, -1 behind the last one.
+    ``frame`` and ``family`` are i4[n]; ``numbers`` i8[n, most in a name] has equal values for equal
+    numbers, -1 behind the last one.
     """
 
     frame: I4
     family: I4
-    names: Sequence[NumberedName]
     numbers: I8
+
+    def __len__(self) -> int:
+        """Count the families."""
+        return int(self.family.max(initial=-1)) + 1
 
     def shown(self, starred: Bool, exact: I4) -> I4:
         """Find what every frame is shown as where numbers are ``starred``, i4[frames]."""
@@ -106,27 +117,36 @@ class _Families:
 
 
 def _families(frames: FrameTable, exact: Labels) -> _Families:
-    found: defaultdict[tuple[object, ...], list[tuple[int, NumberedName]]] = defaultdict(list)
-    for frame in _candidates(frames, exact).tolist():
-        name = split_numbers(exact.text[frame])
-        if 0 < len(name.numbers) <= _MOST_NUMBERS:
-            found[label_key(_nameless(frames, frame), "0".join(name.texts))].append((frame, name))
-    large = [members for members in found.values() if len(members) > MANY]
-    members = [member for family in large for member in family]
-    names = [name for _, name in members]
-    return _Families(
-        np.array([frame for frame, _ in members], np.int32),
-        np.repeat(np.arange(len(large), dtype=np.int32), list(map(len, large))),
-        names,
-        _number_columns(names),
-    )
+    candidates = _candidates(frames, exact)
+    names = split_alike([exact.text[frame] for frame in candidates.tolist()], MANY + 1)
+    frame = candidates[names.name]
+    _, family = unique_rows([names.text, _number_places(frames, frame)])
+    large = np.bincount(family) > MANY
+    kept = np.flatnonzero(large[family])
+    place = (np.cumsum(large) - 1)[family[kept]]
+    return _Families(frame[kept].astype(np.int32), place.astype(np.int32), names.numbers[kept])
 
 
-def _nameless(frames: FrameTable, frame: int) -> Frame:
-    """Get ``frame``, or a frame like it where it is packed: there may be millions of these."""
+def _number_places(frames: FrameTable, wanted: I8) -> I8:
+    """Number what ``wanted`` frames that are shown as one have in common, but for the name."""
+    nameless = _nameless(frames, wanted.tolist())
+    described = attrgetter("kind", "file", "line", "extra")
+    keys: dict[object, int] = {}
+    # What is described is not kept: half a million tuples would have the garbage collected.
+    number = {
+        what: keys.setdefault(label_key(frame, ""), len(keys))
+        for what, frame in dict(zip(map(described, nameless), nameless, strict=True)).items()
+    }
+    numbers = map(number.__getitem__, map(described, nameless))
+    return np.fromiter(numbers, np.int64, len(nameless))
+
+
+def _nameless(frames: FrameTable, wanted: Iterable[int]) -> list[Frame]:
+    """Get the frames ``wanted``, or one like those that are packed: there may be millions."""
     if isinstance(frames.frames, PackedFrames):
-        return frames.frames.others.get(frame, _PACKED)
-    return frames[frame]
+        others = frames.frames.others
+        return [others.get(frame, _PACKED) for frame in wanted]
+    return list(map(frames.frames.__getitem__, wanted))
 
 
 def _candidates(frames: FrameTable, exact: Labels) -> I8:
@@ -138,21 +158,12 @@ def _candidates(frames: FrameTable, exact: Labels) -> I8:
     return np.flatnonzero(wanted)
 
 
-def _number_columns(names: Sequence[NumberedName]) -> I8:
-    ids: dict[str, int] = {}
-    values = [ids.setdefault(number, len(ids)) for name in names for number in name.numbers]
-    size = np.array([len(name.numbers) for name in names], np.int64)
-    columns = np.full((len(names), size.max(initial=0)), -1)
-    columns[np.arange(columns.shape[1]) < size[:, None]] = values
-    return columns
-
-
 def _starred(families: _Families, stacks: StackTable, exact: I4) -> Bool:
     """Find which numbers of each family are folded, bool[families, most numbers].
 
     What is folded makes more siblings below, until there is nothing more to fold.
     """
-    starred = np.zeros((int(families.family[-1]) + 1, families.numbers.shape[1]), bool)
+    starred = np.zeros((len(families), families.numbers.shape[1]), bool)
     by_depth = list(stacks.by_depth())
     while True:
         node = _nodes(stacks, by_depth, families.shown(starred, exact))
@@ -189,7 +200,7 @@ def _varying(families: _Families, stacks: StackTable, exact: I4, node: I8) -> Bo
     start, siblings = run_starts(key[order]), siblings[order]
     many = np.diff(np.append(start, len(order))) > MANY
     numbers, family = families.numbers[siblings], families.family[siblings[start]]
-    varying = np.zeros((int(families.family[-1]) + 1, numbers.shape[1]), bool)
+    varying = np.zeros((len(families), numbers.shape[1]), bool)
     if many.any():
         varies = np.minimum.reduceat(numbers, start) != np.maximum.reduceat(numbers, start)
         np.logical_or.at(varying, family[many], varies[many])
@@ -199,18 +210,25 @@ def _varying(families: _Families, stacks: StackTable, exact: I4, node: I8) -> Bo
 def _folded_labels(frames: FrameTable, exact: Labels, families: _Families, starred: Bool) -> Labels:
     """Label ``frames`` with a `*` for every number that is ``starred``."""
     shown = families.shown(starred, exact.shown)
-    folds, texts, stars = starred.tolist(), {}, {}
-    members = zip(families.frame.tolist(), families.family.tolist(), families.names, strict=True)
-    for frame, family, name in members:
-        if any(folds[family]):
-            pieces = _between_stars(name, folds[family])
-            texts[frame] = STAR.join(pieces)
-            stars[int(shown[frame])] = pieces
+    folded = np.flatnonzero(np.logical_or.reduce(starred, axis=1)[families.family])
+    frame, standing = families.frame[folded], shown[families.frame[folded]]
+    stars = {
+        int(at): _between_stars(split_numbers(exact.text[at]), starred[family].tolist())
+        for at, family in zip(*_first_of_each(standing, families.family[folded]), strict=True)
+    }
+    text_of = {at: STAR.join(pieces) for at, pieces in stars.items()}
+    texts = dict(zip(frame.tolist(), map(text_of.__getitem__, standing.tolist()), strict=True))
     _join_namesakes(frames, exact, texts, shown)
-    for frame in np.flatnonzero(exact.shown != np.arange(len(frames))).tolist():
-        if (text := texts.get(int(exact.shown[frame]))) is not None:
-            texts[frame] = text
+    for at in np.flatnonzero(exact.shown != np.arange(len(frames))).tolist():
+        if (text := texts.get(int(exact.shown[at]))) is not None:
+            texts[at] = text
     return replace(exact, text=_with_texts(exact.text, texts), shown=shown, stars=stars)
+
+
+def _first_of_each(values: Column, others: Column) -> tuple[Column, Column]:
+    """The different ``values``, and what stands beside each of them in ``others``."""
+    first, _ = unique_rows([values])
+    return values[first], others[first]
 
 
 def _between_stars(name: NumberedName, folds: Sequence[bool]) -> tuple[str, ...]:
@@ -226,17 +244,17 @@ def _between_stars(name: NumberedName, folds: Sequence[bool]) -> tuple[str, ...]
 
 def _join_namesakes(frames: FrameTable, exact: Labels, texts: dict[int, str], shown: I4) -> None:
     """Change ``shown`` of frames that have been recorded with a folded name among ``texts``."""
-    if isinstance(exact.text, PackedTexts):  # no name without a place has a star
-        others: dict[int, str] = {at: exact.text[at] for at in exact.text.frames.others}
-    else:
-        others = dict(enumerate(exact.text))
     folded = set(texts.values())
-    namesakes = [frame for frame, text in others.items() if text in folded]
+    if isinstance(exact.text, PackedTexts):  # no name without a place has a star
+        others = exact.text.frames.others
+        namesakes = [frame for frame in others if exact.text[frame] in folded]
+    else:
+        namesakes = [frame for frame, text in enumerate(exact.text) if text in folded]
     if not namesakes:
         return
     places = {label_key(frames[at], text): int(shown[at]) for at, text in texts.items()}
     for frame in namesakes:
-        shown[frame] = places.get(label_key(frames[frame], others[frame]), shown[frame])
+        shown[frame] = places.get(label_key(frames[frame], exact.text[frame]), shown[frame])
 
 
 def _with_texts(text: Sequence[str], texts: dict[int, str]) -> Sequence[str]:

@@ -236,10 +236,10 @@ FORMATS: tuple[Format[Decoded], ...] = (
         _read_nsys_export,
         _EXPORT_AGAIN,
         _glance_at_nsys_export,
-        0.76,
+        0.7,
         Reopening(("nvtx_names", "nvtx_start_end"), read_launches=_read_nsys_launches),
     ),
-    Format("nsys report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN, share=0.76),
+    Format("nsys report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN, share=0.7),
     NCU_REPORT,
     Format(
         "dump",

@@ -47,6 +47,12 @@ def with_iterations(selection: Selection, span: str | None) -> Selection:
     return replace(selection, where=(*selection.where, Steps(((first, last),))))
 
 
+def without_steps(selection: Selection) -> Selection:
+    """Choose no iterations: the app knows no ``--iteration``, and its steps are others."""
+    kept = tuple(one for one in selection.where if not isinstance(one, Steps))
+    return replace(selection, where=kept)
+
+
 def with_iteration(profile: Profile, pattern: str | None) -> Profile:
     """Make the ranges that ``pattern`` matches the iterations of ``profile``.
 
@@ -58,7 +64,7 @@ def with_iteration(profile: Profile, pattern: str | None) -> Profile:
         expression = compile_expression(pattern)
     except UsageError as error:
         raise UsageError(f"--iteration {pattern!r}: {error}") from None
-    found = chosen_ranges(profile.frames, profile.threads, expression, profile.ranges)
+    found = chosen_ranges(profile.frames, profile.threads, expression, profile.spans_finder)
     if not len(found):
         raise UsageError(f"--iteration {pattern!r}: no range of the trace matches")
     return profile.with_iterations(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from flame.core.report.findings import section as findings
 from flame.core.report.parties import communication, devices, processes, ranks, threads
 from flame.core.report.program import experts, iterations, layers, phases
 from flame.core.report.scope import Scope
@@ -23,6 +24,7 @@ class SectionKind(NamedTuple):
 SECTIONS = {
     module.NAME: SectionKind(module.NAME, module.TITLE, build)
     for module, build in (
+        (findings, findings.findings_section),
         (budget, budget.budget_section),
         (utilization, utilization.utilization_section),
         (idle, idle.idle_section),

@@ -231,7 +231,9 @@ class MainScreen(SelectionScreen):
         """Show what is in the view, now that it has its size, and draw all of it."""
         self._show()
         if isinstance(self.app, BaseApp):
-            self.app.release_when_ready()
+            # A sandwich takes a moment: what is there until then is that of another frame.
+            pane = self.pane
+            self.app.release_when_ready(lambda: not (isinstance(pane, SandwichPane) and pane.busy))
 
     def action_sandwich(self) -> None:
         self._sandwich(int(self.view.tree.frame[self.view.cursor.node]))

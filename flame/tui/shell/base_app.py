@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,8 +37,8 @@ DUMB = ("dumb", "unknown")
 _LONGEST_HOLD = 0.25
 """Seconds that a picture is held back at most."""
 
-_SOON = 0.004
-"""Seconds from one look at what waits to be drawn to the next: half of Textual's."""
+_SOON = 0.001
+"""Seconds from one look at what waits to be drawn to the next."""
 
 _TERMINAL_PERIOD = 2.0
 """Seconds from one look for the terminal to the next."""
@@ -175,21 +176,26 @@ class BaseApp(App[None]):
         """Whether nothing is to be drawn at the moment."""
         return monotonic() < self._held_until
 
-    def release_when_ready(self) -> None:
-        """Draw as soon as nothing waits to be laid out or updated."""
+    def release_when_ready(self, complete: Callable[[], bool] = lambda: True) -> None:
+        """Draw as soon as all is ``complete`` and nothing waits to be laid out or updated."""
         if not self._held_until:
             return
-        if not self.screen_stack or self._is_ready():
+        if not self.screen_stack or (self._is_ready() and complete()):
             self.release()
         else:
-            self.set_timer(_SOON, self.release_when_ready)
+            self.set_timer(_SOON, partial(self.release_when_ready, complete))
 
     def _is_ready(self) -> bool:
+        """Whether nothing waits; what waits for Textual's clock alone is done now, not in 16 ms."""
         screen = self.screen
         seen = (screen, *screen._compositor.visible_widgets)
-        return not screen._dirty_widgets and not any(
-            one._repaint_required or one._layout_required or one.message_queue_size for one in seen
-        )
+        if any(one.message_queue_size for one in seen):
+            return False
+        waits = any(one._repaint_required or one._layout_required for one in seen)
+        if waits or screen._dirty_widgets:
+            screen.call_next(screen._on_timer_update)
+            return False
+        return True
 
     def release(self) -> None:
         """Draw what has changed meanwhile."""

@@ -41,7 +41,7 @@ def test_a_variable_leaves_it_out(value: str, used: bool) -> None:
 def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Has the library looked for again, without FLAME_NO_NATIVE."""
     monkeypatch.delenv("FLAME_NO_NATIVE", raising=False)
-    monkeypatch.setattr(library, "compiled", library.compiled.__wrapped__)
+    monkeypatch.setattr(library, "_load", library._load.__wrapped__)
     return monkeypatch
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load
+from flame.core.loading.merge import merge_profiles
 from flame.core.model.meta import ProfilerSteps
 from flame.core.model.profile import Profile
 from tests.conftest import TRACES, needs_traces
@@ -92,6 +93,12 @@ def test_ranges_of_which_one_lies_within_another_are_none() -> None:
     assert not len(trace.profile().iterations)
 
 
+def test_a_range_without_length_is_none_and_no_obstacle() -> None:
+    trace = looped(["step 1", "step 2", "step 3"])
+    trace.range("step 4", 220, 220)
+    assert numbers(trace.profile()) == [1, 2, 3]
+
+
 def test_ranges_in_which_less_than_half_was_launched_are_none() -> None:
     trace = looped(["step 1", "step 2", "step 3"])
     trace.kernel("half", 1000, 1030)
@@ -131,6 +138,19 @@ def test_a_range_that_was_cut_is_one_iteration() -> None:
     assert (found.start.tolist(), found.end.tolist()) == ([0, 100, 200], [100, 200, 300])
 
 
+def test_ranges_that_follow_each_other_are_two_however_deep_they_are() -> None:
+    trace = looped(["other", "step", "step", "step"])
+    trace.range("around the first", 0, 200)
+    found = trace.profile().iterations
+    assert (found.start.tolist(), found.end.tolist()) == ([100, 200, 300], [200, 300, 400])
+
+
+def test_no_other_ranges_are_nested_to_find_them() -> None:
+    profile = looped(["step 2", "step 3", "step 4", "other"]).profile()
+    assert len(profile.iterations) == 3
+    assert "ranges" not in vars(profile)
+
+
 names = st.sampled_from(
     ["step {}", "train_step_{}", "execute", "decode", "execute_kernel", "other {}", "step {} of 9"]
 )
@@ -156,17 +176,7 @@ def test_they_are_those_of_a_plain_search(
         trace.kernel("gemm", start, start + 7, process=process)
     profile = trace.profile()
     found = [span[1:] for span in spans_of(profile)]
-    if len(found) or not _cut(spans):
-        assert found == [span[1:] for span in find(spans, activities_of(profile))]
-
-
-def _cut(spans: list[Span]) -> bool:
-    """Whether any crosses another, which makes more of one."""
-    return any(
-        one.thread == other.thread and one.start < other.start < one.end < other.end
-        for one in spans
-        for other in spans
-    )
+    assert found == [span[1:] for span in find(spans, activities_of(profile))]
 
 
 # Steps of the profiler
@@ -195,7 +205,21 @@ def test_an_activity_is_in_the_iteration_of_its_process_it_was_launched_in() -> 
     assert of[own].tolist() == [0, -1] and of[~own].tolist() == [-1, -1]
 
 
-# Variants and recordings that go on
+# Variants, several files and recordings that go on
+
+
+def test_several_files_have_those_of_all_at_the_times_of_the_whole() -> None:
+    first = looped(["warm-up", "step 1", "step 2", "step 3"]).profile()
+    later = Recorded()
+    for begin in (1000, 1100, 1200):
+        later.range(f"step {begin // 100}", begin, begin + 100, thread=2)
+        later.kernel("gemm", begin + 10, begin + 20, process=1)
+    parts = [first, looped(["other"]).profile(), later.profile()]
+    found = merge_profiles(parts, ["a", "b", "c"]).iterations
+    assert found.number.tolist() == [1, 2, 3, 10, 11, 12]
+    assert found.process.tolist() == [0] * 3 + [5] * 3
+    assert found.thread.tolist() == [0] * 3 + [8] * 3
+    assert found.start.tolist() == [100, 200, 300, 0, 100, 200]
 
 
 def test_variants_of_a_profile_have_the_same() -> None:

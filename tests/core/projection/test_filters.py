@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core import regex
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.model.frames import Kind
 from flame.core.model.meta import ProfilerSteps
 from flame.core.model.profile import Profile
+from flame.core.projection import filters as filter_module
 from flame.core.projection.filter_options import (
     parse_include,
     parse_nvtx_range,
@@ -33,6 +36,7 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
+from flame.core.projection.labels import Labels, exact_labels
 from flame.core.units import parse_time
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
@@ -388,3 +392,20 @@ def test_steps_are_spelled_as_one_or_as_a_stretch(text: str, step: Steps) -> Non
 def test_what_is_no_step_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--step"):
         parse_steps(text)
+
+
+def test_making_names_takes_no_time_of_the_search_for_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+
+    def slowly(*args: Any) -> Labels:
+        clock[0] += 1000.0
+        return exact_labels(*args)
+
+    monkeypatch.setattr(regex, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(filter_module, "exact_labels", slowly)
+    trace = Recorded()
+    trace.kernel("gemm", 10, 20, 1)
+    profile = trace.profile()
+    assert Kernel("gemm").groups(profile, profile.activities).all()

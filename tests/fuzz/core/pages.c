@@ -159,6 +159,30 @@ static int64_t decode(const Plan* plan, const Pages* pages) {
   return rows;
 }
 
+static const uint8_t* take_varint(const uint8_t* at, uint64_t* value) {
+  *value = 0;
+  for (int i = 0; i < 8; i++, at++) {
+    *value = *value << 7 | (*at & 0x7F);
+    if (*at < 0x80) return at + 1;
+  }
+  *value = *value << 8 | *at;
+  return at + 1;
+}
+
+// Checks that the rows of a page that was decoded have room beside each other.
+static void check_room(const Pages* pages, int64_t number) {
+  const uint8_t* page = pages->bytes + number * pages->page_size;
+  const int64_t cells = page[3] << 8 | page[4];
+  int64_t taken = 8 + 2 * cells;
+  for (int64_t i = 0; i < cells; i++) {
+    const uint8_t* cell = page + (page[8 + 2 * i] << 8 | page[9 + 2 * i]);
+    uint64_t payload, rowid;
+    const uint8_t* row = take_varint(take_varint(cell, &payload), &rowid);
+    taken += row - cell + (int64_t)payload;
+  }
+  require(taken <= pages->usable, "rows do not overlap");
+}
+
 // Whether nothing but this column's texts stands in its slot.
 static int has_texts_alone(const Plan* plan, int32_t column) {
   const WantedColumn* columns = plan->columns;
@@ -234,7 +258,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     check_numbers(&plan, rows);
     int64_t row = 0;
-    for (int64_t i = 0; i < pages.count; i++) check_page_alone(&plan, &pages, i, &row);
+    for (int64_t i = 0; i < pages.count; i++) {
+      check_room(&pages, i);
+      check_page_alone(&plan, &pages, i, &row);
+    }
   }
   free_columns(&plan);
   if (plan.key.rows) flamecore_rows_free(plan.key.rows);

@@ -155,6 +155,14 @@ class DumpFile:
             self._chunks.append((number, size, tid, []))
         self._chunks[place][3].append(data)
 
+    def put_many(self, key: str, records: bytes) -> None:
+        """The bytes of many records, one after another, in chunks of their own."""
+        number, fields = self.records[key]
+        size = sum(int(kind[1]) for _, kind in fields)
+        step = ROOM // size * size
+        for at in range(0, len(records), step):
+            self._chunks.append((number, size, 0, [records[at : at + step]]))
+
     def time(self, value: int) -> int:
         """A time as it stands in the dump."""
         return self.start + value

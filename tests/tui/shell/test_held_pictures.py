@@ -11,6 +11,7 @@ from textual.app import App
 
 from flame.tui.details import details_pane
 from flame.tui.shell import base_app
+from flame.tui.views import sandwich_pane
 from tests.tui.conftest import open_app
 
 
@@ -70,3 +71,37 @@ async def test_nothing_is_held_for_long(
         user.app.hold()
         await user.press("down")
         await user.until(lambda: sent)
+
+
+async def test_what_is_worked_out_in_a_thread_is_waited_for(
+    decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
+    monkeypatch.setattr(sandwich_pane, "AT_ONCE", 0)
+    async with open_app(decode, (200, 50)) as user:
+        await user.press("down", "down")
+        await user.rest()
+        monkeypatch.setattr(details_pane, "REST", 1000.0)
+        sent.clear()
+        await user.pilot.press("x")
+        await user.until(lambda: not user.app._held_until)
+        (picture,) = sent
+        assert not user.screen.pane.busy
+        assert user.selected in picture.render_segments(user.app.console)
+
+
+async def test_a_view_does_not_wait_for_the_clock_of_textual(
+    decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(details_pane, "REST", 1000.0)
+    monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
+    async with open_app(decode, (200, 50)) as user:
+        await user.rest()
+        sent.clear()
+        user.screen._update_timer.stop()
+        await user.pilot.press("down")
+        user.app.hold()
+        user.screen.refresh(layout=True)
+        user.app.release_when_ready()
+        await user.until(lambda: not user.app._held_until)
+        assert len(sent) == 1

@@ -11,8 +11,8 @@ from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.kineto import metadata
 from flame.core.readers.kineto.document import TraceDocument
-from flame.core.readers.kineto.stream import TraceStream
 from flame.core.readers.kineto.trace import TraceBuilder
+from flame.core.readers.shared.file_stream import FileStream
 from flame.core.units import format_counted
 
 
@@ -22,7 +22,7 @@ def read_kineto(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     Raises InputError where there is not one such event, or the file cannot be read at all.
     """
     try:
-        with closing(TraceStream(path, progress)) as stream:
+        with closing(FileStream(path, progress, "reading events")) as stream:
             document = TraceDocument(stream, metadata.WANTED)
             trace = TraceBuilder(options)
             for events in document.pieces():
@@ -35,7 +35,7 @@ def read_kineto(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
 
 
 def _damage_warnings(
-    path: Path, document: TraceDocument, stream: TraceStream, known: bool
+    path: Path, document: TraceDocument, stream: FileStream, known: bool
 ) -> list[str]:
     """Return warnings of damage in the file; InputError where nothing is left of it."""
     end = ""

@@ -78,7 +78,7 @@ def read_calls(context: NsysContext) -> RawCalls:
             frame=frame,
             chain_only=chain_only,
         )
-        context.advance("reading API calls", len(start))
+        context.advance("reading API calls", TABLE, len(start))
     plain = batches.build()
     none = repeat(np.int32(EMPTY), len(plain.start))
     calls = RawCalls(**vars(plain), python=none, native=none)

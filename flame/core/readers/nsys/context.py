@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -68,28 +69,30 @@ class NsysContext:
         self.processes = DenseNumbers()
         self.threads = DenseNumbers()
         self.devices = DenseNumbers()
-        self.strings = dict(self._read_strings())
+        self.strings = self._read_strings()
         self._progress = progress
         self._done = 0
         self._expected = 0
+        self._weights: Mapping[str, int] = {}
 
-    def _read_strings(self) -> list[tuple[int, str]]:
+    def _read_strings(self) -> dict[int, str]:
         rows = self.source.rows("StringIds", ["id", "value"])
-        return [
-            (key, value) for key, value in rows if isinstance(key, int) and isinstance(value, str)
-        ]
+        return {
+            key: value for key, value in rows if isinstance(key, int) and isinstance(value, str)
+        }
 
     def text_of(self, key: object) -> str:
         """Return the text with string id ``key``; empty where there is none."""
         return self.strings.get(key, "") if isinstance(key, int) else ""
 
-    def expect_rows_of(self, tables: tuple[str, ...]) -> None:
-        """Add the rows of ``tables`` to what the progress counts up to."""
-        self._expected = sum(map(self.source.size, tables))
+    def expect_rows_of(self, tables: Mapping[str, int]) -> None:
+        """Have the progress count the rows of ``tables``, each with its weight."""
+        self._weights = tables
+        self._expected = sum(self.source.size(table) * weight for table, weight in tables.items())
 
-    def advance(self, stage: str, rows: int) -> None:
-        """Report ``rows`` more as read; raises CancelledError when the user gave up."""
-        self._done += rows
+    def advance(self, stage: str, table: str, rows: int) -> None:
+        """Report ``rows`` more of ``table`` as read; CancelledError when the user gave up."""
+        self._done += rows * self._weights[table]
         self._progress(stage, min(self._done, self._expected), self._expected)
 
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:

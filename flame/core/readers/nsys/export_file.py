@@ -11,6 +11,7 @@ from pathlib import Path
 
 from flame.core.columns import I8
 from flame.core.errors import InputError
+from flame.core.memory import within_memory
 from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress, silent
@@ -19,6 +20,8 @@ from flame.core.readers.shared.heads import read_head
 from flame.core.readers.sqlite.pages import PageSource
 
 _LONGEST_REASON = 200
+_MOST = 4
+"""Times its size that a file may need of memory, whatever the numbers of its rows say."""
 
 
 def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
@@ -26,7 +29,9 @@ def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     with _open_tables(path) as source:
         if not reader.is_export(source):
             raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
-        raw = reader.read_tables(source, str(path), options, progress)
+        need = min(reader.memory_needed(source), _MOST * path.stat().st_size)
+        within = within_memory(path, need, progress)
+        raw = reader.read_tables(source, str(path), options, within)
     return replace(raw, launches_builder=partial(read_launches_again, path, raw.activities.start))
 
 

@@ -42,7 +42,7 @@ def read_activities(context: NsysContext) -> RawActivities:
         query = TableQuery(table, _OWN, TableKey([*_SHARED, *_NAMED_BY[kind]], rows))
         for chunk in context.source.chunks(query):
             _add_activities(context, batches, kind, chunk, shared)
-            context.advance("reading GPU activities", len(chunk["start"]))
+            context.advance("reading GPU activities", table, len(chunk["start"]))
     return batches.build()
 
 

@@ -90,7 +90,7 @@ class _RangeTable:
             self._known.append(len(self._keys))
             self._add(chunk, uses)
             self._note_others(chunk, uses)
-            self._context.advance("reading NVTX ranges", len(uses))
+            self._context.advance("reading NVTX ranges", TABLE, len(uses))
 
     def _find_uses(self, keys: I8) -> list[Column]:
         """Find what rows with these ``keys`` are good for."""

@@ -6,10 +6,12 @@ refused, and left to SQLite.
 
 from __future__ import annotations
 
+import sqlite3
+
 import numpy as np
 
-from flame.core.columns import I8, U1, Bool
-from flame.core.readers.sqlite.btree import LEAF, UnsupportedError
+from flame.core.columns import I8, U1, Bool, expand_ranges
+from flame.core.readers.sqlite.btree import LEAF, PageFile, UnsupportedError, count_cells, header_at
 from flame.core.readers.sqlite.source import NULL
 from flame.core.readers.sqlite.varints import decode_big_endian, decode_varints
 
@@ -29,10 +31,54 @@ def count_rows(flat: U1, count: int, size: int) -> I8:
     base = np.arange(count) * size
     if (flat[base] != LEAF).any():
         raise UnsupportedError
-    rows: I8 = flat[base + 3].astype(np.int64) << 8 | flat[base + 4]
-    if (8 + 2 * rows > size).any():
-        raise UnsupportedError
-    return rows
+    return count_cells(flat, base, size)
+
+
+def measure_rows(file: PageFile, pages: I8) -> tuple[int, int]:
+    """Return how many rows leaf ``pages`` have, and bytes, those on overflow pages included.
+
+    Raises sqlite3.DatabaseError where they are no leaves, or their rows overlap: SQLite itself
+    would read what is there many times.
+    """
+    try:
+        flat = file.read(pages)[: len(pages) * file.page_size + 16]
+        base = np.arange(len(pages)) * file.page_size
+        header = base + header_at(pages)
+        if (flat[header] != LEAF).any():
+            raise UnsupportedError
+        rows = count_cells(flat, header, file.page_size)
+        pointer = expand_ranges(header + 8, 2 * rows)[::2]
+        offset = flat[pointer].astype(np.int64) << 8 | flat[pointer + 1]
+        if (offset > file.page_size - 4).any():
+            raise UnsupportedError
+        cell = np.repeat(base, rows) + offset
+        payload, at = decode_varints(flat, cell)
+        _, row = decode_varints(flat, at)
+    except (UnsupportedError, IndexError):
+        raise sqlite3.DatabaseError("a page is not where it belongs") from None
+    if (payload < 0).any():
+        raise sqlite3.DatabaseError("a row has no size")
+    taken = row - cell + _bytes_on_leaf(payload, file.usable)
+    if _are_more_than_fit(taken, rows, header - base + 8, file.usable):
+        raise sqlite3.DatabaseError("rows of a page overlap")
+    return len(cell), sum(payload.tolist())
+
+
+def _bytes_on_leaf(payload: I8, usable: int) -> I8:
+    """Return how many bytes of rows of these sizes stand on their leaf."""
+    least = (usable - 12) * 32 // 255 - 23
+    some = least + (payload - least) % (usable - 4)
+    longer = np.where(some <= usable - 35, some, least) + 4
+    return np.where(payload <= usable - 35, payload, longer)
+
+
+def _are_more_than_fit(taken: I8, rows: I8, header: I8 | int, usable: int) -> bool:
+    """Return whether the ``rows`` of any page take more bytes than it has beside its ``header``."""
+    filled = np.flatnonzero(rows)
+    if len(filled) == 0:
+        return False
+    together = np.add.reduceat(taken, (np.cumsum(rows) - rows)[filled])
+    return bool((together > (usable - header - 2 * rows)[filled]).any())
 
 
 class Cells:
@@ -59,6 +105,8 @@ class Cells:
         self._end = self._header + payload
         if (self._end > base + size).any():
             raise UnsupportedError
+        if _are_more_than_fit(self._end - cell, rows, 8, usable):
+            raise UnsupportedError  # damaged: they overlap
 
     def __len__(self) -> int:
         return len(self._header)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from shlex import quote as quote_word
 from struct import Struct
@@ -12,11 +12,14 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from flame.core.errors import InputError
+from flame.core.readers.sqlite.btree import PageFile, UnsupportedError
+from flame.core.readers.sqlite.cells import measure_rows
 
 _JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 _LONGEST_WAIT = 1.0  # seconds
 _LONGEST_PATH = 504  # bytes: MAX_PATHNAME of SQLite's Unix layer, less a journal's suffix
 _WAL, _UTF8 = 2, 1
+_SCHEMA_PAGES = 64  # looked at together
 
 
 class _Header(NamedTuple):
@@ -99,6 +102,7 @@ def connect(path: Path) -> sqlite3.Connection:
     A database in WAL mode, or with any file called like its log, would get a shared-memory file
     beside it, and one on a read-only file system cannot be locked.
     """
+    _refuse_shared_schema(path)
     if _read_header(path).read_version == _WAL or _size_or_zero(_journal_path(path, "-wal")):
         return _open(path, "mode=ro&immutable=1")
     try:
@@ -109,6 +113,22 @@ def connect(path: Path) -> sqlite3.Connection:
                 f"{path}: locked by a program that is writing it; try again when it has ended"
             ) from None
         return _open(path, "mode=ro&immutable=1")
+
+
+def _refuse_shared_schema(path: Path) -> None:
+    """Raise sqlite3.DatabaseError for a schema of more bytes than the file: SQLite reads it all."""
+    with closing(PageFile(path)) as file:
+        if not file.is_database:
+            return  # SQLite says so
+        try:
+            leaves = file.find_leaves(1)
+        except (UnsupportedError, IndexError):
+            raise sqlite3.DatabaseError("a page of its schema is not where it belongs") from None
+        room = path.stat().st_size
+        for pages, _, _ in leaves.batches(_SCHEMA_PAGES):
+            room -= measure_rows(file, pages)[1]
+            if room < 0:
+                raise sqlite3.DatabaseError("rows share their pages")
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +25,8 @@ from flame.core.compiled.pages import (
     PageDecoder,
     Wanted,
 )
-from flame.core.readers.sqlite.btree import LEAF, Leaves, PageFile, UnsupportedError
-from flame.core.readers.sqlite.cells import Cells, Fields, count_rows
+from flame.core.readers.sqlite.btree import Leaves, PageFile, UnsupportedError
+from flame.core.readers.sqlite.cells import Cells, Fields, count_rows, measure_rows
 from flame.core.readers.sqlite.numbering import NO_TEXT
 from flame.core.readers.sqlite.rows import SqliteSource
 from flame.core.readers.sqlite.source import (
@@ -53,6 +52,7 @@ class PageSource:
     def __init__(self, path: Path) -> None:
         self._sqlite = SqliteSource(path)
         self._file = PageFile(path)
+        self._size = path.stat().st_size
 
     def columns(self, table: str) -> frozenset[str]:
         """Return the column names of ``table``; empty if there is no such table."""
@@ -76,22 +76,17 @@ class PageSource:
             yield from self._sqlite.chunks(query)
             return
         decode = self._decoder(places, query)
+        room = self._size
         for pages, low, high in leaves.batches(max(_BATCH // self._file.page_size, 1)):
             try:
                 chunks = [decode(pages)]
             except (UnsupportedError, IndexError):
-                chunks = list(self._sqlite.chunks_between(query, low, high))
-                self._check_count(pages, sum(map(_length, chunks)))
+                rows, taken = measure_rows(self._file, pages)
+                room -= taken
+                if room < 0:
+                    raise sqlite3.DatabaseError("rows share their pages") from None
+                chunks = _exactly(rows, self._sqlite.chunks_between(query, low, high))
             yield from filter(_length, chunks)
-
-    def _check_count(self, pages: I8, rows_read: int) -> None:
-        """Raise for damage if ``pages`` hold more rows: SQLite overlooks some by rowid."""
-        with suppress(UnsupportedError):
-            blocks = self._file.blocks(pages)
-            rows = blocks[:, 3].astype(np.int64) << 8 | blocks[:, 4]
-            if (blocks[:, 0] == LEAF).all() and rows.sum() == rows_read:
-                return
-        raise sqlite3.DatabaseError("a page is not where it belongs")
 
     def _column_places(self, table: str) -> dict[str, int]:
         """Return each column's place in a row; Unsupported for what is no plain rowid table."""
@@ -106,9 +101,12 @@ class PageSource:
 
     def _find_leaves(self, table: str) -> Leaves:
         schema = self._sqlite.rows("sqlite_master", ["name", "rootpage"])
-        roots = [page for name, page in schema if name == table and isinstance(page, int)]
+        known = [(name, page) for name, page in schema if isinstance(page, int) and page]
+        roots = [page for name, page in known if name == table]
         if not roots:
             raise UnsupportedError
+        if [page for _, page in known].count(roots[0]) > 1:
+            raise sqlite3.DatabaseError("two tables have the same pages")
         return self._file.find_leaves(roots[0])
 
     def _decoder(self, places: Mapping[str, int], query: TableQuery) -> Decode:
@@ -125,6 +123,17 @@ class PageSource:
 
 def _length(chunk: Chunk) -> int:
     return len(next(iter(chunk.values())))
+
+
+def _exactly(rows: int, chunks: Iterable[Chunk]) -> list[Chunk]:
+    """Return ``chunks``; raise for damage unless they have so many rows together.
+
+    SQLite overlooks some by rowid, or goes on to other pages.
+    """
+    kept = list(chunks)
+    if sum(map(_length, kept)) != rows:
+        raise sqlite3.DatabaseError("a page is not where it belongs")
+    return kept
 
 
 class _NumpyDecoder:

@@ -6,15 +6,14 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from flame.core.readers.sqlite.allowance import Allowance, Row, most_rows
 from flame.core.readers.sqlite.connection import connect, refuse_unreadable
 from flame.core.readers.sqlite.source import FILLED, NULL, NUMBER, ROWID, TEXT, Chunk, TableQuery
 
-_CHUNK = 1 << 16
-_SMALLEST_ROW = 4  # bytes: its pointer, size and rowid
+_ANYWHERE, _NOWHERE = slice(None), slice(0)  # of a row's values
 
 
 class SqliteSource:
@@ -24,7 +23,11 @@ class SqliteSource:
         refuse_unreadable(path)
         self._connection = connect(path)
         self._columns: dict[str, frozenset[str]] = {}
-        self._most_rows = path.stat().st_size // _SMALLEST_ROW
+        size = path.stat().st_size
+        self._most_rows = most_rows(size)
+        self._allowance = Allowance(size)
+        longest = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(longest, self._allowance.size))
 
     def columns(self, table: str) -> frozenset[str]:
         """Return the column names of ``table``; empty if there is no such table."""
@@ -81,8 +84,8 @@ class SqliteSource:
             *(self._integer(query.table, name) for name in query.ints),
             *(self._key_part(query, name) for name in keyed),
         ]
-        cursor = self._connection.execute(_select(query.table, selected, condition))
-        while rows := cursor.fetchmany(_CHUNK):
+        texts = slice(len(query.ints), None) if TEXT in keyed else _NOWHERE
+        for rows in self._select(query.table, selected, condition, texts):
             yield _chunk(query, list(zip(*rows, strict=True)))
 
     def _key_part(self, query: TableQuery, name: str) -> str:
@@ -118,7 +121,14 @@ class SqliteSource:
         have = self.columns(table)
         if have:
             columns = [_quote(name) if name in have else "NULL" for name in names]
-            yield from self._connection.execute(_select(table, columns, condition))
+            for rows in self._select(table, columns, condition, _ANYWHERE):
+                yield from rows
+
+    def _select(
+        self, table: str, columns: list[str], condition: str, texts: slice
+    ) -> Iterator[list[Row]]:
+        cursor = self._connection.execute(_select(table, columns, condition))
+        return self._allowance.parts(table, cursor, texts)
 
     def close(self) -> None:
         """Release the file."""
@@ -129,7 +139,7 @@ def _select(table: str, columns: list[str], condition: str = "") -> str:
     return f"SELECT {', '.join(columns)} FROM {_quote(table)} {condition}"
 
 
-def _chunk(query: TableQuery, columns: list[tuple[Any, ...]]) -> Chunk:
+def _chunk(query: TableQuery, columns: list[Row]) -> Chunk:
     chunk: Chunk = {
         name: np.array(column, np.int64) for name, column in zip(query.ints, columns, strict=False)
     }

@@ -5,9 +5,8 @@ py-spy, rbspy, pyinstrument, dotnet-trace, speedscope itself and flame's own exp
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -22,23 +21,28 @@ from flame.core.model.meta import Meta
 from flame.core.model.raw import RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions, Progress
+from flame.core.readers.shared.file_stream import FileStream
 from flame.core.readers.shared.frame_text import is_instruction, parse_frame
-from flame.core.readers.shared.gzip_files import read_whole
 from flame.core.readers.shared.stack_rows import Tick, build_row_stacks
-from flame.core.readers.stacks.speedscope_schema import EventedInput, SampledInput, decode_file
+from flame.core.readers.stacks.speedscope_document import ProfileColumns, SpeedscopeDocument
+from flame.core.readers.stacks.speedscope_schema import EventedInput, SampledInput
 from flame.core.readers.stacks.speedscope_schema import InputFrame as FileFrame
-from flame.core.readers.stacks.speedscope_stacks import SampleStacks, build_event_stacks
+from flame.core.readers.stacks.speedscope_stacks import (
+    SampleStacks,
+    build_event_stacks,
+    join_events,
+)
 from flame.core.readers.stacks.speedscope_values import (
     ProfileRows,
+    join,
     merge_as_measures,
     merge_as_threads,
-    number_column,
     parse_unit,
 )
 
 _T = TypeVar("_T")
 _Result = TypeVar("_Result")
-_READING = 0.2
+_READING = 0.8
 """Share of reading the file in the time until its stacks are there."""
 
 _OURS = "flame@"
@@ -59,16 +63,20 @@ def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> Raw
     frames or units unknown, events not nested or not in order.
     """
     try:
-        file = decode_file(_read_content(path, LoadPart(progress, 0, _READING)))
+        with closing(FileStream(path, LoadPart(progress, 0, _READING), "reading")) as stream:
+            document = SpeedscopeDocument(stream)
+            file = document.read()
         ours = (file.exporter or "").startswith(_OURS)
         frames = FrameBuilder()
-        ids = _frame_ids(file.shared.frames, frames, ours)
-        stacks, rows = _build_all_rows(
-            file.profiles, ids, partial(progress, "merging stacks", 0, 0)
-        )
+        ids = _frame_ids(document.frames, frames, ours)
+        tick = partial(progress, "merging stacks", 0, 0)
+        stacks, rows = _build_all_rows(file.profiles, document, ids, tick)
         table = merge_as_measures(rows) if ours else merge_as_threads(rows, file.shown)
     except InputError as error:
         raise InputError(f"{path}: speedscope file: {error}; write it again") from None
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+        raise InputError(f"{path}: speedscope file: {reason}; write it again") from None
     return RawStacks(
         frames=frames,
         stacks=stacks,
@@ -82,17 +90,11 @@ def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> Raw
     )
 
 
-def _read_content(path: Path, progress: Progress) -> bytes:
-    try:
-        return read_whole(path, progress)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"not a whole gzip file ({error})") from None
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror or error})") from None
-
-
 def _build_all_rows(
-    profiles: Sequence[EventedInput | SampledInput], frames: I4, tick: Tick
+    profiles: Sequence[EventedInput | SampledInput],
+    document: SpeedscopeDocument,
+    frames: I4,
+    tick: Tick,
 ) -> tuple[StackBuilder, list[ProfileRows]]:
     """Build the rows of every profile, and their stacks of the frame ids in ``frames``.
 
@@ -100,17 +102,15 @@ def _build_all_rows(
     """
     if not profiles:
         raise InputError("profiles: there is none")
-    samples = SampleStacks(len(frames))
-    chosen = _apply_to_profiles(lambda profile: _add_samples(profile, samples, tick), profiles)
-    indices, lengths = samples.build()
-    stacks, ids = build_row_stacks(frames[indices], lengths, tick)
-    spelled = [(profile, ids[which]) for profile, which in zip(profiles, chosen, strict=True)]
-    return stacks, _apply_to_profiles(
-        lambda profile: _build_rows(*profile, frames, stacks, tick), spelled
-    )
+    told = list(zip(profiles, document.profiles, strict=True))
+    chosen = _apply_to_each(lambda one: _find_samples(*one, document.samples, len(frames)), told)
+    stacks, ids = build_row_stacks(*document.samples.build(frames), tick)
+    spelled = [(*one, ids[which]) for one, which in zip(told, chosen, strict=True)]
+    chosen.clear()
+    return stacks, _apply_to_each(lambda one: _build_rows(*one, frames, stacks, tick), spelled)
 
 
-def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Result]:
+def _apply_to_each(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Result]:
     """Apply ``work`` to each profile; its InputErrors then begin with the profile's place."""
     done = []
     for number, profile in enumerate(profiles):
@@ -121,15 +121,22 @@ def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) ->
     return done
 
 
-def _add_samples(profile: EventedInput | SampledInput, samples: SampleStacks, tick: Tick) -> I4:
-    """Add the profile's stacks to ``samples``, and return which they are; none of events."""
+def _find_samples(
+    profile: EventedInput | SampledInput, columns: ProfileColumns, samples: SampleStacks, limit: int
+) -> I4:
+    """Find which of all ``samples`` are those of the profile; none of events."""
     if isinstance(profile, EventedInput):
         return np.zeros(0, np.int32)
-    return samples.add(profile.samples, tick)
+    if bytes(profile.samples) != b"[]":
+        raise InputError("samples: no list")
+    which = join(columns.samples)
+    samples.check(which, limit)
+    return which
 
 
 def _build_rows(
     profile: EventedInput | SampledInput,
+    columns: ProfileColumns,
     stack: I4,
     frames: I4,
     stacks: StackBuilder,
@@ -138,10 +145,10 @@ def _build_rows(
     """Build the rows of a profile; ``stack`` is that of each of its samples."""
     unit, start = parse_unit(profile.unit), profile.start_value
     if isinstance(profile, EventedInput):
-        at = number_column("events", [event.at for event in profile.events])
-        stack, lasting = build_event_stacks(profile.events, at, frames, stacks, tick)
-        return ProfileRows(profile.name, unit, start, stack[lasting], at, lasting)
-    weights = number_column("weights", profile.weights)
+        events = join_events(columns.events)
+        stack, lasting = build_event_stacks(events, frames, stacks, tick)
+        return ProfileRows(profile.name, unit, start, stack[lasting], events.at, lasting)
+    weights = join(columns.weights)
     if len(stack) != len(weights):
         raise InputError(f"weights: {len(weights):,} of them for {len(stack):,} samples")
     negative = np.flatnonzero(weights < 0)

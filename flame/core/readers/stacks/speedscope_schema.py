@@ -6,7 +6,7 @@ Wider than the schema, which older versions and other tools' writers do not quit
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -78,25 +78,30 @@ class SpeedscopeInput(Struct, frozen=True, rename="camel"):
         return int(self.active_profile_index or 0)
 
 
+_Decoded = TypeVar("_Decoded")
 _DECODER = msgspec.json.Decoder(SpeedscopeInput)
 
 
 def decode_file(data: bytes) -> SpeedscopeInput:
-    """Decode the file in ``data``; InputError where it is none.
+    """Decode the file in ``data``; InputError where it is none."""
+    return decode_json(_DECODER, data.removeprefix(b"\xef\xbb\xbf"))
+
+
+def decode_json(decoder: msgspec.json.Decoder[_Decoded], data: bytes) -> _Decoded:
+    """Decode ``data``; InputError where it is not what is wanted.
 
     What only Python's own decoder takes (lone surrogates, which JavaScript writes, control
     characters, bytes that are no UTF-8) is read too, though slower and with those replaced.
     """
-    data = data.removeprefix(b"\xef\xbb\xbf")
     try:
-        return _DECODER.decode(data)
+        return decoder.decode(data)
     except msgspec.ValidationError as error:
         raise InputError(str(error)[:_LONGEST_REASON]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         repaired = _repair(data)
         if repaired is None:
             raise InputError(f"damaged or cut off: {error}") from None
-    return decode_file(repaired)
+    return decode_json(decoder, repaired)
 
 
 def _repair(data: bytes) -> bytes | None:

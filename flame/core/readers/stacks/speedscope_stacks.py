@@ -2,101 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+import itertools
+from hashlib import sha256
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
-from msgspec import Raw
 
-from flame.core.columns import I4, I8, Bool, Column
+from flame.core.columns import I4, I8, Bool, Column, order_by
 from flame.core.errors import InputError
-from flame.core.lazy_regex import lazy_regex
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.shared.stack_rows import Tick
-from flame.core.readers.stacks.speedscope_schema import InputEvent
+from flame.core.readers.stacks.folded_frames import ExactKeys
+from flame.core.readers.stacks.speedscope_schema import decode_json
+from flame.core.readers.stacks.speedscope_values import join
 
-_PIECE = 1 << 22
+_ANY = msgspec.json.Decoder(msgspec.Raw)
 _BETWEEN = b"],["
 _MANY = 1 << 17
-_CLOSE = lazy_regex(rb"\]")
+_LARGEST = (1 << 31) - 1
 _SPACES = b" \t\r\n"
 _BLANKS = bytes.maketrans(b",\n", b"  ")
 _STRANGE = ~np.isin(np.arange(256), list(b"0123456789,\n"))
 
 
 class SampleStacks:
-    """Collects the samples of all profiles; ``limit`` is the number of frames they may name.
+    """Collects the samples of all profiles.
 
     Each text of a sample is taken apart once, unless there are many and most are new. A profiler
     writes the same few thousand ones again and again, our own exporter all once for each metric.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._texts: dict[bytes, int] = {}
-        self._added: list[tuple[memoryview, I4]] = []
+    def __init__(self) -> None:
+        self._texts = ExactKeys()
+        self._added: dict[bytes, I4] = {}
         self._size = 0
         self._most_are_new = False
         self._indices: list[I4] = [np.zeros(0, np.int32)]
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
 
-    def add(self, text: Raw, tick: Tick) -> I4:
+    def add(self, text: bytes) -> I4:
         """Return which of all different samples each sample in ``text`` is, i4[n].
 
-        ``text`` is a JSON list of lists of indices of frames. Raises InputError, which begins with
-        the place in the profile, where it is something else.
+        ``text`` are JSON lists of indices of frames, with commas between them. Raises
+        WrongSampleError where it is something else, and InputError where it is no JSON.
         """
-        view = memoryview(text)
-        for added, which in self._added:
-            if _are_equal(added, view):
-                return which
-        parts: list[I4] = [np.zeros(0, np.int32)]
-        for lists in _split_lists(view):
-            tick()
-            try:
-                parts.append(self._number(lists))
-            except _WrongSampleError as wrong:
-                place = sum(map(len, parts)) + wrong.sample + wrong.behind
-                raise InputError(f"samples[{place}]: {wrong}") from None
-        self._added.append((view, np.concatenate(parts)))
-        return self._added[-1][1]
+        lists = text.translate(None, _SPACES)
+        digest = sha256(lists).digest()
+        if digest not in self._added:
+            inside = lists[1:] if lists.startswith(b"[") else b"[" + lists
+            self._added[digest] = self._number(inside.removesuffix(b"]"))
+        if len(lists) < len(text):  # there may be white space in a number
+            decode_json(_ANY, b"".join((b"[", text, b"]")))
+        return self._added[digest]
 
     def _number(self, lists: bytes) -> I4:
-        """Return which of all different samples those inside ``lists`` are; new ones are taken."""
+        """Return which of all different samples those inside ``lists`` are; new ones are taken.
+
+        `_BETWEEN` stands between them. Where an element is no list, or one with a list in it,
+        brackets are left: the first of them opens the element that is wrong, or closes the one
+        before it.
+        """
         known, texts = self._size, self._texts
         if self._most_are_new:
             self._take(lists.replace(_BETWEEN, b"\n"))
             return np.arange(known, self._size, dtype=np.int32)
         samples = lists.split(_BETWEEN)
-        ids = np.fromiter((texts.setdefault(one, len(texts)) for one in samples), np.int32)
-        new = list(islice(reversed(texts), len(texts) - known))[::-1]
+        ids = np.fromiter(map(texts.__getitem__, samples), np.int32, len(samples))
+        new = list(itertools.islice(reversed(texts), len(texts) - known))[::-1]
         if new:
             try:
                 self._take(b"\n".join(new))
-            except _WrongSampleError as wrong:
+            except WrongSampleError as wrong:
                 wrong.sample = int(np.flatnonzero(ids == known + wrong.sample)[0])
                 raise
         self._most_are_new = len(texts) > _MANY and 2 * len(new) > len(samples)
         return ids
 
-    def build(self) -> tuple[I4, I8]:
-        """Return frame indices of all different samples in a row, and each sample's length."""
-        return np.concatenate(self._indices), np.concatenate(self._lengths)
+    def check(self, samples: I4, limit: int) -> None:
+        """Raise InputError where ``samples``, those of a profile, name ``limit`` or a frame beyond.
+
+        It begins with the place in the profile.
+        """
+        indices, lengths = self._join()
+        beyond = np.flatnonzero(indices >= limit)
+        wrong = np.searchsorted(np.cumsum(lengths), beyond, side="right")
+        place = np.flatnonzero(np.isin(samples, wrong))
+        if len(place):
+            index = indices[beyond[np.searchsorted(wrong, samples[place[0]])]]
+            raise InputError(f"samples[{place[0]}]: {_unknown_frame(int(index), limit)}")
+
+    def build(self, frames: I4) -> tuple[I4, I8]:
+        """Return the frames of all different samples in a row, and each sample's length.
+
+        ``frames`` are the frames of the indices. No more samples are added, or checked, afterwards.
+        """
+        indices, lengths = self._join()
+        self._indices, self._lengths = [], []
+        for at in range(0, len(indices), _MANY):  # as one, they would become indices of 64 bits
+            indices[at : at + _MANY] = frames[indices[at : at + _MANY]]
+        return indices, lengths
+
+    def _join(self) -> tuple[I4, I8]:
+        self._texts, self._added = ExactKeys(), {}
+        self._indices, self._lengths = [join(self._indices)], [join(self._lengths)]
+        return self._indices[0], self._lengths[0]
 
     def _take(self, samples: bytes) -> None:
         """Take the ``samples``, a line each."""
         indices, lengths = _parse_numbers(samples)
-        beyond = np.flatnonzero(indices >= self._limit)
+        beyond = np.flatnonzero(indices > _LARGEST)
         if len(beyond):
             sample = int(np.searchsorted(np.cumsum(lengths), beyond[0], side="right"))
-            raise _WrongSampleError(sample, _unknown_frame(int(indices[beyond[0]]), self._limit))
+            raise WrongSampleError(sample, f"frame {indices[beyond[0]]}, and no file has so many")
         self._indices.append(indices.astype(np.int32))
         self._lengths.append(lengths)
         self._size += len(lengths)
 
 
-class _WrongSampleError(Exception):
-    """What is wrong with ``sample`` or, if ``behind`` is 1, with the sample after it."""
+class WrongSampleError(Exception):
+    """What is wrong with ``sample`` of those added or, if ``behind`` is 1, with the one after."""
 
     def __init__(self, sample: int, what: str, behind: int = 0) -> None:
         super().__init__(what)
@@ -105,34 +130,6 @@ class _WrongSampleError(Exception):
 
 def _unknown_frame(index: int, limit: int) -> str:
     return f"frame {index} of shared.frames, which has {limit:,}"
-
-
-def _are_equal(first: memoryview, second: memoryview) -> bool:
-    """Return whether two texts are equal, piece by piece: views compare themselves slowly."""
-    places = range(0, len(first), _PIECE)
-    return len(first) == len(second) and all(
-        bytes(first[at : at + _PIECE]) == bytes(second[at : at + _PIECE]) for at in places
-    )
-
-
-def _split_lists(text: memoryview) -> Iterator[bytes]:
-    """Yield the inside of the lists in the JSON list ``text``, without spaces, thousands at once.
-
-    `_BETWEEN` stands between them.
-    Where an element is no list, or one with a list in it, brackets are left: the first of them
-    opens the element that is wrong, or closes the one before it.
-    """
-    begin, last = 1, len(text) - 1
-    if text[0] != ord("["):
-        raise InputError("samples: no list")
-    while begin < last:
-        cut = _CLOSE.search(text, begin + _PIECE, last)
-        end = cut.end() if cut else last
-        piece = bytes(text[begin:end]).translate(None, _SPACES).removeprefix(b",")
-        if piece:
-            inside = piece[1:] if piece.startswith(b"[") else b"[" + piece
-            yield inside.removesuffix(b"]")
-        begin = end
 
 
 def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
@@ -144,7 +141,10 @@ def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
     if len(strange):
         behind = text[strange[0]] == ord("]")
         sample = int(np.searchsorted(ends, strange[0]))
-        raise _WrongSampleError(sample, "no list of frame numbers", int(behind))
+        raise WrongSampleError(sample, "no list of frame numbers", int(behind))
+    if not _are_lists(samples):
+        wrong = (at for at, line in enumerate(samples.split(b"\n")) if not _are_lists(line))
+        raise WrongSampleError(next(wrong), "no list of frame numbers")
     lengths = np.diff(np.searchsorted(commas, ends), prepend=0)
     lengths += np.diff(ends, prepend=-1) > 1
     if not lengths.any():
@@ -152,50 +152,73 @@ def _parse_numbers(samples: bytes) -> tuple[I8, I8]:
     return np.fromstring(joined.translate(_BLANKS), np.int64, sep=" "), lengths
 
 
+def _are_lists(samples: bytes) -> bool:
+    """Return whether the ``samples``, a line each, are what may stand in JSON lists."""
+    try:
+        _ANY.decode(b"[[" + samples.replace(b"\n", _BETWEEN) + b"]]")
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+class ProfileEvents(NamedTuple):
+    """Events of a profile: ``frame`` i4 or i8, whether it ``opens``, and the value, ``at``."""
+
+    frame: Column
+    opens: Bool
+    at: Column
+
+
+def join_events(pieces: list[ProfileEvents]) -> ProfileEvents:
+    """Join the ``pieces`` of a profile's events, and empty their list."""
+    none = ProfileEvents(np.zeros(0, np.int32), np.zeros(0, bool), np.zeros(0, np.int64))
+    joined = ProfileEvents(*map(np.concatenate, zip(none, *pieces, strict=True)))
+    pieces.clear()
+    return joined
+
+
 def build_event_stacks(
-    events: Sequence[InputEvent],
-    at: Column,
-    frames: I4,
-    stacks: StackBuilder,
-    tick: Tick,
+    events: ProfileEvents, frames: I4, stacks: StackBuilder, tick: Tick
 ) -> tuple[I4, I8]:
-    """Build the stacks that ``events``, at the values ``at``, open and close.
+    """Build the stacks that ``events`` open and close.
 
     Returns the id in ``stacks`` of what is open after each event, i4[events], and the events after
     which something is open until a later value. Raises InputError, which begins with the place in
     the profile, where they are not strictly nested or not in order.
     """
-    frame = np.fromiter((event.frame for event in events), np.int64, len(events))
-    opens = np.fromiter((event.type == "O" for event in events), bool, len(events))
-    depth = np.cumsum(np.where(opens, 1, -1))
-    _check_events(frame, opens, depth, at, len(frames))
-    node: I4 = np.full(len(events), EMPTY, np.int32)
-    above = np.zeros(0, np.int64)
-    for level in _by_level(opens, depth):
+    frame, opens, at = events
+    depth = _count_open(opens)
+    order = _check_events(events, depth, len(frames)).astype(np.int32)
+    lasting = np.flatnonzero((at[1:] > at[:-1]) & (depth[:-1] > 0))
+    node: I4 = np.full(len(opens), EMPTY, np.int32)
+    above = order[:0]
+    ends = np.cumsum(np.bincount(depth[opens])).tolist()
+    del depth
+    for low, high in itertools.pairwise(2 * end for end in ends):
         tick()
-        opening, closing = level[::2], level[1::2]
+        opening, closing = order[low:high:2], order[low + 1 : high : 2]
         parent = node[above[np.searchsorted(above, opening) - 1]] if len(above) else EMPTY
         parents = np.broadcast_to(np.asarray(parent, np.int32), opening.shape)
         node[opening] = stacks.extend(parents, frames[frame[opening]])
         node[closing] = parents
         above = opening
-    lasting = np.flatnonzero((at[1:] > at[:-1]) & (depth[:-1] > 0))
     return node, lasting
 
 
-def _by_level(opens: Bool, depth: I8) -> list[I8]:
-    """Return, for depth 1, 2, …, the events that open and close a frame there, in turn."""
-    level = _levels(opens, depth)
-    order = np.argsort(level, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(level)[1:])[:-1]) if len(order) else []
+def _count_open(opens: Bool) -> Column:
+    """Count the frames that are open after each event, in 16 bits where these suffice."""
+    depth = np.cumsum(np.where(opens, np.int8(1), np.int8(-1)), dtype=np.int32)
+    return depth.astype(np.int16) if np.abs(depth).max(initial=0) < 1 << 15 else depth
 
 
-def _levels(opens: Bool, depth: I8) -> I8:
-    """Return how deep the frame lies that each event opens or closes."""
-    return np.where(opens, depth, depth + 1)
+def _order_by_level(opens: Bool, depth: Column) -> I8:
+    """Order events by how deep the frame lies that each opens or closes: both in turn."""
+    return order_by([depth + ~opens])
 
 
-def _check_events(frame: I8, opens: Bool, depth: I8, at: Column, limit: int) -> None:
+def _check_events(events: ProfileEvents, depth: Column, limit: int) -> I8:
+    """Return the events in the order of their levels; InputError where they are wrong."""
+    frame, opens, at = events
     unknown = np.flatnonzero((frame < 0) | (frame >= limit))
     if len(unknown):
         raise InputError(f"events[{unknown[0]}]: {_unknown_frame(int(frame[unknown[0]]), limit)}")
@@ -204,23 +227,27 @@ def _check_events(frame: I8, opens: Bool, depth: I8, at: Column, limit: int) -> 
         raise InputError(f"events[{back[0] + 1}]: at an earlier value than the event before it")
     beyond = np.flatnonzero(depth < 0)
     nested = int(beyond[0]) if len(beyond) else len(depth)
-    _check_pairs(frame[:nested], opens[:nested], depth[:nested])
+    order = _order_by_level(opens[:nested], depth[:nested])
+    _check_pairs(frame, opens, order)
     if len(beyond):
         raise InputError(f"events[{nested}]: closes frame {frame[nested]}, but none is open")
     if len(depth) and depth[-1]:
         left = np.flatnonzero(opens & (depth == 1))[-1]
         raise InputError(f"events[{left}]: opens frame {frame[left]}, which is never closed")
+    return order
 
 
-def _check_pairs(frame: I8, opens: Bool, depth: I8) -> None:
-    """Raise InputError unless each closing event closes the innermost open frame."""
-    order = np.argsort(_levels(opens, depth), kind="stable")
-    place = np.flatnonzero(~opens[order])
-    opening, closing = order[place - 1], order[place]
-    crossing = np.flatnonzero(frame[opening] != frame[closing])
+def _check_pairs(frame: Column, opens: Bool, order: I8) -> None:
+    """Raise InputError unless each closing event closes the innermost open frame.
+
+    ``order`` is that of `_order_by_level`.
+    """
+    of_level = frame[order]
+    crossing = np.flatnonzero(~opens[order[1:]] & (of_level[1:] != of_level[:-1]))
     if len(crossing):
-        first = crossing[np.argmin(closing[crossing])]
+        first = crossing[np.argmin(order[crossing + 1])]
+        opening, closing = order[first], order[first + 1]
         raise InputError(
-            f"events[{closing[first]}]: closes frame {frame[closing[first]]}, "
-            f"but frame {frame[opening[first]]} was opened last"
+            f"events[{closing}]: closes frame {frame[closing]}, "
+            f"but frame {frame[opening]} was opened last"
         )

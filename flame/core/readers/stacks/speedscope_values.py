@@ -8,8 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
@@ -21,7 +23,10 @@ from flame.core.readers.shared import decimals
 from flame.core.readers.shared.decimals import MAX_DECIMALS
 from flame.core.readers.stacks.speedscope_schema import Number
 
+_Dtype = TypeVar("_Dtype", bound=np.generic)
+
 _LIMIT = 1 << 62
+_AT_ONCE = 1 << 16
 _ROUNDED = 1e-6
 """Part of the sum of all weights by which rounding may change them without a warning."""
 
@@ -81,16 +86,19 @@ class ProfileRows:
         """Return begin and length of every row, counted in parts of 10**-scale."""
         counted = _scale_values(self.numbers, scale)
         if self.lasting is None:
-            first = _scale_values(number_column("startValue", [self.start]), scale)
-            return first + np.cumsum(counted) - counted, counted
+            begin = np.cumsum(counted)
+            begin -= counted
+            begin += _scale_values(number_column("startValue", [self.start]), scale)
+            return begin, counted
         begin = counted[self.lasting]
         return begin, counted[self.lasting + 1] - begin
 
     @property
     def most(self) -> float:
         """The value that no value and no sum of rows exceeds."""
-        values = np.abs(self.numbers.astype(np.float64))
-        return float(values.sum() if self.lasting is None else 2 * values.max(initial=0.0))
+        if self.lasting is None:
+            return float(np.abs(self.numbers.astype(np.float64)).sum())
+        return 2 * _largest(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,7 @@ def merge_as_threads(profiles: Sequence[ProfileRows], shown: int) -> SpeedscopeT
         quantities.sort(key=lambda quantity: quantity != profiles[shown].unit.quantity)
     thread, threads = _row_threads(profiles)
     return SpeedscopeTable(
-        stack=np.concatenate([profile.stack for profile in profiles]),
+        stack=join([profile.stack for profile in profiles]),
         measures=tuple(_build_measure(quantity, profiles, spans, scale) for quantity in quantities),
         start=_row_starts(profiles, spans) if quantities == [TIME] else None,
         thread=thread,
@@ -141,7 +149,7 @@ def _build_measure(
         for profile, (_, length) in zip(profiles, spans, strict=True)
     ]
     title, unit = _title_and_unit(quantity, scale)
-    return Measure(title, title, unit, np.concatenate(columns))
+    return Measure(title, title, unit, join(columns))
 
 
 def _title_and_unit(quantity: str, scale: int) -> tuple[str, str]:
@@ -158,7 +166,9 @@ def _row_starts(profiles: Sequence[ProfileRows], spans: Sequence[tuple[I8, I8]])
         for profile in profiles
     ]
     earliest = min(int(column.min()) for column in (*begins, *origins) if len(column))
-    return np.concatenate(begins) - earliest
+    starts = join(begins)
+    starts -= earliest
+    return starts
 
 
 def _row_threads(profiles: Sequence[ProfileRows]) -> tuple[I4 | None, tuple[Thread, ...]]:
@@ -233,11 +243,25 @@ def _is_whole(values: Column, scale: int) -> bool:
 
 def _scale_values(values: Column, scale: int) -> I8:
     """Count ``values`` in parts of 10**-scale; InputError where 64 bits do not hold them."""
-    largest = float(np.abs(values.astype(np.float64)).max(initial=0.0))
+    largest = _largest(values)
     if largest * 10.0**scale >= _LIMIT:
         raise InputError(f"holds the value {largest:g}, which is too large")
     if values.dtype == np.int64:
         whole: I8 = values * 10**scale
     else:
-        whole = np.rint(values * 10.0**scale).astype(np.int64)
+        whole = np.empty(len(values), np.int64)
+        for at in range(0, len(values), _AT_ONCE):
+            whole[at : at + _AT_ONCE] = np.rint(values[at : at + _AT_ONCE] * 10.0**scale)
     return whole
+
+
+def _largest(values: Column) -> float:
+    """Return the largest of ``values`` without their signs, 0 where there is none."""
+    return max(float(values.max(initial=0)), -float(values.min(initial=0)))
+
+
+def join(columns: list[NDArray[_Dtype]]) -> NDArray[_Dtype]:
+    """Join the ``columns``, of which there is one at least, and empty their list."""
+    joined = columns[0] if len(columns) == 1 else np.concatenate(columns)
+    columns.clear()
+    return joined

@@ -13,7 +13,6 @@ from flame.core.model.calls import CallClass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.launches import UNKNOWN
 from flame.core.model.profile import Profile
-from flame.core.model.whole_ranges import WholeRanges
 from flame.core.report.call_classes import call_classes, first_of_launches, process_of_threads
 from flame.core.report.host_time import HostTime
 from flame.core.report.labels import frame_place, labels_of_scope, process_labels, shown_as
@@ -117,13 +116,12 @@ def _blocked(scope: Scope, size: int) -> I8 | None:
 def _ranges(scope: Scope, size: int) -> I8 | None:
     """How many ranges are open at any time that counts, by process."""
     profile = scope.profile
-    if profile.ranges is None or not len(profile.ranges):
+    frames = np.flatnonzero(profile.frames.kind == Kind.NVTX).tolist()
+    if profile.spans_finder is None or not frames:
         return None
-    whole = WholeRanges.of(
-        profile.ranges, np.flatnonzero(profile.frames.kind == Kind.NVTX).tolist()
-    )
-    some = HostTime(scope).within(whole.thread, whole.start, whole.end) > 0
-    return np.bincount(process_of_threads(profile)[whole.thread[some]], minlength=size)
+    spans = profile.spans_finder(frames)
+    some = HostTime(scope).within(spans.thread, spans.start, spans.end) > 0
+    return np.bincount(process_of_threads(profile)[spans.thread[some]], minlength=size)
 
 
 def _top_kernels(scope: Scope, process: I8, size: int) -> tuple[tuple[int, ...], ...]:

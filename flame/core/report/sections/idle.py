@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
-from flame.core.columns import I8, sum_by
+from flame.core.columns import I8, distinct, sum_by
 from flame.core.report.scope import Scope
-from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
+from flame.core.timeline.idle_host import idle_host
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 from flame.core.units import format_ns
 
@@ -36,6 +37,13 @@ _CAUSES = (
     TableColumn("ns", "time", "ns"),
     TableColumn("percent", "of window", "percent"),
     TableColumn("parts", "times", "count"),
+)
+_HOST = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("frame", "innermost function or range"),
+    TableColumn("kind", "kind"),
+    TableColumn("ns", "time", "ns"),
+    TableColumn("percent", "of window", "percent"),
 )
 _LONGEST = (
     TableColumn("gpu", "GPU"),
@@ -62,8 +70,15 @@ def idle_section(scope: Scope) -> Section:
         facts={"devices": [_facts(scope, gpu, gaps[gpu.device]) for gpu in scope.gpus]},
         tables=(
             Table.of("causes", "by cause", _CAUSES, _cause_rows(scope)),
+            Table.of("by_host_frame", "by what the host ran", _HOST, _host_rows(scope)),
             Table.of("distribution", "by length", _DISTRIBUTION, _length_rows(scope, gaps)),
-            Table.of("longest", "the longest", _LONGEST, _longest_rows(scope, longest)),
+            Table.of(
+                "longest",
+                "the longest",
+                _LONGEST,
+                _longest_rows(scope, longest),
+                [Place(window=(gap.begin, gap.end)) for gap in longest[:MOST_GAPS]],
+            ),
         ),
     )
 
@@ -105,6 +120,37 @@ def _cause_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
             if sums[cause]:
                 ns = int(sums[cause])
                 yield gpu.label, cause.title, ns, share(ns, gpu.length), int(number[cause])
+
+
+class HostFrame(NamedTuple):
+    """Say how long a GPU was idle while ``frame`` (-1: none) was innermost on the host, ns."""
+
+    frame: int
+    ns: int
+
+
+HOST_CAUSES = (IdleCause.HOST_CODE, IdleCause.OTHER_CALL, IdleCause.SYNC)
+"""Causes before the launch for which the host's code is to be looked at."""
+
+
+def host_frames(scope: Scope, gpu: Utilization) -> list[HostFrame]:
+    """Sum the idle time that passed with the host by what that ran, longest first."""
+    parts = scope.idle(gpu)
+    found = idle_host(scope.profile, parts, np.isin(parts.cause, HOST_CAUSES))
+    inside = gpu.windows.sums_until(found.high) - gpu.windows.sums_until(found.low)
+    frames, place = distinct(found.frame)
+    sums = sum_by(place, inside, len(frames))
+    order = np.argsort(-sums, kind="stable")
+    return [HostFrame(int(frames[at]), int(sums[at])) for at in order.tolist() if sums[at]]
+
+
+def _host_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
+    frames = scope.profile.frames
+    for gpu in scope.gpus:
+        for frame, ns in host_frames(scope, gpu):
+            name = frames[frame].name if frame >= 0 else "[none]"
+            kind = frames[frame].kind.title if frame >= 0 else None
+            yield gpu.label, name, kind, ns, share(ns, gpu.length)
 
 
 def _length_rows(scope: Scope, gaps: dict[int, DeviceGaps]) -> Iterator[tuple[Value, ...]]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from flame.core.errors import CancelledError
 from flame.core.options import Progress, silent
 from flame.core.readers.kineto.document import TraceDocument
-from flame.core.readers.kineto.stream import TraceStream
+from flame.core.readers.shared.file_stream import FileStream
 from tests.support.writers.kinetofile import KinetoFile
 
 WANTED = frozenset({"distributedInfo", "schemaVersion"})
@@ -38,7 +38,7 @@ class Read:
     """What a document gave."""
 
     def __init__(self, path: Path, piece: int = 1 << 20, progress: Progress = silent) -> None:
-        self.stream = TraceStream(path, progress, piece)
+        self.stream = FileStream(path, progress, "reading events", piece)
         self.document = TraceDocument(self.stream, WANTED)
         self.names = [event.name for part in self.document.pieces() for event in part]
         self.stream.close()
@@ -95,7 +95,7 @@ def test_any_pieces_give_the_events_in_their_order(
 
 def test_events_come_in_pieces_and_not_all_at_once(tmp_path: Path) -> None:
     path = small_trace(3000).write(tmp_path / "trace.json")
-    stream = TraceStream(path, silent, 1 << 14)
+    stream = FileStream(path, silent, "reading events", 1 << 14)
     sizes = [len(part) for part in TraceDocument(stream, WANTED).pieces()]
     stream.close()
     assert sum(sizes) == 3000

@@ -7,7 +7,7 @@ import pytest
 from flame.core.model.frames import Frame
 from flame.core.model.raw import OPEN, RawTrace
 from flame.core.options import LoadOptions
-from flame.core.readers.sqlite import rows as sqlite
+from flame.core.readers.sqlite import allowance
 from tests.core.conftest import Read
 from tests.support.writers.nsysfile import MARK, START_END, NsysFile
 
@@ -137,7 +137,7 @@ def test_a_name_that_is_not_utf8_is_read_with_a_mark(trace: NsysFile, read: Read
 def test_names_stay_with_their_ranges_over_many_chunks(
     trace: NsysFile, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_CHUNK", 3)
+    monkeypatch.setattr(allowance, "MOST_ROWS", 3)
     for number in range(20):
         trace.nvtx(f"range {number}", number, number + 1, registered=number % 3 == 0)
     raw = read(trace)

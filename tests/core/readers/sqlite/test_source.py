@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError
-from flame.core.readers.sqlite import pages
-from flame.core.readers.sqlite import rows as sqlite
+from flame.core.readers.sqlite import allowance, pages
 from flame.core.readers.sqlite.numbering import RowNumbers, TextNumbers
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
@@ -79,7 +78,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[File]:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_CHUNK", 4)
+    monkeypatch.setattr(allowance, "MOST_ROWS", 4)
     monkeypatch.setattr(pages, "_BATCH", 1)  # one page
 
 

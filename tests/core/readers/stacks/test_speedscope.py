@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import CancelledError
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawStacks
+from flame.core.readers.shared.file_stream import FileStream
 from tests.support.project_tree import project_tree
 from tests.support.writers.speedscopefile import (
     Stack,
@@ -299,11 +301,16 @@ def test_ten_thousand_frames_deep() -> None:
     assert stacks(raw) == {tuple("ab" * 5_000): 1}
 
 
+def read_in_pieces_of(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = partial(FileStream, piece=size)
+    monkeypatch.setattr("flame.core.readers.stacks.speedscope.FileStream", stream)
+
+
 def test_many_samples_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = [[number % 4] * (number % 7) for number in range(500)]
     data = document(sampled(samples, [1] * 500, unit="none"))
     whole = opened(data)
-    monkeypatch.setattr("flame.core.readers.stacks.speedscope_stacks._PIECE", 5)
+    read_in_pieces_of(5, monkeypatch)
     assert stacks(opened(data)) == stacks(whole)
     bad = document(sampled([*samples, [4]], [1] * 501))
     assert refusal(bad).startswith("profiles[0].samples[500]: frame 4")
@@ -313,7 +320,7 @@ def test_samples_that_hardly_repeat_are_not_compared(monkeypatch: pytest.MonkeyP
     samples = [[number % 4] * (number // 4 % 50) for number in range(400)]
     data = document(sampled(samples, [1] * 400, unit="none"), sampled(samples, [2] * 400))
     whole = opened(data)
-    monkeypatch.setattr("flame.core.readers.stacks.speedscope_stacks._PIECE", 99)
+    read_in_pieces_of(99, monkeypatch)
     monkeypatch.setattr("flame.core.readers.stacks.speedscope_stacks._MANY", 3)
     assert stacks(opened(data)) == stacks(whole)
     bad = document(sampled([*samples, [4]], [1] * 401))
@@ -324,7 +331,9 @@ def test_progress_is_told_and_may_stop() -> None:
     told: list[tuple[str, int, int]] = []
     data = document(sampled([[0]], [1]))
     opened(data, lambda *now: told.append(now))
-    assert told[0] == ("reading", 2000, 10000)  # all of the file, and decoding is still to come
+    # All of the file is read; its stacks are still to come.
+    assert told[-1] == ("merging stacks", 0, 0)
+    assert ("reading", 8000, 10000) in told
 
     def stop(stage: str, done: int, expected: int) -> None:
         raise CancelledError("stopped")

@@ -7,17 +7,15 @@ import re
 from flame.core.lazy_regex import lazy_regex
 
 NEAR = 256
-"""White space between two events is shorter than this, in bytes."""
+"""White space between two objects is shorter than this, in bytes."""
 
 ENDLESS = 1 << 62
 """Bytes: more than any file has."""
 
-EVENTS_KEY = lazy_regex(rb'"traceEvents"\s*+:\s*+(?=\[)')
-NEXT_EVENT = lazy_regex(rb'[}\]]\s*+,\s*+(?=\{\s*+"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*+:)')
 _TOKEN = lazy_regex(rb'"(?:[^"\\]++|\\.)*+"|[{\[]++|[}\]]++|"', re.DOTALL)
 _SCALAR = lazy_regex(rb"[^\s,\]}]*+")
 # `}, {"ph` cannot stand in a JSON string: its quote would end the string, and then no letter can
-# follow. It may stand in an array inside an event: then the piece does not decode.
+# follow. It may stand in an array inside an object: then the piece does not decode.
 _OPENS = lazy_regex(rb'\{\s*+"\w')
 _BEFORE = lazy_regex(rb"\}\s*+,\s*+\Z")
 
@@ -59,7 +57,7 @@ def skip_brackets(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) 
 
 
 def find_last_boundary(text: bytes, start: int, end: int) -> int | None:
-    """Return the end of the last event in ``text[start:end]`` that another surely follows."""
+    """Return the end of the last object in ``text[start:end]`` that another surely follows."""
     while (end := text.rfind(b"{", start, end)) > start:
         if _OPENS.match(text, end):
             before = _BEFORE.search(text, max(end - NEAR, start), end)

@@ -1,4 +1,4 @@
-"""Read a trace file through a window that moves on: bounded memory, however long the file."""
+"""Read a file through a window that moves on: bounded memory, however long the file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PIECE = 1 << 20
 """As fast as more, which would only take memory and keep a progress bar waiting."""
 
 
-class TraceStream:
+class FileStream:
     """The bytes from ``offset`` (in the unpacked file) on in ``window``; ``at`` is a place in it.
 
-    ``piece`` is the number of bytes read at a time. ``damage`` says why a compressed file could not
-    be read to its end, where it could not.
+    ``stage`` is what progress calls the reading, ``piece`` the number of bytes read at a time.
+    ``damage`` says why a compressed file could not be read to its end, where it could not.
     """
 
-    def __init__(self, path: Path, progress: Progress, piece: int = PIECE) -> None:
+    def __init__(self, path: Path, progress: Progress, stage: str, piece: int = PIECE) -> None:
         self.piece = piece
         self.window = b""
         self.at = 0
@@ -28,6 +28,7 @@ class TraceStream:
         self.damage = ""
         self.ended = False
         self._progress = progress
+        self._stage = stage
         self._size = path.stat().st_size
         self._file = open_binary(path)
         self.packed = isinstance(self._file, gzip.GzipFile)
@@ -61,7 +62,7 @@ class TraceStream:
 
     def report_progress(self) -> None:
         """Report how far the file has been read; what the callback raises stops reading."""
-        self._progress("reading events", min(raw_position(self._file), self._size), self._size)
+        self._progress(self._stage, min(raw_position(self._file), self._size), self._size)
 
     def _chunk(self, size: int) -> bytes:
         """Read the next bytes, at most ``size``; none at the end or where the file is damaged."""

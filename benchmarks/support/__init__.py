@@ -1,0 +1,1 @@
+"""What the benchmarks share: measuring processes, telling figures, goals, peers, the page."""

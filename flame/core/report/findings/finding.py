@@ -1,0 +1,60 @@
+"""Hold a finding: a claim with its evidence, and an upper bound of what mending it can save."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from flame.core.report.table import Place, Unit, Value
+
+Severity = Literal["high", "medium", "low", "info"]
+
+SHARES: tuple[tuple[Severity, float], ...] = (("high", 0.20), ("medium", 0.05), ("low", 0.01))
+"""From which share of the window on a bound is how severe; below the last it is not shown."""
+
+FEWEST_ACTIVITIES = 50
+SHORTEST_WINDOW = 10_000_000
+"""Below so many activities, or ns, a device says too little: small examples would shout."""
+
+
+class Evidence(NamedTuple):
+    """Name a number that a finding rests on."""
+
+    name: str
+    value: Value
+    unit: Unit
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Say what is wrong on a GPU (place in `Profile.devices`, -1: unknown).
+
+    ``bound`` is what mending it can save at most, ns of the ``part`` of the GPU's budget; None
+    where that is not told in time. Bounds of one GPU are of disjoint parts. ``rule`` says in words
+    when it is told; ``place`` leads to where it is seen.
+    """
+
+    id: str
+    device: int
+    severity: Severity
+    title: str
+    claim: str
+    advice: str
+    rule: str
+    evidence: tuple[Evidence, ...] = ()
+    bound: int | None = None
+    part: str = ""
+    place: Place | None = None
+
+
+class Abstained(NamedTuple):
+    """Say why a rule judges nothing."""
+
+    id: str
+    why: str
+
+
+def severity_of(bound: int, window: int) -> Severity | None:
+    """Grade what ``bound`` is of ``window``; None where it is too little to be told."""
+    share = bound / window if window else 0.0
+    return next((severity for severity, least in SHARES if share >= least), None)

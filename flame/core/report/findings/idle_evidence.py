@@ -1,0 +1,144 @@
+"""Divide the idle time of a GPU by what it is evidence of: each nanosecond in one part at most."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.analysis.utilization import Utilization
+from flame.core.columns import I8, Bool, distinct, pack, sum_by
+from flame.core.model.calls import CallClass, call_class
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.report.scope import Scope
+from flame.core.timeline.idle_parts import IdleCause, IdleParts
+from flame.core.timeline.lane_intervals import LaneIntervals
+
+SHORT = 200_000
+"""Longest gap, ns, of the pattern kernel, pause, kernel: 50 to 200 µs in code bound by launches."""
+
+AFTER_SYNC = 20_000
+"""Within so many ns of the end of a blocking call a gap began because of it."""
+
+_HOST = (
+    IdleCause.HOST_CODE,
+    IdleCause.OTHER_CALL,
+    IdleCause.LAUNCH_CALL,
+    IdleCause.SYNC,
+    IdleCause.IN_LAUNCH,
+)
+
+
+class IdleEvidence(NamedTuple):
+    """Sum idle time, ns, by what it is evidence of.
+
+    ``short`` is the host's part of short gaps; of longer ones ``drained`` is that of those that
+    began with a blocking call, ``loading`` the launches of kernels for the first time, and ``host``
+    all else. ``alloc`` and ``copies`` are calls before launches, ``async_copies`` a part of those.
+    ``drained_gaps`` counts; ``longest`` is the (begin, end) of the longest gap of each, by name.
+    """
+
+    short: int
+    drained: int
+    loading: int
+    host: int
+    alloc: int
+    copies: int
+    async_copies: int
+    drained_gaps: int
+    longest: dict[str, tuple[int, int]]
+
+
+def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
+    """Divide the idle time of a GPU in its windows."""
+    profile, parts = scope.profile, scope.idle(gpu)
+    inside = parts.within(gpu.windows)
+    host = _per_gap(parts, inside, np.isin(parts.cause, _HOST))
+    loads = _per_gap(parts, inside, parts.cause == IdleCause.IN_LAUNCH) * _loads(profile, parts)
+    host -= loads
+    is_short = parts.end - parts.begin <= SHORT
+    drained = _drained(profile, parts) & ~is_short & (_per_gap(parts, inside, inside > 0) > 0)
+    late = ~is_short & ~drained
+    return IdleEvidence(
+        short=int(host[is_short].sum()),
+        drained=int(host[drained].sum()),
+        loading=int(loads.sum()),
+        host=int(host[late].sum()),
+        alloc=_sum(parts, inside, parts.cause == IdleCause.ALLOC),
+        copies=_sum(parts, inside, parts.cause == IdleCause.COPY_CALL),
+        async_copies=_sum(parts, inside, _in_async_copies(profile, parts)),
+        drained_gaps=int(drained.sum()),
+        longest={
+            name: _longest(parts, ns)
+            for name, ns in (
+                ("short", host * is_short),
+                ("drained", host * drained),
+                ("loading", loads),
+                ("host", host * late),
+            )
+            if ns.any()
+        },
+    )
+
+
+def _per_gap(parts: IdleParts, inside: I8, of: Bool) -> I8:
+    return sum_by(parts.gap[of], inside[of], len(parts.begin))
+
+
+def _sum(parts: IdleParts, inside: I8, of: Bool) -> int:
+    return int(inside[of].sum())
+
+
+def _longest(parts: IdleParts, ns: I8) -> tuple[int, int]:
+    at = int(np.argmax(ns))
+    return int(parts.begin[at]), int(parts.end[at])
+
+
+def _loads(profile: Profile, parts: IdleParts) -> Bool:
+    """Tell which long gaps end with the first launch of a kernel in its process."""
+    table = profile.activities
+    kernels = np.flatnonzero((table.kind == Kind.KERNEL) & table.launched)
+    of = distinct(pack([table.process[kernels], table.frame[kernels]]))[1]
+    first = np.full(int(of.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, of, table.launch_start[kernels])
+    is_first = np.zeros(len(table) + 1, bool)  # the last: of no activity
+    is_first[kernels] = table.launch_start[kernels] == first[of]
+    loads: Bool = is_first[parts.after] & (parts.end - parts.begin > SHORT)
+    return loads
+
+
+def _drained(profile: Profile, parts: IdleParts) -> Bool:
+    """Tell which gaps began in a blocking call of the thread that launched next, or just after."""
+    calls, table = profile.calls, profile.activities
+    if calls is None or not len(table):
+        return np.zeros(len(parts.begin), bool)
+    waits = np.flatnonzero(_of_class(profile, CallClass.SYNC)[calls.frame])
+    end = calls.end[waits] + AFTER_SYNC + 1
+    blocked = LaneIntervals.union(calls.thread[waits], calls.start[waits], end)
+    launched = (parts.after >= 0) & table.launched[parts.after]
+    thread = np.where(launched, table.thread[parts.after], -1)
+    found = blocked.cut(thread, parts.begin, parts.begin + 1)
+    return found.by >= 0
+
+
+def _of_class(profile: Profile, wanted: CallClass) -> Bool:
+    """Tell which frames are API calls of a class."""
+    frames = profile.frames
+    calls = np.flatnonzero(frames.kind == Kind.LAUNCH).tolist()
+    found = np.zeros(len(frames), bool)
+    found[[at for at in calls if call_class(frames[at].name) is wanted]] = True
+    return found
+
+
+def _in_async_copies(profile: Profile, parts: IdleParts) -> Bool:
+    """Tell which parts lie in calls that copy or set memory asynchronously."""
+    calls = profile.calls
+    copying: Bool = parts.cause == IdleCause.COPY_CALL
+    if calls is None or not copying.any():
+        return np.zeros(len(copying), bool)
+    frames = distinct(calls.frame[parts.call[copying]].astype(np.int64))[0]
+    asynchronous = [at for at in frames.tolist() if "Async" in profile.frames[at].name]
+    found = copying.copy()
+    found[copying] = np.isin(calls.frame[parts.call[copying]], asynchronous)
+    return found

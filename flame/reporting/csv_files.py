@@ -1,0 +1,66 @@
+"""Write the tables of a report as CSV files in a folder, for spreadsheets and scripts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from flame.core.errors import InputError, UsageError
+from flame.core.files.atomic import OccupiedError, atomic_output
+from flame.core.report.table import Section, Table, Value
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""With these a spreadsheet takes a text for a formula, which may start programs."""
+
+
+def write_csv(sections: Iterable[Section], folder: Path, *, replace: bool) -> list[Path]:
+    """Write a file per table into ``folder``, which is made; returns what was written.
+
+    Files are there whole or not at all. Raises UsageError where the folder has anything in it and
+    ``replace`` is not set, InputError where it cannot be written.
+    """
+    _prepare(folder, replace)
+    written = []
+    for name, table in _named(sections):
+        path = folder / f"{name}.csv"
+        try:
+            with atomic_output(str(path), replace=replace) as file:
+                file.write(as_csv(table).encode("utf-8", "replace"))
+        except OccupiedError as error:
+            raise UsageError(f"{error}; --force replaces it") from None
+        written.append(path)
+    return written
+
+
+def _prepare(folder: Path, replace: bool) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        occupied = any(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    if occupied and not replace:
+        raise UsageError(f"{folder}: is not empty; --force writes into it all the same")
+
+
+def _named(sections: Iterable[Section]) -> Iterator[tuple[str, Table]]:
+    """The tables of what is available, and the names of their files."""
+    for section in sections:
+        for table in section.tables:
+            yield section.name if table.key == "rows" else f"{section.name}_{table.key}", table
+
+
+def as_csv(table: Table) -> str:
+    """Write a table as RFC 4180 has it: all rows, titles with their units, times in ns."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([column.key for column in table.columns])
+    writer.writerows([_cell(value) for value in row] for row in table.rows)
+    return text.getvalue()
+
+
+def _cell(value: Value) -> Value:
+    if not isinstance(value, str):
+        return value
+    return f"'{value}" if value.startswith(_FORMULA) else value

@@ -1,0 +1,49 @@
+"""Write the command lines that lead from a row of a report into the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from flame.core.options import LoadOptions
+from flame.core.projection.filters import Time
+from flame.core.projection.selection import Selection
+from flame.core.report.table import Place
+from flame.options.command_line import command_line
+from flame.options.state import AppState
+
+Link = Callable[[Place | None], str | None]
+
+_AROUND = 4
+"""A window is shown with this part of its length on either side."""
+
+
+def links(paths: Iterable[str | Path], options: LoadOptions, selection: Selection) -> Link:
+    """Make what writes the ``flame view`` that shows a place, under the report's own selection."""
+    paths = tuple(paths)
+
+    def link(place: Place | None) -> str | None:
+        if place is None:
+            return None
+        if place.window is not None:
+            chosen, state = _at_window(selection, *place.window)
+        else:
+            levels = place.levels or selection.levels
+            chosen = replace(selection, levels=levels, metric=_metric(place))
+            state = AppState(selected=list(place.frames))
+        return command_line(paths, options, chosen, state)
+
+    return link
+
+
+def _metric(place: Place) -> str | None:
+    return None if place.metric == "gpu" else place.metric
+
+
+def _at_window(selection: Selection, begin: int, end: int) -> tuple[Selection, AppState]:
+    """The timeline around a window: what begins in it, and some of what is around."""
+    around = max((end - begin) // _AROUND, 1)
+    others = tuple(one for one in selection.where if not isinstance(one, Time))
+    where = (*others, Time(begin - around, end + around))
+    return replace(selection, where=where), AppState(view="timeline")

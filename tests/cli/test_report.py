@@ -1,0 +1,86 @@
+"""``flame report`` as a user calls it: text, formats, sections, mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flame.cli.main import main
+from tests.support.paths import SAMPLES
+
+TRACE = str(SAMPLES / "decode_small.sqlite")
+STACKS = "main;work 3\n"
+
+
+def test_findings_come_first_and_the_budget_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", TRACE]) == 0
+    text = capsys.readouterr().out
+    titles = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    assert titles[:2] == ["What to look at first", "Where the time of each GPU went"]
+
+
+def test_json_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", TRACE, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["path"] == [TRACE]
+    for device in found["budget"]["devices"]:
+        parts = [device[key] for key in ("compute_ns", "exposed_comm_ns", "copies_alone_ns")]
+        assert sum(parts) + sum(device["idle_ns"].values()) == device["window_ns"]
+        assert device["check"] == 0
+
+
+def test_only_the_sections_that_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", TRACE, "--json", "--section", "idle, budget"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"idle", "budget"} < {*found} and "utilization" not in found
+
+
+def test_sections_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", TRACE, "--section", "help"]) == 0
+    assert capsys.readouterr().out.startswith("findings")
+
+
+def test_csv_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", TRACE, "--csv", "out"]) == 0
+    assert (tmp_path / "out" / "budget_parts.csv").exists()
+    out, error = capsys.readouterr()
+    assert (out, error.startswith("flame: wrote out: ")) == ("", True)
+    assert main(["report", TRACE, "--csv", "out"]) == 2
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_stacks_say_what_they_cannot_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "stacks.folded"
+    path.write_text(STACKS)
+    assert main(["report", str(path), "--section", "budget"]) == 0
+    assert "budget: no GPU activity with times was recorded" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--section", "budgets"], "--section budgets: is none of findings, "),
+        (["--unit", "minutes"], "--unit"),
+        (["--json", "--md"], "not allowed with"),
+        (["--top", "-1"], "--top -1: "),
+        (["--top", "x"], "--top"),
+    ],
+)
+def test_mistakes_are_said_in_a_line(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", TRACE, *words]) == 2
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
+
+
+def test_filters_that_leave_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", TRACE, "--time", "90s/91s"]) in (0, 4)
+    assert "Traceback" not in capsys.readouterr().err

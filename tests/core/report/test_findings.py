@@ -1,0 +1,260 @@
+"""Rules: each on the smallest trace that fires it, on one just below, and where it must abstain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from flame.core.loading.many import load
+from flame.core.report.findings.finding import Finding
+from flame.core.report.findings.findings import Findings, find
+from flame.core.report.findings.section import findings_section
+from flame.core.report.scope import Scope
+from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.tiers import deep_except
+from tests.support.writers.nsysfile import DTOH, HTOD, NsysFile
+
+US, MS = 1_000, 1_000_000
+STEP = 400 * US
+"""From one kernel to the next."""
+
+
+class Run:
+    """A program that launches a kernel every 400 µs, each of them ``busy`` ns long."""
+
+    def __init__(self, path: Path, kernels: int = 100) -> None:
+        self.file = NsysFile(path)
+        self.ids = count(1)
+        self.kernels = kernels
+        self.begin = self.end = 0
+
+    def launch(
+        self, launch: int, at: int, busy: int, *, name: str = "gemm", call: int = US
+    ) -> None:
+        corr = next(self.ids)
+        self.file.api("cudaLaunchKernel_v7000", launch, launch + call, corr=corr)
+        self.file.kernel(name, at, at + busy, corr=corr)
+
+    def pauses(self, pause: int, busy: int = STEP) -> None:
+        """Launch each kernel ``pause`` after the end of the one before."""
+        for number in range(self.kernels):
+            at = number * (pause + busy)
+            self.launch(at - US, at, busy)
+
+    def call(self, name: str, begin: int, end: int) -> None:
+        self.file.api(name, begin, end, corr=next(self.ids))
+
+    def found(self) -> Findings:
+        self.file.close()
+        return find(Scope(load(self.file.path)))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., Run]:
+    return lambda **options: Run(tmp_path / "trace.sqlite", **options)
+
+
+def by_id(found: Findings) -> dict[str, Finding]:
+    return {one.id: one for one in found.found}
+
+
+MakeRun = Callable[..., Run]
+
+
+def test_a_fed_gpu_has_no_finding(run: MakeRun) -> None:
+    trace = run()
+    trace.pauses(US)
+    found = trace.found()
+    assert found == Findings((), ())
+
+
+# Idle time
+
+
+@pytest.mark.parametrize(("pause", "fires"), [(600, True), (400, False)])
+def test_launch_bound_by_very_many_kernels(run: MakeRun, pause: int, fires: bool) -> None:
+    trace = run(kernels=1_100)
+    for number in range(trace.kernels):
+        at = number * 10 * US
+        trace.launch(at + pause - 1, at + pause, 10 * US - pause, call=1)
+    found = by_id(trace.found())
+    assert {*found} == ({"launch-bound"} if fires else set())
+    if fires:
+        assert found["launch-bound"].bound == (trace.kernels - 1) * pause
+        assert found["launch-bound"].severity == "medium"
+
+
+@pytest.mark.parametrize(("call", "fires"), [(101 * US, True), (100 * US, False)])
+def test_launch_bound_by_kernels_shorter_than_their_launch(
+    run: MakeRun, call: int, fires: bool
+) -> None:
+    trace = run(kernels=60)
+    for number in range(trace.kernels):
+        at = number * 250 * US
+        trace.launch(at, at + 150 * US, 100 * US, call=call)
+    assert ("launch-bound" in by_id(trace.found())) == fires
+
+
+@pytest.mark.parametrize(
+    ("pause", "fires"), [(300 * US, True), (201 * US, True), (200 * US, False)]
+)
+def test_host_bound_is_of_long_pauses(run: MakeRun, pause: int, fires: bool) -> None:
+    trace = run()
+    trace.file.nvtx("load batch", 0, trace.kernels * (STEP + pause))
+    trace.pauses(pause)
+    found = by_id(trace.found())
+    assert ("host-bound" in found) == fires
+    if fires:
+        expected = (trace.kernels - 1) * pause
+        assert found["host-bound"].bound == expected
+        assert found["host-bound"].severity == "high"
+        assert "load batch" in found["host-bound"].claim
+        assert found["host-bound"].place is not None
+        window = found["host-bound"].place.window
+        assert window is not None and window[1] - window[0] == pause
+
+
+def test_a_pause_that_a_synchronization_began_is_no_pause_of_the_host(run: MakeRun) -> None:
+    trace = run()
+    trace.pauses(300 * US)
+    for number in range(trace.kernels):
+        end = number * (STEP + 300 * US) + STEP
+        trace.call("cudaStreamSynchronize_v3020", end - 10, end + 5 * US)
+    found = by_id(trace.found())
+    assert {*found} == {"sync-drain"}
+    assert found["sync-drain"].bound == (trace.kernels - 1) * 300 * US
+
+
+@pytest.mark.parametrize(("late", "id"), [(0, "sync-drain"), (1, "host-bound")])
+def test_a_synchronization_drains_until_20_us_after_it(run: MakeRun, late: int, id: str) -> None:
+    trace = run()
+    trace.pauses(300 * US)
+    for number in range(trace.kernels):
+        end = number * (STEP + 300 * US) + STEP
+        trace.call("cudaStreamSynchronize_v3020", end - 30 * US, end - 20 * US - late)
+    assert {*by_id(trace.found())} == {id}
+
+
+def test_first_launches_that_load_their_kernel(run: MakeRun) -> None:
+    trace = run()
+    at = 0
+    for number in range(trace.kernels):
+        trace.launch(at, at + 300 * US, STEP, name=f"kernel {number}", call=299 * US)
+        at += 300 * US + STEP
+    found = by_id(trace.found())
+    # The host's time after the launch of the first kernel is in no gap.
+    assert found["loading"].bound == (trace.kernels - 1) * 299 * US
+    assert "host-bound" not in found and "launch-bound" not in found
+
+
+def test_allocations_before_launches(run: MakeRun) -> None:
+    trace = run()
+    trace.pauses(100 * US)
+    for number in range(trace.kernels):
+        begin = number * (STEP + 100 * US) + STEP
+        trace.call("cudaFree_v3020", begin, begin + 50 * US)
+    found = by_id(trace.found())
+    assert found["alloc-in-loop"].bound == (trace.kernels - 1) * 50 * US
+
+
+def test_without_launches_nobody_is_blamed(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        for number in range(100):
+            file.kernel("gemm", number * MS, number * MS + STEP, corr=None)
+    found = find(Scope(load(tmp_path / "trace.sqlite")))
+    assert not found.found
+    assert {one.id for one in found.abstained} >= {"launch-bound", "host-bound"}
+
+
+def test_few_activities_are_told_as_info(run: MakeRun) -> None:
+    trace = run(kernels=49)
+    trace.pauses(300 * US)
+    assert by_id(trace.found())["host-bound"].severity == "info"
+
+
+# Copies, communication, graphs
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [("cudaMemcpy_v3020", "sync-copies"), ("cudaMemcpyAsync_v3020", "copies-exposed")],
+)
+def test_copies_alone(run: MakeRun, name: str, id: str) -> None:
+    trace = run()
+    for number in range(trace.kernels):
+        at, corr = number * MS, next(trace.ids)
+        trace.launch(at, at, STEP)
+        trace.file.api(name, at + STEP, at + STEP + 5, corr=corr)
+        trace.file.memcpy(DTOH if number % 2 else HTOD, at + STEP, at + MS, corr=corr)
+    found = by_id(trace.found())
+    assert {*found} == {id}
+    assert found[id].bound == trace.kernels * (MS - STEP)
+
+
+def test_communication_that_nothing_hides(run: MakeRun) -> None:
+    trace = run()
+    for number in range(trace.kernels):
+        trace.launch(number * MS, number * MS, STEP)
+        corr = next(trace.ids)
+        trace.file.api("cudaLaunchKernel_v7000", number * MS, number * MS + 1, corr=corr)
+        trace.file.kernel(
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+            number * MS,
+            (number + 1) * MS,
+            corr=corr,
+            stream=9,
+        )
+    found = by_id(trace.found())
+    assert {*found} == {"comm-exposed"}
+    assert found["comm-exposed"].bound == trace.kernels * (MS - STEP)
+
+
+def test_graphs_that_were_traced_as_a_whole(run: MakeRun) -> None:
+    trace = run()
+    trace.pauses(US)
+    trace.file.graph(1, 100 * MS, 110 * MS)
+    assert by_id(trace.found())["hidden-graphs"].severity == "info"
+
+
+# Real traces
+
+FIRES = {
+    "a100_llm_nvtx": {"copies-exposed": 40.1, "sync-drain": 9.0, "loading": 2.0},
+    "rtx3060_23k": {},
+    "rtx3070_train_17k": {"loading": 13.3, "host-bound": 6.8, "sync-drain": 2.3},
+    "two_processes_colliding_ids": {
+        "host-bound": 53.2,
+        "sync-copies": 24.1,
+        "launch-bound": 8.4,
+        "alloc-in-loop": 2.9,
+    },
+    "ten_streams": {"alloc-in-loop": 28.6, "copies-exposed": 9.5, "sync-drain": 5.0},
+    "oldest_schema": {"host-bound": 93.3, "sync-copies": 6.1},
+}
+
+
+@needs_traces
+@pytest.mark.parametrize("name", FIRES)
+def test_what_fires_on_real_traces(name: str) -> None:
+    """Shares of the window, in percent: a change is to be read and explained."""
+    path = TRACES / "nsys" / f"{name}.sqlite"
+    if not path.exists():
+        pytest.skip(f"no trace {name}")
+    [table] = findings_section(Scope(load(path))).tables
+    keys = [column.key for column in table.columns]
+    rows = [dict(zip(keys, row, strict=True)) for row in table.rows]
+    found = {str(row["id"]): round(float(str(row["percent"])), 1) for row in rows}
+    assert found == FIRES[name]
+
+
+@needs_traces
+@pytest.mark.parametrize("name", deep_except(["ten_streams.sqlite"], NSYS_TRACES))
+def test_bounds_of_a_gpu_are_at_most_its_window(name: str) -> None:
+    scope = Scope(load(TRACES / "nsys" / name))
+    found = find(scope).found
+    for gpu in scope.gpus:
+        bounds = [one.bound or 0 for one in found if one.device == gpu.device]
+        assert sum(bounds) <= gpu.length

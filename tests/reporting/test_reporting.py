@@ -1,0 +1,182 @@
+"""A report as text, Markdown, JSON and CSV: safe whatever names are, and never wider than asked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from flame.core.errors import UsageError
+from flame.core.report.table import Place, Section, Table, TableColumn
+from flame.core.units import format_ns
+from flame.reporting.csv_files import as_csv, write_csv
+from flame.reporting.markdown import as_markdown
+from flame.reporting.report_json import as_json
+from flame.reporting.text import as_text
+
+HOSTILE = (
+    "plain",
+    "\x1b[31mred\x1b]0;title\x07",
+    "line\nbreak\r| x |",
+    "a|b`c``d",
+    "<script>alert(1)</script>",
+    "=cmd|' /C calc'!A0",
+    "@SUM(1)",
+    "-1+2",
+    "\u202eright to left",
+    "\udcff lone",
+    "名" * 80,
+    "",
+)
+
+COLUMNS = (
+    TableColumn("name", "name"),
+    TableColumn("gpu", "GPU"),
+    TableColumn("ns", "time", "ns"),
+    TableColumn("percent", "of all", "percent"),
+    TableColumn("bytes", "moved", "bytes"),
+    TableColumn("absent", "absent", "count"),
+)
+
+
+def table(names: tuple[str, ...] = HOSTILE, key: str = "rows") -> Table:
+    rows = [
+        (name, "GPU0", 1_234_567 * at, 12.345, None if at else 5e9, None)
+        for at, name in enumerate(names)
+    ]
+    return Table.of(key, "by name", COLUMNS, rows)
+
+
+def nowhere(place: Place | None) -> str | None:
+    return None
+
+
+def sections(names: tuple[str, ...] = HOSTILE) -> list[Section]:
+    absent = Section("os", "The operating system", why="no OS runtime", how="nsys --trace=osrt")
+    return [Section("kernels", "Kernels", {"count": 3}, (table(names),)), absent]
+
+
+# Tables
+
+
+def test_columns_of_which_nothing_is_known_are_left_out() -> None:
+    assert [column.key for column in table().columns] == ["name", "gpu", "ns", "percent", "bytes"]
+
+
+def test_an_empty_table_keeps_its_columns() -> None:
+    assert table(()).columns == COLUMNS
+
+
+def test_what_is_left_out_is_counted() -> None:
+    assert (table().first(2).left_out, len(table().first(2).rows)) == (len(HOSTILE) - 2, 2)
+    assert table().first(100).left_out == 0
+
+
+# Text
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_text_is_no_wider_than_asked_and_obeys_nothing(width: int) -> None:
+    text = as_text(sections(), width, 20)
+    assert "\x1b" not in text and "\u202e" not in text and "\r" not in text
+    assert all(_cells(line) <= width for line in text.splitlines())
+    assert "plain" in text and format_ns(1_234_567) in text
+
+
+def _cells(line: str) -> int:
+    return len(line) + line.count("名")
+
+
+def test_the_only_gpu_is_not_repeated_in_every_row() -> None:
+    assert "GPU0" not in as_text(sections(), 100, 20)
+
+
+def test_what_is_not_there_comes_last_with_the_remedy() -> None:
+    assert as_text(sections(), 100, 20).splitlines()[-2:] == [
+        "Not recorded",
+        "  os: no OS runtime; nsys --trace=osrt",
+    ]
+
+
+def test_more_rows_than_wanted_are_counted() -> None:
+    assert f"… and {len(HOSTILE) - 3} more" in as_text(sections(), 100, 3)
+
+
+@pytest.mark.parametrize(
+    ("unit", "shown"),
+    [("ns", "1,234,567"), ("us", "1,234.567"), ("ms", "1.235"), ("s", "0.001235")],
+)
+def test_times_in_one_unit(unit: str, shown: str) -> None:
+    lines = as_text(sections(("a", "b")), 100, 9, unit).splitlines()
+    head, row = (next(line for line in lines if part in line) for part in ("  name", "  b "))
+    assert f"[{'µs' if unit == 'us' else unit}]" in head
+    assert shown in row
+
+
+# Markdown
+
+
+def test_markdown_has_a_row_per_row_whatever_names_are() -> None:
+    text = as_markdown(sections(), 20)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == len(HOSTILE) + 2
+    bars = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+    assert len(set(bars)) == 1, "a name has made a column"
+    assert "<script>" not in re.sub(r"`+[^`]*`+", "", text)
+
+
+@pytest.mark.parametrize(("name", "shown"), [("a`b", "``a`b``"), ("`a", "`` `a ``"), ("x", "`x`")])
+def test_names_are_code_whatever_backticks_they_have(name: str, shown: str) -> None:
+    assert f"| {shown} |" in as_markdown(sections((name,)), 20)
+
+
+# JSON
+
+
+def test_json_is_ascii_and_has_all_numbers() -> None:
+    text = as_json(sections(), 1_000, nowhere, path=["a"])
+    assert text.isascii() and text.endswith("\n")
+    found = json.loads(text)
+    assert (found["flame_report"], found["path"]) == (1, ["a"])
+    assert found["kernels"]["available"] and found["kernels"]["count"] == 3
+    assert found["kernels"]["rows"][1]["ns"] == 1_234_567
+    assert found["os"] == {"available": False, "why": "no OS runtime", "how": "nsys --trace=osrt"}
+
+
+def test_json_says_how_many_rows_it_leaves_out() -> None:
+    found = json.loads(as_json(sections(), 2, nowhere))["kernels"]
+    assert (len(found["rows"]), found["more"]) == (2, {"rows": len(HOSTILE) - 2})
+
+
+# CSV
+
+
+def test_csv_is_read_back_and_holds_no_formula() -> None:
+    rows = list(csv.reader(io.StringIO(as_csv(table()))))
+    assert rows[0] == ["name", "gpu", "ns", "percent", "bytes"]
+    for row, name in zip(rows[1:], HOSTILE, strict=True):
+        assert row[0].removeprefix("'") == name
+        assert not row[0].startswith(("=", "+", "-", "@"))
+
+
+def test_csv_files_are_named_by_section_and_table(tmp_path: Path) -> None:
+    both = [Section("idle", "Idle", tables=(table(key="causes"), table(key="rows")))]
+    written = write_csv(both, tmp_path / "out", replace=False)
+    assert [path.name for path in written] == ["idle_causes.csv", "idle.csv"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "idle.csv",
+        "idle_causes.csv",
+    ]
+
+
+def test_a_folder_with_something_in_it_is_written_to_only_by_force(tmp_path: Path) -> None:
+    (tmp_path / "kernels.csv").write_text("mine")
+    with pytest.raises(UsageError, match="not empty; --force"):
+        write_csv(sections(), tmp_path, replace=False)
+    assert (tmp_path / "kernels.csv").read_text() == "mine"
+    write_csv(sections(), tmp_path, replace=True)
+    assert (tmp_path / "kernels.csv").read_text().startswith("name,gpu,ns")
