@@ -36,6 +36,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help="let --csv write into a folder that is not empty")
     text = "sections to show, of all by default; help lists them"
     add("--section", metavar="S,S,…", help=text)
+    text = "phases as a JSON file: {PHASE: [PATTERN, …], …}; show prints those of kernels"
+    add("--phases", metavar="FILE", help=text)
+    text = "ranges whose name matches are the iterations"
+    add("--iteration", metavar="RE", help=text)
+    text = "only these iterations, by their numbers: 3-5, or 7"
+    add("--iterations", metavar="A-B", help=text)
     add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
     text = "tables that are long, too: config (kernels), pace (launches), path (ranges)"
     add("--by", metavar="T,T,…", help=text)
@@ -51,22 +57,32 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise UsageError(f"--top {args.top}: is no number of rows")
     prepare_process()
-    names = _sections(args.section)
+    names = None if _shows_phases(args) else _sections(args.section)
     if names is None:
         return 0
     from flame.console.progress import load_with_progress
+    from flame.core.report.options import (
+        read_phases,
+        with_iteration,
+        with_iterations,
+        without_steps,
+    )
     from flame.core.report.report import Report
     from flame.core.report.scope import Scope
 
-    selection, details = selection_of(args), _details(args.by)
+    selection = with_iterations(selection_of(args), args.iterations)
+    details = _details(args.by)
+    phases = () if args.phases is None else read_phases(args.phases)
     inputs = inputs_of(args)
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
-        sections = Report(Scope(profile, selection, details)).sections(names)
+        profile = with_iteration(profile, args.iteration)
+        sections = Report(Scope(profile, selection, details, phases)).sections(names)
         if args.csv is not None:
             _write_files(args, sections)
         else:
-            print_text(_written(args, inputs, selection, sections))
+            shown = selection if args.iteration is None else without_steps(selection)
+            print_text(_written(args, inputs, shown, sections))
     return 0
 
 
@@ -75,6 +91,16 @@ def _write_files(args: argparse.Namespace, sections: list[Section]) -> None:
 
     written = write_csv(sections, Path(args.csv), replace=args.force)
     say(f"wrote {args.csv}: {format_counted(len(written), 'file', 'files')}")
+
+
+def _shows_phases(args: argparse.Namespace) -> bool:
+    """Whether the patterns of kernels are asked for, which are printed."""
+    if args.phases != "show":
+        return False
+    from flame.core.report.program.phases import built_in_patterns
+
+    print_text(built_in_patterns())
+    return True
 
 
 def _sections(text: str | None) -> list[str] | None:

@@ -43,6 +43,7 @@ _WRITERS: dict[str, Callable[[float], str]] = {
     "percent": lambda value: f"{value:.1f} %",
     "GB/s": lambda value: f"{value:.2f}",
     "ratio": lambda value: f"{value:.2f}",
+    "number": str,
 }
 
 

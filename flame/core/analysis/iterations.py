@@ -11,7 +11,8 @@ import numpy as np
 
 from flame.core.analysis.distribution import distribution
 from flame.core.columns import I8, Bool, distinct, run_starts, sum_by
-from flame.core.model.iterations import Iterations, launch_times
+from flame.core.model.iterations import Iterations
+from flame.core.model.launched_before import launch_times
 from flame.core.model.profile import Profile
 from flame.core.timeline.devices import device_times
 

@@ -11,13 +11,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, run_starts, unique
+from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities, ThreadSpans
 from flame.core.model.frames import FrameTable, Kind
+from flame.core.model.launched_before import LaunchedBefore, launch_times
 from flame.core.model.meta import ProfilerSteps, Thread
 from flame.core.names.numbers import STAR, NumberedName, split_numbers
 from flame.core.names.nvtx import clean_range
+from flame.core.regex import find_matching
 
 _FEWEST = 3
 """Ranges of one name, but for numbers, on one thread, that are iterations."""
@@ -77,12 +79,6 @@ class Iterations:
     def of_processes(self) -> Iterable[tuple[int, int]]:
         """List the rows of each process: from the first until before the second."""
         return pairwise([*run_starts(self.process).tolist(), len(self)])
-
-
-def launch_times(table: Activities) -> I8:
-    """When each row of ``table`` was launched; those without a recorded launch: when they began."""
-    times: I8 = np.where(table.launched, table.launch_start, table.start)
-    return times
 
 
 def step_iterations(steps: ProfilerSteps, frames: FrameTable) -> Iterations:
@@ -167,13 +163,13 @@ def repeated_ranges(
         return no_iterations()
     process_of = np.array([thread.process for thread in threads], np.int32)
     spans = find_spans([frame for members in families for frame in members.frames])
-    launched = _LaunchedBefore.of(table)
+    launched = LaunchedBefore.of(table)
     candidates = []
     for members in families:
         rows = _ranges_of(members, spans, process_of)
         if rows is not None:
             low, high = spans.start[rows], spans.end[rows]
-            gpu_time = launched.between(process_of[spans.thread[rows]], low, high)
+            gpu_time = int(launched.between(process_of[spans.thread[rows]], low, high).sum())
             candidates.append(_Candidate(gpu_time, int((high - low).sum()), members, rows))
     best = max(candidates, key=lambda one: one[:2], default=None)
     if best is None or not best.gpu_time or 2 * best.gpu_time < launched.total:
@@ -222,36 +218,44 @@ def _busiest(counts: Column, process_of: I4) -> I8:
     return best
 
 
-class _LaunchedBefore(NamedTuple):
-    """Sums of the GPU time launched, by process and time; ``process`` i4[n] and ``time`` i8[n]."""
+def chosen_ranges(
+    frames: FrameTable,
+    threads: Sequence[Thread],
+    pattern: re.Pattern[str],
+    find_spans: Callable[[Sequence[int]], ThreadSpans] | None,
+) -> Iterations:
+    """Make iterations of the ranges whose name ``pattern`` matches; ``find_spans`` finds them.
 
-    process: I4
-    time: I8
-    sums: I8
+    In each process they are those of the thread that has most of them; those within another one
+    are left out. Raises UsageError where the pattern takes too long.
+    """
+    ranges = np.flatnonzero(frames.kind == Kind.NVTX)
+    names = [frames[at].name for at in ranges.tolist()]
+    found = ranges[find_matching(names, np.arange(len(names)), pattern)]
+    if find_spans is None or not len(found):
+        return no_iterations()
+    process_of = np.array([thread.process for thread in threads], np.int32)
+    spans = find_spans(found.tolist())
+    counts = np.bincount(spans.thread, minlength=len(process_of)) * (process_of >= 0)
+    busiest = _busiest(counts, process_of)
+    rows = np.flatnonzero(np.isin(spans.thread, busiest[counts[busiest] > 0]))
+    rows = _outermost(spans, rows, process_of)
+    split = [split_numbers(frames[at].name) for at in found.tolist()]
+    best = _Candidate(0, 0, _Members(found.tolist(), split), rows)
+    return _numbered(best, spans, process_of) if len(rows) else no_iterations()
 
-    @classmethod
-    def of(cls, table: Activities) -> _LaunchedBefore:
-        """Sum up the durations of ``table``."""
-        time = launch_times(table)
-        order = np.lexsort((time, table.process))
-        sums = np.concatenate([[0], np.cumsum(table.duration[order])])
-        return cls(table.process[order], time[order], sums)
 
-    @property
-    def total(self) -> int:
-        """The GPU time of all processes, ns."""
-        return int(self.sums[-1])
-
-    def between(self, process: I4, low: I8, high: I8) -> int:
-        """Sum what was launched by each ``process`` from ``low`` until before ``high``, ns."""
-        total = 0
-        for one in unique(process).tolist():
-            first, last = np.searchsorted(self.process, [one, one + 1]).tolist()
-            own, times = process == one, self.time[first:last]
-            edges = (np.searchsorted(times, at[own]) + first for at in (high, low))
-            until, since = (self.sums[edge].sum() for edge in edges)
-            total += int(until - since)
-        return total
+def _outermost(spans: ThreadSpans, rows: I8, process_of: I4) -> I8:
+    """Those of ``rows``, a thread in each process, that lie in no other: by process and start."""
+    process = process_of[spans.thread[rows]]
+    rows = rows[np.lexsort((-spans.end[rows], spans.start[rows], process))]
+    kept = []
+    for first, last in pairwise([*run_starts(process_of[spans.thread[rows]]).tolist(), len(rows)]):
+        end = spans.end[rows[first:last]]
+        kept.append(
+            first + np.flatnonzero(np.append(True, end[1:] > np.maximum.accumulate(end)[:-1]))
+        )
+    return rows[np.concatenate(kept)] if kept else rows
 
 
 def _numbered(best: _Candidate, spans: ThreadSpans, process_of: I4) -> Iterations:
@@ -273,6 +277,8 @@ def _numbered(best: _Candidate, spans: ThreadSpans, process_of: I4) -> Iteration
 
 def _numbers(names: list[NumberedName], process: I4) -> I8:
     """The first of the numbers in ``names`` that counts up in each process, else their places."""
+    if len({name.texts for name in names}) > 1:
+        return _places(process)
     same = np.diff(process) == 0
     for column in zip(*(name.numbers for name in names), strict=True):
         if max(map(len, column)) <= _DIGITS:

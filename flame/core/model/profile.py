@@ -176,6 +176,12 @@ class Profile:
             return no_iterations()
         return repeated_ranges(self.frames, self.threads, self.activities, self.spans_finder)
 
+    def with_iterations(self, iterations: Iterations) -> Profile:
+        """Make the same profile with other ``iterations``, which filters and windows go by."""
+        profile = self._with_table(self.activities)
+        profile.__dict__["iterations"] = iterations
+        return profile
+
     @cached_property
     def gpu_time(self) -> int:
         """Sum of all GPU activity durations, ns."""

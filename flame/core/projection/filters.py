@@ -113,14 +113,15 @@ class Ranks:
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Mark the groups of one of the files, bool[groups]."""
-        fits = [self._fits(source) for source in profile.sources]
+        fits = [self.fits(source) for source in profile.sources]
         return _pick([fits[process.source] for process in profile.processes], table.groups.process)
 
     def matches_any(self, profile: Profile) -> bool:
         """Tell whether any file of ``profile`` has one of these names."""
-        return any(map(self._fits, profile.sources))
+        return any(map(self.fits, profile.sources))
 
-    def _fits(self, source: Source) -> bool:
+    def fits(self, source: Source) -> bool:
+        """Tell whether a file is one of those."""
         texts = (source.label, str(source.meta.rank))
         return any(_glob(name).fullmatch(text) for name in self.names for text in texts)
 

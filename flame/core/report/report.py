@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from flame.core.report.findings import section as findings
+from flame.core.report.parties import communication, devices, processes, ranks, threads
+from flame.core.report.program import experts, iterations, layers, phases
 from flame.core.report.scope import Scope
 from flame.core.report.sections import (
     api,
@@ -50,6 +52,15 @@ SECTIONS = {
         (syncs, syncs.syncs_section),
         (memory, memory.memory_section),
         (ranges, ranges.ranges_section),
+        (phases, phases.phases_section),
+        (layers, layers.layers_section),
+        (experts, experts.experts_section),
+        (iterations, iterations.iterations_section),
+        (communication, communication.communication_section),
+        (processes, processes.processes_section),
+        (devices, devices.devices_section),
+        (threads, threads.threads_section),
+        (ranks, ranks.ranks_section),
     )
 }
 """All sections, in the order in which they are shown."""

@@ -13,7 +13,7 @@ from flame.core.columns import Column
 Value = str | int | float | None
 """A cell; None where it is not known."""
 
-Unit = Literal["ns", "bytes", "count", "percent", "GB/s", "ratio", "text"]
+Unit = Literal["ns", "bytes", "count", "percent", "GB/s", "ratio", "number", "text"]
 
 
 class TableColumn(NamedTuple):

@@ -1,0 +1,188 @@
+"""Match the collectives of several ranks, operation by operation: who waited, and who came last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I4, I8, distinct, run_starts, sum_by
+from flame.core.model.activities import NONE
+from flame.core.model.frames import FrameTable, Kind
+from flame.core.model.profile import Profile
+from flame.core.names.collectives import Collective, collective_of, is_collective
+from flame.core.report.scope import Scope
+from flame.core.timeline.exposure import WorkClass, work_classes
+
+
+@dataclass(frozen=True, eq=False)
+class CommunicationRows:
+    """Hold the kernels of communication that pass, by start; i8[n] each.
+
+    ``row`` is that of `Profile.activities`, ``rank`` the place of its rank: a process on a GPU,
+    ``of`` the place of its collective in ``collectives``. ``processes`` and ``devices`` (i8[ranks],
+    the latter -1 where it is not known) say which rank is whose.
+    """
+
+    row: I8
+    rank: I8
+    of: I8
+    collectives: tuple[Collective, ...]
+    processes: I8
+    devices: I8
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @classmethod
+    def of_scope(cls, scope: Scope) -> CommunicationRows:
+        """Find them among what passes the filters."""
+        profile = scope.profile
+        table = profile.activities
+        rows = scope.rows[work_classes(profile)[scope.rows] == WorkClass.COMMUNICATION]
+        rows = rows[np.argsort(table.start[rows], kind="stable")]
+        devices = len(profile.devices) + 1
+        ranks, rank = distinct(
+            table.process[rows].astype(np.int64) * devices + table.device[rows] + 1
+        )
+        collectives, of = _collectives(profile, table.groups.of_row[rows])
+        return cls(rows, rank, of, collectives, ranks // devices, ranks % devices - 1)
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks communicate."""
+        return len(self.processes)
+
+
+def _collectives(profile: Profile, group: I4) -> tuple[tuple[Collective, ...], I8]:
+    """The different collectives of rows of these groups, and the place of each row's."""
+    groups, place = distinct(group.astype(np.int64))
+    table, frames = profile.activities, profile.frames
+    told = table.stacks.innermost(_telling(frames))[table.groups.nvtx[groups]]
+    known: dict[Collective, int] = {}
+    numbers = []
+    for kernel, operator in zip(table.groups.frame[groups].tolist(), told.tolist(), strict=True):
+        detail = frames[operator].get("detail") if operator >= 0 else ""
+        one = collective_of(frames[kernel].name, detail)
+        numbers.append(known.setdefault(one, len(known)))
+    return tuple(known), np.array(numbers, np.int64)[place]
+
+
+def _telling(frames: FrameTable) -> I4:
+    """The ids of ranges that tell their collective, -1 of all other frames."""
+    ids = np.full(len(frames), NONE, np.int32)
+    for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
+        if is_collective(frames[at].get("detail")):
+            ids[at] = at
+    return ids
+
+
+class Operation(NamedTuple):
+    """Say how a collective matches over ranks: ``number`` operations, or ``why`` it does not.
+
+    ``ranks`` is how many take part. ``transfer`` is the sum of the least duration of each
+    operation, ``wait`` of what all ranks together took longer, ``skew`` of how much later the last
+    rank began than the first, None where the clocks differ; ns.
+    """
+
+    collective: Collective
+    ranks: int
+    number: int
+    transfer: int
+    wait: int
+    skew: int | None
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedRanks:
+    """Hold what each rank took for collectives, i8[ranks], ns.
+
+    ``number`` and ``total`` are of all; ``matched``, ``wait``, ``transfer`` and ``last`` (how often
+    it began last) of those that match over ranks. ``last`` is None where the clocks differ.
+    """
+
+    number: I8
+    total: I8
+    matched: I8
+    wait: I8
+    transfer: I8
+    last: I8 | None
+    operations: tuple[Operation, ...]
+
+
+def match_ranks(profile: Profile, rows: CommunicationRows, labels: Sequence[str]) -> MatchedRanks:
+    """Take the k-th call of a collective on each rank for one operation.
+
+    A collective matches where all ranks have equally many: all that communicate, or as many as the
+    trace says its group has. ``labels`` name the ranks.
+    """
+    duration = profile.activities.duration[rows.row]
+    aligned = on_one_clock(profile)
+    sums = np.zeros((4, rows.ranks), np.int64)
+    operations = []
+    order = np.lexsort((rows.rank, rows.of))
+    for low, high in pairwise([*run_starts(rows.of[order]).tolist(), len(order)]):
+        members = order[low:high]
+        operation, of_ranks = _match(profile, rows, members, labels, aligned)
+        operations.append(operation)
+        sums += of_ranks
+    matched, wait, transfer, last = sums
+    return MatchedRanks(
+        np.bincount(rows.rank, minlength=rows.ranks),
+        sum_by(rows.rank, duration, rows.ranks),
+        matched,
+        wait,
+        transfer,
+        last if aligned else None,
+        tuple(operations),
+    )
+
+
+def _match(
+    profile: Profile, rows: CommunicationRows, members: I8, labels: Sequence[str], aligned: bool
+) -> tuple[Operation, I8]:
+    """Match the ``members``, by rank and start, of one collective; and i8[4, ranks] of it."""
+    table, rank = profile.activities, rows.rank[members]
+    collective = rows.collectives[int(rows.of[members[0]])]
+    counts = np.bincount(rank, minlength=rows.ranks)
+    ranks = np.flatnonzero(counts)
+    sums = np.zeros((4, rows.ranks), np.int64)
+    if why := _unmatched(collective, counts, labels):
+        return Operation(collective, len(ranks), 0, 0, 0, None, why), sums
+    row = rows.row[members].reshape(len(ranks), -1)
+    duration, start = table.duration[row], table.start[row]
+    transfer = duration.min(axis=0)
+    wait = duration - transfer
+    last = np.bincount(np.argmax(start, axis=0), minlength=len(ranks))
+    number = row.shape[1]
+    sums[:, ranks] = [[number] * len(ranks), wait.sum(axis=1), [transfer.sum()] * len(ranks), last]
+    skew = int((start.max(axis=0) - start.min(axis=0)).sum()) if aligned else None
+    found = Operation(collective, len(ranks), number, int(transfer.sum()), int(wait.sum()), skew)
+    return found, sums
+
+
+def _unmatched(collective: Collective, counts: I8, labels: Sequence[str]) -> str:
+    """Say why the calls of the ranks do not match; empty where they do."""
+    some = counts[counts > 0]
+    if collective.ranks is not None and len(some) != collective.ranks:
+        return f"{len(some)} ranks were recorded, its group has {collective.ranks}"
+    if len(some) < 2:
+        return "one rank alone"
+    expected = counts if collective.ranks is None else some
+    if (expected != expected[0]).any():
+        usual, others = np.unique(expected, return_counts=True)
+        most = int(usual[np.argmax(others)])
+        odd = int(np.flatnonzero((counts != most) & np.isin(counts, expected))[0])
+        return f"{labels[odd]} has {int(counts[odd])}, others {most}"
+    return ""
+
+
+def on_one_clock(profile: Profile) -> bool:
+    """Tell whether times of different ranks compare: one file, one recording, or known times."""
+    clocks = {source.meta.clock for source in profile.sources}
+    together = len(clocks) == 1 and "" not in clocks
+    return len(profile.sources) < 2 or together or profile.meta.origin is not None

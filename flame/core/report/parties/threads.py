@@ -1,0 +1,119 @@
+"""Tell what the threads of the host spent their time with, and what they launched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I8, sum_by
+from flame.core.model.calls import CallClass
+from flame.core.model.frames import Kind
+from flame.core.model.metrics import metric_of
+from flame.core.report.call_classes import call_classes, first_of_launches
+from flame.core.report.host_time import HostTime
+from flame.core.report.labels import frame_place
+from flame.core.report.scope import Scope
+from flame.core.report.table import Section, Table, TableColumn, Value, share
+
+NAME, TITLE = "threads", "What the threads of the host did"
+
+_COLUMNS = (
+    TableColumn("thread", "thread"),
+    TableColumn("host_ns", "recorded", "ns"),
+    TableColumn("code_ns", "host code", "ns"),
+    TableColumn("launch_ns", "launch calls", "ns"),
+    TableColumn("sync_ns", "blocked", "ns"),
+    TableColumn("copy_ns", "copy calls", "ns"),
+    TableColumn("alloc_ns", "allocations", "ns"),
+    TableColumn("other_ns", "other calls", "ns"),
+    TableColumn("launches", "launches", "count"),
+    TableColumn("gpu_time_ns", "GPU time launched", "ns"),
+    TableColumn("percent", "of GPU time", "percent"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadColumns:
+    """Hold what each thread did, i8[threads], ns.
+
+    ``code`` is the time in recorded ranges and functions outside of calls, ``calls`` i8[classes,
+    threads] that in calls by `CallClass`, the innermost of which counts. ``gpu_time`` and
+    ``launches`` are of what passes the filters.
+    """
+
+    code: I8
+    calls: I8
+    launches: I8
+    gpu_time: I8
+
+    @property
+    def host(self) -> I8:
+        """The time in which anything was open."""
+        total: I8 = self.code + self.calls.sum(axis=0)
+        return total
+
+
+def measure_threads(scope: Scope) -> ThreadColumns:
+    """Divide the recorded time of each thread among calls by class, and host code."""
+    profile = scope.profile
+    host, size = profile.table(metric_of("host")), len(profile.threads) + 1
+    length = HostTime(scope).within(host.thread, host.start, host.start + host.duration)
+    is_call = host.kind == Kind.LAUNCH
+    calls = np.zeros((len(CallClass), size), np.int64)
+    classes = call_classes(profile, host.launch[is_call])
+    for place, one in enumerate(CallClass):
+        rows = np.flatnonzero(is_call)[classes == one]
+        calls[place] = sum_by(host.thread[rows], length[rows], size)
+    table, launched = profile.activities, scope.rows
+    launched = launched[table.launched[launched]]
+    thread = table.thread[launched]
+    return ThreadColumns(
+        sum_by(host.thread[~is_call], length[~is_call], size),
+        calls,
+        np.bincount(thread[first_of_launches(table)[launched]], minlength=size),
+        sum_by(thread, table.duration[launched], size),
+    )
+
+
+def threads_section(scope: Scope) -> Section:
+    """Tell what each thread did, most GPU time launched first."""
+    profile = scope.profile
+    if profile.resolved or not profile.threads:
+        return Section(NAME, TITLE, why="the trace knows no threads")
+    found = measure_threads(scope)
+    order = _order(found)
+    threads = profile.grouping.thread.tolist()
+    places = [
+        frame_place(scope, "thread", threads[at]) if found.gpu_time[at] else None for at in order
+    ]
+    table = Table.of("rows", "", _COLUMNS, _rows(scope, found, order), places)
+    return Section(NAME, TITLE, tables=(table,))
+
+
+def _order(found: ThreadColumns) -> list[int]:
+    """The threads that did anything, most GPU time first."""
+    order = np.lexsort((-found.host, -found.gpu_time))
+    did = (found.host > 0) | (found.gpu_time > 0)
+    did[-1] = False
+    threads: list[int] = order[did[order]].tolist()
+    return threads
+
+
+def _rows(scope: Scope, found: ThreadColumns, order: list[int]) -> Iterator[tuple[Value, ...]]:
+    profile, host = scope.profile, found.host
+    whole = int(profile.activities.duration[scope.rows].sum())
+    for at in order:
+        frame = int(profile.grouping.thread[at])
+        by_class = dict(zip(CallClass, found.calls[:, at].tolist(), strict=True))
+        gpu_time = int(found.gpu_time[at])
+        yield (
+            *(profile.frames[frame].name, int(host[at]), int(found.code[at])),
+            *(by_class[one] for one in _ORDER),
+            *(int(found.launches[at]), gpu_time, share(gpu_time, whole)),
+        )
+
+
+_ORDER = (CallClass.LAUNCH, CallClass.SYNC, CallClass.COPY, CallClass.ALLOC, CallClass.OTHER)
+"""The order of the columns of calls."""

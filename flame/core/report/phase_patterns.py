@@ -1,0 +1,63 @@
+"""Read the phases that a user names: patterns of the frames of their work."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from flame.core.errors import UsageError
+from flame.core.model.frames import Kind
+from flame.core.regex import compile_expression
+
+_KINDS = {"kernel": Kind.KERNEL, "nvtx": Kind.NVTX, "python": Kind.PYTHON}
+_EXPRESSION = "re:"
+
+
+class PhasePattern(NamedTuple):
+    """Match the names of frames of one kind, or of any."""
+
+    expression: re.Pattern[str]
+    kind: Kind | None = None
+
+
+class Phase(NamedTuple):
+    """Name a phase: work with a frame on its path that any of ``patterns`` matches."""
+
+    name: str
+    patterns: tuple[PhasePattern, ...]
+
+
+def parse_phases(text: str) -> tuple[Phase, ...]:
+    """Parse ``{"prefill": ["prefill", "re:ctx_[0-9]+", "kernel:flash"], …}``, the first first.
+
+    A pattern is a part of a name, in small letters or capitals, or after ``re:`` a regular
+    expression; ``kernel:``, ``nvtx:`` and ``python:`` before it restrict it to such frames. Raises
+    UsageError where it is anything else.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--phases: not JSON: {error}") from None
+    if not isinstance(found, dict) or not found:
+        raise UsageError('--phases: not an object such as {"prefill": ["prefill"]}')
+    return tuple(_phase(name, patterns) for name, patterns in found.items())
+
+
+def _phase(name: str, patterns: object) -> Phase:
+    if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
+        raise UsageError(f"--phases: '{name}' has no list of patterns")
+    return Phase(name, tuple(map(_pattern, patterns)))
+
+
+def _pattern(text: str) -> PhasePattern:
+    word, colon, rest = text.partition(":")
+    kind = _KINDS.get(word) if colon else None
+    pattern = text if kind is None else rest
+    if not pattern.removeprefix(_EXPRESSION):
+        raise UsageError(f"--phases: '{text}' matches everything")
+    if pattern.startswith(_EXPRESSION):
+        expression = compile_expression(pattern.removeprefix(_EXPRESSION), re.IGNORECASE)
+    else:
+        expression = re.compile(re.escape(pattern), re.IGNORECASE)
+    return PhasePattern(expression, kind)

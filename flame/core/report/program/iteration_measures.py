@@ -1,0 +1,267 @@
+"""Measure each iteration of each process: how long, what it launched, where its time went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from flame.core.columns import I8, Bool, run_starts, sum_by
+from flame.core.model.activities import has_times
+from flame.core.model.calls import CallClass
+from flame.core.model.frames import Kind
+from flame.core.model.iterations import Iterations
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import Pids, Ranks, Steps, Time
+from flame.core.report.call_classes import call_classes, first_of_launches, process_of_threads
+from flame.core.report.scope import Scope
+from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.exposure import class_times
+from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
+from flame.core.timeline.lane_intervals import LaneIntervals
+
+PARTS = (
+    "compute",
+    "communication, exposed",
+    "copies, alone",
+    *(f"idle: {cause.title}" for cause in IdleCause),
+)
+"""The parts of the time of an iteration on the GPUs, in the order of ``IterationColumns.parts``."""
+
+LEADS = tuple(f"before it, idle: {cause.title}" for cause in IdleCause)
+"""The parts of the gap before the first work of an iteration, as ``IterationColumns.lead`` has it.
+"""
+
+_LATEST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class IterationColumns:
+    """Hold iterations, one row for each process that has it, by process and start; i8[n], ns.
+
+    | column | meaning |
+    |---|---|
+    | number, process | which iteration of whom |
+    | start, host | when it began, how long the host was in it |
+    | period | from its start to the start of the next one; of the last one ``host`` |
+    | gpu_time, activities, kernels | what was launched in it, of what passes the filters |
+    | launches, launch_ns | calls that launched it, and how long these took |
+    | busy | how long that ran, the union on each GPU |
+    | span | from its first start to its last stop |
+    | window | on each GPU from its first start to that of the next; of the last to its last stop |
+    | parts | i8[parts, n] `PARTS` of ``window``, by all that ran on the GPU; they add up to it |
+    | lead | i8[causes, n] the gap that its first work ended, in the window of the one before |
+    | syncs, sync_ns, allocs, alloc_ns | blocking calls, and allocations and frees, begun in it |
+
+    The last four are None where no calls were recorded.
+    """
+
+    number: I8
+    process: I8
+    start: I8
+    host: I8
+    period: I8
+    gpu_time: I8
+    activities: I8
+    kernels: I8
+    launches: I8
+    launch_ns: I8
+    busy: I8
+    span: I8
+    window: I8
+    parts: I8
+    lead: I8
+    syncs: I8 | None
+    sync_ns: I8 | None
+    allocs: I8 | None
+    alloc_ns: I8 | None
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def take(self, rows: I8) -> IterationColumns:
+        """Take some of the rows."""
+        columns: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        known = {name: one[..., rows] for name, one in columns.items() if one is not None}
+        return IterationColumns(**columns | known)
+
+    @property
+    def slowest(self) -> I8:
+        """The row of each number that has the longest period, in order of start."""
+        order = np.lexsort((-self.period, self.number))
+        rows = order[run_starts(self.number[order])]
+        return rows[np.lexsort((self.number[rows], self.start[rows]))]
+
+
+def measure_scope(scope: Scope) -> IterationColumns:
+    """Measure the iterations that the filters of ``scope`` leave."""
+    profile, found = scope.profile, scope.profile.iterations
+    columns: dict[str, Any] = {
+        "number": found.number,
+        "process": found.process.astype(np.int64),
+        "start": found.start,
+        "host": found.end - found.start,
+        "period": _periods(found),
+        **_work(scope, found),
+        **_budget(profile, found),
+        **_calls(profile, found),
+    }
+    return IterationColumns(**columns).take(np.flatnonzero(_chosen(scope)))
+
+
+def _chosen(scope: Scope) -> Bool:
+    """Mark the iterations that the filters by step, time and process leave, bool[n]."""
+    profile, found = scope.profile, scope.profile.iterations
+    kept = np.ones(len(found), bool)
+    for filter_ in scope.selection.where:
+        if isinstance(filter_, Steps):
+            kept &= filter_.chosen(found.number)
+        elif isinstance(filter_, Time):
+            kept &= found.start >= (-_LATEST if filter_.begin is None else filter_.begin)
+            kept &= found.start < (_LATEST if filter_.end is None else filter_.end)
+        elif isinstance(filter_, Pids):
+            kept &= np.isin(found.process, _with_pid(profile, filter_))
+        elif isinstance(filter_, Ranks):
+            groups = profile.activities.groups
+            used = groups.process[filter_.groups(profile, profile.activities)]
+            kept &= np.isin(found.process, used)
+    return kept
+
+
+def _with_pid(profile: Profile, chosen: Pids) -> list[int]:
+    return [at for at, process in enumerate(profile.processes) if process.pid in chosen.ids]
+
+
+def _periods(found: Iterations) -> I8:
+    """From each start to the next of its process; of the last until its end."""
+    until = found.end.copy()
+    same = found.process[1:] == found.process[:-1]
+    until[:-1][same] = found.start[1:][same]
+    return until - found.start
+
+
+def _work(scope: Scope, found: Iterations) -> dict[str, I8]:
+    """Sum what passes the filters, by the iteration that launched it."""
+    table, size = scope.profile.activities, len(found)
+    of_all = found.of(table)
+    rows = scope.rows[of_all[scope.rows] >= 0]
+    of = of_all[rows]
+    launch = first_of_launches(table)[rows]
+    return {
+        "gpu_time": sum_by(of, table.duration[rows], size),
+        "activities": np.bincount(of, minlength=size),
+        "kernels": np.bincount(of[table.kind[rows] == Kind.KERNEL], minlength=size),
+        "launches": np.bincount(of[launch], minlength=size),
+        "launch_ns": sum_by(of, table.launch_share[rows], size),
+        **_extent(scope.profile, rows, of, size),
+    }
+
+
+def _extent(profile: Profile, rows: I8, of: I8, size: int) -> dict[str, I8]:
+    """How long the ``rows`` ran on each GPU, and from the first start to the last stop."""
+    table = profile.activities
+    timed = has_times(table)[rows]
+    rows, of = rows[timed], of[timed]
+    start = table.start[rows]
+    end = start + table.duration[rows]
+    devices = len(profile.devices) + 1
+    runs = LaneIntervals.union(of * devices + table.device[rows] + 1, start, end)
+    first, last = np.full(size, _LATEST), np.full(size, -_LATEST)
+    np.minimum.at(first, of, start)
+    np.maximum.at(last, of, end)
+    return {
+        "busy": sum_by(runs.lane // devices, runs.end - runs.begin, size),
+        "span": np.where(last >= first, last - np.minimum(first, last), 0),
+    }
+
+
+# Where the time of the GPUs went
+
+
+def _budget(profile: Profile, found: Iterations) -> dict[str, I8]:
+    """Divide the window of each iteration, on all GPUs that its work ran on."""
+    of = found.of(profile.activities)
+    window, parts = np.zeros(len(found), np.int64), np.zeros((len(PARTS), len(found)), np.int64)
+    lead = np.zeros((len(IdleCause), len(found)), np.int64)
+    for idle in idle_parts(profile):
+        rows, low, high = _windows(profile, found, of, idle.device)
+        window[rows] += high - low
+        parts[:, rows] += _divided(profile, idle, low, high)
+        lead[:, rows] += _by_cause(idle, _gap_before(idle, low), low)
+    return {"window": window, "parts": parts, "lead": lead}
+
+
+def _gap_before(idle: IdleParts, times: I8) -> I8:
+    """Where the gap begins that ends at each time; the time itself where none does."""
+    if not len(idle.end):
+        return times
+    at = np.minimum(np.searchsorted(idle.end, times), len(idle.end) - 1)
+    begin: I8 = np.where(idle.end[at] == times, idle.begin[at], times)
+    return begin
+
+
+def _windows(profile: Profile, found: Iterations, of: I8, device: int) -> tuple[I8, I8, I8]:
+    """(rows, from, until) of the iterations with work on ``device``: to the next of the process."""
+    table = profile.activities
+    mine = np.flatnonzero((table.device == device) & has_times(table) & (of >= 0))
+    start = table.start[mine]
+    first, last = np.full(len(found), _LATEST), np.full(len(found), -_LATEST)
+    np.minimum.at(first, of[mine], start)
+    np.maximum.at(last, of[mine], start + table.duration[mine])
+    rows = np.flatnonzero(first < _LATEST)
+    low, high = first[rows], last[rows]
+    same = found.process[rows][1:] == found.process[rows][:-1]
+    high[:-1][same] = low[1:][same]
+    return rows, low, np.maximum(low, high)
+
+
+def _divided(profile: Profile, idle: IdleParts, low: I8, high: I8) -> I8:
+    """The `PARTS` of the windows from ``low`` to ``high`` on a GPU, i8[parts, n]."""
+
+    def within(times: BusyTime) -> I8:
+        return times.sums_until(high) - times.sums_until(low)
+
+    compute, kernels, busy = map(within, class_times(profile, idle.device))
+    return np.array([compute, kernels - compute, busy - kernels, *_by_cause(idle, low, high)])
+
+
+def _by_cause(idle: IdleParts, low: I8, high: I8) -> I8:
+    """The idle time of a GPU from each ``low`` to ``high``, i8[causes, n]."""
+    marks = (idle.cause == cause for cause in IdleCause)
+    times = [BusyTime.between(idle.low[one], idle.high[one]) for one in marks]
+    return np.array([each.sums_until(high) - each.sums_until(low) for each in times])
+
+
+# Calls
+
+
+def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
+    """Count the calls that begin in each iteration, and sum how long they took."""
+    calls, names = profile.calls, {"sync": CallClass.SYNC, "alloc": CallClass.ALLOC}
+    if calls is None or not len(calls):
+        keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
+        return dict.fromkeys(keys)
+    classes = call_classes(profile, calls.frame)
+    of = found.at(process_of_threads(profile)[calls.thread], calls.start)
+    columns: dict[str, I8 | None] = {}
+    for name, wanted in names.items():
+        rows = np.flatnonzero((classes == wanted) & (of >= 0))
+        length = calls.end[rows] - calls.start[rows]
+        columns[f"{name}s"] = np.bincount(of[rows], minlength=len(found))
+        columns[f"{name}_ns"] = sum_by(of[rows], length, len(found))
+    return columns
+
+
+def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:
+    """Find the rows that pass and were launched in an iteration: (rows, place in ``numbers``).
+
+    ``numbers`` are ascending.
+    """
+    found = scope.profile.iterations
+    of = found.of(scope.profile.activities)[scope.rows]
+    inside = np.flatnonzero(of >= 0)
+    number = found.number[of[inside]]
+    place = np.minimum(np.searchsorted(numbers, number), max(len(numbers) - 1, 0))
+    known = numbers[place] == number if len(numbers) else np.zeros(len(number), bool)
+    return scope.rows[inside[known]], place[known]

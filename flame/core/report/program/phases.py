@@ -1,0 +1,202 @@
+"""Divide the GPU time among phases: those that a user names, else what names tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I8, Bool, sum_by
+from flame.core.lazy_regex import lazy_regex
+from flame.core.model.activities import ThreadPieces
+from flame.core.model.frames import ACTIVITY_KINDS, Kind
+from flame.core.model.profile import Profile
+from flame.core.names.kernel_category import RULES
+from flame.core.names.nvtx import clean_range
+from flame.core.projection.labels import exact_labels
+from flame.core.projection.matching import matching_frames
+from flame.core.report.host_time import HostTime
+from flame.core.report.labels import groups_with
+from flame.core.report.phase_patterns import Phase
+from flame.core.report.program.iteration_measures import work_of
+from flame.core.report.scope import Scope
+from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
+
+NAME, TITLE = "phases", "How the GPU time divides among phases"
+
+UNMAPPED = "unmapped"
+
+_ON_PATHS = (Kind.PYTHON, Kind.NATIVE, Kind.LAUNCH, Kind.NVTX, *ACTIVITY_KINDS)
+_PHASE = lazy_regex(r"phase=(\w+)")
+
+_COLUMNS = (
+    TableColumn("phase", "phase"),
+    TableColumn("gpu_time_ns", "GPU time", "ns"),
+    TableColumn("percent", "of GPU time", "percent"),
+    TableColumn("activities", "activities", "count"),
+    TableColumn("host_ns", "host", "ns"),
+    TableColumn("iteration_ns", "per iteration", "ns"),
+)
+_FAMILIES = (TableColumn("family", "kernels"), *_COLUMNS[1:4], _COLUMNS[5])
+
+
+class PhaseColumns(NamedTuple):
+    """Hold phases, each activity in one of them: they add up to the GPU time of the selection.
+
+    ``gpu_time`` and ``activities`` are i8[n], ``iteration_ns`` the mean of an iteration, ``host``
+    how long threads were in ranges and functions of the phase; None where there are none.
+    """
+
+    names: tuple[str, ...]
+    gpu_time: I8
+    activities: I8
+    host: I8 | None
+    iteration_ns: I8 | None
+
+
+def user_phases(scope: Scope) -> PhaseColumns:
+    """Divide what passes among the phases of ``scope``, the first that fits; the rest is last."""
+    profile = scope.profile
+    table, size = profile.activities, len(scope.phases)
+    of_group = np.full(len(table.groups), size)
+    marks = [_marked(scope, phase) for phase in scope.phases]
+    for place in reversed(range(size)):
+        of_group[groups_with(profile, marks[place])] = place
+    host = np.array([_host_time(scope, one) for one in marks] + [0], np.int64)
+    names = (*(phase.name for phase in scope.phases), UNMAPPED)
+    return _columns(scope, names, of_group, host if host.any() else None)
+
+
+def named_phases(scope: Scope) -> PhaseColumns | None:
+    """Divide what passes by the innermost range that tells its phase; None where none does.
+
+    Serving engines tell it: ``execute_context_1(512)_generation_8(8)``.
+    """
+    profile = scope.profile
+    names, of_frame = _phases_of_frames(profile)
+    if not names:
+        return None
+    groups, stacks = profile.activities.groups, profile.activities.stacks
+    found = stacks.innermost(of_frame.astype(np.int32))[groups.nvtx].astype(np.int64)
+    of_group = np.where(found < 0, len(names), found)
+    host = [_host_time(scope, of_frame == at) for at in range(len(names))]
+    return _columns(scope, (*names, UNMAPPED), of_group, np.array([*host, 0], np.int64))
+
+
+def kernel_families(scope: Scope) -> PhaseColumns:
+    """Divide what passes by what it computes, after the names of kernels."""
+    profile = scope.profile
+    category = profile.grouping.category[profile.activities.groups.frame]
+    frames, of_group = np.unique(category, return_inverse=True)
+    names = tuple(profile.frames[frame].name for frame in frames.tolist())
+    return _columns(scope, names, of_group, None)
+
+
+def _columns(scope: Scope, names: tuple[str, ...], of_group: I8, host: I8 | None) -> PhaseColumns:
+    table, size = scope.profile.activities, len(names)
+    of = of_group[table.groups.of_row[scope.rows]]
+    numbers = np.unique(scope.profile.iterations.number)
+    each = None
+    if len(numbers):
+        rows, place = work_of(scope, numbers)
+        count = max(len(np.unique(place)), 1)
+        of_work = of_group[table.groups.of_row[rows]]
+        each = sum_by(of_work, table.duration[rows], size) // count
+    return PhaseColumns(
+        names,
+        sum_by(of, table.duration[scope.rows], size),
+        np.bincount(of, minlength=size),
+        host,
+        each,
+    )
+
+
+# What belongs to a phase
+
+
+def _marked(scope: Scope, phase: Phase) -> Bool:
+    """Mark the frames that any pattern of ``phase`` matches, bool[frames]."""
+    frames = scope.profile.frames
+    text = exact_labels(frames, scope.selection.naming).text
+    marks = np.zeros(len(frames), bool)
+    for pattern in phase.patterns:
+        kinds = _ON_PATHS if pattern.kind is None else (pattern.kind,)
+        ids = np.flatnonzero(np.isin(frames.kind, kinds))
+        marks[matching_frames(frames, text, ids, pattern.expression)] = True
+    return marks
+
+
+def _host_time(scope: Scope, marks: Bool) -> int:
+    """How long threads were in marked ranges and functions, ns."""
+    found = [_of_frames(one, marks) for one in (scope.profile.ranges, scope.profile.functions)]
+    thread, start, end = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    return HostTime(scope).union(thread, start, end)
+
+
+def _of_frames(pieces: ThreadPieces | None, marks: Bool) -> tuple[I8, I8, I8]:
+    if pieces is None:
+        return (np.zeros(0, np.int64),) * 3
+    rows = np.flatnonzero(marks[pieces.frame])
+    return pieces.thread[rows].astype(np.int64), pieces.start[rows], pieces.end[rows]
+
+
+def _phases_of_frames(profile: Profile) -> tuple[list[str], I8]:
+    """The phases that names of ranges tell, and that of each frame, i8[frames], -1: none."""
+    frames, known = profile.frames, dict[str, int]()
+    of_frame = np.full(len(frames), -1, np.int64)
+    for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
+        detail = frames[at].get("detail") or clean_range(frames[at].name).detail
+        if (told := _PHASE.match(detail)) is not None:
+            of_frame[at] = known.setdefault(told[1], len(known))
+    return list(known), of_frame
+
+
+# Tables
+
+
+def phases_section(scope: Scope) -> Section:
+    """Tell how the GPU time divides among phases, and among kinds of kernels."""
+    if scope.profile.resolved or not len(scope.profile.activities):
+        return Section(NAME, TITLE, why="no GPU activity was recorded")
+    found = user_phases(scope) if scope.phases else named_phases(scope)
+    by = "file" if scope.phases else "ranges" if found else "kernels"
+    tables = [] if found is None else [_table("rows", "", _COLUMNS, found)]
+    notes = []
+    if not scope.phases:
+        title = "by names of kernels; the table of patterns: --phases show"
+        families = kernel_families(scope)
+        tables.append(_table("families", title, _FAMILIES, families))
+    if found is None:
+        notes.append("no range tells its phase: name phases by --phases FILE")
+    return Section(NAME, TITLE, {"by": by}, tuple(tables), tuple(notes))
+
+
+def _table(key: str, title: str, columns: Sequence[TableColumn], found: PhaseColumns) -> Table:
+    rows = list(_rows(found))
+    if columns is not _FAMILIES:
+        return Table.of(key, title, columns, rows)
+    rows.sort(key=_by_time)
+    places = [Place(("category", "kernel"), (str(row[0]),)) for row in rows]
+    return Table.of(key, title, columns, ((*row[:4], row[5]) for row in rows), places)
+
+
+def _by_time(row: Sequence[Value]) -> int:
+    return -int(row[1] or 0)
+
+
+def _rows(found: PhaseColumns) -> Iterator[tuple[Value, ...]]:
+    whole, size = int(found.gpu_time.sum()), len(found.names)
+    host, each = (
+        [None] * size if one is None else one.tolist() for one in (found.host, found.iteration_ns)
+    )
+    if host[-1] == 0:
+        host[-1] = None
+    cells = zip(found.gpu_time.tolist(), found.activities.tolist(), host, each, strict=True)
+    for name, (ns, number, host_ns, iteration_ns) in zip(found.names, cells, strict=True):
+        yield name, ns, share(ns, whole), number, host_ns, iteration_ns
+
+
+def built_in_patterns() -> str:
+    """Write the patterns by which kernels are sorted, in their order: ``--phases show``."""
+    return "".join(f"{category}\n    {pattern}\n" for category, pattern in RULES)
