@@ -14,11 +14,11 @@ TRACE = str(SAMPLES / "decode_small.sqlite")
 STACKS = "main;work 3\n"
 
 
-def test_findings_come_first_and_the_budget_follows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_come_first_and_then_what_was_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", TRACE]) == 0
     text = capsys.readouterr().out
     titles = [line for line in text.splitlines() if line and not line.startswith(" ")]
-    assert titles[:2] == ["What to look at first", "Where the time of each GPU went"]
+    assert titles[:2] == ["What to look at first", "What was recorded"]
 
 
 def test_json_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
