@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 
 from flame.core.options import Progress
-from flame.core.readers.shared.gzip_files import open_binary, raw_position
+from flame.core.readers.shared.gzip_files import UnpackedSizeError, open_binary, raw_position
 
 PIECE = 1 << 20
 """As fast as more, which would only take memory and keep a progress bar waiting."""
@@ -17,7 +17,8 @@ class FileStream:
     """The bytes from ``offset`` (in the unpacked file) on in ``window``; ``at`` is a place in it.
 
     ``stage`` is what progress calls the reading, ``piece`` the number of bytes read at a time.
-    ``damage`` says why a compressed file could not be read to its end, where it could not.
+    ``damage`` says why a compressed file could not be read to its end, where it could not, and
+    ``detail`` as much as is known of that.
     """
 
     def __init__(self, path: Path, progress: Progress, stage: str, piece: int = PIECE) -> None:
@@ -25,7 +26,7 @@ class FileStream:
         self.window = b""
         self.at = 0
         self.offset = 0
-        self.damage = ""
+        self.damage = self.detail = ""
         self.ended = False
         self._progress = progress
         self._stage = stage
@@ -70,9 +71,10 @@ class FileStream:
             # One step of decompression at a time: what came before damage is not lost.
             return self._file.read1(size)  # type: ignore[attr-defined, no-any-return]
         except EOFError:
-            self.damage = "cut off"
-        except (gzip.BadGzipFile, zlib.error):
+            self.damage = self.detail = "cut off"
+        except (gzip.BadGzipFile, zlib.error) as error:
             self.damage = "damaged"
+            self.detail = str(error) if isinstance(error, UnpackedSizeError) else self.damage
         return b""
 
     def double(self) -> bool:

@@ -19,6 +19,13 @@ _FREE = 64 << 20
 _MOST_PER_BYTE = 150
 
 
+class UnpackedSizeError(gzip.BadGzipFile):
+    """Report that a file unpacks to so much that it was made to fill the reader's memory."""
+
+    def __init__(self) -> None:
+        super().__init__(f"unpacks to more than {_MOST_PER_BYTE} times its size")
+
+
 def open_binary(path: Path) -> BinaryIO:
     """Open the file at ``path``, decompressed while it is read where it is gzipped.
 
@@ -66,7 +73,7 @@ class _Unpacked(gzip.GzipFile):
 
     def _check_size(self, data: bytes) -> bytes:
         if self.tell() > _FREE + _MOST_PER_BYTE * raw_position(cast("BinaryIO", self)):
-            raise gzip.BadGzipFile(f"unpacks to more than {_MOST_PER_BYTE} times its size")
+            raise UnpackedSizeError
         return data
 
 

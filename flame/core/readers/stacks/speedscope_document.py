@@ -93,7 +93,7 @@ class SpeedscopeDocument(JsonDocument):
 
     @property
     def _damage(self) -> InputError | None:
-        what = self._stream.damage
+        what = self._stream.detail
         return InputError(f"not a whole gzip file ({what})") if what else None
 
     def _peek(self) -> bytes:
