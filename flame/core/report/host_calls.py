@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.analysis.distribution import distribution
 from flame.core.columns import I4, I8, U1, Bool, distinct
 from flame.core.model.activities import NONE, ThreadPieces
-from flame.core.model.calls import CallClass, call_class
+from flame.core.model.calls import CallClass, call_classes
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Labels
 from flame.core.timeline.busy_time import BusyTime
@@ -121,9 +121,7 @@ def _busy_on(profile: Profile, devices: I8) -> BusyTime:
 
 def collect_calls(profile: Profile, labels: Labels, calls: ThreadPieces) -> HostCalls:
     """Collect ``calls`` of ``profile``, which are called as ``labels`` say."""
-    frames, place = distinct(calls.frame.astype(np.int64))
-    classes = [call_class(profile.frames[frame].name) for frame in frames.tolist()]
-    shown = labels.shown[frames].astype(np.int64)[place]
-    kind = np.array(classes, np.uint8)[place]
+    shown = labels.shown[calls.frame].astype(np.int64)
+    kind = call_classes(profile.frames, calls.frame)
     columns = (calls.thread, calls.frame, shown, calls.start, calls.end, kind)
     return HostCalls(profile, labels, *columns)

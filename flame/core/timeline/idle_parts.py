@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, distinct, run_starts, sum_by
+from flame.core.columns import I4, I8, U1, run_starts, sum_by
 from flame.core.model.activities import NONE, ThreadPieces, has_times
-from flame.core.model.calls import CallClass, call_class
+from flame.core.model.calls import CallClass, call_classes
 from flame.core.model.profile import Profile
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import DeviceTime, device_times
@@ -42,13 +42,17 @@ class IdleCause(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-_OF_CALLS = {
+CAUSE_OF_CALLS = {
     CallClass.SYNC: IdleCause.SYNC,
     CallClass.ALLOC: IdleCause.ALLOC,
     CallClass.COPY: IdleCause.COPY_CALL,
     CallClass.LAUNCH: IdleCause.LAUNCH_CALL,
     CallClass.OTHER: IdleCause.OTHER_CALL,
 }
+"""What a part of a gap passed with, by the class of the call that was open."""
+
+_CAUSE_OF_CLASS = np.zeros(max(CallClass) + 1, np.uint8)
+_CAUSE_OF_CLASS[list(CAUSE_OF_CALLS)] = list(CAUSE_OF_CALLS.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,16 +157,9 @@ def _by_calls(
         return before, _all(IdleCause.HOST_CODE, before)
     made = LaneIntervals(calls.thread.astype(np.int64), calls.start, calls.end)
     found = made.cut(thread, before.begin, before.end)
-    cause = np.append(_call_causes(profile, calls), np.uint8(IdleCause.HOST_CODE))[found.by]
+    of_call = _CAUSE_OF_CLASS[call_classes(profile.frames, calls.frame)]
+    cause = np.append(of_call, np.uint8(IdleCause.HOST_CODE))[found.by]
     return found._replace(source=before.source[found.source]), cause
-
-
-def _call_causes(profile: Profile, calls: ThreadPieces) -> U1:
-    """The cause that each of ``calls`` stands for."""
-    frames, place = distinct(calls.frame.astype(np.int64))
-    classes = [call_class(profile.frames[frame].name) for frame in frames.tolist()]
-    causes: U1 = np.array([_OF_CALLS[one] for one in classes], np.uint8)[place]
-    return causes
 
 
 def _some(pieces: Pieces, cause: IdleCause) -> tuple[Pieces, U1]:

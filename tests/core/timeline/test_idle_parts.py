@@ -15,7 +15,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.timeline.devices import device_times
-from flame.core.timeline.idle_parts import _OF_CALLS, IdleCause, IdleParts, idle_parts
+from flame.core.timeline.idle_parts import CAUSE_OF_CALLS, IdleCause, IdleParts, idle_parts
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
@@ -82,7 +82,7 @@ def by_launch(profile: Profile, row: int, moment: int) -> IdleCause:
         assert calls is not None
         on_thread = calls.thread[call] == table.thread[row]
         if on_thread and calls.start[call] <= moment < calls.end[call]:
-            return _OF_CALLS[call_class(profile.frames[int(calls.frame[call])].name)]
+            return CAUSE_OF_CALLS[call_class(profile.frames[int(calls.frame[call])].name)]
     return IdleCause.HOST_CODE
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Bool, distinct, pack, sum_by
-from flame.core.model.calls import CallClass, call_class
+from flame.core.model.calls import CallClass, call_classes
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
@@ -113,22 +113,13 @@ def _drained(profile: Profile, parts: IdleParts) -> Bool:
     calls, table = profile.calls, profile.activities
     if calls is None or not len(table):
         return np.zeros(len(parts.begin), bool)
-    waits = np.flatnonzero(_of_class(profile, CallClass.SYNC)[calls.frame])
+    waits = np.flatnonzero(call_classes(profile.frames, calls.frame) == CallClass.SYNC)
     end = calls.end[waits] + AFTER_SYNC + 1
     blocked = LaneIntervals.union(calls.thread[waits], calls.start[waits], end)
     launched = (parts.after >= 0) & table.launched[parts.after]
     thread = np.where(launched, table.thread[parts.after], -1)
     found = blocked.cut(thread, parts.begin, parts.begin + 1)
     return found.by >= 0
-
-
-def _of_class(profile: Profile, wanted: CallClass) -> Bool:
-    """Tell which frames are API calls of a class."""
-    frames = profile.frames
-    calls = np.flatnonzero(frames.kind == Kind.LAUNCH).tolist()
-    found = np.zeros(len(frames), bool)
-    found[[at for at in calls if call_class(frames[at].name) is wanted]] = True
-    return found
 
 
 def _in_async_copies(profile: Profile, parts: IdleParts) -> Bool:

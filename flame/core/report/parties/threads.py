@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I8, sum_by
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, call_classes
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
-from flame.core.report.call_classes import call_classes, first_of_launches
 from flame.core.report.host_time import HostTime
 from flame.core.report.labels import frame_place
+from flame.core.report.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 
@@ -62,7 +62,7 @@ def measure_threads(scope: Scope) -> ThreadColumns:
     length = HostTime(scope).within(host.thread, host.start, host.start + host.duration)
     is_call = host.kind == Kind.LAUNCH
     calls = np.zeros((len(CallClass), size), np.int64)
-    classes = call_classes(profile, host.launch[is_call])
+    classes = call_classes(profile.frames, host.launch[is_call])
     for place, one in enumerate(CallClass):
         rows = np.flatnonzero(is_call)[classes == one]
         calls[place] = sum_by(host.thread[rows], length[rows], size)

@@ -9,12 +9,12 @@ import numpy as np
 
 from flame.core.columns import I8, Bool, run_starts, sum_by
 from flame.core.model.activities import has_times
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, call_classes
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Pids, Ranks, Steps, Time
-from flame.core.report.call_classes import call_classes, first_of_launches, process_of_threads
+from flame.core.report.launching_calls import first_of_launches, process_of_threads
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
@@ -242,7 +242,7 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
     if calls is None or not len(calls):
         keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
         return dict.fromkeys(keys)
-    classes = call_classes(profile, calls.frame)
+    classes = call_classes(profile.frames, calls.frame)
     of = found.at(process_of_threads(profile)[calls.thread], calls.start)
     columns: dict[str, I8 | None] = {}
     for name, wanted in names.items():

@@ -1,21 +1,12 @@
-"""Class the API calls of a trace, and find the calls that launched something."""
+"""Find the calls that launched something, and the processes of threads."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import I8, U1, Bool, Column, distinct, unique_rows
+from flame.core.columns import I8, Bool, unique_rows
 from flame.core.model.activities import Activities
-from flame.core.model.calls import call_class
 from flame.core.model.profile import Profile
-
-
-def call_classes(profile: Profile, frames: Column) -> U1:
-    """Class the call of each of ``frames``, which are ids, u1[n] `CallClass`."""
-    known, place = distinct(frames.astype(np.int64))
-    classes = [call_class(profile.frames[frame].name) for frame in known.tolist()]
-    found: U1 = np.array(classes, np.uint8)[place]
-    return found
 
 
 def first_of_launches(table: Activities) -> Bool:
