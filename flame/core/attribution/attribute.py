@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -25,7 +25,7 @@ from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.model.grouping import add_grouping
-from flame.core.model.meta import GraphNodes, Source
+from flame.core.model.meta import GraphNodes, Overheads, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawActivities, RawTrace, close_open_ends
@@ -79,12 +79,21 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
         functions_builder=partial(function_pieces, raw.functions, raw.last_time),
         calls_builder=partial(call_pieces, raw.calls),
+        overheads_builder=_overheads_builder(raw.overheads),
         spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,
         nested_finder=_nested_finder(raw, table.stacks),
     )
+
+
+def _overheads_builder(overheads: Overheads | None) -> Callable[[], Overheads] | None:
+    return None if overheads is None else partial(_same, overheads)
+
+
+def _same(overheads: Overheads) -> Overheads:
+    return overheads
 
 
 def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:

@@ -27,7 +27,16 @@ from flame.core.model.activities import (
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
 from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
-from flame.core.model.meta import Device, GraphNodes, Meta, Process, ProfilerSteps, Source, Thread
+from flame.core.model.meta import (
+    Device,
+    GraphNodes,
+    Meta,
+    Overheads,
+    Process,
+    ProfilerSteps,
+    Source,
+    Thread,
+)
 from flame.core.model.nested import UNKNOWN as UNKNOWN_STACK
 from flame.core.model.nested import NestedStacks
 from flame.core.model.profile import Profile
@@ -61,6 +70,7 @@ class _ProfilePart:
     ranges: Callable[[], ThreadPieces] | None
     functions: Callable[[], ThreadPieces] | None
     calls: Callable[[], ThreadPieces] | None
+    overheads: Callable[[], Overheads] | None
     spans: Callable[[Sequence[int]], ThreadSpans] | None
     nested: Callable[[I4, I8], NestedStacks] | None
     launches: Callable[[], LaunchDetails | None] | None
@@ -102,6 +112,9 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         ranges_builder=_pieces_builder(parts, "ranges"),
         functions_builder=_pieces_builder(parts, "functions"),
         calls_builder=_pieces_builder(parts, "calls"),
+        overheads_builder=partial(_merge_overheads, parts)
+        if any(p.overheads for p in parts)
+        else None,
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
         steps=_merge_steps(profiles, parts),
@@ -142,6 +155,7 @@ class _MergedNames:
             profile.ranges_builder,
             profile.functions_builder,
             profile.calls_builder,
+            profile.overheads_builder,
             profile.spans_finder,
             profile.nested_finder,
             profile.launches_builder,
@@ -242,6 +256,21 @@ def _merge_launches(parts: Sequence[_ProfilePart]) -> LaunchDetails:
     return LaunchDetails(
         np.concatenate(config).astype(np.int32), np.concatenate(size), tuple(configs)
     )
+
+
+def _merge_overheads(parts: Sequence[_ProfilePart]) -> Overheads:
+    """Concatenate when profilers held the programs up."""
+    names: list[str] = []
+    columns = []
+    for part in parts:
+        if part.overheads is None:
+            continue
+        found = part.overheads()
+        times = (found.start + part.shift, found.end + part.shift)
+        who = (part.process[found.process], part.thread[found.thread])
+        columns.append((found.name + np.int32(len(names)), *who, *times))
+        names += found.names
+    return Overheads(tuple(names), *map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _pieces_builder(parts: Sequence[_ProfilePart], name: str) -> Callable[[], ThreadPieces] | None:

@@ -62,6 +62,25 @@ class ProfilerSteps:
         return len(self.number)
 
 
+@dataclass(frozen=True, eq=False)
+class Overheads:
+    """Hold when the profiler held the program up, by its own account, in no order.
+
+    ``name`` i4[n] is a place in ``names``; ``process`` and ``thread`` i4[n] are where, -1 unknown;
+    ``start`` and ``end`` (exclusive) i8[n] are in ns.
+    """
+
+    names: tuple[str, ...]
+    name: I4
+    process: I4
+    thread: I4
+    start: I8
+    end: I8
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
 @dataclass(frozen=True)
 class Source:
     """Describe a file that a profile was read from; ``label`` names its group (``rank 3``)."""

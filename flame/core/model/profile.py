@@ -16,6 +16,7 @@ from flame.core.model.meta import (
     Device,
     GraphNodes,
     Meta,
+    Overheads,
     Process,
     ProfilerSteps,
     Share,
@@ -62,10 +63,11 @@ class Profile:
     ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
     for, ``launches_builder`` reads the launch geometry from the file when that is;
     ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
-    functions and API calls into pieces when those are. ``spans_finder`` finds the NVTX ranges of
-    given frames, whole. ``nested_finder`` finds how Python frames
-    and ranges were nested at launches, by their threads and times. ``own_metrics`` are the metrics
-    that the file brings, None for the built-in ones. ``timed`` is false where rows have no times.
+    functions and API calls into pieces when those are. ``overheads_builder`` tells when the
+    profiler held the program up, where the format does. ``spans_finder`` finds the NVTX ranges of
+    given frames, whole. ``nested_finder`` finds how Python frames and ranges were nested at
+    launches, by their threads and times. ``own_metrics`` are the metrics that the file brings, None
+    for the built-in ones. ``timed`` is false where rows have no times.
     ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
     ``sampling`` has the PC samples, None without any. ``known`` is what has been worked out of all
     rows before, None where nothing has.
@@ -87,6 +89,7 @@ class Profile:
     ranges_builder: Callable[[], ThreadPieces] | None = None
     functions_builder: Callable[[], ThreadPieces] | None = None
     calls_builder: Callable[[], ThreadPieces] | None = None
+    overheads_builder: Callable[[], Overheads] | None = None
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
@@ -127,7 +130,7 @@ class Profile:
     def _with_table(self, table: Activities, **changes: Any) -> Profile:
         """The same with another ``table`` of the same activities, and what is built when needed."""
         profile = replace(self, activities=table, **changes)
-        for name in ("host", "launches", "ranges", "functions", "calls", "iterations"):
+        for name in ("host", "launches", "ranges", "functions", "calls", "overheads", "iterations"):
             if name in self.__dict__:
                 profile.__dict__[name] = self.__dict__[name]
         return profile
@@ -159,6 +162,11 @@ class Profile:
     def calls(self) -> ThreadPieces | None:
         """The outermost API calls by thread, none within another; None where there are none."""
         return self.calls_builder() if self.calls_builder else None
+
+    @cached_property
+    def overheads(self) -> Overheads | None:
+        """When the profiler held the program up; None where the format does not tell."""
+        return self.overheads_builder() if self.overheads_builder else None
 
     @cached_property
     def iterations(self) -> Iterations:

@@ -130,6 +130,7 @@ def _builders(
         "ranges_builder": again.builder("ranges"),
         "functions_builder": again.builder("functions"),
         "calls_builder": again.builder("calls"),
+        "overheads_builder": again.builder("overheads"),
         "spans_finder": again.builder("spans"),
         "nested_finder": again.builder("nested"),
     }

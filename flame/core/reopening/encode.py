@@ -93,6 +93,8 @@ def _builders(profile: Profile) -> Iterator[Builder]:
         yield "functions"
     if profile.calls_builder is not None:
         yield "calls"
+    if profile.overheads_builder is not None:
+        yield "overheads"
     if profile.spans_finder is not None:
         yield "spans"
     if profile.nested_finder is not None:

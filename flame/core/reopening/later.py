@@ -26,6 +26,7 @@ _FIELDS: dict[Builder, str] = {
     "ranges": "ranges_builder",
     "functions": "functions_builder",
     "calls": "calls_builder",
+    "overheads": "overheads_builder",
     "spans": "spans_finder",
     "nested": "nested_finder",
 }

@@ -18,7 +18,9 @@ FAR = 1 << 61
 
 _Time = Annotated[int, msgspec.Meta(gt=-FAR, lt=FAR)]
 
-Builder = Literal["host", "launches", "ranges", "functions", "calls", "spans", "nested"]
+Builder = Literal[
+    "host", "launches", "ranges", "functions", "calls", "overheads", "spans", "nested"
+]
 """What a profile can make of its trace when it is asked for."""
 
 STACK_COLUMNS = ("parent", "frame", "depth")

@@ -8,10 +8,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, run_starts, sum_by
+from flame.core.columns import I4, I8, U1, Column, run_starts, sum_by, unique_rows
 from flame.core.model.activities import NONE, ThreadPieces, has_times
 from flame.core.model.calls import CallClass, call_classes
+from flame.core.model.meta import Overheads
 from flame.core.model.profile import Profile
+from flame.core.names.overheads import holds_process, is_of_profiler
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import DeviceTime, device_times
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
@@ -103,9 +105,8 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
     end = np.append(device.busy.low + profile.rows_begin, profile.end)
     begin, end = begin[end > begin], end[end > begin]
     after = _began(profile, device.device, end)
-    gaps = np.arange(len(begin))
-    whole = Pieces(gaps, np.full(len(gaps), NONE, np.int64), begin, end)
-    found = [*_by_launch(profile, whole, after, calls)]
+    held, rest = _by_profiler(profile, after, begin, end)
+    found = [(held, _all(IdleCause.PROFILER, held)), *_by_launch(profile, rest, after, calls)]
     pieces = [np.concatenate(columns) for columns in zip(*(one for one, _ in found), strict=True)]
     cause = np.concatenate([cause for _, cause in found])
     order = np.lexsort((pieces[2], pieces[0]))
@@ -130,12 +131,44 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     return found
 
 
+def _by_profiler(profile: Profile, after: I8, begin: I8, end: I8) -> tuple[Pieces, Pieces]:
+    """Cut gaps by what the profiler held up, of the process, or thread, that launched next.
+
+    (held, rest); the source of a piece is its gap.
+    """
+    table, gaps = profile.activities, np.arange(len(begin))
+    whole = Pieces(gaps, np.full(len(gaps), NONE, np.int64), begin, end)
+    if profile.overheads is None or not len(profile.overheads):
+        return whole.where(gaps < 0), whole
+    some = after >= 0
+    process = np.where(some, table.process[after], NONE)
+    thread = np.where(some & table.launched[after], table.thread[after], NONE)
+    first, owner = unique_rows([process, thread])
+    held = _held_up(profile.overheads, process[first], thread[first]).cut(owner, begin, end)
+    pieces = held._replace(by=np.full(len(held.by), NONE, np.int64))
+    return pieces.where(held.by >= 0), pieces.where(held.by < 0)
+
+
+def _held_up(overheads: Overheads, process: Column, thread: Column) -> LaneIntervals:
+    """When each of some threads, by place, was held up by the profiler."""
+    own = np.array([is_of_profiler(name) for name in overheads.names], bool)[overheads.name]
+    wide = np.array([holds_process(name) for name in overheads.names], bool)[overheads.name]
+    lanes, rows = [], []
+    for at, (of_process, of_thread) in enumerate(zip(process, thread, strict=True)):
+        fits = wide & (overheads.process == of_process) & (of_process >= 0)
+        fits |= ~wide & (overheads.thread == of_thread) & (of_thread >= 0)
+        rows.append(np.flatnonzero(fits & own))
+        lanes.append(np.full(len(rows[-1]), at))
+    lane, row = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (lanes, rows))
+    return LaneIntervals.union(lane, overheads.start[row], overheads.end[row])
+
+
 def _by_launch(
     profile: Profile, whole: Pieces, after: I8, calls: ThreadPieces | None
 ) -> list[tuple[Pieces, U1]]:
     """Cut ``whole`` gaps at the beginning and the end of the call that launched what is after."""
     table = profile.activities
-    launched = (after >= 0) & table.launched[after]
+    launched = ((after >= 0) & table.launched[after])[whole.source]
     known = whole.where(launched)
     row = after[known.source]
     begin = np.clip(table.launch_start[row], known.begin, known.end)

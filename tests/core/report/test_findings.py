@@ -15,7 +15,7 @@ from flame.core.report.findings.section import findings_section
 from flame.core.report.scope import Scope
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.tiers import deep_except
-from tests.support.writers.nsysfile import DTOH, HTOD, NsysFile
+from tests.support.writers.nsysfile import DTOH, HTOD, NsysFile, gtid
 
 US, MS = 1_000, 1_000_000
 STEP = 400 * US
@@ -173,6 +173,25 @@ def test_few_activities_are_told_as_info(run: MakeRun) -> None:
     trace = run(kernels=49)
     trace.pauses(300 * US)
     assert by_id(trace.found())["host-bound"].severity == "info"
+
+
+@pytest.mark.parametrize(("each", "fires"), [(30 * US, True), (10 * US, False)])
+def test_a_profiler_that_holds_the_program_up(run: MakeRun, each: int, fires: bool) -> None:
+    """Of 500 µs from kernel to kernel, 2 % are 10 µs; the first kernel has no pause before it."""
+    trace = run()
+    trace.pauses(100 * US)
+    trace.file.db.execute("INSERT INTO StringIds (id, value) VALUES (9000, 'CUPTI Buffer flush')")
+    trace.file.db.execute(
+        'CREATE TABLE PROFILER_OVERHEAD (start INTEGER, "end" INTEGER, globalTid INTEGER, '
+        "nameId INTEGER)"
+    )
+    for number in range(trace.kernels):
+        begin = number * (STEP + 100 * US) + STEP
+        row = (begin, begin + each, gtid(100, 100), 9000)
+        trace.file.db.execute("INSERT INTO PROFILER_OVERHEAD VALUES (?, ?, ?, ?)", row)
+    found = by_id(trace.found())
+    assert ("profiler-cost" in found) == fires
+    assert not fires or found["profiler-cost"].bound is None
 
 
 # Copies, communication, graphs

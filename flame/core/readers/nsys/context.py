@@ -34,6 +34,12 @@ class DenseNumbers:
         ids = [self._ids.setdefault(key, len(self._ids) - 1) for key in values.tolist()]
         return np.array(ids, np.int32)[place]
 
+    def known(self, keys: I8) -> I4:
+        """Return the numbers of ``keys`` that have one, -1 of others, i4[n]."""
+        values, place = distinct(keys)
+        ids = [self._ids.get(key, NONE) for key in values.tolist()]
+        return np.array(ids, np.int32)[place]
+
     @property
     def keys(self) -> list[int]:
         """Return all keys, by number."""

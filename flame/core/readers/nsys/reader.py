@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.compiled.library import compiled
 from flame.core.model.raw import RawActivities, RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.nsys import api, gpu, metadata, nvtx
+from flame.core.readers.nsys import api, gpu, metadata, nvtx, overheads
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.sqlite.source import TableSource
@@ -59,6 +59,7 @@ def read_tables(
         metadata.read_meta(context, path),
         context.last_time,
         [*context.warnings, *context.time_warnings()],
+        overheads=overheads.read_overheads(context),
     )
 
 

@@ -9,6 +9,7 @@ from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT
 from flame.core.report.sections.idle import host_frames
 from flame.core.report.table import Place
+from flame.core.timeline.idle_parts import IdleCause
 from flame.core.units import format_count, format_ns, format_percent
 
 KNOWN_LAUNCHES = 0.7
@@ -22,6 +23,7 @@ PER_SECOND = 10_000
 """Kernels shorter than their launches, or so many of them, are what launches bound."""
 
 FEWEST_DRAINED = 3
+PROFILED = 0.02
 
 _NO_LAUNCHES = "launches of fewer than 70 % of the kernels were recorded"
 
@@ -42,6 +44,7 @@ def idle_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
         yield _sync_drain(facts)
     yield _loading(facts)
     yield _alloc(facts)
+    yield _profiler(facts)
 
 
 def _launch_bound(facts: GpuFacts) -> Finding | None:
@@ -141,6 +144,22 @@ def _alloc(facts: GpuFacts) -> Finding | None:
         "(PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True), cudaMallocAsync elsewhere.",
         "calls of allocation in gaps are 1 % of the window or more",
         bound=facts.idle.alloc,
+        part="idle",
+    )
+
+
+def _profiler(facts: GpuFacts) -> Finding | None:
+    held = int(facts.budget.idle[IdleCause.PROFILER])
+    if held < PROFILED * facts.window or not held:
+        return None
+    return Finding(
+        "profiler-cost",
+        facts.gpu.device,
+        "info",
+        "The profiler holds the program up",
+        f"{_of(facts, held)} passed while the GPU waited for the profiler",
+        "Record less: fewer --trace kinds, no backtraces, a shorter capture (--capture-range).",
+        "the profiler's own part of idle time is 2 % of the window or more",
         part="idle",
     )
 
