@@ -7,7 +7,9 @@ every time, in the quick tier, and with many in the deep one.
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
@@ -53,3 +55,15 @@ def deep_except(quick: Collection[T], values: Iterable[T]) -> list[object]:
 def is_slow(report: pytest.TestReport) -> bool:
     """Whether that test of the quick tier took too long, the making of its fixtures left out."""
     return report.when == "call" and report.duration > SLOW and "deep" not in report.keywords
+
+
+def thin_out(items: Iterable[pytest.Item]) -> None:
+    """Leave, of tests that drive an app once for each parameter, every third to the quick tier."""
+    places: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            key = str(item.path), item.originalname
+            drives = inspect.iscoroutinefunction(item.obj) and item.get_closest_marker(DEEP) is None
+            if drives and places[key] % 3:
+                item.add_marker(DEEP)
+            places[key] += drives

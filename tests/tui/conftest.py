@@ -27,6 +27,7 @@ from flame.tui.session.joined_rows import ALL_OPEN
 from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.start import Start
 from flame.tui.toolkit.lines import RowView
+from tests.support import tiers
 from tests.support.waiting import PATIENCE
 from tests.tui import traces
 from tests.tui.terminals import Terminal
@@ -36,6 +37,12 @@ if TYPE_CHECKING:
 
 USUAL = Selection(naming=Naming("short", numbers=True))
 """What ``flame view`` shows without options."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Thin out the quick tier: a new app takes a fifth of a second."""
+    here = Path(__file__).parent
+    tiers.thin_out(item for item in items if here in item.path.parents)
 
 
 class User:
