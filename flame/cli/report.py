@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,11 @@ from flame.options.selection import add_selection, load_options_of, selection_of
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
     from flame.core.projection.selection import Selection
+    from flame.core.report.gate.decide import Decision
     from flame.core.report.table import Section
+
+_EXIT_CODES = {True: 5, False: 0, None: 6}
+"""By whether the condition of --fail-on holds; None: that cannot be decided."""
 
 _ROWS = 1_000
 """Rows of a table in JSON."""
@@ -42,6 +47,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--iteration", metavar="RE", help=text)
     text = "only these iterations, by their numbers: 3-5, or 7"
     add("--iterations", metavar="A-B", help=text)
+    text = "exit with 5 where this condition holds, with 6 where the trace cannot tell: "
+    text += "'idle > 30%% or step.p95 > 45ms'"
+    add("--fail-on", metavar="EXPR", help=text)
     add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
     text = "tables that are long, too: config (kernels), pace (launches), path (ranges)"
     add("--by", metavar="T,T,…", help=text)
@@ -61,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if names is None:
         return 0
     from flame.console.progress import load_with_progress
+    from flame.core.report.gate.decide import as_facts, decide, read_condition
     from flame.core.report.options import (
         read_phases,
         with_iteration,
@@ -73,17 +82,22 @@ def run(args: argparse.Namespace) -> int:
     selection = with_iterations(selection_of(args), args.iterations)
     details = _details(args.by)
     phases = () if args.phases is None else read_phases(args.phases)
+    condition = None if args.fail_on is None else read_condition(args.fail_on)
     inputs = inputs_of(args)
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
         profile = with_iteration(profile, args.iteration)
-        sections = Report(Scope(profile, selection, details, phases)).sections(names)
+        scope = Scope(profile, selection, details, phases)
+        sections = Report(scope).sections(names)
+        decision = None if condition is None else decide(scope, condition)
         if args.csv is not None:
             _write_files(args, sections)
         else:
             shown = selection if args.iteration is None else without_steps(selection)
-            print_text(_written(args, inputs, shown, sections))
-    return 0
+            print_text(_written(args, inputs, shown, sections, decision))
+        if decision is not None and not args.json:
+            print_text(json.dumps(as_facts(args.fail_on, decision)) + "\n")
+    return 0 if decision is None else _EXIT_CODES[decision.holds]
 
 
 def _write_files(args: argparse.Namespace, sections: list[Section]) -> None:
@@ -126,14 +140,22 @@ def _details(text: str | None) -> frozenset[str]:
 
 
 def _written(
-    args: argparse.Namespace, inputs: Inputs, selection: Selection, sections: list[Section]
+    args: argparse.Namespace,
+    inputs: Inputs,
+    selection: Selection,
+    sections: list[Section],
+    decision: Decision | None,
 ) -> str:
     if args.json:
+        from flame.core.report.gate.decide import as_facts
         from flame.reporting.links import links
         from flame.reporting.report_json import as_json
 
         link = links(inputs.paths, load_options_of(args), selection)
-        return as_json(sections, _ROWS, link, path=[str(path) for path in inputs.paths])
+        about: dict[str, object] = {"path": [str(path) for path in inputs.paths]}
+        if decision is not None:
+            about["gate"] = as_facts(args.fail_on, decision)
+        return as_json(sections, _ROWS, link, **about)
     if args.md:
         from flame.reporting.markdown import as_markdown
 

@@ -6,11 +6,8 @@ import json
 from collections.abc import Iterable
 
 from flame._version import __version__
-from flame.core.report.table import Section, Table
+from flame.core.report.table import CONTRACT, Section, Table
 from flame.reporting.links import Link
-
-CONTRACT = 1
-"""Counts up when something is renamed or goes; what is added leaves it as it is."""
 
 
 def as_json(sections: Iterable[Section], most: int, link: Link, **about: object) -> str:

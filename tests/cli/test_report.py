@@ -64,11 +64,37 @@ def test_stacks_say_what_they_cannot_tell(
 
 
 @pytest.mark.parametrize(
+    ("condition", "code", "result"),
+    [("idle >= 0%", 5, True), ("idle > 100%", 0, False), ("step.p50 > 1h", 2, None)],
+)
+def test_a_condition_decides_the_exit_code(
+    condition: str, code: int, result: bool | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", TRACE, "--section", "budget", "--fail-on", condition]) == code
+    if code != 2:
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert json.loads(last)["result"] is result
+    assert main(["report", TRACE, "--json", "--fail-on", condition]) == code
+    if code != 2:
+        assert json.loads(capsys.readouterr().out)["gate"]["result"] is result
+
+
+def test_a_condition_that_cannot_be_decided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "stacks.folded"
+    path.write_text(STACKS)
+    assert main(["report", str(path), "--section", "budget", "--fail-on", "kernels > 3"]) == 6
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["result"] is None
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--section", "budgets"], "--section budgets: is none of findings, "),
         (["--unit", "minutes"], "--unit"),
         (["--json", "--md"], "not allowed with"),
+        (["--fail-on", "idle > "], "--fail-on: "),
         (["--top", "-1"], "--top -1: "),
         (["--top", "x"], "--top"),
     ],

@@ -10,6 +10,9 @@ import numpy as np
 
 from flame.core.columns import Column
 
+CONTRACT = 1
+"""Of the JSON of reports; counts up when something is renamed or goes, not by what is added."""
+
 Value = str | int | float | None
 """A cell; None where it is not known."""
 

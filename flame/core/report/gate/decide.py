@@ -1,0 +1,112 @@
+"""Decide a condition on a report: it holds, it does not, or the trace cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flame.core.errors import UsageError
+from flame.core.report.gate.condition import (
+    Any,
+    Condition,
+    Not,
+    Operator,
+    Term,
+    parse_condition,
+    terms_of,
+)
+from flame.core.report.gate.quantities import Quantity, check_name, measure
+from flame.core.report.scope import Scope
+from flame.core.report.table import CONTRACT
+
+_COMPARE: dict[Operator, Callable[[float, float], bool]] = {
+    "<": lambda value, limit: value < limit,
+    "<=": lambda value, limit: value <= limit,
+    ">": lambda value, limit: value > limit,
+    ">=": lambda value, limit: value >= limit,
+}
+_WRITTEN = {
+    "ns": "a time, with ns, us, ms or s",
+    "count": "a number without a unit",
+    "percent": "a number or a share",
+}
+
+
+class Decision(NamedTuple):
+    """Hold what became of a condition: ``holds`` is None where that cannot be decided.
+
+    ``values`` are what its terms were measured as, by name; None where the trace cannot tell.
+    """
+
+    holds: bool | None
+    values: dict[str, float | None]
+
+
+def read_condition(text: str) -> Condition:
+    """Parse a condition on a report; UsageError where it is none, or names what there is not."""
+    condition = parse_condition(text)
+    for term in terms_of(condition):
+        check_name(term)
+        if term.limit.change:
+            raise UsageError(
+                f"--fail-on: {term.name} is compared with a change, and a report has no base: "
+                "write a value without a sign"
+            )
+    return condition
+
+
+def decide(scope: Scope, condition: Condition) -> Decision:
+    """Decide ``condition``; UsageError where it compares with a wrong unit."""
+    found = {term: _decided(scope, term) for term in terms_of(condition)}
+    values = {_spelled(term): value for term, (_, value) in found.items()}
+    return Decision(_holds(condition, {term: holds for term, (holds, _) in found.items()}), values)
+
+
+def _spelled(term: Term) -> str:
+    if term.text is None:
+        return term.name
+    name, _, part = term.name.partition(".")
+    return f'{name}("{term.text}").{part}'
+
+
+def _decided(scope: Scope, term: Term) -> tuple[bool | None, float | None]:
+    """(whether the term holds, its value)."""
+    found = measure(scope, term)
+    if found is None:
+        return None, None
+    return _COMPARE[term.operator](found.value, _limit(term, found)), found.value
+
+
+def _limit(term: Term, found: Quantity) -> float:
+    """The limit in the unit of what was measured."""
+    limit = term.limit
+    if limit.kind == "percent" and found.whole is not None:
+        return limit.value * found.whole / 100
+    if limit.kind != found.unit and not (found.unit == "percent" and limit.kind == "count"):
+        wanted = _WRITTEN[found.unit] + (", or a share" if found.whole is not None else "")
+        raise UsageError(f"--fail-on: {term.name} is compared with {wanted}")
+    return limit.value
+
+
+def _holds(condition: Condition, terms: dict[Term, bool | None]) -> bool | None:
+    """Combine what holds; what cannot be decided counts where it makes a difference."""
+    if isinstance(condition, Term):
+        return terms[condition]
+    if isinstance(condition, Not):
+        inner = _holds(condition.inner, terms)
+        return None if inner is None else not inner
+    parts = [_holds(part, terms) for part in condition.parts]
+    deciding = isinstance(condition, Any)
+    if deciding in parts:
+        return deciding
+    return None if None in parts else not deciding
+
+
+def as_facts(text: str, decision: Decision) -> dict[str, object]:
+    """Put a decision into JSON's terms: the last line that a script reads."""
+    return {
+        "flame_report": CONTRACT,
+        "condition": text,
+        "result": decision.holds,
+        "values": decision.values,
+    }

@@ -1,0 +1,170 @@
+"""Measure the quantities that conditions name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import distinct, unique_rows
+from flame.core.errors import UsageError
+from flame.core.model.calls import CallClass
+from flame.core.model.frames import Kind
+from flame.core.projection.matching import matching_frames
+from flame.core.regex import compile_expression
+from flame.core.report.findings.findings import find
+from flame.core.report.gate.condition import Term
+from flame.core.report.program.iterations import report_iterations
+from flame.core.report.scope import Scope
+from flame.core.report.sections.budget import Budget, budgets
+
+
+class Quantity(NamedTuple):
+    """Hold a measured value in its ``unit``; ``whole`` is what shares of it are of, if of any."""
+
+    value: float
+    unit: str
+    whole: float | None = None
+
+
+Measure = Callable[[Scope], Quantity | None]
+"""None: the trace cannot tell."""
+
+_SEVERITIES = ("high", "medium", "low", "info")
+_STEPS = ("p50", "p95", "p99", "mean", "max")
+_FRAME_PARTS = ("total", "count", "mean")
+
+
+def check_name(term: Term) -> None:
+    """Check that ``term`` names a quantity that there is; UsageError with the choices otherwise."""
+    frames = [f"frame.{part}" for part in _FRAME_PARTS]
+    known = QUANTITIES if term.text is None else frames
+    if term.name in known:
+        if term.text is not None:
+            compile_expression(term.text)
+        return
+    written = [f'frame("RE").{part}' for part in _FRAME_PARTS]
+    choices = ", ".join([*QUANTITIES, *written])
+    raise UsageError(f"--fail-on: no quantity '{term.name}'; there are {choices}")
+
+
+def measure(scope: Scope, term: Term) -> Quantity | None:
+    """Measure what ``term`` names, which `check_name` lets pass; None: the trace cannot tell."""
+    return QUANTITIES[term.name](scope) if term.text is None else _of_frames(scope, term)
+
+
+def _budget_part(part: Callable[[Budget], int]) -> Measure:
+    """Sum a part of the budget over the GPUs."""
+
+    def measured(scope: Scope) -> Quantity | None:
+        found = budgets(scope)
+        whole = sum(budget.window for budget in found)
+        return Quantity(sum(map(part, found)), "ns", whole) if found else None
+
+    return measured
+
+
+def _percent(of: Measure) -> Measure:
+    def measured(scope: Scope) -> Quantity | None:
+        found = of(scope)
+        if found is None or not found.whole:
+            return None
+        return Quantity(100 * found.value / found.whole, "percent")
+
+    return measured
+
+
+def _gpu_time(scope: Scope) -> Quantity | None:
+    if scope.profile.resolved:
+        return None
+    return Quantity(int(scope.profile.activities.duration[scope.rows].sum()), "ns")
+
+
+def _kernels(scope: Scope) -> Quantity | None:
+    return None if scope.profile.resolved else Quantity(len(scope.rows_of(Kind.KERNEL)), "count")
+
+
+def _launches(scope: Scope) -> Quantity | None:
+    """Count the calls that launched what passes."""
+    if scope.profile.resolved:
+        return None
+    table, rows = scope.profile.activities, scope.rows
+    rows = rows[table.launched[rows]]
+    columns = (table.process, table.thread, table.launch_start)
+    first, _ = unique_rows([column[rows] for column in columns])
+    return Quantity(len(first), "count")
+
+
+def _calls(kind: CallClass) -> Measure:
+    def measured(scope: Scope) -> Quantity | None:
+        calls = None if scope.lacks_calls else scope.calls
+        return None if calls is None else Quantity(len(calls.of_class(kind)), "count")
+
+    return measured
+
+
+def _findings(severity: str) -> Measure:
+    def measured(scope: Scope) -> Quantity | None:
+        if not scope.gpus:
+            return None
+        found = [one for one in find(scope).found if one.severity == severity]
+        return Quantity(len(found), "count")
+
+    return measured
+
+
+def _steps(part: str) -> Measure:
+    """Measure how long the iterations took after the warm-up, of each the slowest rank."""
+
+    def measured(scope: Scope) -> Quantity | None:
+        iterations = report_iterations(scope)
+        found = None if iterations is None else iterations.verdicts.statistics
+        if found is None:
+            return None
+        parts = {"max": found.maximum, "mean": found.mean}
+        return Quantity(parts[part] if part in parts else getattr(found, part), "ns")
+
+    return measured
+
+
+_PARTS: dict[str, Callable[[Budget], int]] = {
+    "busy": lambda budget: budget.gpu.busy,
+    "idle": lambda budget: budget.gpu.idle,
+    "compute": lambda budget: budget.compute,
+    "exposed_comm": lambda budget: budget.exposed_communication,
+    "copies_alone": lambda budget: budget.copies_alone,
+}
+
+QUANTITIES: dict[str, Measure] = {
+    **{name: _budget_part(part) for name, part in _PARTS.items()},
+    **{f"{name}_percent": _percent(_budget_part(part)) for name, part in _PARTS.items()},
+    "gpu_time": _gpu_time,
+    "kernels": _kernels,
+    "launches": _launches,
+    "syncs": _calls(CallClass.SYNC),
+    "allocs": _calls(CallClass.ALLOC),
+    **{f"findings.{severity}": _findings(severity) for severity in _SEVERITIES},
+    **{f"step.{part}": _steps(part) for part in _STEPS},
+}
+"""What conditions may name, and how it is measured."""
+
+
+def _of_frames(scope: Scope, term: Term) -> Quantity | None:
+    """Sum up the outermost frames whose names match: ``frame("attention").total``."""
+    part = term.name.partition(".")[2]
+    if scope.profile.resolved:
+        return None
+    tree, pattern = scope.tree, compile_expression(term.text or "")
+    used = distinct(tree.frame.astype(np.int64))[0]
+    marked = np.isin(tree.frame, matching_frames(tree.frames, tree.text, used, pattern))
+    # Nodes within another one that matches are a part of that.
+    reach = np.maximum.accumulate(np.where(marked, tree.end, 0))
+    outermost = np.arange(len(tree)) >= np.append(0, reach[:-1])
+    nodes = np.flatnonzero(marked & outermost)
+    total, count = int(tree.total[nodes].sum()), int(tree.count[nodes].sum())
+    if part == "mean":
+        return Quantity(total / count, "ns") if count else None
+    return (
+        Quantity(count, "count") if part == "count" else Quantity(total, "ns", int(tree.total[0]))
+    )
