@@ -65,7 +65,8 @@ class LaneIntervals:
     def cut(self, lane: Column, begin: I8, end: I8) -> Pieces:
         """Cut other intervals, in any order, where these begin and end; nothing is lost."""
         first = self._places(self.end, lane, begin, "right")
-        number = np.maximum(self._places(self.begin, lane, end, "left") - first, 0)
+        number = self._places(self.begin, lane, end, "left") - first
+        number = np.where(end > begin, np.maximum(number, 0), 0)
         source, by = np.repeat(np.arange(len(begin)), number), expand_ranges(first, number)
         low = np.maximum(self.begin[by], begin[source])
         high = np.minimum(self.end[by], end[source])
