@@ -12,8 +12,8 @@ from flame.reporting.findings_text import findings_lines
 from flame.reporting.values import for_people, titled, write_value
 
 _GAP = "  "
-_NARROWEST = 12
-"""Cells that a column of text keeps however many there are."""
+_NARROWEST_NAME, _NARROWEST = 24, 12
+"""Cells that the first column, and others of text, keep however many there are."""
 
 
 def as_text(sections: Iterable[Section], width: int, most: int, unit: str | None = None) -> str:
@@ -50,19 +50,29 @@ def _table(table: Table, width: int, unit: str | None) -> Iterator[str]:
     write = write_value(unit)
     head = [titled(column, unit) for column in table.columns]
     rows = [[write(*cell) for cell in zip(table.columns, row, strict=True)] for row in table.rows]
-    widths = _widths([head, *rows], [not column.is_number for column in table.columns], width)
+    natural = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
     right = [column.is_number for column in table.columns]
+    widths = _widths(natural, right, width)
     for row in (head, *rows):
         yield _line(row, widths, right)
-    if table.left_out:
-        yield f"  … and {table.left_out:,} more"
+    lines = f"… and {table.left_out:,} more" if table.left_out else ""
+    beyond = ", ".join(map(printable, head[len(widths) :]))
+    columns = f"not shown for want of width: {beyond}" if beyond else ""
+    if lines or columns:
+        yield cut(f"  {'; '.join(filter(None, (lines, columns)))}", width)
 
 
-def _widths(rows: Sequence[Sequence[str]], elastic: Sequence[bool], width: int) -> list[int]:
-    """The width of each column; texts share what numbers leave."""
-    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+def _widths(natural: Sequence[int], is_number: Sequence[bool], width: int) -> list[int]:
+    """The width of each column that has room; texts share what numbers leave."""
+    least = [
+        cells if number else min(cells, _NARROWEST if at else _NARROWEST_NAME)
+        for at, (cells, number) in enumerate(zip(natural, is_number, strict=True))
+    ]
+    while len(least) > 1 and sum(least) + len(_GAP) * len(least) > width:
+        least.pop()
+    widths = list(natural[: len(least)])
     while sum(widths) + len(_GAP) * len(widths) > width:
-        able = [at for at, can in enumerate(elastic) if can and widths[at] > _NARROWEST]
+        able = [at for at, cells in enumerate(least) if widths[at] > cells]
         if not able:
             break
         widths[max(able, key=widths.__getitem__)] -= 1
@@ -71,7 +81,7 @@ def _widths(rows: Sequence[Sequence[str]], elastic: Sequence[bool], width: int) 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
     parts = []
-    for text, width, is_right in zip(row, widths, right, strict=True):
+    for text, width, is_right in zip(row, widths, right, strict=False):
         shown = cut(printable(text), width)
         room = " " * (width - cells(shown))
         parts.append(room + shown if is_right else shown + room)

@@ -91,6 +91,12 @@ def _cells(line: str) -> int:
     return len(line) + line.count("名")
 
 
+def test_columns_for_which_there_is_no_room_are_named() -> None:
+    text = as_text(sections(), 50, 3)
+    assert "not shown for want of width: moved" in text
+    assert "not shown" not in as_text(sections(), 200, 3)
+
+
 def test_the_only_gpu_is_not_repeated_in_every_row() -> None:
     assert "GPU0" not in as_text(sections(), 100, 20)
 
