@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from flame.core.columns import U1, Column, distinct
 from flame.core.lazy_regex import lazy_regex
-
-if TYPE_CHECKING:
-    from flame.core.model.frames import FrameTable
 
 
 class CallClass(IntEnum):
@@ -43,11 +36,3 @@ def call_class(name: str) -> CallClass:
     """Class the API call ``name``; a suffix of a default stream per thread does not count."""
     bare = _STREAM_SUFFIX.sub("", name)
     return next((key for key, one in _PATTERNS.items() if re.fullmatch(one, bare)), CallClass.OTHER)
-
-
-def call_classes(frames: FrameTable, calls: Column) -> U1:
-    """Class the API call of each of ``calls``, which are ids of ``frames``, u1[n] `CallClass`."""
-    known, place = distinct(calls.astype(np.int64))
-    classes = [call_class(frames[frame].name) for frame in known.tolist()]
-    found: U1 = np.array(classes, np.uint8)[place]
-    return found

@@ -10,13 +10,14 @@ from typing import overload
 
 import numpy as np
 
-from flame.core.columns import U1, Bool, Column
+from flame.core.columns import U1, Bool, Column, distinct
 from flame.core.frame import ACTIVITY_KINDS as ACTIVITY_KINDS
 from flame.core.frame import CODE_KINDS as CODE_KINDS
 from flame.core.frame import COPIES as COPIES
 from flame.core.frame import SAMPLE_KINDS as SAMPLE_KINDS
 from flame.core.frame import Frame as Frame
 from flame.core.frame import Kind as Kind
+from flame.core.model.calls import call_class
 
 NO_LAUNCH = "[no launch recorded]"
 SMALLER = "[smaller frames]"
@@ -110,6 +111,13 @@ class FrameTable:
         if isinstance(self.frames, PackedFrames):
             return self.frames.kind
         return np.fromiter((frame.kind for frame in self.frames), np.uint8, len(self.frames))
+
+    def call_classes(self, calls: Column) -> U1:
+        """Class the API call of each of ``calls``, which are ids, u1[n] `CallClass`."""
+        known, place = distinct(calls.astype(np.int64))
+        classes = [call_class(self[frame].name) for frame in known.tolist()]
+        found: U1 = np.array(classes, np.uint8)[place]
+        return found
 
 
 class FrameBuilder:

@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.analysis.distribution import distribution
 from flame.core.columns import I4, I8, U1, Bool, distinct
 from flame.core.model.activities import NONE, ThreadPieces
-from flame.core.model.calls import CallClass, call_classes
+from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Labels
 from flame.core.timeline.busy_time import BusyTime
@@ -122,6 +122,6 @@ def _busy_on(profile: Profile, devices: I8) -> BusyTime:
 def collect_calls(profile: Profile, labels: Labels, calls: ThreadPieces) -> HostCalls:
     """Collect ``calls`` of ``profile``, which are called as ``labels`` say."""
     shown = labels.shown[calls.frame].astype(np.int64)
-    kind = call_classes(profile.frames, calls.frame)
+    kind = profile.frames.call_classes(calls.frame)
     columns = (calls.thread, calls.frame, shown, calls.start, calls.end, kind)
     return HostCalls(profile, labels, *columns)

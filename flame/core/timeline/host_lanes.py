@@ -7,7 +7,6 @@ import numpy as np
 from flame.core.attribution.thread_pieces import innermost_pieces
 from flame.core.columns import I8, U1, Column, sum_by
 from flame.core.model.activities import ThreadPieces
-from flame.core.model.calls import call_classes
 from flame.core.model.profile import Profile
 from flame.core.timeline.lanes import (
     KINDS,
@@ -67,7 +66,7 @@ def _kinds(profile: Profile, track: Column, frame: Column) -> U1:
     """The kind of each interval: that of its track, of an API call its class."""
     kind = np.array([KINDS[each][0] for each in Track], np.uint8)[track]
     called = track == Track.CALLS
-    kind[called] = call_classes(profile.frames, frame[called])
+    kind[called] = profile.frames.call_classes(frame[called])
     return kind
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, U1, Column, run_starts, sum_by, unique_rows
 from flame.core.model.activities import NONE, ThreadPieces, has_times
-from flame.core.model.calls import CallClass, call_classes
+from flame.core.model.calls import CallClass
 from flame.core.model.meta import Overheads
 from flame.core.model.profile import Profile
 from flame.core.names.overheads import holds_process, is_of_profiler
@@ -190,7 +190,7 @@ def _by_calls(
         return before, _all(IdleCause.HOST_CODE, before)
     made = LaneIntervals(calls.thread.astype(np.int64), calls.start, calls.end)
     found = made.cut(thread, before.begin, before.end)
-    of_call = _CAUSE_OF_CLASS[call_classes(profile.frames, calls.frame)]
+    of_call = _CAUSE_OF_CLASS[profile.frames.call_classes(calls.frame)]
     cause = np.append(of_call, np.uint8(IdleCause.HOST_CODE))[found.by]
     return found._replace(source=before.source[found.source]), cause
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Bool, distinct, pack, sum_by
-from flame.core.model.calls import CallClass, call_classes
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
@@ -113,7 +113,7 @@ def _drained(profile: Profile, parts: IdleParts) -> Bool:
     calls, table = profile.calls, profile.activities
     if calls is None or not len(table):
         return np.zeros(len(parts.begin), bool)
-    waits = np.flatnonzero(call_classes(profile.frames, calls.frame) == CallClass.SYNC)
+    waits = np.flatnonzero(profile.frames.call_classes(calls.frame) == CallClass.SYNC)
     end = calls.end[waits] + AFTER_SYNC + 1
     blocked = LaneIntervals.union(calls.thread[waits], calls.start[waits], end)
     launched = (parts.after >= 0) & table.launched[parts.after]

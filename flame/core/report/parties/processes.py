@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flame.core.columns import I8, Bool, distinct, sum_by
-from flame.core.model.calls import CallClass, call_classes
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.launches import UNKNOWN
 from flame.core.model.profile import Profile
@@ -108,7 +108,7 @@ def _blocked(scope: Scope, size: int) -> I8 | None:
     calls = scope.profile.calls
     if calls is None or not len(calls):
         return None
-    rows = np.flatnonzero(call_classes(scope.profile.frames, calls.frame) == CallClass.SYNC)
+    rows = np.flatnonzero(scope.profile.frames.call_classes(calls.frame) == CallClass.SYNC)
     length = HostTime(scope).within(calls.thread[rows], calls.start[rows], calls.end[rows])
     return sum_by(process_of_threads(scope.profile)[calls.thread[rows]], length, size)
 

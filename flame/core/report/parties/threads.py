@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I8, sum_by
-from flame.core.model.calls import CallClass, call_classes
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.report.host_time import HostTime
@@ -62,7 +62,7 @@ def measure_threads(scope: Scope) -> ThreadColumns:
     length = HostTime(scope).within(host.thread, host.start, host.start + host.duration)
     is_call = host.kind == Kind.LAUNCH
     calls = np.zeros((len(CallClass), size), np.int64)
-    classes = call_classes(profile.frames, host.launch[is_call])
+    classes = profile.frames.call_classes(host.launch[is_call])
     for place, one in enumerate(CallClass):
         rows = np.flatnonzero(is_call)[classes == one]
         calls[place] = sum_by(host.thread[rows], length[rows], size)

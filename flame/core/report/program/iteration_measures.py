@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I8, Bool, run_starts, sum_by
 from flame.core.model.activities import has_times
-from flame.core.model.calls import CallClass, call_classes
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.profile import Profile
@@ -242,7 +242,7 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
     if calls is None or not len(calls):
         keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
         return dict.fromkeys(keys)
-    classes = call_classes(profile.frames, calls.frame)
+    classes = profile.frames.call_classes(calls.frame)
     of = found.at(process_of_threads(profile)[calls.thread], calls.start)
     columns: dict[str, I8 | None] = {}
     for name, wanted in names.items():
