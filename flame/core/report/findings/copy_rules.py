@@ -11,9 +11,9 @@ from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from flame.core.report.copy_work import CopyWork, asynchronous_pageable, collect_copies
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.measures.copy_work import CopyWork, asynchronous_pageable, collect_copies
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
 from flame.core.units import format_count, format_ns, format_percent

@@ -11,9 +11,9 @@ from flame.core.columns import I8, sum_by
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
-from flame.core.report.host_time import HostTime
 from flame.core.report.labels import frame_place
-from flame.core.report.launching_calls import first_of_launches
+from flame.core.report.measures.host_time import HostTime
+from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 

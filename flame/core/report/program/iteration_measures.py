@@ -14,7 +14,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Pids, Ranks, Steps, Time
-from flame.core.report.launching_calls import first_of_launches, process_of_threads
+from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distribution, distribution
 from flame.core.columns import I8, Bool
-from flame.core.report.trend import Trend, trend
+from flame.core.report.measures.trend import Trend, trend
 
 FEWEST = 5
 """Iterations from which on any is said to be slow, or warm-up."""

@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.analysis.iteration_candidates import iteration_candidates
 from flame.core.columns import I8
 from flame.core.report.labels import frame_place, labels_without_numbers, process_labels
+from flame.core.report.measures.trend import HOW, has_statistics
 from flame.core.report.program.iteration_measures import (
     IterationColumns,
     measure_scope,
@@ -25,7 +26,6 @@ from flame.core.report.program.slow_iterations import (
 )
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
-from flame.core.report.trend import HOW, has_statistics
 from flame.core.timeline.idle_parts import IdleCause
 from flame.core.units import format_count, format_percent
 

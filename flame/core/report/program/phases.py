@@ -16,8 +16,8 @@ from flame.core.names.kernel_category import RULES
 from flame.core.names.nvtx import clean_range
 from flame.core.projection.labels import exact_labels
 from flame.core.projection.matching import matching_frames
-from flame.core.report.host_time import HostTime
 from flame.core.report.labels import groups_with
+from flame.core.report.measures.host_time import HostTime
 from flame.core.report.phase_patterns import Phase
 from flame.core.report.program.iteration_measures import work_of
 from flame.core.report.scope import Scope

@@ -10,9 +10,9 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, distinct, sum_by, unique_rows
 from flame.core.model.calls import CallClass
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
+from flame.core.report.measures.times import ratios, times_cells, times_columns
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked, share
-from flame.core.report.times import ratios, times_cells, times_columns
 
 NAME, TITLE = "api", "API calls of the host"
 

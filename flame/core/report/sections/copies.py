@@ -9,16 +9,16 @@ import numpy as np
 from flame.core.analysis.distribution import distributions
 from flame.core.columns import I8, Bool, Column, unique_rows
 from flame.core.model.profile import Profile
-from flame.core.report.copy_work import (
+from flame.core.report.measures.copy_work import (
     CopyWork,
     asynchronous_pageable,
     copy_work,
     synchronous,
     synchronous_sets,
 )
+from flame.core.report.measures.times import shares
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked
-from flame.core.report.times import shares
 from flame.core.timeline.exposure import exposed_times
 
 NAME, TITLE = "copies", "What was copied, and how fast"

@@ -11,10 +11,10 @@ from flame.core.analysis.frame_totals import frame_totals
 from flame.core.columns import I8, Column, distinct, unique_rows
 from flame.core.model.frames import COPIES, Kind
 from flame.core.projection.project import project
-from flame.core.report.configurations import configurations, dim_text
+from flame.core.report.measures.configurations import configurations, dim_text
+from flame.core.report.measures.times import shares, times_cells, times_columns
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, picked
-from flame.core.report.times import shares, times_cells, times_columns
 
 NAME, TITLE = "kernels", "What ran on the GPUs"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions
 from flame.core.columns import Column
-from flame.core.report.launch_times import (
+from flame.core.report.measures.launch_times import (
     NOT_QUEUED,
     Executions,
     FirstLaunches,

@@ -10,11 +10,11 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import FrameTotals
 from flame.core.columns import I8, Bool, sum_by, unique
+from flame.core.report.measures.range_work import RangeWork, range_work, shown_ranges
+from flame.core.report.measures.times import ratios, shares
 from flame.core.report.range_instances import RangeInstances, no_pieces
-from flame.core.report.range_work import RangeWork, range_work, shown_ranges
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked
-from flame.core.report.times import ratios, shares
 
 NAME, TITLE = "ranges", "Ranges and operators"
 

@@ -14,7 +14,7 @@ from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.names.overheads import is_of_profiler
-from flame.core.report.launching_calls import process_of_threads
+from flame.core.report.measures.launching_calls import process_of_threads
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, picked
 from flame.core.timeline.busy_time import BusyTime

@@ -10,10 +10,10 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
 from flame.core.model.frames import Kind
-from flame.core.report.configurations import Configurations, configurations, dim_text
+from flame.core.report.measures.configurations import Configurations, configurations, dim_text
+from flame.core.report.measures.times import ratios, shares
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked
-from flame.core.report.times import ratios, shares
 from flame.core.units import format_counted
 
 NAME, TITLE = "tails", "Slow among equals"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.report import trend as trends
+from flame.core.report.measures import trend as trends
+from flame.core.report.measures.trend import trend
 from flame.core.report.program.iteration_verdicts import judge
-from flame.core.report.trend import trend
 from tests.support.recorded import i8
 
 

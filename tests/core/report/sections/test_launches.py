@@ -13,7 +13,7 @@ from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import select
-from flame.core.report.launch_times import launch_rates
+from flame.core.report.measures.launch_times import launch_rates
 from flame.core.report.scope import Scope
 from flame.core.report.sections.launches import launches_section
 from tests.support.oracles.naive import Row, naive, tid_of

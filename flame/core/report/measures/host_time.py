@@ -7,7 +7,7 @@ import numpy as np
 from flame.core.columns import I8, Bool, Column, sum_by
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Pids, Ranks, Steps, Tids, Time
-from flame.core.report.launching_calls import process_of_threads
+from flame.core.report.measures.launching_calls import process_of_threads
 from flame.core.report.scope import Scope
 from flame.core.timeline.lane_intervals import LaneIntervals
 
