@@ -148,9 +148,7 @@ def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:
     row, begin, stop, depth = cut_crossing(begin, stop, depth, closing)
     source = source[row]
     back = clock.base - on[source] * clock.span
-    return Nesting(
-        source, begin + back, stop + back, _parents(depth), depth, too_deep, clock, lane
-    )
+    return Nesting(source, begin + back, stop + back, _parents(depth), depth, too_deep, clock, lane)
 
 
 def outer_first(start: I8, end: I8) -> I8:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.columns import I8, Bool, unique_rows
-from flame.core.model.activities import Activities
+from flame.core.kept_results import kept
 from flame.core.model.profile import Profile
 
 
-def first_of_launches(table: Activities) -> Bool:
-    """Mark one row of ``table`` for each call that launched any, bool[n]."""
+@kept
+def first_of_launches(profile: Profile) -> Bool:
+    """Mark one activity for each call that launched any, bool[n]."""
+    table = profile.activities
     rows = np.flatnonzero(table.launched)
     where = (table.process, table.thread, table.launch_start, table.launch_end)
     first, _ = unique_rows([column[rows] for column in where])

@@ -72,7 +72,7 @@ def measure_threads(scope: Scope) -> ThreadColumns:
     return ThreadColumns(
         host - calls.sum(axis=0),
         calls,
-        np.bincount(thread[first_of_launches(table)[launched]], minlength=size),
+        np.bincount(thread[first_of_launches(profile)[launched]], minlength=size),
         sum_by(thread, table.duration[launched], size),
     )
 
