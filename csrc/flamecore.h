@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 3  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 4  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -116,6 +116,42 @@ typedef struct {
 // whose intervals cross or are nested deeper than `deepest`; the paths of its moments are empty.
 API int64_t flamecore_open_at(Paths* paths, const Intervals* intervals, const Moments* moments,
                               int32_t lanes, int32_t deepest, int32_t* path, uint8_t* refused);
+
+// Intervals of lanes (threads), end exclusive; those of lane -1 and empty ones are left out.
+typedef struct {
+  int64_t count;
+  const int32_t* lane;
+  const int64_t* start;
+  const int64_t* end;
+} LaneSpans;
+
+// Pieces of intervals that nest, by (lane, start, depth); `source` is the interval of each, `parent`
+// the piece around it, -1 without any.
+typedef struct {
+  int64_t room;
+  int32_t* source;
+  int64_t* start;
+  int64_t* end;
+  int32_t* parent;
+  int32_t* depth;
+} Nested;
+
+// Cuts `spans` into pieces that nest: one that outlives one opened before it is cut where that ends.
+// Earlier starts are outer, then later ends, then earlier rows. Returns how many pieces there are;
+// refuses more than `out` has room for, and those nested in `deepest` others.
+API int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, const Nested* out);
+
+// When which of some intervals was the innermost, by lane and time: two for each at most.
+typedef struct {
+  int32_t* piece;
+  int64_t* start;
+  int64_t* end;
+} Innermost;
+
+// Cuts the time of `spans`, which nest, by which of them is the innermost; of equal ones that is the
+// last. Returns how many pieces there are; refuses intervals that cross, or nest too deeply.
+API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t deepest,
+                                const Innermost* out);
 
 // Mixes two words, neither of which a file may know: where one is 0, the other does not count.
 static inline uint64_t mix(uint64_t one, uint64_t other) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "flamecore.h"
+#include "lanes.h"
 
 #define FIRST_NODES 4096
 
@@ -85,55 +86,6 @@ static int32_t node(Paths* paths, int32_t parent, int32_t frame) {
   paths->frame[paths->count] = frame;
   paths->slots[at] = (int32_t)paths->count;
   return (int32_t)paths->count++;
-}
-
-// Rows of each lane, in the order in which they are given: those of lane i from begin[i] on.
-typedef struct {
-  int64_t* begin;
-  int32_t* rows;
-} Lanes;
-
-static int sort_by_lane(const int32_t* lane, int64_t count, int32_t lanes, Lanes* sorted) {
-  sorted->begin = calloc((size_t)lanes + 2, sizeof *sorted->begin);
-  sorted->rows = malloc((size_t)(count + 1) * sizeof *sorted->rows);
-  if (!sorted->begin || !sorted->rows) return 0;
-  int64_t* next = sorted->begin + 1;  // that of lane i ends as the beginning of lane i + 1
-  for (int64_t i = 0; i < count; i++)
-    if (lane[i] >= 0 && lane[i] < lanes) next[lane[i] + 1]++;
-  for (int32_t i = 0; i < lanes; i++) next[i + 1] += next[i];
-  for (int64_t i = 0; i < count; i++)
-    if (lane[i] >= 0 && lane[i] < lanes) sorted->rows[next[lane[i]]++] = (int32_t)i;
-  return 1;
-}
-
-// What rows are sorted by: ascending `key`, then descending `tie` (NULL: none), then as they are.
-typedef struct {
-  const int64_t* key;
-  const int64_t* tie;
-} Order;
-
-static inline int after(const Order* order, int32_t one, int32_t other) {
-  if (order->key[one] != order->key[other]) return order->key[one] > order->key[other];
-  return order->tie && order->tie[one] < order->tie[other];
-}
-
-static void merge(const Order* order, int32_t* rows, int64_t half, int64_t count, int32_t* scratch) {
-  memcpy(scratch, rows, (size_t)half * sizeof *rows);
-  int64_t left = 0, right = half, at = 0;
-  while (left < half && right < count)
-    rows[at++] = after(order, scratch[left], rows[right]) ? rows[right++] : scratch[left++];
-  while (left < half) rows[at++] = scratch[left++];
-}
-
-// Sorts what is not sorted yet; most lanes are.
-static void sort(const Order* order, int32_t* rows, int64_t count, int32_t* scratch) {
-  int64_t at = 1;
-  while (at < count && !after(order, rows[at - 1], rows[at])) at++;
-  if (at >= count) return;
-  const int64_t half = count / 2;
-  sort(order, rows, half, scratch);
-  sort(order, rows + half, count - half, scratch);
-  merge(order, rows, half, count, scratch);
 }
 
 // What is open on a lane, outermost first.
@@ -230,8 +182,8 @@ static int64_t sweep_lanes(Sweep* sweep, Lanes* ranges, Lanes* moments, int32_t 
     const int64_t count = ranges->begin[lane + 1] - ranges->begin[lane];
     const int64_t queries = moments->begin[lane + 1] - moments->begin[lane];
     if (!count) continue;
-    sort(&outer_first, rows, count, scratch);
-    sort(&by_time, wanted, queries, scratch);
+    sort_rows(&outer_first, rows, count, scratch);
+    sort_rows(&by_time, wanted, queries, scratch);
     const int64_t failed = sweep_lane(sweep, rows, count, wanted, queries);
     if (failed == NO_MEMORY) return NO_MEMORY;
     if (!failed) continue;
@@ -262,10 +214,8 @@ int64_t flamecore_open_at(Paths* paths, const Intervals* intervals, const Moment
       sort_by_lane(moments->lane, moments->count, lanes, &wanted))
     result = sweep_lanes(&sweep, &ranges, &wanted, lanes, scratch, refused);
   free(scratch);
-  free(ranges.begin);
-  free(ranges.rows);
-  free(wanted.begin);
-  free(wanted.rows);
+  free_lanes(&ranges);
+  free_lanes(&wanted);
   free(sweep.open.end);
   free(sweep.open.frame);
   free(sweep.open.path);

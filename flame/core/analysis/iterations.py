@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.analysis.distribution import distribution
 from flame.core.columns import I8, Bool, distinct, run_starts, sum_by
+from flame.core.kept_results import kept
 from flame.core.model.iterations import Iterations
 from flame.core.model.launched_before import launch_times
 from flame.core.model.profile import Profile
@@ -99,17 +99,9 @@ class IterationTable:
         return marks
 
 
-_KEPT: WeakKeyDictionary[Profile, IterationTable] = WeakKeyDictionary()
-
-
+@kept
 def measure_iterations(profile: Profile) -> IterationTable:
     """Measure the iterations of ``profile``; kept as long as the profile is."""
-    if profile not in _KEPT:
-        _KEPT[profile] = _measure(profile)
-    return _KEPT[profile]
-
-
-def _measure(profile: Profile) -> IterationTable:
     found, table = profile.iterations, profile.activities
     numbers, place = distinct(found.number)
     size = len(numbers)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from flame.core.attribution.crossing import cut_crossing
 from flame.core.columns import I8, Bool, Column
+from flame.core.compiled.nesting import nested_pieces
 from flame.core.errors import InputError
 
 MAX_DEPTH = 500
@@ -28,20 +30,18 @@ class Nesting:
     An interval that outlives an interval opened before it is cut where that ends: its later piece
     is no longer below it. ``source`` i8[n] is the interval a piece was cut from, ``start``
     and ``end`` (exclusive) are its times, ``parent`` the enclosing piece or -1, ``depth`` the
-    number of enclosing pieces. ``too_deep`` counts intervals left out for their depth.
+    number of enclosing pieces. ``too_deep`` counts intervals left out for their depth. Numbers are
+    i4 where the compiled part has nested the intervals. ``lane`` is of the intervals.
     """
 
-    source: I8
+    source: Column
     start: I8
     end: I8
-    parent: I8
-    depth: I8
+    parent: Column
+    depth: Column
     too_deep: int
     clock: LaneClock
-    _starts: I8
-    _ends: I8
-    _keys: I8
-    _order: I8
+    lane: Column
 
     def __len__(self) -> int:
         return len(self.source)
@@ -61,6 +61,25 @@ class Nesting:
         place = np.searchsorted(self._keys, depth * len(self) + last, "right") - 1
         piece: I8 = self._order[place]
         return piece
+
+    @cached_property
+    def _starts(self) -> I8:
+        return self.clock.shift(self.lane[self.source], self.start)
+
+    @cached_property
+    def _ends(self) -> I8:
+        """All ends on the common time line, sorted."""
+        return np.sort(self.clock.shift(self.lane[self.source], self.end))
+
+    @cached_property
+    def _order(self) -> I8:
+        """The pieces by (depth, index)."""
+        return np.argsort(self.depth.astype(np.uint16), kind="stable")
+
+    @cached_property
+    def _keys(self) -> I8:
+        """The numbers depth * n + index, sorted: in `_order`."""
+        return _depth_keys(self.depth, self._order)
 
     def by_depth(self) -> Iterator[I8]:
         """List the pieces of depth 0, 1, …: parents come before their children."""
@@ -112,6 +131,8 @@ def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:
     """
     kept = np.flatnonzero(end > start)
     clock = lane_clock(lane, start[kept], end[kept])
+    if found := nested_pieces(np.asarray(lane), start, end, deepest):
+        return Nesting(*found, too_deep=0, clock=clock, lane=lane)
     on = np.asarray(lane, np.int64)
     begin, stop = (clock.shift(on[kept], time[kept]) for time in (start, end))
     order = outer_first(begin, stop)
@@ -126,12 +147,8 @@ def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:
         depth = _open_before(begin, stop[closing])
     row, begin, stop, depth = cut_crossing(begin, stop, depth, closing)
     source = source[row]
-    keys, order = _depth_index(depth)
-    parent = _parents(depth, keys, order)
     back = clock.base - on[source] * clock.span
-    times = (begin + back, stop + back)
-    edges = (begin, np.sort(stop))
-    return Nesting(source, *times, parent, depth, too_deep, clock, *edges, keys, order)
+    return Nesting(source, begin + back, stop + back, _parents(depth), depth, too_deep, clock, lane)
 
 
 def outer_first(start: I8, end: I8) -> I8:
@@ -155,14 +172,14 @@ def _open_before(start: I8, ends: I8) -> I8:
     return np.arange(len(start)) - np.searchsorted(ends, start, "right")
 
 
-def _depth_index(depth: I8) -> tuple[I8, I8]:
-    """Pieces ordered by (depth, index), and that order's sorted keys depth * n + index."""
-    order = np.argsort(depth.astype(np.uint16), kind="stable")
-    return depth[order] * len(depth) + order, order
+def _depth_keys(depth: Column, order: I8) -> I8:
+    keys: I8 = depth[order].astype(np.int64) * len(depth) + order
+    return keys
 
 
-def _parents(depth: I8, keys: I8, order: I8) -> I8:
+def _parents(depth: I8) -> I8:
     """For each piece the last earlier one that is one level up, -1 at depth 0."""
+    order = np.argsort(depth.astype(np.uint16), kind="stable")
     wanted = (depth - 1) * len(depth) + np.arange(len(depth))
-    place = np.searchsorted(keys, wanted, "right") - 1
+    place = np.searchsorted(_depth_keys(depth, order), wanted, "right") - 1
     return np.where(depth > 0, order[np.maximum(place, 0)], -1)

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
-from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.columns import I4, I8, Column, order_by, run_starts
+from flame.core.compiled.nesting import innermost_spans
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 
@@ -41,13 +42,13 @@ def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces
 def _nested(thread: Column, start: I8, end: I8, frame: I4) -> ThreadPieces:
     on = np.maximum(thread, 0)
     nesting = nest(on, start, np.where(thread >= 0, end, start))
-    on = on[nesting.source].astype(np.int64)
-    order = np.argsort(on * MAX_DEPTH + nesting.depth, kind="stable")
+    on = on[nesting.source]
+    order = order_by([nesting.depth, on])
     place = np.empty(len(order) + 1, np.int32)
     place[order], place[-1] = np.arange(len(order)), NONE
     return ThreadPieces(
-        thread=on[order].astype(np.int32),
-        depth=nesting.depth[order].astype(np.int32),
+        thread=on[order].astype(np.int32, copy=False),
+        depth=nesting.depth[order].astype(np.int32, copy=False),
         frame=frame[nesting.source[order]],
         start=nesting.start[order],
         end=nesting.end[order],
@@ -75,6 +76,15 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
 
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
     """Cut the time of ``pieces`` by which of them is the innermost; ``parent`` is that one."""
+    found = innermost_spans(pieces.thread, pieces.start, pieces.end, MAX_DEPTH)
+    if found is None:
+        return _innermost_by_edges(pieces)
+    piece, start, end = found
+    none = np.zeros(len(piece), np.int32)
+    return ThreadPieces(pieces.thread[piece], none, pieces.frame[piece], start, end, piece)
+
+
+def _innermost_by_edges(pieces: ThreadPieces) -> ThreadPieces:
     clock = lane_clock(pieces.thread, pieces.start, pieces.end)
     begin, stop = (clock.shift(pieces.thread, time) for time in (pieces.start, pieces.end))
     edges = np.sort(np.concatenate([begin, stop]), kind="stable")  # sorted runs: merged

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
-_ABI = 3  # FLAMECORE_ABI of csrc/flamecore.h
+_ABI = 4  # FLAMECORE_ABI of csrc/flamecore.h
 _NO_MEMORY = -2
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -46,6 +46,8 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int64,
         [c_void_p, c_void_p, c_void_p, c_int32, c_int32, c_void_p, c_void_p],
     ),
+    "flamecore_nest": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
+    "flamecore_innermost": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
 }
 
 

@@ -96,7 +96,10 @@ class HostCalls:
 
     def longest(self, group: I8, size: int) -> I8:
         """The place of the longest call of each group, i8[size]; of equals the first."""
-        order = np.lexsort((-self.start, self.length, group))
+        most = np.zeros(size, np.int64)
+        np.maximum.at(most, group, self.length)
+        rows = np.flatnonzero(self.length == most[group])
+        order = rows[np.argsort(-self.start[rows], kind="stable")]
         last = np.full(size, NONE, np.int64)
         last[group[order]] = order
         return last

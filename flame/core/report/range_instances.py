@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.attribution.nesting import LaneClock, lane_clock
-from flame.core.columns import I4, I8, Bool, Column, expand_ranges, order_by, sum_by
+from flame.core.columns import I4, I8, Bool, Column, order_by, sum_by, unique
 from flame.core.model.activities import Activities, ThreadPieces
 
 _INT64 = np.iinfo(np.int64)
@@ -25,22 +26,6 @@ class LaunchedWork(NamedTuple):
     activities: I8
     first: I8
     last: I8
-
-    @classmethod
-    def none(cls, size: int) -> LaunchedWork:
-        """Begin with none in each."""
-        first, last = np.full(size, _INT64.max), np.full(size, _INT64.min)
-        return cls(np.zeros(size, np.int64), first, last)
-
-    def add(self, place: Column, other: LaunchedWork) -> None:
-        """Add ``other`` to these, each to its ``place``."""
-        np.add.at(self.activities, place, other.activities)
-        np.minimum.at(self.first, place, other.first)
-        np.maximum.at(self.last, place, other.last)
-
-    def take(self, rows: Column) -> LaunchedWork:
-        """Take some."""
-        return LaunchedWork(*(column[rows] for column in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,54 +71,78 @@ class RangeInstances:
 
         Its start and its end are included, as where activities stand below ranges.
         """
-        rows = np.sort(rows[(table.launched & (table.thread >= 0))[rows]])
-        thread, time, start = table.thread[rows], table.launch_start[rows], table.start[rows]
-        each = LaunchedWork(np.ones(len(rows), np.int64), start, start + table.duration[rows])
-        found = LaunchedWork.none(len(self.pieces))
-        before = self._order.open_before(thread, time)
-        found.add(before[before >= 0], each.take(before >= 0))
-        for inner in _by_depth(self.pieces):
-            found.add(self.pieces.parent[inner], found.take(inner))
-        # What begins with the launch is in ranges that have it already, or begin then as well.
-        piece, row = self._order.starting_at(thread, time)
-        fresh = self._is_first[piece]
-        found.add(piece[fresh], each.take(row[fresh]))
-        together = LaunchedWork.none(len(self))
-        together.add(self.whole, found)
-        return together
+        rows = rows[(table.launched & (table.thread >= 0))[rows]]
+        clock = self._order.clock
+        rows = rows[clock.covers(table.launch_start[rows])]
+        times = clock.shift(table.thread[rows], table.launch_start[rows])
+        order = order_by([times])
+        rows, times = rows[order], times[order]
+        begin, stop = self._edges
+        low, high = np.searchsorted(times, begin), np.searchsorted(times, stop, "right")
+        start = table.start[rows]
+        first = _over(np.minimum, start, low, high)
+        last = _over(np.maximum, start + table.duration[rows], low, high)
+        return LaunchedWork(high - low, first, last)
+
+    @cached_property
+    def _edges(self) -> tuple[I8, I8]:
+        """When each range began and ended, on the clock on which threads lie end to end."""
+        begin, stop = np.full(len(self), _INT64.max), np.full(len(self), _INT64.min)
+        np.minimum.at(begin, self.whole, self._order.begins)
+        np.maximum.at(stop, self.whole, self._order.stops)
+        return begin, stop
 
     @cached_property
     def _order(self) -> _OuterFirst:
         return _OuterFirst.of(self.pieces)
 
-    @cached_property
-    def _is_first(self) -> Bool:
-        """Which pieces are the beginnings of their ranges, bool[pieces]."""
-        start = np.full(len(self), _INT64.max)
-        np.minimum.at(start, self.whole, self.pieces.start)
-        first: Bool = self.pieces.start == start[self.whole]
-        return first
+
+def _over(ufunc: np.ufunc, values: I8, low: I8, high: I8) -> I8:
+    """Reduce ``values`` from each of ``low`` to before ``high`` by minimum or maximum; 0 of none.
+
+    Two stretches of a power of two cover each, which may overlap: those are reduced once for all.
+    """
+    found = np.zeros(len(low), np.int64)
+    power = np.frexp((high - low).astype(np.float64))[1] - 1  # of 2, the largest not above
+    order = order_by([np.maximum(power, -1)])
+    bounds = np.cumsum(np.bincount(np.maximum(power, -1) + 1, minlength=1))
+    stretch = 1
+    for first, last in pairwise(bounds.tolist()):
+        rows = order[first:last]
+        found[rows] = ufunc(values[low[rows]], values[high[rows] - stretch])
+        values = ufunc(values[:-stretch], values[stretch:])
+        stretch *= 2
+    return found
 
 
 def _whole(pieces: ThreadPieces) -> I8:
     """The range of each piece: those of one differ in depth, ranges in a row do not."""
-    order = np.lexsort((pieces.start, pieces.frame, pieces.thread))
+    rows = _cut(pieces)
+    order = rows[np.lexsort((pieces.start[rows], pieces.frame[rows], pieces.thread[rows]))]
     thread, frame, depth, start, end = (
         column[order]
         for column in (pieces.thread, pieces.frame, pieces.depth, pieces.start, pieces.end)
     )
     goes_on = (thread[1:] == thread[:-1]) & (frame[1:] == frame[:-1])
     goes_on &= (start[1:] == end[:-1]) & (depth[1:] != depth[:-1])
-    whole = np.zeros(len(order), np.int64)
-    whole[order[1:]] = np.cumsum(~goes_on)
-    return whole
+    first = np.append(order[:1], np.where(goes_on, -1, order[1:]))
+    begun = np.maximum.accumulate(np.where(first >= 0, np.arange(len(order)), 0))
+    whole = np.arange(len(pieces))
+    whole[order] = first[begun]
+    number = np.cumsum(whole == np.arange(len(pieces))) - 1
+    return number[whole]
 
 
-def _by_depth(pieces: ThreadPieces) -> list[I8]:
-    """The pieces within others, the deepest first."""
-    order = order_by([pieces.depth])
-    bounds = np.cumsum(np.bincount(pieces.depth, minlength=1))
-    return np.split(order, bounds)[1:-1][::-1]
+def _cut(pieces: ThreadPieces) -> I8:
+    """The pieces that may be parts of ranges.
+
+    They end where what is around them does, or begin there.
+    """
+    ends = (pieces.parent >= 0) & (pieces.end == pieces.end[pieces.parent])
+    times = unique(pieces.end[ends])
+    place = np.minimum(np.searchsorted(times, pieces.start), len(times) - 1)
+    begins = times[place] == pieces.start if len(times) else ends
+    return np.flatnonzero(ends | begins)
 
 
 def no_pieces() -> ThreadPieces:
@@ -144,28 +153,26 @@ def no_pieces() -> ThreadPieces:
 
 @dataclass(frozen=True, eq=False)
 class _OuterFirst:
-    """Pieces from outer to inner: by thread, begin and depth; ``begin``, ``stop`` in this order.
+    """Pieces from outer to inner, in ``order``: by thread, begin and depth.
 
-    Times are on ``clock``, on which threads lie end to end.
+    ``begins`` and ``stops`` are on ``clock``, on which threads lie end to end.
     """
 
-    pieces: ThreadPieces
     clock: LaneClock
+    begins: I8
+    stops: I8
     order: I8
-    begin: I8
-    stop: I8
 
     @classmethod
     def of(cls, pieces: ThreadPieces) -> _OuterFirst:
         clock = lane_clock(pieces.thread, pieces.start, pieces.end)
-        begin, stop = (clock.shift(pieces.thread, time) for time in (pieces.start, pieces.end))
-        order = order_by([pieces.depth, begin])
-        return cls(pieces, clock, order, begin[order], stop[order])
+        begins, stops = (clock.shift(pieces.thread, time) for time in (pieces.start, pieces.end))
+        return cls(clock, begins, stops, order_by([pieces.depth, begins]))
 
     def outermost(self, shown: Column) -> Bool:
         """Which pieces are in no other that is ``shown`` as the same, bool[pieces]."""
         # What begins before a piece ends, behind it in this order, is within it.
-        reach = np.searchsorted(self.begin, self.stop)
+        reach = np.searchsorted(self.begins[self.order], self.stops[self.order])
         by_frame = order_by([shown[self.order]])
         lift = shown[self.order][by_frame].astype(np.int64) * (len(reach) + 1)
         ends = np.maximum.accumulate(reach[by_frame] + lift)
@@ -174,24 +181,3 @@ class _OuterFirst:
         found = np.zeros(len(reach), bool)
         found[self.order[by_frame]] = alone
         return found
-
-    def open_before(self, thread: Column, time: I8) -> I8:
-        """Find the innermost piece open on each ``thread`` just before ``time``, or -1."""
-        if not len(self.order):
-            return np.full(len(time), -1)
-        at = self.clock.shift(thread, time)
-        place = np.searchsorted(self.begin, at) - 1
-        stop = np.append(self.clock.shift(self.pieces.thread, self.pieces.end), _INT64.max)
-        piece = np.where((place >= 0) & self.clock.covers(time), self.order[place], -1)
-        ended = np.flatnonzero(stop[piece] < at)
-        while len(ended):  # what is open around the last that began are those it is in
-            piece[ended] = self.pieces.parent[piece[ended]]
-            ended = ended[stop[piece[ended]] < at[ended]]
-        return piece
-
-    def starting_at(self, thread: Column, time: I8) -> tuple[I8, I8]:
-        """Find the pieces that begin at each ``time``: (piece, place of the time) of each pair."""
-        at = self.clock.shift(thread, time)
-        first, last = (np.searchsorted(self.begin, at, side) for side in ("left", "right"))
-        number = np.where(self.clock.covers(time), last - first, 0)
-        return self.order[expand_ranges(first, number)], np.repeat(np.arange(len(at)), number)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.profile import Profile
 from flame.core.timeline.busy_time import BusyTime
@@ -26,17 +26,13 @@ class DeviceTime(NamedTuple):
     busy: BusyTime
 
 
-_KEPT: WeakKeyDictionary[Profile, tuple[DeviceTime, ...]] = WeakKeyDictionary()
-
-
+@kept
 def device_times(profile: Profile) -> tuple[DeviceTime, ...]:
     """Find when each GPU of ``profile`` ran anything; kept as long as the profile is.
 
     None of a file of stacks, nor of a GPU without any activity that has times.
     """
-    if profile not in _KEPT:
-        _KEPT[profile] = tuple(_device_times(profile))
-    return _KEPT[profile]
+    return tuple(_device_times(profile))
 
 
 def _device_times(profile: Profile) -> Iterator[DeviceTime]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from enum import IntEnum
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import I8, U1, Bool
+from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.devices import device_times
 
 
 class WorkClass(IntEnum):
@@ -28,19 +29,16 @@ class WorkClass(IntEnum):
     COPY = 2
 
 
-_KEPT: WeakKeyDictionary[Profile, U1] = WeakKeyDictionary()
-
-
+@kept
 def work_classes(profile: Profile) -> U1:
     """Class each activity of ``profile``, u1[n] `WorkClass`; kept as long as the profile is."""
-    if profile not in _KEPT:
-        groups = profile.activities.groups
-        category = profile.grouping.category[groups.frame]
-        talks = np.isin(category, _communication(profile)) & (groups.kind == Kind.KERNEL)
-        of_group = np.where(talks, WorkClass.COMMUNICATION, WorkClass.COMPUTE)
-        of_group[np.isin(groups.kind, COPIES)] = WorkClass.COPY
-        _KEPT[profile] = of_group.astype(np.uint8)[groups.of_row]
-    return _KEPT[profile]
+    groups = profile.activities.groups
+    category = profile.grouping.category[groups.frame]
+    talks = np.isin(category, _communication(profile)) & (groups.kind == Kind.KERNEL)
+    of_group = np.where(talks, WorkClass.COMMUNICATION, WorkClass.COMPUTE)
+    of_group[np.isin(groups.kind, COPIES)] = WorkClass.COPY
+    found: U1 = of_group.astype(np.uint8)[groups.of_row]
+    return found
 
 
 def _communication(profile: Profile) -> list[int]:
@@ -67,18 +65,31 @@ class ClassTimes(NamedTuple):
 
 
 def class_times(profile: Profile, device: int) -> ClassTimes:
-    """Find when a GPU of ``profile`` ran which classes of work."""
-    table, classes = profile.activities, work_classes(profile)
-    rows = np.flatnonzero((table.device == device) & has_times(table))
-    start = table.start[rows]
-    end, of = start + table.duration[rows], classes[rows]
+    """Find when a GPU of ``profile``, which ran anything, ran which classes of work."""
+    return _class_times(profile)[device]
+
+
+@kept
+def _class_times(profile: Profile) -> dict[int, ClassTimes]:
+    table, classes, timed = profile.activities, work_classes(profile), has_times(profile.activities)
+    found = {}
+    for each in device_times(profile):
+        rows = np.flatnonzero((table.device == each.device) & timed)
+        start = table.start[rows]
+        busy = each.busy.moved(profile.rows_begin)
+        found[each.device] = _by_class(start, start + table.duration[rows], classes[rows], busy)
+    return found
+
+
+def _by_class(start: I8, end: I8, of: U1, busy: BusyTime) -> ClassTimes:
+    """When intervals of each class are open; ``busy`` is when any is."""
 
     def when(mask: Bool) -> BusyTime:
-        return BusyTime.union(start[mask], end[mask])
+        return busy if mask.all() else BusyTime.union(start[mask], end[mask])
 
-    return ClassTimes(
-        when(of == WorkClass.COMPUTE), when(of != WorkClass.COPY), when(np.ones(len(of), bool))
-    )
+    computing, kernels = of == WorkClass.COMPUTE, of != WorkClass.COPY
+    compute = when(computing)
+    return ClassTimes(compute, compute if (computing == kernels).all() else when(kernels), busy)
 
 
 def exposed_times(profile: Profile) -> I8:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column, run_starts, sum_by, unique_rows
+from flame.core.columns import I4, I8, U1, Column, sum_by, unique_rows
+from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces, has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.meta import Overheads
@@ -89,15 +89,11 @@ class IdleParts:
         return sum_by(self.cause, self.within(windows), len(IdleCause))
 
 
-_KEPT: WeakKeyDictionary[Profile, tuple[IdleParts, ...]] = WeakKeyDictionary()
-
-
+@kept
 def idle_parts(profile: Profile) -> tuple[IdleParts, ...]:
     """Cut the idle time of each GPU of ``profile``; kept as long as the profile is."""
-    if profile not in _KEPT:
-        calls = profile.calls
-        _KEPT[profile] = tuple(_parts(profile, each, calls) for each in device_times(profile))
-    return _KEPT[profile]
+    calls = profile.calls
+    return tuple(_parts(profile, each, calls) for each in device_times(profile))
 
 
 def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> IdleParts:
@@ -120,14 +116,16 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     -1 without any.
     """
     table = profile.activities
-    rows = np.flatnonzero((table.device == device) & has_times(table))
-    start = table.start[rows]
-    rows = rows[np.isin(start, times)]
-    start = table.start[rows]
-    order = np.lexsort((table.launch_start[rows], table.launched[rows], start))
-    last = np.append(run_starts(start[order])[1:], len(order))[: len(order)] - 1
     found = np.full(len(times), NONE, np.int64)
-    found[np.searchsorted(times, start[order[last]])] = rows[order[last]]
+    if not len(times):
+        return found
+    rows = np.flatnonzero((table.device == device) & has_times(table))
+    place = np.minimum(np.searchsorted(times, table.start[rows]), len(times) - 1)
+    ends = table.start[rows] == times[place]
+    rows, place = rows[ends], place[ends]
+    # Of what is written to one place the last stays.
+    order = np.lexsort((table.launch_start[rows], table.launched[rows]))
+    found[place[order]] = rows[order]
     return found
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flame.core.attribution.nesting import MAX_DEPTH, Nesting, nest
 from flame.core.errors import InputError
+from tests.support.compiled import only_numpy
 from tests.support.recorded import i8
 
 LANES = 2
@@ -24,8 +25,15 @@ MOMENTS = [(lane, time) for lane in range(LANES) for time in range(-3, LAST + 2)
 
 
 def nested(rows: list[Interval]) -> Nesting:
+    """Nest them: compiled where that is built, and equal to what numpy makes of them."""
     lane, start, end = (i8(*(row[column] for row in rows)) for column in range(3))
-    return nest(lane, start, end)
+    found = nest(lane, start, end)
+    with only_numpy():
+        plain = nest(lane, start, end)
+    for name in ("source", "start", "end", "parent", "depth"):
+        assert getattr(found, name).tolist() == getattr(plain, name).tolist()
+    assert found.too_deep == plain.too_deep
+    return found
 
 
 def open_at(rows: list[Interval], lane: int, time: int) -> list[int]:

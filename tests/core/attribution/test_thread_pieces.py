@@ -9,11 +9,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.attribution.thread_pieces import call_pieces, function_pieces, innermost_pieces
+from flame.core.attribution import thread_pieces
+from flame.core.attribution.thread_pieces import call_pieces, function_pieces
 from flame.core.columns import Column
 from flame.core.loading.many import load
 from flame.core.model.activities import ThreadPieces
 from flame.core.model.raw import OPEN, RawCalls, RawPythonCalls
+from tests.support.compiled import only_numpy
 from tests.support.tiers import examples
 
 Span = tuple[int, int, int]
@@ -52,6 +54,16 @@ def functions(given_: list[Span]) -> RawPythonCalls:
         column(list(range(1, size + 1)), np.int64),
         column([0] * size, np.int64),
     )
+
+
+def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
+    """Find them: compiled where that is built, and equal to what numpy finds."""
+    found = thread_pieces.innermost_pieces(pieces)
+    with only_numpy():
+        plain = thread_pieces.innermost_pieces(pieces)
+    for name in ("thread", "depth", "frame", "start", "end", "parent"):
+        assert getattr(found, name).tolist() == getattr(plain, name).tolist()
+    return found
 
 
 def by_moment(pieces: ThreadPieces) -> dict[tuple[int, int], int]:

@@ -17,7 +17,12 @@ pytestmark = pytest.mark.deep
 
 SANITIZED = ("-O1", "-g1", "-fno-omit-frame-pointer", "-shared", "-fsanitize=address,undefined")
 STRICT = ("-Werror", "-fno-sanitize-recover=all")
-TESTS = ("tests/core/compiled/test_differences.py", "tests/core/readers/sqlite/test_pages.py")
+TESTS = (
+    "tests/core/compiled/test_differences.py",
+    "tests/core/readers/sqlite/test_pages.py",
+    "tests/core/attribution/test_nesting.py",
+    "tests/core/attribution/test_thread_pieces.py",
+)
 # Objects of Python come from malloc, too, where the sanitizer knows their ends. Python itself leaks
 # when it ends: leaks are looked for by the fuzz targets, which have no Python around them.
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}

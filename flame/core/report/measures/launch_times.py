@@ -11,6 +11,7 @@ from flame.core.analysis.distribution import Distributions, distribution, distri
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Bool, sum_by, unique_rows
 from flame.core.model.frames import Kind
+from flame.core.report.measures.launching_calls import first_rows, launch_numbers
 from flame.core.report.scope import Scope
 
 SHORT = (5_000, 10_000, 20_000)
@@ -70,7 +71,7 @@ def _rate(scope: Scope, gpu: Utilization, rows: I8) -> LaunchRate | None:
     if not len(rows):
         return None
     launched = rows[table.launched[rows]]
-    calls, _ = unique_rows([table.thread[launched], table.launch_start[launched]])
+    calls = first_rows(launch_numbers(scope.profile), launched)
     return LaunchRate(
         gpu,
         len(rows),

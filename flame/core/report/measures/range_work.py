@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals, outermost_by_frame
-from flame.core.columns import I4, I8, sum_by, unique_rows
+from flame.core.columns import I4, I8, sum_by
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import StackTree, subtree_sums
 from flame.core.projection.level_columns import StackColumns, level_columns
 from flame.core.projection.tree_builder import build_nodes, lay_out_preorder
+from flame.core.report.measures.launching_calls import first_rows, launch_numbers
 from flame.core.report.scope import Scope
 
 
@@ -73,8 +74,8 @@ def _launches(scope: Scope) -> I8:
     """Count the calls that launched anything, i8[groups]; each for the first that it launched."""
     table, groups = scope.profile.activities, scope.shown.activities.groups
     rows = np.sort(scope.rows[table.launched[scope.rows]])
-    first, _ = unique_rows([table.thread[rows], table.launch_start[rows], table.launch[rows]])
-    return np.bincount(groups.of_row[rows[first]], minlength=len(groups)).astype(np.int64)
+    first = first_rows(launch_numbers(scope.profile), rows)
+    return np.bincount(groups.of_row[first], minlength=len(groups)).astype(np.int64)
 
 
 def _idle(scope: Scope) -> I8:

@@ -85,7 +85,7 @@ def measure_processes(scope: Scope) -> ProcessColumns:
         number(table.kind[rows] == Kind.KERNEL),
         number(np.isin(table.kind[rows], COPIES)),
         _bytes(profile, rows, process, size),
-        number(first_of_launches(table)[rows]),
+        number(first_of_launches(scope.profile)[rows]),
         sum_by(process, table.launch_share[rows], size),
         _blocked(scope, size),
         _ranges(scope, size),

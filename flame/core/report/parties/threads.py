@@ -9,13 +9,14 @@ import numpy as np
 
 from flame.core.columns import I8, sum_by
 from flame.core.model.calls import CallClass
-from flame.core.model.frames import Kind
-from flame.core.model.metrics import metric_of
+from flame.core.model.profile import Profile
 from flame.core.report.labels import frame_place
 from flame.core.report.measures.host_time import HostTime
 from flame.core.report.measures.launching_calls import first_of_launches
+from flame.core.report.range_instances import no_pieces
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.timeline.lane_intervals import LaneIntervals
 
 NAME, TITLE = "threads", "What the threads of the host did"
 
@@ -39,7 +40,7 @@ class ThreadColumns:
     """Hold what each thread did, i8[threads], ns.
 
     ``code`` is the time in recorded ranges and functions outside of calls, ``calls`` i8[classes,
-    threads] that in calls by `CallClass`, the innermost of which counts. ``gpu_time`` and
+    threads] that in calls by the `CallClass` of the outermost. ``gpu_time`` and
     ``launches`` are of what passes the filters.
     """
 
@@ -57,24 +58,33 @@ class ThreadColumns:
 
 def measure_threads(scope: Scope) -> ThreadColumns:
     """Divide the recorded time of each thread among calls by class, and host code."""
-    profile = scope.profile
-    host, size = profile.table(metric_of("host")), len(profile.threads) + 1
-    length = HostTime(scope).within(host.thread, host.start, host.start + host.duration)
-    is_call = host.kind == Kind.LAUNCH
-    calls = np.zeros((len(CallClass), size), np.int64)
-    classes = profile.frames.call_classes(host.launch[is_call])
-    for place, one in enumerate(CallClass):
-        rows = np.flatnonzero(is_call)[classes == one]
-        calls[place] = sum_by(host.thread[rows], length[rows], size)
+    profile, size = scope.profile, len(scope.profile.threads) + 1
+    time, made = HostTime(scope), profile.calls or no_pieces()
+    length = time.within(made.thread, made.start, made.end)
+    classes = profile.frames.call_classes(made.frame)
+    of_class = ((made.thread[rows], length[rows]) for rows in (classes == one for one in CallClass))
+    calls = np.array([sum_by(thread, spent, size) for thread, spent in of_class])
+    runs = _anything(profile)
+    host = sum_by(runs.lane, time.within(runs.lane, runs.begin, runs.end), size)
     table, launched = profile.activities, scope.rows
     launched = launched[table.launched[launched]]
     thread = table.thread[launched]
     return ThreadColumns(
-        sum_by(host.thread[~is_call], length[~is_call], size),
+        host - calls.sum(axis=0),
         calls,
-        np.bincount(thread[first_of_launches(table)[launched]], minlength=size),
+        np.bincount(thread[first_of_launches(profile)[launched]], minlength=size),
         sum_by(thread, table.duration[launched], size),
     )
+
+
+def _anything(profile: Profile) -> LaneIntervals:
+    """When anything was open on each thread: a call, a range or a function."""
+    kinds = (profile.calls, profile.ranges, profile.functions)
+    found = [(each, np.flatnonzero(each.depth == 0)) for each in kinds if each]
+    columns = [(each.thread[top], each.start[top], each.end[top]) for each, top in found]
+    if not columns:
+        columns = [(no_pieces().thread, no_pieces().start, no_pieces().end)]
+    return LaneIntervals.union(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 def threads_section(scope: Scope) -> Section:

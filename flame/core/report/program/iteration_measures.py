@@ -147,7 +147,7 @@ def _work(scope: Scope, found: Iterations) -> dict[str, I8]:
     of_all = found.of(table)
     rows = scope.rows[of_all[scope.rows] >= 0]
     of = of_all[rows]
-    launch = first_of_launches(table)[rows]
+    launch = first_of_launches(scope.profile)[rows]
     return {
         "gpu_time": sum_by(of, table.duration[rows], size),
         "activities": np.bincount(of, minlength=size),

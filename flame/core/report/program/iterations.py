@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.analysis.iteration_candidates import iteration_candidates
 from flame.core.columns import I8
+from flame.core.kept_results import kept
 from flame.core.report.labels import frame_place, labels_without_numbers, process_labels
 from flame.core.report.measures.trend import HOW, has_statistics
 from flame.core.report.program.iteration_measures import (
@@ -101,6 +102,7 @@ class IterationReport(NamedTuple):
     frames: list[LongerFrames]
 
 
+@kept
 def report_iterations(scope: Scope) -> IterationReport | None:
     """Measure and judge the iterations of ``scope``; None where there are none."""
     if not len(scope.profile.iterations):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
+from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.stacks import StackBuilder, StackTable
@@ -80,6 +81,7 @@ class LayerFamilies(NamedTuple):
     same: Bool
 
 
+@kept
 def measure_layers(scope: Scope) -> Layers:
     """Sum up the layers of what passes; families of a single index are left out."""
     profile = scope.profile
@@ -211,7 +213,7 @@ def _layers_of(names: _IndexedNames, path: I8, frame: Column) -> tuple[I8, I8]:
 def _sums(scope: Scope, stacks: StackTable, layer_of: I8, size: int) -> tuple[I8, I8, I8]:
     """(GPU time, activities, launches) of each of ``size`` layers."""
     table, rows = scope.profile.activities, scope.rows
-    launch = first_of_launches(table)[rows].astype(np.int64)
+    launch = first_of_launches(scope.profile)[rows].astype(np.int64)
     values = (table.duration[rows], np.ones(len(rows), np.int64), launch)
     group, some = table.groups.of_row[rows], np.flatnonzero(layer_of >= 0)
     sums = []

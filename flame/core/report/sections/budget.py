@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8
+from flame.core.kept_results import kept
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
 from flame.core.timeline.exposure import class_times
@@ -46,6 +47,7 @@ class Budget(NamedTuple):
         return [(name, ns) for name, ns in (*kinds, *idle) if ns]
 
 
+@kept
 def budgets(scope: Scope) -> tuple[Budget, ...]:
     """Divide the time of each GPU of ``scope``."""
     return tuple(_budget(scope, gpu) for gpu in scope.gpus)

@@ -170,16 +170,11 @@ def test_threads_are_summed_moment_by_moment(
     window = (begin + script.offset, begin + script.offset + length)
     time = HostTime(Scope(profile, select(where=(Time(*window),))))
     host = profile.host
-    expected: Counter[tuple[int, str]] = Counter()
     inside: Counter[int] = Counter()
     for row in range(len(host)):
-        thread, start = int(host.thread[row]), int(host.start[row])
-        name = "code"
-        if host.kind[row] == Kind.LAUNCH:
-            name = call_class(profile.frames[int(host.launch[row])].name).name
-        for moment in range(start, start + int(host.duration[row])):
-            expected[thread, name] += 1
+        for moment in range(int(host.start[row]), int(host.start[row] + host.duration[row])):
             inside[row] += window[0] <= moment < window[1]
+    expected = Counter((thread, name) for (thread, _), name in what_was_open(profile).items())
     found = measure_threads(Scope(profile))
     for thread in range(len(profile.threads)):
         assert int(found.code[thread]) == expected[thread, "code"]
@@ -187,6 +182,19 @@ def test_threads_are_summed_moment_by_moment(
             assert int(found.calls[place, thread]) == expected[thread, one.name]
     lengths = time.within(host.thread, host.start, host.start + host.duration)
     assert lengths.tolist() == [inside[row] for row in range(len(host))]
+
+
+def what_was_open(profile: Profile) -> dict[tuple[int, int], str]:
+    """The class of the call, else ``code``, by thread and moment."""
+    found = {}
+    for pieces in filter(None, (profile.ranges, profile.functions, profile.calls)):
+        for row in range(len(pieces)):
+            name = "code"
+            if pieces is profile.calls:
+                name = call_class(profile.frames[int(pieces.frame[row])].name).name
+            for moment in range(int(pieces.start[row]), int(pieces.end[row])):
+                found[int(pieces.thread[row]), moment] = name
+    return found
 
 
 def test_the_time_of_threads_follows_steps_and_processes() -> None:

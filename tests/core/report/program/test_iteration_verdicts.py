@@ -109,3 +109,13 @@ def test_of_many_some_are_looked_at() -> None:
     found = trend(np.arange(100_000) * 3)
     assert found is not None
     assert found.slope == pytest.approx(3)
+
+
+def test_halves_within_a_hundredth_have_no_trend(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never() -> bool:
+        raise AssertionError("nothing is imported for them")
+
+    monkeypatch.setattr(trends, "has_statistics", never)
+    assert trend(i8(1000, 1010, 990, 1005, 1001, 1008)) is None
+    with pytest.raises(AssertionError):
+        trend(i8(1000, 1000, 1000, 1011, 1011, 1011))

@@ -1,0 +1,101 @@
+"""Nest intervals lane by lane, and find which of them is the innermost when."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_int64, c_void_p
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flame.core.compiled.library import address, checked, compiled, whole
+
+_MOST_LANES = 1 << 24
+_SPARE = 1024
+"""Pieces that there is room for besides two of each interval: of more numpy takes care."""
+
+
+class NestedPieces(NamedTuple):
+    """Hold pieces of intervals that nest, ordered by (lane, start, depth).
+
+    ``source`` i4[n] is the interval of each, ``start``, ``end`` i8[n] its times, ``parent`` i4[n]
+    the piece around it or -1, ``depth`` i4[n] how many are around it.
+    """
+
+    source: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    parent: NDArray[np.int32]
+    depth: NDArray[np.int32]
+
+
+class InnermostPieces(NamedTuple):
+    """Hold when which interval was the innermost, by lane and time.
+
+    ``piece`` i4[n] is the interval, ``start``, ``end`` (exclusive) i8[n] its times.
+    """
+
+    piece: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+class _LaneSpans(ctypes.Structure):
+    _fields_ = (("count", c_int64), ("lane", c_void_p), ("start", c_void_p), ("end", c_void_p))
+
+
+class _Nested(ctypes.Structure):
+    _fields_ = (
+        ("room", c_int64),
+        ("source", c_void_p),
+        ("start", c_void_p),
+        ("end", c_void_p),
+        ("parent", c_void_p),
+        ("depth", c_void_p),
+    )
+
+
+class _Innermost(ctypes.Structure):
+    _fields_ = (("piece", c_void_p), ("start", c_void_p), ("end", c_void_p))
+
+
+def nested_pieces(
+    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64], deepest: int
+) -> NestedPieces | None:
+    """Cut the intervals [start, end) of each lane into pieces that nest; those of lane -1 not.
+
+    None where this is refused: without the library, for intervals in ``deepest`` others, and where
+    very many cross.
+    """
+    library, lanes = compiled(), 1 + int(lane.max(initial=-1))
+    if library is None or lanes > _MOST_LANES:
+        return None
+    spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
+    room = 2 * len(lane) + _SPARE
+    out = NestedPieces(
+        *(np.empty(room, dtype) for dtype in (np.int32, np.int64, np.int64, np.int32, np.int32))
+    )
+    given, made = _LaneSpans(len(lane), *map(address, spans)), _Nested(room, *map(address, out))
+    done = library.flamecore_nest(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
+    count = checked(done)
+    return None if count is None else NestedPieces(*(column[:count] for column in out))
+
+
+def innermost_spans(
+    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64], deepest: int
+) -> InnermostPieces | None:
+    """Cut the time of intervals that nest, each lane's, by which of them is the innermost.
+
+    None where this is refused: without the library, and where intervals cross or nest too deeply.
+    """
+    library, lanes = compiled(), 1 + int(lane.max(initial=-1))
+    if library is None or lanes > _MOST_LANES:
+        return None
+    spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
+    room = 2 * len(lane)
+    out = InnermostPieces(*(np.empty(room, dtype) for dtype in (np.int32, np.int64, np.int64)))
+    given, made = _LaneSpans(len(lane), *map(address, spans)), _Innermost(*map(address, out))
+    done = library.flamecore_innermost(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
+    count = checked(done)
+    return None if count is None else InnermostPieces(*(column[:count] for column in out))
