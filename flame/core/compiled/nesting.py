@@ -73,13 +73,14 @@ def nested_pieces(
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
     room = 2 * len(lane) + _SPARE
-    out = NestedPieces(
-        *(np.empty(room, dtype) for dtype in (np.int32, np.int64, np.int64, np.int32, np.int32))
-    )
-    given, made = _LaneSpans(len(lane), *map(address, spans)), _Nested(room, *map(address, out))
+    source, parent, depth = (np.empty(room, np.int32) for _ in range(3))
+    begin, stop = (np.empty(room, np.int64) for _ in range(2))
+    places = [address(column) for column in (source, begin, stop, parent, depth)]
+    given, made = _given(spans), _Nested(room, *places)
     done = library.flamecore_nest(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
-    count = checked(done)
-    return None if count is None else NestedPieces(*(column[:count] for column in out))
+    if (count := checked(done)) is None:
+        return None
+    return NestedPieces(source[:count], begin[:count], stop[:count], parent[:count], depth[:count])
 
 
 def innermost_spans(
@@ -94,8 +95,16 @@ def innermost_spans(
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
     room = 2 * len(lane)
-    out = InnermostPieces(*(np.empty(room, dtype) for dtype in (np.int32, np.int64, np.int64)))
-    given, made = _LaneSpans(len(lane), *map(address, spans)), _Innermost(*map(address, out))
+    piece = np.empty(room, np.int32)
+    begin, stop = (np.empty(room, np.int64) for _ in range(2))
+    given = _given(spans)
+    made = _Innermost(*(address(column) for column in (piece, begin, stop)))
     done = library.flamecore_innermost(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
-    count = checked(done)
-    return None if count is None else InnermostPieces(*(column[:count] for column in out))
+    if (count := checked(done)) is None:
+        return None
+    return InnermostPieces(piece[:count], begin[:count], stop[:count])
+
+
+def _given(spans: list[NDArray[Any]]) -> _LaneSpans:
+    """Give C the columns of ``spans`` (lane, start, end), as `whole` makes them."""
+    return _LaneSpans(len(spans[0]), *(address(column) for column in spans))
