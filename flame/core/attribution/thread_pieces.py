@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
 from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
+from flame.core.model.threads.call_rows import CallRows
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 
 
@@ -60,6 +62,30 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
 
     Equal starts: the longer one is the outer, then the first as recorded.
     """
+    found = _outermost(calls)
+    thread, frame = calls.thread[found.source], calls.frame[found.source]
+    return _flat(thread, frame, found.begin, found.stop, found.clock)
+
+
+def call_rows(calls: RawCalls) -> CallRows:
+    """Find all API calls as recorded, and which of them lie within others."""
+    kept = np.flatnonzero(~calls.chain_only)
+    inside = (calls.thread >= 0) & (calls.end > calls.start)
+    inside[_outermost(calls).source] = False
+    columns = (calls.thread, calls.frame, calls.start, np.maximum(calls.start, calls.end), inside)
+    return CallRows(*(column[kept] for column in columns))
+
+
+class _Outermost(NamedTuple):
+    """The rows of calls that are in no other, and what of each counts, on ``clock``."""
+
+    source: I8
+    begin: I8
+    stop: I8
+    clock: LaneClock
+
+
+def _outermost(calls: RawCalls) -> _Outermost:
     rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
     thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
     clock = lane_clock(thread, start, end)
@@ -69,8 +95,7 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
     # Threads lie end to end on this clock, so that none reaches into the next.
     begin[1:] = np.maximum(begin[1:], np.maximum.accumulate(stop)[:-1])
     outer = stop > begin
-    source = rows[order[outer]]
-    return _flat(calls.thread[source], calls.frame[source], begin[outer], stop[outer], clock)
+    return _Outermost(rows[order[outer]], begin[outer], stop[outer], clock)
 
 
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:

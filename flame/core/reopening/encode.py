@@ -93,6 +93,12 @@ def _builders(profile: Profile) -> Iterator[Builder]:
         yield "functions"
     if profile.calls_builder is not None:
         yield "calls"
+    if profile.callrows_builder is not None:
+        yield "callrows"
+    if profile.failures_builder is not None:
+        yield "failures"
+    if profile.events_builder is not None:
+        yield "events"
     if profile.overheads_builder is not None:
         yield "overheads"
     if profile.spans_finder is not None:
