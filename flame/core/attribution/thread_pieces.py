@@ -11,8 +11,8 @@ import numpy as np
 from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
 from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
-from flame.core.model.threads.call_rows import CallRows
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
+from flame.core.model.threads.call_rows import CallRows
 
 
 def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:

@@ -11,13 +11,13 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column
 from flame.core.loading.clocks import align_clocks
-from flame.core.loading.merge_threads import ThreadTables, thread_builders
 from flame.core.loading.merge_metrics import (
     measure_scales,
     merge_measures,
     merge_metrics,
     metric_warnings,
 )
+from flame.core.loading.merge_threads import ThreadTables, thread_builders
 from flame.core.model.activities import (
     NONE,
     Activities,

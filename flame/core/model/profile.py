@@ -26,13 +26,13 @@ from flame.core.model.meta import (
 
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces, ThreadSpans
-    from flame.core.model.threads.call_rows import CallRows, FailedCalls
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
     from flame.core.model.launches import LaunchDetails
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
+    from flame.core.model.threads.call_rows import CallRows, FailedCalls
     from flame.core.model.threads.events import ThreadEvents
 
 

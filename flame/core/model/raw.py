@@ -14,9 +14,9 @@ from flame.core.model.meta import Device, Meta, Overheads, Process, ProfilerStep
 from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:
-    from flame.core.model.threads.call_rows import FailedCalls
     from flame.core.model.launches import LaunchDetails
     from flame.core.model.pc_samples import Code
+    from flame.core.model.threads.call_rows import FailedCalls
     from flame.core.model.threads.events import ThreadEvents
 
 OPEN = np.int64(np.iinfo(np.int64).max)

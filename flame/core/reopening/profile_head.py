@@ -33,6 +33,21 @@ Builder = Literal[
 ]
 """What a profile can make of its trace when it is asked for."""
 
+BUILDER_FIELDS: dict[Builder, str] = {
+    "host": "host_builder",
+    "launches": "launches_builder",
+    "ranges": "ranges_builder",
+    "functions": "functions_builder",
+    "calls": "calls_builder",
+    "callrows": "callrows_builder",
+    "failures": "failures_builder",
+    "events": "events_builder",
+    "overheads": "overheads_builder",
+    "spans": "spans_finder",
+    "nested": "nested_finder",
+}
+"""The fields of `Profile` that make it."""
+
 STACK_COLUMNS = ("parent", "frame", "depth")
 STEP_COLUMNS = {"number": "i8", "process": "i4", "start": "i8", "end": "i8", "thread": "i4"}
 ITERATION_COLUMNS = {

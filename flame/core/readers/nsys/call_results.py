@@ -16,9 +16,7 @@ from flame.core.readers.sqlite.source import NULL, TableQuery, TableSource
 _RESULT = "returnValue"
 
 
-def failures_reader(
-    calls: RawCalls, source: TableSource
-) -> partial[FailedCalls | None] | None:
+def failures_reader(calls: RawCalls, source: TableSource) -> partial[FailedCalls | None] | None:
     """Tell how to read which of ``calls`` failed; None where the table does not say."""
     return partial(read_failures, calls) if _RESULT in source.columns(TABLE) else None
 

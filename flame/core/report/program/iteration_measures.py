@@ -15,6 +15,7 @@ from flame.core.model.iterations import Iterations
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Pids, Ranks, Steps, Time
 from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
+from flame.core.report.measures.states import find_collections
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
@@ -53,8 +54,9 @@ class IterationColumns:
     | parts | i8[parts, n] `PARTS` of ``window``, by all that ran on the GPU; they add up to it |
     | lead | i8[causes, n] the gap that its first work ended, in the window of the one before |
     | syncs, sync_ns, allocs, alloc_ns | blocking calls, and allocations and frees, begun in it |
+    | collections, collection_ns | garbage collections begun in it |
 
-    The last four are None where no calls were recorded.
+    The last six are None where no calls, or no collections, were recorded.
     """
 
     number: I8
@@ -76,6 +78,8 @@ class IterationColumns:
     sync_ns: I8 | None
     allocs: I8 | None
     alloc_ns: I8 | None
+    collections: I8 | None
+    collection_ns: I8 | None
 
     def __len__(self) -> int:
         return len(self.number)
@@ -106,6 +110,7 @@ def measure_scope(scope: Scope) -> IterationColumns:
         **_work(scope, found),
         **_budget(profile, found),
         **_calls(profile, found),
+        **_collections(profile, found),
     }
     return IterationColumns(**columns).take(np.flatnonzero(_chosen(scope)))
 
@@ -251,6 +256,20 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
         columns[f"{name}s"] = np.bincount(of[rows], minlength=len(found))
         columns[f"{name}_ns"] = sum_by(of[rows], length, len(found))
     return columns
+
+
+def _collections(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
+    """Count the garbage collections that begin in each iteration, and sum how long they took."""
+    known = find_collections(profile)
+    if known is None:
+        return dict.fromkeys(("collections", "collection_ns"))
+    of = found.at(known.process, known.start)
+    rows = np.flatnonzero(of >= 0)
+    length = known.end[rows] - known.start[rows]
+    return {
+        "collections": np.bincount(of[rows], minlength=len(found)),
+        "collection_ns": sum_by(of[rows], length, len(found)),
+    }
 
 
 def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, distinct, sum_by, unique, unique_rows
+from flame.core.columns import I8, Column, distinct, sum_by, unique, unique_rows
 from flame.core.model.calls import CallClass
 from flame.core.names.call_results import NOT_READY, result_meaning
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
@@ -46,10 +46,17 @@ class CallTimes:
     inside: I8
     failed: I8 | None
 
+    @property
+    def order(self) -> I8:
+        """The places of those that there is anything to tell of, longest first."""
+        order: I8 = np.lexsort((self.shown, -self.times.total))
+        told = (self.times.count > 0) | (self.inside > 0)
+        if self.failed is not None:
+            told |= self.failed > 0
+        return order[told[order]]
 
-def call_times(
-    scope: Scope, every: ShownCalls, failures: ShownFailures | None
-) -> CallTimes | None:
+
+def call_times(scope: Scope, every: ShownCalls, failures: ShownFailures | None) -> CallTimes | None:
     """Sum up the calls of ``scope``, of which ``every`` is one; None where there are none."""
     calls = scope.calls
     if calls is None or not len(calls):
@@ -116,22 +123,16 @@ def api_section(scope: Scope) -> Section:
 
 
 def _table(found: CallTimes) -> Table:
-    order = np.lexsort((found.shown, -found.times.total))
+    order = found.order
     pairs = zip(found.times.total.tolist(), found.thread_time.tolist(), strict=True)
-    some = found.times.count > 0
-    name, kind, *times, worst = (
+    unknown = [None] * len(found.shown)
+    cells: tuple[Any, ...] = (
         found.calls.names(found.shown),
         [CallClass(kind).name.lower() for kind in found.kind.tolist()],
-        *times_cells(found.times),
+        *_times_cells(found.times),
         ratios(found.times.maximum, found.times.p50),
-    )
-    cells: tuple[Any, ...] = (
-        name,
-        kind,
-        *times,
-        worst,
-        found.inside if found.inside.any() else [None] * len(some),
-        [None] * len(some) if found.failed is None else found.failed,
+        found.inside if found.inside.any() else unknown,
+        unknown if found.failed is None else found.failed,
         found.threads,
         [share(*pair) for pair in pairs],
     )
@@ -140,6 +141,16 @@ def _table(found: CallTimes) -> Table:
         for at in found.longest[order].tolist()
     ]
     return Table.of("rows", "", _COLUMNS, picked(order, *cells), windows)
+
+
+def _times_cells(times: Distributions) -> Iterator[Column | Sequence[Value]]:
+    """The cells of `times_columns`, None for how long those are of which there are none."""
+    total, percent, count, *lengths = times_cells(times)
+    yield from (total, percent, count)
+    some = (times.count > 0).tolist()
+    for column in lengths:
+        cells = column.tolist() if isinstance(column, np.ndarray) else column
+        yield [cell if known else None for cell, known in zip(cells, some, strict=True)]
 
 
 def _results(calls: HostCalls, failures: ShownFailures) -> Table:
