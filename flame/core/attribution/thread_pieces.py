@@ -72,8 +72,8 @@ def call_rows(calls: RawCalls) -> CallRows:
     kept = np.flatnonzero(~calls.chain_only)
     inside = (calls.thread >= 0) & (calls.end > calls.start)
     inside[_outermost(calls).source] = False
-    columns = (calls.thread, calls.frame, calls.start, np.maximum(calls.start, calls.end), inside)
-    return CallRows(*(column[kept] for column in columns))
+    end = np.maximum(calls.start, calls.end)[kept]
+    return CallRows(calls.thread[kept], calls.frame[kept], calls.start[kept], end, inside[kept])
 
 
 class _Outermost(NamedTuple):

@@ -55,17 +55,19 @@ def measure_gil(scope: Scope) -> GilColumns | None:
     inside = lengths_within(scope, waiting.start, waiting.end)
     return GilColumns(
         threads,
-        _times(scope, threads, (holding, waiting)),
-        *(
-            sum_by(one.lane, lengths_within(scope, one.begin, one.end), size)
-            for one in (held, waits)
-        ),
-        sum_by(waits.lane, idle_in(scope, process[waits.lane], waits.begin, waits.end), size),
-        (process >= 0) & np.isin(process, groups.process),
-        np.bincount(waiting.thread[inside > 0], minlength=size).astype(np.int64),
-        _longest(waiting.thread, inside, size),
-        waiting,
+        time=_times(scope, threads, (holding, waiting)),
+        held=_sums(scope, held, size),
+        waited=_sums(scope, waits, size),
+        idle=sum_by(waits.lane, idle_in(scope, process[waits.lane], waits.begin, waits.end), size),
+        uses_gpu=(process >= 0) & np.isin(process, groups.process),
+        waits=np.bincount(waiting.thread[inside > 0], minlength=size).astype(np.int64),
+        longest=_longest(waiting.thread, inside, size),
+        waiting=waiting,
     )
+
+
+def _sums(scope: Scope, lanes: LaneIntervals, size: int) -> I8:
+    return sum_by(lanes.lane, lengths_within(scope, lanes.begin, lanes.end), size)
 
 
 def _times(scope: Scope, threads: tuple[EventThread, ...], tables: tuple[ThreadEvents, ...]) -> I8:

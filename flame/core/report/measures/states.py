@@ -84,8 +84,10 @@ def _overheads(profile: Profile) -> States | None:
     if known is None:
         return None
     states = [PROFILER if is_of_profiler(name) else LOADING for name in known.names]
-    who = (column.astype(np.int64) for column in (known.name, known.process, known.thread))
-    return States(list(known.names), states, *who, known.start, known.end)
+    name, process, thread = (
+        column.astype(np.int64) for column in (known.name, known.process, known.thread)
+    )
+    return States(list(known.names), states, name, process, thread, known.start, known.end)
 
 
 def _collecting_ranges(profile: Profile) -> States | None:

@@ -82,16 +82,21 @@ def _count(shown: I8, of: I8) -> I8:
     return np.bincount(np.searchsorted(shown, of), minlength=len(shown)).astype(np.int64)
 
 
-_COLUMNS = (
-    TableColumn("name", "call"),
-    TableColumn("class", ""),
-    *times_columns("calls"),
-    TableColumn("worst", "", "ratio"),
-    TableColumn("inside", "inside others", "count"),
-    TableColumn("errors", "errors", "count"),
-    TableColumn("threads", "", "count"),
-    TableColumn("thread_percent", "of threads", "percent"),
-)
+def _columns(found: CallTimes) -> tuple[TableColumn, ...]:
+    """List the columns; people see of those within others, and of errors, only where any are."""
+    failed = found.failed is not None and bool(found.failed.any())
+    return (
+        TableColumn("name", "call"),
+        TableColumn("class", ""),
+        *times_columns("calls"),
+        TableColumn("worst", "", "ratio"),
+        TableColumn("inside", "inside others" if found.inside.any() else "", "count"),
+        TableColumn("errors", "errors" if failed else "", "count"),
+        TableColumn("threads", "", "count"),
+        TableColumn("thread_percent", "of threads", "percent"),
+    )
+
+
 _BY_ROW = (TableColumn("name", "call"), *times_columns("all"))
 _RESULTS = (
     TableColumn("name", "call"),
@@ -131,7 +136,7 @@ def _table(found: CallTimes) -> Table:
         [CallClass(kind).name.lower() for kind in found.kind.tolist()],
         *_times_cells(found.times),
         ratios(found.times.maximum, found.times.p50),
-        found.inside if found.inside.any() else unknown,
+        found.inside,
         unknown if found.failed is None else found.failed,
         found.threads,
         [share(*pair) for pair in pairs],
@@ -140,7 +145,7 @@ def _table(found: CallTimes) -> Table:
         Place(window=(int(found.calls.start[at]), int(found.calls.end[at]))) if at >= 0 else None
         for at in found.longest[order].tolist()
     ]
-    return Table.of("rows", "", _COLUMNS, picked(order, *cells), windows)
+    return Table.of("rows", "", _columns(found), picked(order, *cells), windows)
 
 
 def _times_cells(times: Distributions) -> Iterator[Column | Sequence[Value]]:
