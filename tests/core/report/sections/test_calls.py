@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.api import api_section
 from flame.core.report.sections.memory import memory_section
 from flame.core.report.sections.syncs import syncs_section
+from flame.core.report.table import Place
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.oracles.naive import BACKTRACE, Trace, read_calls
 from tests.support.oracles.naive_calls import Outermost, outermost_calls
 from tests.support.report_rows import rank, table_rows
 from tests.support.strategies import Script, scripts
@@ -93,6 +95,32 @@ def test_calls_are_those_of_plain_loops(trace_file: Path, script: Script) -> Non
         assert [row["p50_ns"], row["p99_ns"]] == [rank(lengths, 50), rank(lengths, 99)]
         assert (row["min_ns"], row["max_ns"]) == (min(lengths), max(lengths))
         assert row["threads"] == len({(call.pid, call.tid) for call in calls})
+
+
+@random_traces
+@given(scripts())
+def test_calls_within_others_are_those_of_plain_loops(trace_file: Path, script: Script) -> None:
+    path = with_all_classes(script).write(trace_file)
+    every: defaultdict[str, list[int]] = defaultdict(list)
+    for call in read_calls(Trace(path)):
+        if call.event_class != BACKTRACE:
+            every[call.name].append(max(call.end - call.start, 0))
+    outer = Counter(call.name for call in outermost_calls(path))
+    expected = {
+        name: sum(length > 0 for length in lengths) - outer[name] for name, lengths in every.items()
+    }
+    scope = Scope(load(path, LoadOptions("raw")), details=frozenset(["row"]))
+    section = api_section(scope)
+    if not section.available:
+        assert not outer
+        return
+    rows = {row["name"]: row["inside"] for row in table_rows(section)}
+    assert rows == {name: inside for name, inside in expected.items() if inside or outer[name]}
+    by_row = {
+        row["name"]: [row["count"], row["ns"], row["max_ns"]]
+        for row in table_rows(section, "by_row")
+    }
+    assert by_row == {name: [len(one), sum(one), max(one)] for name, one in every.items()}
 
 
 @random_traces
@@ -175,6 +203,47 @@ def test_allocations(trace: Profile) -> None:
     assert (section.facts["long"], section.facts["per_iteration_p50"]) == (1, None)
     [place] = [one for one in section.tables[0].places if one and one.window == (1_000, 1_001_001)]
     assert place is section.tables[0].places[0], "the longest call of the costliest name"
+
+
+def test_calls_within_others_and_those_that_failed(trace: Profile, tmp_path: Path) -> None:
+    path = tmp_path / "trace.sqlite"
+    with NsysFile.reopened(path) as file:
+        table = "CUPTI_ACTIVITY_KIND_RUNTIME"
+        for row, value in ((3, 2), (4, 2), (1, 700), (8, 600), (9, 600)):
+            file.db.execute(f"UPDATE {table} SET returnValue = ? WHERE rowid = ?", (value, row))
+    section = api_section(Scope(load(path)))
+    rows = {row["name"]: row for row in table_rows(section)}
+    nested = rows["cuStreamSynchronize"]
+    assert [nested[key] for key in ("count", "ns", "inside", "p50_ns")] == [0, 0, 1, None]
+    assert rows["cudaDeviceSynchronize"]["inside"] == 0
+    assert {name: row["errors"] for name, row in rows.items() if row["errors"]} == {
+        "cudaDeviceSynchronize": 1,
+        "cudaMalloc": 2,
+        "cudaStreamWaitEvent": 1,
+        "cudaMemcpyAsync": 1,
+    }
+    results = table_rows(section, "results")
+    columns = ("name", "value", "meaning", "count", "first_ns")
+    first = [results[0][key] for key in columns]
+    assert first == ["cudaMalloc", 2, "out of memory", 2, 1_000]
+    assert section.tables[1].places[0] == Place(window=(1_000, 1_001_001))
+    assert (section.facts["errors"], section.facts["inside"]) == (5, 1)
+    assert any("600" in note for note in section.notes)
+    [one] = table_rows(
+        api_section(Scope(load(path), select(where=(Time(1_000, 1_001),)))), "results"
+    )
+    assert one["count"] == 1
+
+
+def test_a_trace_that_does_not_tell_of_errors_has_none(trace: Profile, tmp_path: Path) -> None:
+    whole, path = api_section(Scope(trace)), tmp_path / "trace.sqlite"
+    assert whole.facts["errors"] == 0
+    assert all(row["errors"] == 0 for row in table_rows(whole))
+    with NsysFile.reopened(path) as file:
+        file.db.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME DROP COLUMN returnValue")
+    section = api_section(Scope(load(path)))
+    assert section.facts["errors"] is None
+    assert all(row["errors"] is None for row in table_rows(section))
 
 
 def test_filters_choose_calls_by_thread_and_time(trace: Profile) -> None:

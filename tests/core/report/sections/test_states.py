@@ -177,6 +177,7 @@ def test_host_code_by_state_is_that_of_plain_loops(trace_file: Path, script: Scr
     assert int(sums.sum()) == int(parts.sums(gpu.windows)[IdleCause.HOST_CODE])
 
 
+@pytest.mark.deep
 @random_traces
 @given(scripts())
 def test_the_gil_by_thread_is_that_of_plain_loops(trace_file: Path, script: Script) -> None:
