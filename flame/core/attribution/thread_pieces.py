@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -62,32 +61,32 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
 
     Equal starts: the longer one is the outer, then the first as recorded.
     """
-    found = _outermost(calls)
-    thread, frame = calls.thread[found.source], calls.frame[found.source]
-    return _flat(thread, frame, found.begin, found.stop, found.clock)
+    rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
+    thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
+    outer, begin, stop, clock = _outermost(thread, start, end)
+    return _flat(thread[outer], calls.frame[rows[outer]], begin, stop, clock)
 
 
 def call_rows(calls: RawCalls) -> CallRows:
-    """Find all API calls as recorded, and which of them lie within others."""
-    kept = np.flatnonzero(~calls.chain_only)
-    inside = (calls.thread >= 0) & (calls.end > calls.start)
-    inside[_outermost(calls).source] = False
-    end = np.maximum(calls.start, calls.end)[kept]
-    return CallRows(calls.thread[kept], calls.frame[kept], calls.start[kept], end, inside[kept])
+    """Find all API calls as recorded."""
+    thread, frame, start, end = calls.thread, calls.frame, calls.start, calls.end
+    if calls.chain_only.any():
+        kept = np.flatnonzero(~calls.chain_only)
+        thread, frame, start, end = thread[kept], frame[kept], start[kept], end[kept]
+    return CallRows(thread, frame, start, np.maximum(start, end) if (end < start).any() else end)
 
 
-class _Outermost(NamedTuple):
-    """The rows of calls that are in no other, and what of each counts, on ``clock``."""
+def calls_within(rows: CallRows) -> I8:
+    """Find which of ``rows`` lie wholly within others of their thread."""
+    some = np.flatnonzero(rows.in_threads)
+    outer, *_ = _outermost(rows.thread[some], rows.start[some], rows.end[some])
+    within = np.ones(len(some), bool)
+    within[outer] = False
+    return some[within]
 
-    source: I8
-    begin: I8
-    stop: I8
-    clock: LaneClock
 
-
-def _outermost(calls: RawCalls) -> _Outermost:
-    rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
-    thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
+def _outermost(thread: I4, start: I8, end: I8) -> tuple[I8, I8, I8, LaneClock]:
+    """The calls that are in no other, and what of each counts: begin and stop on the clock."""
     clock = lane_clock(thread, start, end)
     begin, stop = (clock.shift(thread, time) for time in (start, end))
     order = outer_first(begin, stop)
@@ -95,7 +94,7 @@ def _outermost(calls: RawCalls) -> _Outermost:
     # Threads lie end to end on this clock, so that none reaches into the next.
     begin[1:] = np.maximum(begin[1:], np.maximum.accumulate(stop)[:-1])
     outer = stop > begin
-    return _Outermost(rows[order[outer]], begin[outer], stop[outer], clock)
+    return order[outer], begin[outer], stop[outer], clock
 
 
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:

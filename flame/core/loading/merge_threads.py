@@ -55,7 +55,7 @@ def thread_builders(parts: Sequence[Part]) -> dict[str, Any]:
 
 def _merge_rows(parts: Sequence[Part]) -> CallRows:
     tables = [_renumbered(part, part.tables.callrows()) for part in parts if part.tables.callrows]
-    return CallRows(**_joined(tables, ("thread", "frame", "start", "end", "inside")))
+    return CallRows(**_joined(tables, ("thread", "frame", "start", "end")))
 
 
 def _merge_failures(parts: Sequence[Part]) -> FailedCalls:

@@ -94,6 +94,8 @@ class Scope:
 
     def passes(self, thread: Column, start: I8) -> Bool:
         """Tell what passes of what threads (-1: unknown) did from ``start`` on, bool[n]."""
+        if not self.selection.where:
+            return np.ones(len(start), bool)
         threads = _of_threads(self.profile)
         process = np.array([*(one.process for one in self.profile.threads), NONE], np.int32)
         passing = self.in_time(process[thread], start)

@@ -11,18 +11,23 @@ from flame.core.columns import I4, I8, Bool
 class CallRows:
     """Hold every API call, in the order of the file; none that only repeats another.
 
-    ``thread`` (-1 unknown) and ``frame`` are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns;
-    ``inside`` bool[n] marks those that lie wholly within others of their thread.
+    ``thread`` (-1 unknown) and ``frame`` are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns.
     """
 
     thread: I4
     frame: I4
     start: I8
     end: I8
-    inside: Bool
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def in_threads(self) -> Bool:
+        """Which calls have any length on a known thread, bool[n]: others are within none."""
+        known: Bool = self.end > self.start
+        known &= self.thread >= 0
+        return known
 
 
 @dataclass(frozen=True, eq=False)

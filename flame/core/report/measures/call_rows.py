@@ -6,21 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Bool
+from flame.core.attribution.thread_pieces import calls_within
+from flame.core.columns import I8
 from flame.core.model.threads.call_rows import CallRows, FailedCalls
 from flame.core.report.scope import Scope
 
 
 class ShownCalls(NamedTuple):
-    """Hold calls by the frame that each is ``shown`` as, i8[n]; ``start``, ``end`` i8[n] in ns.
-
-    ``inside`` bool[n] marks those within others.
-    """
+    """Hold calls by the frame that each is ``shown`` as, and how long they took, i8[n] in ns."""
 
     shown: I8
-    start: I8
-    end: I8
-    inside: Bool
+    length: I8
 
 
 class ShownFailures(NamedTuple):
@@ -37,13 +33,24 @@ class ShownFailures(NamedTuple):
 
 
 def shown_calls(scope: Scope) -> ShownCalls:
-    """Choose all calls of ``scope``."""
+    """Choose all calls of ``scope``, those within others too."""
     rows = scope.profile.callrows
     if rows is None:
-        none = np.zeros(0, np.int64)
-        return ShownCalls(none, none, none, none.astype(bool))
+        return ShownCalls(np.zeros(0, np.int64), np.zeros(0, np.int64))
     shown, kept = _chosen(scope, rows)
-    return ShownCalls(shown, rows.start[kept], rows.end[kept], rows.inside[kept])
+    return ShownCalls(shown, rows.end[kept] - rows.start[kept])
+
+
+def nested_calls(scope: Scope) -> I8:
+    """Tell what the calls of ``scope`` that lie within others are shown as, i8[n]."""
+    rows, outermost = scope.profile.callrows, scope.profile.calls
+    if rows is None or outermost is None:
+        return np.zeros(0, np.int64)
+    if np.count_nonzero(rows.in_threads) == len(outermost):
+        return np.zeros(0, np.int64)
+    within = calls_within(rows)
+    kept = within[scope.passes(rows.thread[within], rows.start[within])]
+    return scope.labels.shown[rows.frame[kept]].astype(np.int64)
 
 
 def shown_failures(scope: Scope) -> ShownFailures | None:

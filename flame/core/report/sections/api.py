@@ -16,6 +16,7 @@ from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
 from flame.core.report.measures.call_rows import (
     ShownCalls,
     ShownFailures,
+    nested_calls,
     shown_calls,
     shown_failures,
 )
@@ -56,12 +57,15 @@ class CallTimes:
         return order[told[order]]
 
 
-def call_times(scope: Scope, every: ShownCalls, failures: ShownFailures | None) -> CallTimes | None:
-    """Sum up the calls of ``scope``, of which ``every`` is one; None where there are none."""
+def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None:
+    """Sum up the calls of ``scope``, of which these are ``failures``; None where there are none."""
     calls = scope.calls
     if calls is None or not len(calls):
         return None
-    shown = unique(np.concatenate([calls.shown, every.shown]))
+    nested = nested_calls(scope)
+    failed = None if failures is None else failures.shown
+    names = [calls.shown, nested] if failed is None else [calls.shown, nested, failed]
+    shown = unique(np.concatenate(names))
     size, place = len(shown), np.searchsorted(shown, calls.shown)
     pair, _ = unique_rows([place, calls.thread])
     of_thread = scope.thread_times[calls.thread[pair]]
@@ -73,8 +77,8 @@ def call_times(scope: Scope, every: ShownCalls, failures: ShownFailures | None) 
         np.bincount(place[pair], minlength=size).astype(np.int64),
         sum_by(place[pair], of_thread, size),
         calls.longest(place, size),
-        _count(shown, every.shown[every.inside]),
-        None if failures is None else _count(shown, failures.shown),
+        _count(shown, nested),
+        None if failed is None else _count(shown, failed),
     )
 
 
@@ -109,15 +113,15 @@ _RESULTS = (
 
 def api_section(scope: Scope) -> Section:
     """Tell the outermost calls by name, and which calls did not return 0."""
-    every, failures = shown_calls(scope), shown_failures(scope)
-    found = call_times(scope, every, failures)
+    failures = shown_failures(scope)
+    found = call_times(scope, failures)
     if found is None:
         return Section(NAME, TITLE, why=NO_CALLS, how=RECORD_CALLS)
     tables = [_table(found)]
     if failures is not None and len(failures.shown):
         tables.append(_results(found.calls, failures))
     if "row" in scope.details:
-        tables.append(_by_row(found.calls, every))
+        tables.append(_by_row(found.calls, shown_calls(scope)))
     facts = {
         "calls": len(found.calls),
         "total_ns": int(found.times.total.sum()),
@@ -185,7 +189,7 @@ def _results(calls: HostCalls, failures: ShownFailures) -> Table:
 def _by_row(calls: HostCalls, every: ShownCalls) -> Table:
     """Tell all calls by name, those within others counted as well."""
     shown, place = distinct(every.shown)
-    times = distributions(place, every.end - every.start, len(shown))
+    times = distributions(place, every.length, len(shown))
     order = np.argsort(-times.total, kind="stable")
     rows = picked(order, calls.names(shown), *times_cells(times))
     return Table.of("by_row", "by row of the trace, calls within others too", _BY_ROW, rows)
