@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column
+from flame.core.columns import I4, I8, U1, Column, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.names.nvtx import payload_text
@@ -79,6 +79,7 @@ class _RangeTable:
         self._known = [0]
         self._ranges = TableBuilder(_NumberedRanges, context.source.size(TABLE))
         self.sign = TableSign()
+        self._kinds: set[tuple[int, ...]] = set()
         self.naming: list[I8] = []
         self.with_payload: list[I8] = []
         self._payloads = 0
@@ -98,7 +99,9 @@ class _RangeTable:
 
     def _find_uses(self, keys: I8) -> list[Column]:
         """Find what rows with these ``keys`` are good for."""
-        *_, thread, kind, filled = keys.T
+        *_, domain, _, thread, kind, filled = keys.T
+        first, _ = unique_rows([domain, thread, kind])
+        self._kinds.update(map(tuple, np.stack([domain, thread, kind], 1)[first].tolist()))
         of_ranges = np.isin(kind, (PUSH_POP, START_END))
         uses = np.isin(kind, self._wanted) * _RANGE + (thread != NULL) * _PLACED
         uses += np.isin(kind, (CATEGORY, DOMAIN)) * _NAMES + (of_ranges & (filled > 0)) * _PAID
@@ -127,7 +130,7 @@ class _RangeTable:
 
     def has_events(self, names: RangeNames) -> bool:
         """Tell whether the table has anything besides the ranges that `build` is for."""
-        return has_events(self._keys.rows()[:, [2, 4, 5]], names)
+        return has_events(np.array(list(self._kinds), np.int64).reshape(-1, 3), names)
 
     def build(self, frames: RangeFrames) -> RawRanges:
         """Give the ranges their threads and frames; those without a frame are left out."""

@@ -86,9 +86,8 @@ def _count(shown: I8, of: I8) -> I8:
     return np.bincount(np.searchsorted(shown, of), minlength=len(shown)).astype(np.int64)
 
 
-def _columns(found: CallTimes) -> tuple[TableColumn, ...]:
+def _columns(found: CallTimes, failed: bool) -> tuple[TableColumn, ...]:
     """List the columns; people see of those within others, and of errors, only where any are."""
-    failed = found.failed is not None and bool(found.failed.any())
     return (
         TableColumn("name", "call"),
         TableColumn("class", ""),
@@ -117,7 +116,8 @@ def api_section(scope: Scope) -> Section:
     found = call_times(scope, failures)
     if found is None:
         return Section(NAME, TITLE, why=NO_CALLS, how=RECORD_CALLS)
-    tables = [_table(found)]
+    failed = failures is not None and bool((failures.value != NOT_READY).any())
+    tables = [_table(found, failed)]
     if failures is not None and len(failures.shown):
         tables.append(_results(found.calls, failures))
     if "row" in scope.details:
@@ -131,7 +131,7 @@ def api_section(scope: Scope) -> Section:
     return Section(NAME, TITLE, facts, tuple(tables), tuple(_notes(failures)))
 
 
-def _table(found: CallTimes) -> Table:
+def _table(found: CallTimes, failed: bool) -> Table:
     order = found.order
     pairs = zip(found.times.total.tolist(), found.thread_time.tolist(), strict=True)
     unknown = [None] * len(found.shown)
@@ -149,7 +149,7 @@ def _table(found: CallTimes) -> Table:
         Place(window=(int(found.calls.start[at]), int(found.calls.end[at]))) if at >= 0 else None
         for at in found.longest[order].tolist()
     ]
-    return Table.of("rows", "", _columns(found), picked(order, *cells), windows)
+    return Table.of("rows", "", _columns(found, failed), picked(order, *cells), windows)
 
 
 def _times_cells(times: Distributions) -> Iterator[Column | Sequence[Value]]:

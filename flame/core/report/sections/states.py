@@ -28,7 +28,6 @@ _COLUMNS = (
     TableColumn("p50_ns", "p50", "ns"),
     TableColumn("max_ns", "max", "ns"),
     TableColumn("per_iteration", "", "ratio"),
-    TableColumn("iteration_ns", "an iteration", "ns"),
 )
 _GIL = (
     TableColumn("thread", "thread"),
@@ -121,7 +120,9 @@ def _table(scope: Scope, found: StateTimes) -> Table:
         Place(window=(int(states.start[at]), int(states.end[at])))
         for at in found.longest[order].tolist()
     ]
-    return Table.of("rows", "", _COLUMNS, picked(order, *cells), places)
+    title = "an iteration" if found.begun.any() else ""
+    columns = (*_COLUMNS, TableColumn("iteration_ns", title, "ns"))
+    return Table.of("rows", "", columns, picked(order, *cells), places)
 
 
 def _iterations(scope: Scope) -> int:

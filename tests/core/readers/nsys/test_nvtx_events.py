@@ -130,7 +130,7 @@ def test_one_that_has_gone_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value"),
+    "cell",
     deep_except(
         [("start", None), ("text", b"\xff\xfe"), ("domainId", "x")],
         [
@@ -148,7 +148,8 @@ def test_one_that_has_gone_is_told(tmp_path: Path) -> None:
         ],
     ),
 )
-def test_damaged_cells_make_no_error(tmp_path: Path, column: str, value: object) -> None:
+def test_damaged_cells_make_no_error(tmp_path: Path, cell: tuple[str, object]) -> None:
+    column, value = cell
     path = written(tmp_path / "trace.sqlite")
     with NsysFile.reopened(path) as file:
         file.loosen("NVTX_EVENTS")
