@@ -41,4 +41,4 @@ def test_details(
 
 def test_unknown_details_are_refused(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", trace, "--by", "pages"]) == 2
-    assert "--by pages: is none of config, pace, path" in capsys.readouterr().err
+    assert "--by pages: is none of config, pace, row, path" in capsys.readouterr().err

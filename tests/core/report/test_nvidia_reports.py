@@ -141,7 +141,7 @@ def test_calls_by_row(stem: str) -> None:
     rows = table_rows(section(stem, "api"), "by_row")
     found = {row["name"]: [row["count"], row["ns"], row["min_ns"], row["max_ns"]] for row in rows}
     columns = ("Num Calls", "Total Time:dur_ns", "Min:dur_ns", "Max:dur_ns")
-    theirs = [
+    theirs: list[tuple[str, list[float]]] = [
         (plain_call(row["Name"]), [int(row[column]) for column in columns])
         for row in report(stem, "cuda_api_sum")
     ]

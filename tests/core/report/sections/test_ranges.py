@@ -288,8 +288,13 @@ def test_marks_and_start_end_ranges(tmp_path: Path) -> None:
         ["both", None, 1, 40, 40, 40],
     ]
     [mark] = table_rows(section, "marks")
-    columns = ("name", "count", "threads", "first_ns", "last_ns")
-    assert [mark[key] for key in columns] == ["token", 2, 2, 50, 60]
+    assert [mark[key] for key in ("name", "count", "threads", "first_ns", "last_ns")] == [
+        "token",
+        2,
+        2,
+        50,
+        60,
+    ]
     later = ranges_section(Scope(profile, select(where=(Time(42, 55),))))
     assert [row["count"] for row in table_rows(later, "start_end")] == [1]
     assert [row["count"] for row in table_rows(later, "marks")] == [1]
