@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column, unique_rows
+from flame.core.columns import I4, I8, U1, Column, distinct, unique_rows
 from flame.core.errors import InputError
 from flame.core.model.raw import OPEN, TableBuilder, close_open_ends
 from flame.core.model.threads.events import EventName, EventStyle, EventThread, ThreadEvents
@@ -137,7 +137,7 @@ class _Table:
     def build(self, rows: _Rows) -> ThreadEvents:
         """Give the events their names and threads."""
         keys = self.keys.rows()
-        used, place = np.unique(rows.number, return_inverse=True)
+        used, place = distinct(rows.number)
         keys = keys[used]
         style = _styles(keys[:, 2:], self.known.names)[place]
         end = close_open_ends(rows.end, self.known.last_time)

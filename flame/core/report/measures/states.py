@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -58,12 +59,18 @@ def find_states(profile: Profile) -> States | None:
     return _joined([_overheads(profile), find_collections(profile)])
 
 
+_KEPT: WeakKeyDictionary[Profile, States | None] = WeakKeyDictionary()
+
+
 def find_collections(profile: Profile) -> States | None:
     """Find when garbage was collected; None where the trace does not tell.
 
-    By ranges that nest, and by start/end ranges where these are not among them.
+    By ranges that nest, and by start/end ranges where these are not among them. Kept as long as the
+    profile is.
     """
-    return _joined([_collecting_ranges(profile), _collecting_events(profile)])
+    if profile not in _KEPT:
+        _KEPT[profile] = _joined([_collecting_ranges(profile), _collecting_events(profile)])
+    return _KEPT[profile]
 
 
 def _joined(parts: Iterable[States | None]) -> States | None:
