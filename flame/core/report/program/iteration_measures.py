@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, run_starts, sum_by
+from flame.core.columns import I8, run_starts, sum_by
 from flame.core.model.activities import has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import Pids, Ranks, Steps, Time
+from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
 from flame.core.report.measures.states import find_collections
 from flame.core.report.scope import Scope
@@ -112,30 +112,7 @@ def measure_scope(scope: Scope) -> IterationColumns:
         **_calls(profile, found),
         **_collections(profile, found),
     }
-    return IterationColumns(**columns).take(np.flatnonzero(_chosen(scope)))
-
-
-def _chosen(scope: Scope) -> Bool:
-    """Mark the iterations that the filters by step, time and process leave, bool[n]."""
-    profile, found = scope.profile, scope.profile.iterations
-    kept = np.ones(len(found), bool)
-    for filter_ in scope.selection.where:
-        if isinstance(filter_, Steps):
-            kept &= filter_.chosen(found.number)
-        elif isinstance(filter_, Time):
-            kept &= found.start >= (-_LATEST if filter_.begin is None else filter_.begin)
-            kept &= found.start < (_LATEST if filter_.end is None else filter_.end)
-        elif isinstance(filter_, Pids):
-            kept &= np.isin(found.process, _with_pid(profile, filter_))
-        elif isinstance(filter_, Ranks):
-            groups = profile.activities.groups
-            used = groups.process[filter_.groups(profile, profile.activities)]
-            kept &= np.isin(found.process, used)
-    return kept
-
-
-def _with_pid(profile: Profile, chosen: Pids) -> list[int]:
-    return [at for at, process in enumerate(profile.processes) if process.pid in chosen.ids]
+    return IterationColumns(**columns).take(np.flatnonzero(chosen_iterations(scope)))
 
 
 def _periods(found: Iterations) -> I8:

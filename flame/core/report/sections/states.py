@@ -10,6 +10,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, sum_by, unique_rows
 from flame.core.model.threads.events import EventThread
+from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.gil import GilColumns, measure_gil
 from flame.core.report.measures.state_times import idle_in, lengths_within
 from flame.core.report.measures.states import States, find_states
@@ -72,7 +73,8 @@ def state_times(scope: Scope, found: States) -> StateTimes:
     found, length = found.where(length > 0), length[length > 0]
     first, place = unique_rows([found.name]) if len(found) else (found.name, found.name)
     size = len(first)
-    inside = scope.profile.iterations.at(found.process, found.start) >= 0
+    chosen = np.append(chosen_iterations(scope), False)
+    inside = chosen[scope.profile.iterations.at(found.process, found.start)]
     longest = np.zeros(size, np.int64)
     order = np.lexsort((length, place))
     longest[place[order]] = order
@@ -103,7 +105,7 @@ def states_section(scope: Scope) -> Section:
 
 def _table(scope: Scope, found: StateTimes) -> Table:
     number, states, times = found.name.tolist(), found.states, found.times
-    iterations = _iterations(scope)
+    iterations = int(np.count_nonzero(chosen_iterations(scope)))
     cells = (
         [states.states[at] for at in number],
         [states.names[at] or "[no name]" for at in number],
@@ -123,12 +125,6 @@ def _table(scope: Scope, found: StateTimes) -> Table:
     title = "an iteration" if found.begun.any() else ""
     columns = (*_COLUMNS, TableColumn("iteration_ns", title, "ns"))
     return Table.of("rows", "", columns, picked(order, *cells), places)
-
-
-def _iterations(scope: Scope) -> int:
-    """How many iterations lie in the windows."""
-    found = scope.profile.iterations
-    return int(np.count_nonzero(lengths_within(scope, found.start, found.end)))
 
 
 def _each(column: I8, number: int, digits: int | None) -> list[Value]:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import Pids, Tids, Time
+from flame.core.projection.filters import Pids, Steps, Tids, Time
 from flame.core.projection.selection import select
 from flame.core.report.scope import Scope
 from flame.core.report.sections.api import api_section
@@ -267,7 +267,14 @@ def test_per_iteration(tmp_path: Path) -> None:
             file.kernel("gemm", at + 30, at + 40, corr=step + 1)
             for call in range(step):
                 file.api("cudaMalloc_v3020", at + 50 + 10 * call, at + 55 + 10 * call, corr=None)
-    assert memory_section(Scope(load(tmp_path / "trace.sqlite"))).facts["per_iteration_p50"] == 1
+    profile = load(tmp_path / "trace.sqlite")
+    assert memory_section(Scope(profile)).facts["per_iteration_p50"] == 1
+    last = memory_section(Scope(profile, select(where=(Steps(((2, 2),)),))))
+    assert last.facts["per_iteration_p50"] == 2
+    assert last.notes == ("an iteration has 2 of these, as a median",)
+    waits = syncs_section(Scope(profile))
+    assert waits.facts["per_iteration_p50"] == 0
+    assert waits.notes == ("no call blocks until the GPU is done",)
 
 
 def test_without_calls_nothing_is_said(tmp_path: Path) -> None:
