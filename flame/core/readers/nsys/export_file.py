@@ -113,10 +113,13 @@ def read_launches_again(path: Path, starts: I8) -> LaunchDetails:
 
 
 def _read_again(path: Path, read: _Read[_T]) -> _T:
-    """Read more of the file at ``path``; InputError where it has changed."""
+    """Read more of the file at ``path``; InputError where it has changed, or makes no sense."""
     read_head(path)  # knows best what to say of a file that has gone
     with _open_tables(path) as source:
-        found = read(source)
+        try:
+            found = read(source)
+        except InputError as error:
+            raise InputError(f"{path}: {error}; export the report again") from None
     if found is None:
         raise InputError(f"{path}: has changed since it was opened: open it again")
     return found
