@@ -26,6 +26,7 @@ def trace(tmp_path: Path) -> str:
     [
         ("config", "kernels", "by_config"),
         ("pace", "launches", "pace"),
+        ("row", "api", "by_row"),
         ("path", "ranges", "by_path"),
     ],
 )

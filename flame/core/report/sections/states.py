@@ -16,6 +16,7 @@ from flame.core.report.measures.state_times import idle_in, lengths_within
 from flame.core.report.measures.states import States, find_states
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
+from flame.core.timeline.devices import source_label
 from flame.core.timeline.lanes import thread_label
 
 NAME, TITLE = "states", "What held the program up"
@@ -157,6 +158,10 @@ def _gil_rows(scope: Scope, found: GilColumns) -> Iterator[tuple[Value, ...]]:
 
 
 def _label(scope: Scope, thread: EventThread) -> str:
+    """Name a thread as `thread_label` does, also one that has done nothing else."""
+    profile = scope.profile
     if thread.thread >= 0:
-        return thread_label(scope.profile, thread.thread)
-    return f"{thread.name or 'thread'} [{thread.tid}]"
+        return thread_label(profile, thread.thread)
+    known = thread.process >= 0
+    file = source_label(profile, profile.processes[thread.process].source) if known else ""
+    return f"{file}{thread.name or 'thread'} [{thread.tid}]"
