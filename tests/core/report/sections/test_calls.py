@@ -97,6 +97,7 @@ def test_calls_are_those_of_plain_loops(trace_file: Path, script: Script) -> Non
         assert row["threads"] == len({(call.pid, call.tid) for call in calls})
 
 
+@pytest.mark.deep
 @random_traces
 @given(scripts())
 def test_calls_within_others_are_those_of_plain_loops(trace_file: Path, script: Script) -> None:
