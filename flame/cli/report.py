@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text += "'idle > 30%% or step.p95 > 45ms'"
     add("--fail-on", metavar="EXPR", help=text)
     add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
-    text = "tables that are long, too: config (kernels), pace (launches), path (ranges)"
+    text = "tables that are long, too: config (kernels), pace (launches), row (api), path (ranges)"
     add("--by", metavar="T,T,…", help=text)
     text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
     add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)

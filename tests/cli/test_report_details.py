@@ -26,6 +26,7 @@ def trace(tmp_path: Path) -> str:
     [
         ("config", "kernels", "by_config"),
         ("pace", "launches", "pace"),
+        ("row", "api", "by_row"),
         ("path", "ranges", "by_path"),
     ],
 )
@@ -41,4 +42,4 @@ def test_details(
 
 def test_unknown_details_are_refused(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", trace, "--by", "pages"]) == 2
-    assert "--by pages: is none of config, pace, path" in capsys.readouterr().err
+    assert "--by pages: is none of config, pace, row, path" in capsys.readouterr().err

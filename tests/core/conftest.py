@@ -42,7 +42,7 @@ def read(tmp_path: Path) -> Read:
         path.write_bytes(file.db.serialize())
         source = SqliteSource(path)
         try:
-            return reader.read_tables(source, str(path), options or LoadOptions(), progress)
+            return reader.read_tables(source, str(path), options or LoadOptions(), progress)[0]
         finally:
             source.close()
 

@@ -26,7 +26,10 @@ LEVELS = (
     "nested,kernel",
     "module,kernel",
 )
-_PARTS = ("host", "launches", "ranges", "functions", "calls", "steps", "iterations", "grouping")
+_PARTS = (
+    *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
+    *("steps", "iterations", "grouping"),
+)
 _PLAIN = ("processes", "threads", "devices", "meta", "begin", "end", "graph_nodes", "warnings")
 _MORE = ("sources", "timed", "gpu_time", "counts", "coverage", "size", "has_forward", "resolved")
 

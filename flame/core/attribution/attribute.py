@@ -15,6 +15,7 @@ from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import (
     call_pieces,
+    call_rows,
     function_pieces,
     range_pieces,
     range_spans,
@@ -79,6 +80,9 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
         functions_builder=partial(function_pieces, raw.functions, raw.last_time),
         calls_builder=partial(call_pieces, raw.calls),
+        callrows_builder=partial(call_rows, raw.calls),
+        failures_builder=raw.failures_builder,
+        events_builder=raw.events_builder,
         overheads_builder=_overheads_builder(raw.overheads),
         spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,

@@ -12,6 +12,7 @@ from flame.core.columns import I4, I8, Column, order_by, run_starts
 from flame.core.compiled.nesting import innermost_spans
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
+from flame.core.model.threads.call_rows import CallRows
 
 
 def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
@@ -63,6 +64,30 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
     """
     rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
     thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
+    outer, begin, stop, clock = _outermost(thread, start, end)
+    return _flat(thread[outer], calls.frame[rows[outer]], begin, stop, clock)
+
+
+def call_rows(calls: RawCalls) -> CallRows:
+    """Find all API calls as recorded."""
+    thread, frame, start, end = calls.thread, calls.frame, calls.start, calls.end
+    if calls.chain_only.any():
+        kept = np.flatnonzero(~calls.chain_only)
+        thread, frame, start, end = thread[kept], frame[kept], start[kept], end[kept]
+    return CallRows(thread, frame, start, np.maximum(start, end) if (end < start).any() else end)
+
+
+def calls_within(rows: CallRows) -> I8:
+    """Find which of ``rows`` lie wholly within others of their thread."""
+    some = np.flatnonzero(rows.in_threads)
+    outer, *_ = _outermost(rows.thread[some], rows.start[some], rows.end[some])
+    within = np.ones(len(some), bool)
+    within[outer] = False
+    return some[within]
+
+
+def _outermost(thread: I4, start: I8, end: I8) -> tuple[I8, I8, I8, LaneClock]:
+    """The calls that are in no other, and what of each counts: begin and stop on the clock."""
     clock = lane_clock(thread, start, end)
     begin, stop = (clock.shift(thread, time) for time in (start, end))
     order = outer_first(begin, stop)
@@ -70,8 +95,7 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
     # Threads lie end to end on this clock, so that none reaches into the next.
     begin[1:] = np.maximum(begin[1:], np.maximum.accumulate(stop)[:-1])
     outer = stop > begin
-    source = rows[order[outer]]
-    return _flat(calls.thread[source], calls.frame[source], begin[outer], stop[outer], clock)
+    return order[outer], begin[outer], stop[outer], clock
 
 
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:

@@ -17,6 +17,7 @@ from flame.core.loading.merge_metrics import (
     merge_metrics,
     metric_warnings,
 )
+from flame.core.loading.merge_threads import ThreadTables, thread_builders
 from flame.core.model.activities import (
     NONE,
     Activities,
@@ -74,6 +75,7 @@ class _ProfilePart:
     spans: Callable[[Sequence[int]], ThreadSpans] | None
     nested: Callable[[I4, I8], NestedStacks] | None
     launches: Callable[[], LaunchDetails | None] | None
+    tables: ThreadTables
 
 
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
@@ -115,6 +117,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         overheads_builder=partial(_merge_overheads, parts)
         if any(p.overheads for p in parts)
         else None,
+        **thread_builders(parts),
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
         steps=_merge_steps(profiles, parts),
@@ -159,6 +162,7 @@ class _MergedNames:
             profile.spans_finder,
             profile.nested_finder,
             profile.launches_builder,
+            ThreadTables.of(profile),
         )
 
     def _add_processes(self, profile: Profile, source: int) -> I4:

@@ -32,6 +32,15 @@ if TYPE_CHECKING:
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
+    from flame.core.model.threads.call_rows import CallRows, FailedCalls
+    from flame.core.model.threads.events import ThreadEvents
+
+
+_BUILT = (
+    *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
+    *("overheads", "iterations"),
+)
+"""What is worked out once, and the same whatever the stacks of the activities are."""
 
 
 class KnownBusy(NamedTuple):
@@ -63,11 +72,13 @@ class Profile:
     ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
     for, ``launches_builder`` reads the launch geometry from the file when that is;
     ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
-    functions and API calls into pieces when those are. ``overheads_builder`` tells when the
-    profiler held the program up, where the format does. ``spans_finder`` finds the NVTX ranges of
-    given frames, whole. ``nested_finder`` finds how Python frames and ranges were nested at
-    launches, by their threads and times. ``own_metrics`` are the metrics that the file brings, None
-    for the built-in ones. ``timed`` is false where rows have no times.
+    functions and API calls into pieces when those are. ``callrows_builder`` finds all API calls,
+    ``failures_builder`` reads which of them failed, ``events_builder`` what threads recorded
+    besides ranges that nest. ``overheads_builder`` tells when the profiler held the program up,
+    where the format does. ``spans_finder`` finds the NVTX ranges of given frames, whole.
+    ``nested_finder`` finds how Python frames and ranges were nested at launches, by their threads
+    and times. ``own_metrics`` are the metrics that the file brings, None for the built-in ones.
+    ``timed`` is false where rows have no times.
     ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
     ``sampling`` has the PC samples, None without any. ``known`` is what has been worked out of all
     rows before, None where nothing has.
@@ -89,6 +100,9 @@ class Profile:
     ranges_builder: Callable[[], ThreadPieces] | None = None
     functions_builder: Callable[[], ThreadPieces] | None = None
     calls_builder: Callable[[], ThreadPieces] | None = None
+    callrows_builder: Callable[[], CallRows] | None = None
+    failures_builder: Callable[[], FailedCalls] | None = None
+    events_builder: Callable[[], ThreadEvents] | None = None
     overheads_builder: Callable[[], Overheads] | None = None
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
@@ -130,7 +144,7 @@ class Profile:
     def _with_table(self, table: Activities, **changes: Any) -> Profile:
         """The same with another ``table`` of the same activities, and what is built when needed."""
         profile = replace(self, activities=table, **changes)
-        for name in ("host", "launches", "ranges", "functions", "calls", "overheads", "iterations"):
+        for name in _BUILT:
             if name in self.__dict__:
                 profile.__dict__[name] = self.__dict__[name]
         return profile
@@ -162,6 +176,24 @@ class Profile:
     def calls(self) -> ThreadPieces | None:
         """The outermost API calls by thread, none within another; None where there are none."""
         return self.calls_builder() if self.calls_builder else None
+
+    @cached_property
+    def callrows(self) -> CallRows | None:
+        """All API calls, those within others too; None where there are none."""
+        return self.callrows_builder() if self.callrows_builder else None
+
+    @cached_property
+    def failures(self) -> FailedCalls | None:
+        """The API calls that failed; None where the format does not tell. May read the file."""
+        return self.failures_builder() if self.failures_builder else None
+
+    @cached_property
+    def events(self) -> ThreadEvents | None:
+        """Marks, start/end ranges and what a profiler tells of threads; None where none is there.
+
+        Reads the file, as ``launches`` does.
+        """
+        return self.events_builder() if self.events_builder else None
 
     @cached_property
     def overheads(self) -> Overheads | None:

@@ -16,6 +16,8 @@ from flame.core.model.stacks import StackBuilder
 if TYPE_CHECKING:
     from flame.core.model.launches import LaunchDetails
     from flame.core.model.pc_samples import Code
+    from flame.core.model.threads.call_rows import FailedCalls
+    from flame.core.model.threads.events import ThreadEvents
 
 OPEN = np.int64(np.iinfo(np.int64).max)
 """End of a range that was still open when the capture stopped."""
@@ -227,6 +229,8 @@ class RawTrace:
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
     an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
     row, where the format says so. ``overheads`` are None where it does not tell of any.
+    ``failures_builder`` reads which ``calls`` failed, where that was recorded, ``events_builder``
+    what threads recorded besides ranges that nest, where they did.
     """
 
     activities: RawActivities
@@ -249,6 +253,8 @@ class RawTrace:
     paths: RecordedPaths | None = None
     pc_samples: RawPcSamples | None = None
     overheads: Overheads | None = None
+    failures_builder: Callable[[], FailedCalls] | None = None
+    events_builder: Callable[[], ThreadEvents] | None = None
 
 
 def close_open_ends(end: I8, capture_end: int) -> I8:

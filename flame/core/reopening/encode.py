@@ -17,6 +17,7 @@ from flame.core.model.lazy_rows import ROW_COLUMNS
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.reopening.profile_head import (
+    BUILDER_FIELDS,
     GROUPING_COLUMNS,
     ITERATION_COLUMNS,
     STACK_COLUMNS,
@@ -84,21 +85,7 @@ def encode(profile: Profile) -> tuple[bytes, Columns]:
 
 
 def _builders(profile: Profile) -> Iterator[Builder]:
-    yield "host"
-    if profile.launches_builder is not None:
-        yield "launches"
-    if profile.ranges_builder is not None:
-        yield "ranges"
-    if profile.functions_builder is not None:
-        yield "functions"
-    if profile.calls_builder is not None:
-        yield "calls"
-    if profile.overheads_builder is not None:
-        yield "overheads"
-    if profile.spans_finder is not None:
-        yield "spans"
-    if profile.nested_finder is not None:
-        yield "nested"
+    return (name for name, of in BUILDER_FIELDS.items() if getattr(profile, of) is not None)
 
 
 def _metrics(profile: Profile) -> Iterator[str]:

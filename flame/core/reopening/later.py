@@ -14,22 +14,11 @@ from flame.core.model.frames import FrameTable
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.shared.heads import read_head
-from flame.core.reopening.profile_head import Builder
+from flame.core.reopening.profile_head import BUILDER_FIELDS, Builder
 from flame.core.reopening.trace_identity import TraceIdentity, identify
 
 Load = Callable[[Path, LoadOptions, Progress], Profile]
 """Reads the trace at a path and attributes it."""
-
-_FIELDS: dict[Builder, str] = {
-    "host": "host_builder",
-    "launches": "launches_builder",
-    "ranges": "ranges_builder",
-    "functions": "functions_builder",
-    "calls": "calls_builder",
-    "overheads": "overheads_builder",
-    "spans": "spans_finder",
-    "nested": "nested_finder",
-}
 
 
 @dataclass(eq=False)
@@ -58,7 +47,7 @@ class TraceAgain:
         with self._lock:
             if not self._builders:
                 profile = self.profile()
-                self._builders = {key: getattr(profile, of) for key, of in _FIELDS.items()}
+                self._builders = {key: getattr(profile, of) for key, of in BUILDER_FIELDS.items()}
         return self._builders[name](*args)
 
     def profile(self) -> Profile:

@@ -19,9 +19,34 @@ FAR = 1 << 61
 _Time = Annotated[int, msgspec.Meta(gt=-FAR, lt=FAR)]
 
 Builder = Literal[
-    "host", "launches", "ranges", "functions", "calls", "overheads", "spans", "nested"
+    "host",
+    "launches",
+    "ranges",
+    "functions",
+    "calls",
+    "callrows",
+    "failures",
+    "events",
+    "overheads",
+    "spans",
+    "nested",
 ]
 """What a profile can make of its trace when it is asked for."""
+
+BUILDER_FIELDS: dict[Builder, str] = {
+    "host": "host_builder",
+    "launches": "launches_builder",
+    "ranges": "ranges_builder",
+    "functions": "functions_builder",
+    "calls": "calls_builder",
+    "callrows": "callrows_builder",
+    "failures": "failures_builder",
+    "events": "events_builder",
+    "overheads": "overheads_builder",
+    "spans": "spans_finder",
+    "nested": "nested_finder",
+}
+"""The fields of `Profile` that make it."""
 
 STACK_COLUMNS = ("parent", "frame", "depth")
 STEP_COLUMNS = {"number": "i8", "process": "i4", "start": "i8", "end": "i8", "thread": "i4"}

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.analysis.distribution import distribution
 from flame.core.columns import I4, I8, U1, Bool, distinct
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.calls import CallClass
@@ -103,13 +102,6 @@ class HostCalls:
         last = np.full(size, NONE, np.int64)
         last[group[order]] = order
         return last
-
-    def per_iteration(self) -> int | None:
-        """How many of them an iteration has, as a median; None without iterations."""
-        found = self.profile.iterations
-        inside = found.at(self.process, self.start)
-        number = distribution(np.bincount(inside[inside >= 0], minlength=len(found)))
-        return number.p50 if number else None
 
 
 def _busy_on(profile: Profile, devices: I8) -> BusyTime:

@@ -15,6 +15,7 @@ from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
+from flame.core.model.threads.events import EventThread, ThreadEvents
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Pids, Ranks, RowFilter, Tids
 from flame.core.projection.labels import Labels
@@ -27,7 +28,7 @@ from flame.core.report.phase_patterns import Phase
 from flame.core.report.range_instances import RangeInstances
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
-DETAILS = ("config", "pace", "path")
+DETAILS = ("config", "pace", "row", "path")
 """Tables that are there only when they are asked for."""
 
 _WHO = Ranks | Pids | Tids
@@ -88,15 +89,52 @@ class Scope:
 
     def on_host(self, pieces: ThreadPieces) -> ThreadPieces:
         """Choose what threads did: by thread, process and file, and by when it began."""
-        threads, rows = _of_threads(self.profile), _of_pieces(self.profile, pieces)
-        passing = np.ones(len(pieces), bool)
+        passing = self.passes(pieces.thread, pieces.start)
+        return pieces if passing.all() else _chosen(pieces, passing)
+
+    def passes(self, thread: Column, start: I8) -> Bool:
+        """Tell what passes of what threads (-1: unknown) did from ``start`` on, bool[n]."""
+        if not self.selection.where:
+            return np.ones(len(start), bool)
+        threads = _of_threads(self.profile)
+        process = np.array([*(one.process for one in self.profile.threads), NONE], np.int32)
+        passing = self.in_time(process[thread], start)
         for one in self.selection.where:
             if isinstance(one, _WHO):
                 chosen = one.groups(self.profile, threads)[threads.groups.of_row]
-                passing &= chosen[pieces.thread]
-            elif isinstance(one, RowFilter):
+                passing &= np.append(chosen, False)[thread]
+        return passing
+
+    def in_time(self, process: Column, start: I8) -> Bool:
+        """Tell what filters by time and step leave of what processes did, bool[n]."""
+        rows = _host_table(len(start), {"process": process.astype(np.int32), "start": start})
+        passing = np.ones(len(start), bool)
+        for one in self.selection.where:
+            if isinstance(one, RowFilter):
                 passing &= one.rows(self.profile, rows)
-        return pieces if passing.all() else _chosen(pieces, passing)
+        return passing
+
+    @cached_property
+    def events(self) -> ThreadEvents | None:
+        """What the chosen threads recorded besides ranges that nest; None where that is nothing."""
+        events = self.profile.events
+        if events is None:
+            return None
+        chosen = np.array([self._chooses(thread) for thread in events.threads], bool)
+        return events if chosen.all() else events.where(chosen[events.thread])
+
+    def _chooses(self, thread: EventThread) -> bool:
+        processes, sources = self.profile.processes, self.profile.sources
+        for one in self.selection.where:
+            if isinstance(one, Pids) and thread.pid not in one.ids:
+                return False
+            if isinstance(one, Tids) and thread.tid not in one.ids:
+                return False
+            if isinstance(one, Ranks):
+                known = thread.process >= 0
+                if not known or not one.fits(sources[processes[thread.process].source]):
+                    return False
+        return True
 
     @cached_property
     def calls(self) -> HostCalls | None:
@@ -122,6 +160,15 @@ class Scope:
     @cached_property
     def thread_times(self) -> I8:
         """Time of each thread from its first call, range or function to its last, i8[n] in ns."""
+        first, last = self.thread_spans
+        return np.where(last > first, last - np.minimum(first, last), 0)
+
+    @cached_property
+    def thread_spans(self) -> tuple[I8, I8]:
+        """When each thread began its first call, range or function, and ended its last, i8[n].
+
+        Of threads without any the first is after the last.
+        """
         size, limits = len(self.profile.threads), np.iinfo(np.int64)
         first, last = np.full(size, limits.max), np.full(size, limits.min)
         for pieces in (self.profile.calls, self.profile.ranges, self.profile.functions):
@@ -129,7 +176,7 @@ class Scope:
                 chosen = self.on_host(pieces)
                 np.minimum.at(first, chosen.thread, chosen.start)
                 np.maximum.at(last, chosen.thread, chosen.end)
-        return np.where(last > first, last - np.minimum(first, last), 0)
+        return first, last
 
     @cached_property
     def gpus(self) -> tuple[Utilization, ...]:
@@ -166,12 +213,6 @@ def _of_threads(profile: Profile) -> Activities:
         "start": np.zeros(size, np.int64),
     }
     return _host_table(size, columns)
-
-
-def _of_pieces(profile: Profile, pieces: ThreadPieces) -> Activities:
-    """A table of what filters choose times by, with a row for each piece."""
-    process = np.array([*(thread.process for thread in profile.threads), NONE], np.int32)
-    return _host_table(len(pieces), {"process": process[pieces.thread], "start": pieces.start})
 
 
 def _host_table(size: int, columns: dict[str, Column]) -> Activities:

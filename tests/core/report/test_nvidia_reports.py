@@ -35,11 +35,12 @@ def traces(name: str) -> list[object]:
     return deep_except(QUICK, [stem for stem in traces_with(name) if stem not in TWICE])
 
 
-def section(stem: str, name: str) -> Section:
-    """A section on a trace, with names in full."""
-    profile = load(TRACES / "nsys" / f"{stem}.sqlite", LoadOptions("raw"))
+def section(stem: str, name: str, start_end: bool = False) -> Section:
+    """A section on a trace, with names in full; start/end ranges may be among the ranges."""
+    options = LoadOptions("raw", nvtx_start_end=start_end)
+    profile = load(TRACES / "nsys" / f"{stem}.sqlite", options)
     selection = select(kernel_names="demangled")
-    return Report(Scope(profile, selection, frozenset(["config"]))).section(name)
+    return Report(Scope(profile, selection, frozenset(["config", "row"]))).section(name)
 
 
 def sums(rows: Iterable[tuple[Any, list[float]]]) -> dict[Any, list[float]]:
@@ -135,6 +136,21 @@ def test_calls(stem: str) -> None:
     )
 
 
+@pytest.mark.parametrize("stem", traces("cuda_api_sum"))
+def test_calls_by_row(stem: str) -> None:
+    rows = table_rows(section(stem, "api"), "by_row")
+    found = {row["name"]: [row["count"], row["ns"], row["min_ns"], row["max_ns"]] for row in rows}
+    columns = ("Num Calls", "Total Time:dur_ns", "Min:dur_ns", "Max:dur_ns")
+    theirs: list[tuple[str, list[float]]] = [
+        (plain_call(row["Name"]), [int(row[column]) for column in columns])
+        for row in report(stem, "cuda_api_sum")
+    ]
+    together = sums((name, numbers[:2]) for name, numbers in theirs)
+    assert {name: row[:2] for name, row in found.items()} == together
+    for name, (_, _, least, most) in theirs:
+        assert found[name][2] <= least and most <= found[name][3]
+
+
 @pytest.mark.parametrize("stem", traces("cuda_api_sync"))
 def test_calls_that_block(stem: str) -> None:
     looked_at = ("cudaDeviceSynchronize", "cudaStreamSynchronize")
@@ -159,11 +175,11 @@ def range_name(row: dict[str, Any]) -> str:
     return f"{row['domain']}:{row['name']}" if row["domain"] else str(row["name"])
 
 
-def ranges(stem: str, count: str, time: str) -> dict[str, list[float]]:
+def ranges(stem: str, count: str, time: str, table: str = "rows") -> dict[str, list[float]]:
     """What the section says of ranges by ``domain:name``."""
     return sums(
         (range_name(row), [row[count], row[time]])
-        for row in table_rows(section(stem, "ranges"))
+        for row in table_rows(section(stem, "ranges"), table)
         if row[count]
     )
 
@@ -175,6 +191,45 @@ def test_ranges_on_the_host(stem: str) -> None:
         for row in report(stem, "nvtx_sum")
         if row["Style"] == "PushPop"
     )
+
+
+def theirs_by_range(stem: str, name: str, style: str = "") -> dict[str, list[float]]:
+    return sums(
+        (row["Range"].removeprefix(":"), [int(row["Instances"]), int(row["Total Time:dur_ns"])])
+        for row in report(stem, name)
+        if not style or row["Style"] == style
+    )
+
+
+@pytest.mark.parametrize("stem", traces("nvtx_pushpop_sum"))
+def test_ranges_that_nest(stem: str) -> None:
+    expected = theirs_by_range(stem, "nvtx_pushpop_sum")
+    assert ranges(stem, "count", "instances_ns") == expected
+
+
+@pytest.mark.parametrize("stem", traces("nvtx_startend_sum"))
+def test_start_end_ranges(stem: str) -> None:
+    expected = theirs_by_range(stem, "nvtx_startend_sum")
+    assert ranges(stem, "count", "ns", "start_end") == expected
+    assert expected == theirs_by_range(stem, "nvtx_sum", "StartEnd")
+
+
+@pytest.mark.parametrize("stem", traces("nvtx_startend_sum"))
+def test_ranges_of_both_styles(stem: str) -> None:
+    found = sums(
+        (range_name(row), [row["count"], row["instances_ns"]])
+        for row in table_rows(section(stem, "ranges", start_end=True))
+        if row["count"]
+    )
+    assert found == theirs_by_range(stem, "nvtx_sum")
+    styles = {
+        range_name(row): row["style"]
+        for row in table_rows(section(stem, "ranges", start_end=True))
+        if row["count"]
+    }
+    words = {"PushPop": "push/pop", "StartEnd": "start/end"}
+    for row in report(stem, "nvtx_sum"):
+        assert styles[row["Range"].removeprefix(":")] == words[row["Style"]]
 
 
 @pytest.mark.parametrize("stem", traces("nvtx_gpu_proj_sum"))

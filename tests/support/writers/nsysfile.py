@@ -70,6 +70,24 @@ class NsysFile:
         if not self._old:
             self.meta("EXPORT_SCHEMA_VERSION", NEWEST_VERSION)
 
+    @classmethod
+    def reopened(cls, path: Path) -> NsysFile:
+        """A file that was written and closed before, to be changed."""
+        file = cls(":memory:")
+        file.db.close()
+        file.path, file.db = path, sqlite3.connect(path)
+        tables = file.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        file._created = {name for (name,) in tables}
+        strings = file.db.execute("SELECT value, id FROM StringIds")
+        file._strings = dict(strings)
+        return file
+
+    def loosen(self, table: str) -> None:
+        """Let `table` hold anything: no column says of what kind it is, or that it is filled."""
+        self.db.execute(f"CREATE TABLE loose AS SELECT * FROM {table}")
+        self.db.execute(f"DROP TABLE {table}")
+        self.db.execute(f"ALTER TABLE loose RENAME TO {table}")
+
     def __enter__(self) -> NsysFile:
         return self
 

@@ -60,8 +60,7 @@ class DumpContext:
         self._origin = origin
 
     def _new_thread(self, tid: int) -> int:
-        name = metadata.thread_name(self._header, self.vocabulary, tid)
-        self.shared.threads.append(Thread(self.process, tid, name))
+        self.shared.threads.append(Thread(self.process, tid, self.thread_name(tid)))
         return len(self.shared.threads) - 1
 
     def _new_device(self, number: int) -> int:
@@ -106,11 +105,19 @@ class DumpContext:
         }
 
     def times(self, column: I8) -> tuple[I8, Bool]:
-        """Return times since ``origin``, and which of them were recorded and are not absurd."""
-        known = (column > 0) & (np.abs(column - self._header.start_monotonic) < _LONGEST)
-        since = column - self._origin
+        """Do as `since`; the recording lasts until the last of them."""
+        since, known = self.since(column)
         self.last_time = max(self.last_time, int(since[known].max(initial=0)))
         return since, known
+
+    def since(self, column: I8) -> tuple[I8, Bool]:
+        """Return times since ``origin``, and which of them were recorded and are not absurd."""
+        known = (column > 0) & (np.abs(column - self._header.start_monotonic) < _LONGEST)
+        return column - self._origin, known
+
+    def thread_name(self, tid: int) -> str:
+        """Return what a thread is called; empty where that is not known."""
+        return metadata.thread_name(self._header, self.vocabulary, tid)
 
     def reach_end(self, header: DumpHeader) -> None:
         """Let the recording last until it was ended, or was last seen to go on."""

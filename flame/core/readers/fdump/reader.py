@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,10 +27,12 @@ from flame.core.model.raw import (
     RecordedPaths,
     TableBuilder,
 )
+from flame.core.model.threads.events import ThreadEvents
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.fdump import gpu, host, metadata, samples
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.context import DumpContext, SharedTables
+from flame.core.readers.fdump.events import EventRows
 from flame.core.readers.fdump.records import AT_ONCE, NamedColumns, Records
 from flame.core.readers.fdump.warnings import Losses, dump_warnings
 from flame.core.units import format_counted
@@ -63,7 +66,8 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     work, recorded, config, size = _read_work(context, stages)
     nodes, made = _read_nodes(context, stages)
     calls, paths = _read_calls(context, stages)
-    ranges = _read_ranges(context, stages, still_open, options)
+    events = EventRows(context)
+    ranges = _read_ranges(context, stages, still_open, options, events)
     if len(still_open["start"]):
         context.reach_end(header)
     pc_samples, notes = _read_samples(context, stages, path.parent, LoadPart(progress, _DECODED, 1))
@@ -84,7 +88,16 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         # Start/end ranges are on no path: then time tells for all of them.
         paths=RecordedPaths(None if options.nvtx_start_end else paths, recorded, made),
         pc_samples=pc_samples,
+        events_builder=_builder(events.build(options.nvtx_start_end)),
     )
+
+
+def _builder(events: ThreadEvents | None) -> Callable[[], ThreadEvents] | None:
+    return None if events is None else partial(_same, events)
+
+
+def _same(events: ThreadEvents) -> ThreadEvents:
+    return events
 
 
 def _read_in_order(chunks: Chunks) -> tuple[dict[str, I8], Records, Records]:
@@ -174,15 +187,21 @@ def _read_calls(context: DumpContext, stages: _Stages) -> tuple[RawCalls, I4]:
 
 
 def _read_ranges(
-    context: DumpContext, stages: _Stages, still_open: dict[str, I8], options: LoadOptions
+    context: DumpContext,
+    stages: _Stages,
+    still_open: dict[str, I8],
+    options: LoadOptions,
+    events: EventRows,
 ) -> RawRanges:
     """Read all push/pop ranges, ``still_open`` ones last; start/end ranges if ``options`` say so.
 
+    What else there is goes to ``events``.
     ``still_open`` are columns of open ranges that were read before all others: some may have ended.
     """
     batches, payloads = TableBuilder(RawRanges), host.Payloads(context)
     wanted = (host.PUSH_POP, host.START_END) if options.nvtx_start_end else (host.PUSH_POP,)
     for piece in stages.columns("reading NVTX ranges", host.RANGES):
+        events.add(piece)
         piece = host.select_kinds(piece, wanted)
         rows, kept = host.build_range_rows(context, piece)
         context.timeless_ranges += len(piece["start"]) - len(rows["start"])

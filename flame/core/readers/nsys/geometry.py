@@ -39,7 +39,7 @@ def read_launches(source: TableSource, starts: I8) -> LaunchDetails | None:
         names = _COLUMNS.get(kind, ())
         for chunk in source.chunks(TableQuery(table, ["start", *names])):
             rows = slice(done, done + len(chunk["start"]))
-            if not _have_same_starts(chunk["start"], starts[rows]):
+            if not have_same_starts(chunk["start"], starts[rows]):
                 return None
             if kind == Kind.KERNEL:
                 config[rows] = numbers.look_up([chunk[name] for name in names])
@@ -50,7 +50,7 @@ def read_launches(source: TableSource, starts: I8) -> LaunchDetails | None:
     return LaunchDetails(config, size, tuple(configs)) if done == len(starts) else None
 
 
-def _have_same_starts(recorded: I8, known: I8) -> bool:
+def have_same_starts(recorded: I8, known: I8) -> bool:
     """Return whether these are starts of the same rows; where none was recorded, any will do."""
     if len(recorded) != len(known):
         return False

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column
+from flame.core.columns import I4, I8, U1, Column, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.names.nvtx import payload_text
 from flame.core.readers.nsys.context import NsysContext
+from flame.core.readers.nsys.nvtx_events import NvtxEvents, TableSign, has_events
 from flame.core.readers.nsys.nvtx_frames import (
     CATEGORY,
     DOMAIN,
@@ -19,6 +20,7 @@ from flame.core.readers.nsys.nvtx_frames import (
     START_END,
     TABLE,
     RangeFrames,
+    RangeNames,
     RangeTexts,
     int_or_zero,
     read_names,
@@ -76,6 +78,8 @@ class _RangeTable:
         self._uses = KeyColumns(self._keys, self._find_uses)
         self._known = [0]
         self._ranges = TableBuilder(_NumberedRanges, context.source.size(TABLE))
+        self.sign = TableSign()
+        self._kinds: set[tuple[int, ...]] = set()
         self.naming: list[I8] = []
         self.with_payload: list[I8] = []
         self._payloads = 0
@@ -88,13 +92,16 @@ class _RangeTable:
         for chunk in self._context.source.chunks(TableQuery(TABLE, ("start", "end", ROWID), key)):
             (uses,) = self._uses.of(chunk[NUMBER])
             self._known.append(len(self._keys))
+            self.sign.add(chunk["start"])
             self._add(chunk, uses)
             self._note_others(chunk, uses)
             self._context.advance("reading NVTX ranges", TABLE, len(uses))
 
     def _find_uses(self, keys: I8) -> list[Column]:
         """Find what rows with these ``keys`` are good for."""
-        *_, thread, kind, filled = keys.T
+        *_, domain, _, thread, kind, filled = keys.T
+        first, _ = unique_rows([domain, thread, kind])
+        self._kinds.update(map(tuple, np.stack([domain, thread, kind], 1)[first].tolist()))
         of_ranges = np.isin(kind, (PUSH_POP, START_END))
         uses = np.isin(kind, self._wanted) * _RANGE + (thread != NULL) * _PLACED
         uses += np.isin(kind, (CATEGORY, DOMAIN)) * _NAMES + (of_ranges & (filled > 0)) * _PAID
@@ -120,6 +127,10 @@ class _RangeTable:
         if len(paid):
             self.with_payload.append(chunk[ROWID][paid])
             self._payloads += len(paid)
+
+    def has_events(self, names: RangeNames) -> bool:
+        """Tell whether the table has anything besides the ranges that `build` is for."""
+        return has_events(np.array(list(self._kinds), np.int64).reshape(-1, 3), names)
 
     def build(self, frames: RangeFrames) -> RawRanges:
         """Give the ranges their threads and frames; those without a frame are left out."""
@@ -149,17 +160,23 @@ class _RangeTable:
         return frame, thread
 
 
-def read_ranges(context: NsysContext) -> RawRanges:
-    """Read all push/pop ranges; start/end ranges too where the options ask for them."""
+def read_ranges(context: NsysContext) -> tuple[RawRanges, NvtxEvents | None]:
+    """Read all push/pop ranges; start/end ranges too where the options ask for them.
+
+    And tell how to read what else is in the table later; None where nothing is.
+    """
     table = _RangeTable(context)
     table.read()
     if table.unplaced:
         name = format_counted(table.unplaced, "NVTX range names", "NVTX ranges name")
         context.warnings.append(f"{name} no thread or no start: left out")
-    frames = RangeFrames(context, table.texts, read_names(context, table.naming))
+    names = read_names(context, table.naming)
+    frames = RangeFrames(context, table.texts, names)
     ranges = table.build(frames)
     _read_payloads(context, frames, table.with_payload)
-    return ranges
+    if not table.has_events(names):
+        return ranges, None
+    return ranges, NvtxEvents(table.sign, names, context.options)
 
 
 def _read_payloads(context: NsysContext, frames: RangeFrames, rowids: list[I8]) -> None:

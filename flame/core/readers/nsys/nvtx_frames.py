@@ -16,8 +16,9 @@ from flame.core.readers.sqlite.numbering import Stripping, TextNumbers
 from flame.core.readers.sqlite.source import NULL
 
 TABLE = "NVTX_EVENTS"
-CATEGORY, PUSH_POP, START_END, DOMAIN = 33, 59, 60, 75  # ENUM_NVTX_EVENT_TYPE
-_PROFILERS_OWN = frozenset({"GIL Trace", "Python Backtrace"})
+CATEGORY, MARK, PUSH_POP, START_END, DOMAIN = 33, 34, 59, 60, 75  # ENUM_NVTX_EVENT_TYPE
+GIL_TRACE, PYTHON_BACKTRACE = "GIL Trace", "Python Backtrace"
+_PROFILERS_OWN = frozenset({GIL_TRACE, PYTHON_BACKTRACE})
 """Domains that nsys itself fills (python-gil, python-sampling); they do not annotate the code."""
 _ROWS_AT_ONCE = 500
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.compiled.library import compiled
 from flame.core.model.raw import RawActivities, RawTrace
+from flame.core.model.threads.call_rows import FailedCalls
+from flame.core.model.threads.events import ThreadEvents
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.nsys import api, gpu, metadata, nvtx, overheads
+from flame.core.readers.nsys import (
+    api,
+    call_results,
+    gpu,
+    metadata,
+    nvtx,
+    nvtx_events,
+    overheads,
+)
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.sqlite.source import TableSource
@@ -35,18 +47,28 @@ def memory_needed(source: TableSource) -> int:
     return _BASE + (rows if compiled() else rows * 22 // 10)
 
 
+class LaterReads(NamedTuple):
+    """Hold how to read more of the tables when somebody asks; None of what is not there.
+
+    Each gives None where the table is not the same any more.
+    """
+
+    failures: Callable[[TableSource], FailedCalls | None] | None
+    events: Callable[[TableSource], ThreadEvents | None] | None
+
+
 def read_tables(
     source: TableSource, path: str, options: LoadOptions, progress: Progress
-) -> RawTrace:
+) -> tuple[RawTrace, LaterReads]:
     """Decode all tables flame knows. Raises what the source raises on damage."""
     context = NsysContext(source, options, progress)
     context.expect_rows_of(_WEIGHTS)
     activities = gpu.read_activities(context)
     nodes = gpu.read_nodes(context)
     calls = api.read_calls(context)
-    ranges = nvtx.read_ranges(context)
+    ranges, events = nvtx.read_ranges(context)
     devices, device_of = metadata.read_devices(context)
-    return RawTrace(
+    raw = RawTrace(
         _number_devices(activities, device_of),
         calls,
         ranges,
@@ -60,6 +82,10 @@ def read_tables(
         context.last_time,
         [*context.warnings, *context.time_warnings()],
         overheads=overheads.read_overheads(context),
+    )
+    return raw, LaterReads(
+        call_results.failures_reader(calls, source),
+        None if events is None else nvtx_events.events_reader(events, context),
     )
 
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.distribution import Distributions, distribution, distributions
+from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Bool, sum_by, unique_rows
 from flame.core.model.frames import Kind
+from flame.core.report.measures.chosen_iterations import per_iteration
 from flame.core.report.measures.launching_calls import first_rows, launch_numbers
 from flame.core.report.scope import Scope
 
@@ -81,15 +82,8 @@ def _rate(scope: Scope, gpu: Utilization, rows: I8) -> LaunchRate | None:
         short=tuple(int((table.duration[rows] < length).sum()) for length in SHORT),
         calls=len(calls),
         launched=len(launched),
-        iterations=_per_iteration(scope, rows),
+        iterations=per_iteration(scope, scope.profile.iterations.of(table)[rows]),
     )
-
-
-def _per_iteration(scope: Scope, rows: I8) -> int | None:
-    found, table = scope.profile.iterations, scope.profile.activities
-    of = found.of(table)[rows] if len(found) else np.zeros(0, np.int64)
-    number = distribution(np.bincount(of[of >= 0], minlength=len(found)))
-    return number.p50 if number else None
 
 
 # From the launch to the end

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, run_starts, sum_by
+from flame.core.columns import I8, run_starts, sum_by
 from flame.core.model.activities import has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import Pids, Ranks, Steps, Time
+from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
+from flame.core.report.measures.states import find_collections
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
@@ -53,8 +54,9 @@ class IterationColumns:
     | parts | i8[parts, n] `PARTS` of ``window``, by all that ran on the GPU; they add up to it |
     | lead | i8[causes, n] the gap that its first work ended, in the window of the one before |
     | syncs, sync_ns, allocs, alloc_ns | blocking calls, and allocations and frees, begun in it |
+    | collections, collection_ns | garbage collections begun in it |
 
-    The last four are None where no calls were recorded.
+    The last six are None where no calls, or no collections, were recorded.
     """
 
     number: I8
@@ -76,6 +78,8 @@ class IterationColumns:
     sync_ns: I8 | None
     allocs: I8 | None
     alloc_ns: I8 | None
+    collections: I8 | None
+    collection_ns: I8 | None
 
     def __len__(self) -> int:
         return len(self.number)
@@ -106,31 +110,9 @@ def measure_scope(scope: Scope) -> IterationColumns:
         **_work(scope, found),
         **_budget(profile, found),
         **_calls(profile, found),
+        **_collections(profile, found),
     }
-    return IterationColumns(**columns).take(np.flatnonzero(_chosen(scope)))
-
-
-def _chosen(scope: Scope) -> Bool:
-    """Mark the iterations that the filters by step, time and process leave, bool[n]."""
-    profile, found = scope.profile, scope.profile.iterations
-    kept = np.ones(len(found), bool)
-    for filter_ in scope.selection.where:
-        if isinstance(filter_, Steps):
-            kept &= filter_.chosen(found.number)
-        elif isinstance(filter_, Time):
-            kept &= found.start >= (-_LATEST if filter_.begin is None else filter_.begin)
-            kept &= found.start < (_LATEST if filter_.end is None else filter_.end)
-        elif isinstance(filter_, Pids):
-            kept &= np.isin(found.process, _with_pid(profile, filter_))
-        elif isinstance(filter_, Ranks):
-            groups = profile.activities.groups
-            used = groups.process[filter_.groups(profile, profile.activities)]
-            kept &= np.isin(found.process, used)
-    return kept
-
-
-def _with_pid(profile: Profile, chosen: Pids) -> list[int]:
-    return [at for at, process in enumerate(profile.processes) if process.pid in chosen.ids]
+    return IterationColumns(**columns).take(np.flatnonzero(chosen_iterations(scope)))
 
 
 def _periods(found: Iterations) -> I8:
@@ -251,6 +233,20 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
         columns[f"{name}s"] = np.bincount(of[rows], minlength=len(found))
         columns[f"{name}_ns"] = sum_by(of[rows], length, len(found))
     return columns
+
+
+def _collections(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
+    """Count the garbage collections that begin in each iteration, and sum how long they took."""
+    known = find_collections(profile)
+    if known is None:
+        return dict.fromkeys(("collections", "collection_ns"))
+    of = found.at(known.process, known.start)
+    rows = np.flatnonzero(of >= 0)
+    length = known.end[rows] - known.start[rows]
+    return {
+        "collections": np.bincount(of[rows], minlength=len(found)),
+        "collection_ns": sum_by(of[rows], length, len(found)),
+    }
 
 
 def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:

@@ -48,6 +48,7 @@ _COLUMNS = (
     TableColumn("launch_ns", "in launches", "ns"),
     TableColumn("syncs", "syncs", "count"),
     TableColumn("allocs", "allocs", "count"),
+    TableColumn("collection_ns", "GC", "ns"),
     TableColumn("start_ns", "at", "ns"),
     TableColumn("rank", "slowest rank"),
 )
@@ -167,7 +168,7 @@ def _rows(
     size, timed = len(columns), columns.window > 0
     work = (columns.gpu_time, columns.kernels, columns.launches, columns.launch_ns)
     gpu_time, *launched = (_known(one, len(scope.profile.activities) > 0) for one in work)
-    calls = (columns.syncs, columns.allocs)
+    calls = (columns.syncs, columns.allocs, columns.collection_ns)
     cells: tuple[list[Any], ...] = (
         gpu_time,
         *(_known(one, timed) for one in (columns.busy, columns.span)),

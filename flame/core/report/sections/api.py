@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, distinct, sum_by, unique_rows
+from flame.core.columns import I8, Column, distinct, sum_by, unique, unique_rows
 from flame.core.model.calls import CallClass
+from flame.core.names.call_results import NOT_READY, result_meaning
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
+from flame.core.report.measures.call_rows import (
+    ShownCalls,
+    ShownFailures,
+    nested_calls,
+    shown_calls,
+    shown_failures,
+)
 from flame.core.report.measures.times import ratios, times_cells, times_columns
 from flame.core.report.scope import Scope
-from flame.core.report.table import Place, Section, Table, TableColumn, picked, share
+from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
 
 NAME, TITLE = "api", "API calls of the host"
 
@@ -22,7 +32,9 @@ class CallTimes:
     """Sum up the outermost calls by shown name, i8[n] each.
 
     ``kind`` is the `CallClass`, ``threads`` how many make such calls, ``thread_time`` how long
-    these were recorded in all, ns; ``longest`` is the place of the longest in ``calls``.
+    these were recorded in all, ns; ``longest`` is the place of the longest in ``calls``, -1 where
+    all are within others. ``inside`` counts those, ``failed`` the calls of both kinds that did not
+    return 0, None where the trace does not tell.
     """
 
     calls: HostCalls
@@ -32,62 +44,158 @@ class CallTimes:
     threads: I8
     thread_time: I8
     longest: I8
+    inside: I8
+    failed: I8 | None
+
+    @property
+    def order(self) -> I8:
+        """The places of those that there is anything to tell of, longest first."""
+        order: I8 = np.lexsort((self.shown, -self.times.total))
+        told = (self.times.count > 0) | (self.inside > 0)
+        if self.failed is not None:
+            told |= self.failed > 0
+        return order[told[order]]
 
 
-def call_times(scope: Scope) -> CallTimes | None:
-    """Sum up the calls of ``scope``; None where there are none."""
+def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None:
+    """Sum up the calls of ``scope``, of which these are ``failures``; None where there are none."""
     calls = scope.calls
     if calls is None or not len(calls):
         return None
-    shown, place = distinct(calls.shown)
-    size = len(shown)
-    kind = np.zeros(size, np.int64)
-    kind[place] = calls.kind
+    nested = nested_calls(scope)
+    failed = None if failures is None else failures.shown
+    names = [calls.shown, nested] if failed is None else [calls.shown, nested, failed]
+    shown = unique(np.concatenate(names))
+    size, place = len(shown), np.searchsorted(shown, calls.shown)
     pair, _ = unique_rows([place, calls.thread])
     of_thread = scope.thread_times[calls.thread[pair]]
     return CallTimes(
         calls,
         shown,
-        kind,
+        scope.profile.frames.call_classes(shown).astype(np.int64),
         distributions(place, calls.length, size),
         np.bincount(place[pair], minlength=size).astype(np.int64),
         sum_by(place[pair], of_thread, size),
         calls.longest(place, size),
+        _count(shown, nested),
+        None if failed is None else _count(shown, failed),
     )
 
 
-_COLUMNS = (
+def _count(shown: I8, of: I8) -> I8:
+    return np.bincount(np.searchsorted(shown, of), minlength=len(shown)).astype(np.int64)
+
+
+def _columns(found: CallTimes, failed: bool) -> tuple[TableColumn, ...]:
+    """List the columns; people see of those within others, and of errors, only where any are."""
+    return (
+        TableColumn("name", "call"),
+        TableColumn("class", ""),
+        *times_columns("calls"),
+        TableColumn("worst", "", "ratio"),
+        TableColumn("inside", "inside others" if found.inside.any() else "", "count"),
+        TableColumn("errors", "errors" if failed else "", "count"),
+        TableColumn("threads", "", "count"),
+        TableColumn("thread_percent", "of threads", "percent"),
+    )
+
+
+_BY_ROW = (TableColumn("name", "call"), *times_columns("all"))
+_RESULTS = (
     TableColumn("name", "call"),
-    TableColumn("class", ""),
-    *times_columns("calls"),
-    TableColumn("worst", "", "ratio"),
-    TableColumn("threads", "", "count"),
-    TableColumn("thread_percent", "of threads", "percent"),
+    TableColumn("value", "returned", "number"),
+    TableColumn("meaning", "that is"),
+    TableColumn("count", "number", "count"),
+    TableColumn("first_ns", "first at", "ns"),
 )
 
 
 def api_section(scope: Scope) -> Section:
-    """Tell the outermost calls by name."""
-    found = call_times(scope)
+    """Tell the outermost calls by name, and which calls did not return 0."""
+    failures = shown_failures(scope)
+    found = call_times(scope, failures)
     if found is None:
         return Section(NAME, TITLE, why=NO_CALLS, how=RECORD_CALLS)
-    order = np.argsort(-found.times.total, kind="stable")
+    failed = failures is not None and bool((failures.value != NOT_READY).any())
+    tables = [_table(found, failed)]
+    if failures is not None and len(failures.shown):
+        tables.append(_results(found.calls, failures))
+    if "row" in scope.details:
+        tables.append(_by_row(found.calls, shown_calls(scope)))
+    facts = {
+        "calls": len(found.calls),
+        "total_ns": int(found.times.total.sum()),
+        "inside": int(found.inside.sum()),
+        "errors": None if failures is None else len(failures.shown),
+    }
+    return Section(NAME, TITLE, facts, tuple(tables), tuple(_notes(failures)))
+
+
+def _table(found: CallTimes, failed: bool) -> Table:
+    order = found.order
     pairs = zip(found.times.total.tolist(), found.thread_time.tolist(), strict=True)
-    cells = (
+    unknown = [None] * len(found.shown)
+    cells: tuple[Any, ...] = (
         found.calls.names(found.shown),
         [CallClass(kind).name.lower() for kind in found.kind.tolist()],
-        *times_cells(found.times),
+        *_times_cells(found.times),
         ratios(found.times.maximum, found.times.p50),
+        found.inside,
+        unknown if found.failed is None else found.failed,
         found.threads,
         [share(*pair) for pair in pairs],
     )
     windows = [
-        Place(window=(int(found.calls.start[at]), int(found.calls.end[at])))
+        Place(window=(int(found.calls.start[at]), int(found.calls.end[at]))) if at >= 0 else None
         for at in found.longest[order].tolist()
     ]
-    table = Table.of("rows", "", _COLUMNS, picked(order, *cells), windows)
-    facts = {"calls": len(found.calls), "total_ns": int(found.times.total.sum())}
-    return Section(NAME, TITLE, facts, (table,), (_OUTERMOST,))
+    return Table.of("rows", "", _columns(found, failed), picked(order, *cells), windows)
 
 
-_OUTERMOST = "calls within other calls are part of these"
+def _times_cells(times: Distributions) -> Iterator[Column | Sequence[Value]]:
+    """The cells of `times_columns`, None for how long those are of which there are none."""
+    total, percent, count, *lengths = times_cells(times)
+    yield from (total, percent, count)
+    some = (times.count > 0).tolist()
+    for column in lengths:
+        cells = column.tolist() if isinstance(column, np.ndarray) else column
+        yield [cell if known else None for cell, known in zip(cells, some, strict=True)]
+
+
+def _results(calls: HostCalls, failures: ShownFailures) -> Table:
+    """Tell what calls returned instead of 0, by name and number."""
+    first, place = unique_rows([failures.shown, failures.value])
+    count = np.bincount(place, minlength=len(first))
+    order = np.argsort(-count, kind="stable")
+    earliest = np.lexsort((failures.start, place))[np.cumsum(count) - count]
+    value = failures.value[first]
+    cells = (
+        calls.names(failures.shown[first]),
+        value,
+        [result_meaning(one) for one in value.tolist()],
+        count,
+        failures.start[earliest],
+    )
+    windows = [
+        Place(window=(int(failures.start[at]), int(failures.end[at])))
+        if failures.end[at] > failures.start[at]
+        else None
+        for at in earliest[order].tolist()
+    ]
+    title = "calls that did not return 0"
+    return Table.of("results", title, _RESULTS, picked(order, *cells), windows)
+
+
+def _by_row(calls: HostCalls, every: ShownCalls) -> Table:
+    """Tell all calls by name, those within others counted as well."""
+    shown, place = distinct(every.shown)
+    times = distributions(place, every.length, len(shown))
+    order = np.argsort(-times.total, kind="stable")
+    rows = picked(order, calls.names(shown), *times_cells(times))
+    return Table.of("by_row", "by row of the trace, calls within others too", _BY_ROW, rows)
+
+
+def _notes(failures: ShownFailures | None) -> Iterator[str]:
+    yield "calls within other calls are part of these"
+    if failures is not None and (failures.value == NOT_READY).any():
+        yield f"{NOT_READY} says that work goes on, and is no error"

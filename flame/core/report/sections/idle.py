@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
+from flame.core.report.measures.host_code import find_holdups, host_code
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import idle_host
@@ -45,6 +46,12 @@ _HOST = (
     TableColumn("ns", "time", "ns"),
     TableColumn("percent", "of window", "percent"),
 )
+_HOST_CODE = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("state", "the thread was"),
+    TableColumn("ns", "time", "ns"),
+    TableColumn("percent", "of window", "percent"),
+)
 _LONGEST = (
     TableColumn("gpu", "GPU"),
     TableColumn("begin_ns", "at", "ns"),
@@ -70,6 +77,7 @@ def idle_section(scope: Scope) -> Section:
         facts={"devices": [_facts(scope, gpu, gaps[gpu.device]) for gpu in scope.gpus]},
         tables=(
             Table.of("causes", "by cause", _CAUSES, _cause_rows(scope)),
+            *_host_code_tables(scope),
             Table.of("by_host_frame", "by what the host ran", _HOST, _host_rows(scope)),
             Table.of("distribution", "by length", _DISTRIBUTION, _length_rows(scope, gaps)),
             Table.of(
@@ -120,6 +128,19 @@ def _cause_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
             if sums[cause]:
                 ns = int(sums[cause])
                 yield gpu.label, cause.title, ns, share(ns, gpu.length), int(number[cause])
+
+
+def _host_code_tables(scope: Scope) -> Iterator[Table]:
+    """Divide host code by what its thread did; none where the trace does not tell."""
+    holdups = find_holdups(scope.profile)
+    if holdups is not None:
+        rows = [
+            (gpu.label, state.title, int(sums[state]), share(int(sums[state]), gpu.length))
+            for gpu in scope.gpus
+            for sums in [host_code(scope, gpu, holdups)]
+            for state in holdups.states
+        ]
+        yield Table.of("host_code", "host code, by what its thread was at", _HOST_CODE, rows)
 
 
 class HostFrame(NamedTuple):

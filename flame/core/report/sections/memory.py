@@ -10,6 +10,7 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.model.calls import CallClass
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
+from flame.core.report.measures.chosen_iterations import calls_per_iteration, iteration_notes
 from flame.core.report.measures.times import times_cells, times_columns
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked
@@ -77,12 +78,15 @@ def memory_section(scope: Scope) -> Section:
     )
     windows = [Place(window=(int(begin[at]), int(end[at]))) for at in order.tolist()]
     table = Table.of("rows", "", _COLUMNS, picked(order, *cells), windows)
+    each = calls_per_iteration(scope, found.calls)
     facts = {
         "calls": len(found.calls),
         "total_ns": int(found.times.total.sum()),
         "long": int(found.long.sum()),
         "long_ns": int(found.long_time.sum()),
-        "per_iteration_p50": found.calls.per_iteration(),
+        "per_iteration_p50": each,
     }
-    notes = () if len(found.calls) else ("no call allocates or frees memory",)
+    notes = iteration_notes(each)
+    if not len(found.calls):
+        notes = ("no call allocates or frees memory",)
     return Section(NAME, TITLE, facts, (table,), notes)

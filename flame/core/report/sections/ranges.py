@@ -10,10 +10,12 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import FrameTotals
 from flame.core.columns import I8, Bool, sum_by, unique
+from flame.core.report.measures.range_styles import styles_of
 from flame.core.report.measures.range_work import RangeWork, range_work, shown_ranges
 from flame.core.report.measures.times import ratios, shares
 from flame.core.report.range_instances import RangeInstances, no_pieces
 from flame.core.report.scope import Scope
+from flame.core.report.sections.range_events import event_tables
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked
 
 NAME, TITLE = "ranges", "Ranges and operators"
@@ -98,6 +100,7 @@ def range_times(scope: Scope) -> RangeTimes:
 _COLUMNS = (
     TableColumn("name", "range"),
     TableColumn("domain", "domain"),
+    TableColumn("style", "style"),
     TableColumn("count", "number", "count"),
     TableColumn("host_ns", "host", "ns"),
     TableColumn("instances_ns", "", "ns"),
@@ -134,12 +137,12 @@ def ranges_section(scope: Scope) -> Section:
     """Tell the ranges by name; GPU time is that of what was launched in them."""
     if scope.profile.resolved:
         return Section(NAME, TITLE, why="stacks do not tell ranges from functions")
-    found = range_times(scope)
-    if not len(found):
+    found, more = range_times(scope), tuple(event_tables(scope))
+    if not len(found) and not more:
         how = "annotate the code with NVTX; nsys: --trace=cuda,nvtx"
         return Section(NAME, TITLE, why="no range was recorded", how=how)
-    tables = [_table(scope, found)]
-    if "path" in scope.details:
+    tables = [_table(scope, found), *more] if len(found) else [*more]
+    if "path" in scope.details and len(found):
         tables.append(_by_path(found.work))
     facts = {
         "names": len(found),
@@ -154,11 +157,13 @@ def ranges_section(scope: Scope) -> Section:
 def _table(scope: Scope, found: RangeTimes) -> Table:
     frames = [scope.profile.frames[frame] for frame in found.frame.tolist()]
     times, projected = found.instances, found.projected
+    styles = styles_of(scope, shown_ranges(scope))
     on_host, on_gpu = times.count > 0, found.activities > 0
     spanned = projected.count > 0
     cells: tuple[Any, ...] = (
         [scope.labels.text[frame] for frame in found.frame.tolist()],
         [frame.get("domain") or None for frame in frames],
+        [styles.get(frame) for frame in found.frame.tolist()],
         *(_where(on_host, column) for column in (times.count, found.host, times.total)),
         times.means,
         *(

@@ -1,29 +1,26 @@
-"""Tell what held the program up besides its own work: the profiler, loading, garbage collection."""
+"""Tell what held the program up besides its own work: profiler, loading, collection, the GIL."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.distribution import distributions
-from flame.core.analysis.utilization import gap_edges
-from flame.core.columns import I8, Column, sum_by, unique_rows
-from flame.core.lazy_regex import lazy_regex
-from flame.core.model.frames import Kind
-from flame.core.model.profile import Profile
-from flame.core.names.overheads import is_of_profiler
-from flame.core.report.measures.launching_calls import process_of_threads
+from flame.core.analysis.distribution import Distributions, distributions
+from flame.core.columns import I8, sum_by, unique_rows
+from flame.core.model.threads.events import EventThread
+from flame.core.report.measures.chosen_iterations import chosen_iterations
+from flame.core.report.measures.gil import GilColumns, measure_gil
+from flame.core.report.measures.state_times import idle_in, lengths_within
+from flame.core.report.measures.states import States, find_states
 from flame.core.report.scope import Scope
-from flame.core.report.table import Section, Table, TableColumn, Value, picked
-from flame.core.timeline.busy_time import BusyTime
+from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
+from flame.core.timeline.devices import source_label
+from flame.core.timeline.lanes import thread_label
 
 NAME, TITLE = "states", "What held the program up"
 
-PROFILER, LOADING, COLLECTION = "profiler", "loading", "garbage collection"
-
-_COLLECTION = lazy_regex(r"(?:python )?gc|garbage collection", re.IGNORECASE)
 _COLUMNS = (
     TableColumn("state", "state"),
     TableColumn("name", "name"),
@@ -32,117 +29,139 @@ _COLUMNS = (
     TableColumn("count", "number", "count"),
     TableColumn("p50_ns", "p50", "ns"),
     TableColumn("max_ns", "max", "ns"),
+    TableColumn("per_iteration", "", "ratio"),
+)
+_GIL = (
+    TableColumn("thread", "thread"),
+    TableColumn("pid", "", "count"),
+    TableColumn("tid", "", "count"),
+    TableColumn("thread_ns", "", "ns"),
+    TableColumn("held_ns", "held it", "ns"),
+    TableColumn("held_percent", "of thread", "percent"),
+    TableColumn("waited_ns", "waited for it", "ns"),
+    TableColumn("waited_percent", "of thread", "percent"),
+    TableColumn("waited_idle_ns", "GPU idle", "ns"),
+    TableColumn("waits", "waits", "count"),
+    TableColumn("longest_ns", "longest", "ns"),
+)
+_WHY = "neither overhead of the profiler, nor garbage collection, nor the GIL"
+_HOW = (
+    "Nsight Systems records the first; ranges that gc.callbacks push the second; "
+    "nsys --trace=python-gil the third"
 )
 
 
-@dataclass(frozen=True, eq=False)
-class States:
-    """Hold when anything held a program up: one row each, in no order.
+class StateTimes(NamedTuple):
+    """Sum up states by name, i8[n] each, times in ns.
 
-    ``name`` i8[n] is a place in ``names``, whose state is in ``states``; ``process`` i8[n] is -1
-    where it is not known; ``start`` and ``end`` (exclusive) i8[n] are in ns.
+    ``name`` is a place in ``states.names``; ``idle`` is how long GPUs were idle meanwhile;
+    ``begun`` counts those that began in iterations, and ``begun_ns`` sums them up. ``longest`` is
+    the place of the longest in ``states``.
     """
 
-    names: list[str]
-    states: list[str]
+    states: States
     name: I8
-    process: I8
-    start: I8
-    end: I8
+    times: Distributions
+    idle: I8
+    begun: I8
+    begun_ns: I8
+    longest: I8
 
-    def __len__(self) -> int:
-        return len(self.start)
 
-
-def find_states(profile: Profile) -> States | None:
-    """Find what held the programs of ``profile`` up; None where the trace does not tell."""
-    found = [one for one in (_overheads(profile), _collections(profile)) if one is not None]
-    if not found:
-        return None
-    names = [name for one in found for name in one.names]
-    states = [state for one in found for state in one.states]
-    shift = np.cumsum([0, *(len(one.names) for one in found)])[:-1]
-    place = [one.name + by for one, by in zip(found, shift.tolist(), strict=True)]
-    columns = (
-        np.concatenate([getattr(one, column) for one in found])
-        for column in ("process", "start", "end")
+def state_times(scope: Scope, found: States) -> StateTimes:
+    """Sum up what of ``found`` lies in the windows of ``scope``."""
+    length = lengths_within(scope, found.start, found.end)
+    found, length = found.where(length > 0), length[length > 0]
+    first, place = unique_rows([found.name]) if len(found) else (found.name, found.name)
+    size = len(first)
+    chosen = np.append(chosen_iterations(scope), False)
+    inside = chosen[scope.profile.iterations.at(found.process, found.start)]
+    longest = np.zeros(size, np.int64)
+    order = np.lexsort((length, place))
+    longest[place[order]] = order
+    idle = idle_in(scope, found.process, found.start, found.end)
+    return StateTimes(
+        found,
+        found.name[first],
+        distributions(place, length, size),
+        sum_by(place, idle, size),
+        np.bincount(place[inside], minlength=size).astype(np.int64),
+        sum_by(place[inside], length[inside], size),
+        longest,
     )
-    return States(names, states, np.concatenate(place), *columns)
-
-
-def _overheads(profile: Profile) -> States | None:
-    """What the profiler told of itself, and of loading."""
-    known = profile.overheads
-    if known is None:
-        return None
-    states = [PROFILER if is_of_profiler(name) else LOADING for name in known.names]
-    who = (known.name.astype(np.int64), known.process.astype(np.int64))
-    return States(list(known.names), states, *who, known.start, known.end)
-
-
-def _collections(profile: Profile) -> States | None:
-    """Ranges that stand for garbage collection; None where there are none."""
-    frames = profile.frames
-    ranges = np.flatnonzero(frames.kind == Kind.NVTX).tolist()
-    chosen = [at for at in ranges if _COLLECTION.fullmatch(frames[at].name)]
-    if not chosen or profile.spans_finder is None:
-        return None
-    spans = profile.spans_finder(chosen)
-    place = np.searchsorted(chosen, spans.frame)
-    process = process_of_threads(profile)[spans.thread]
-    names = [frames[at].name for at in chosen]
-    return States(names, [COLLECTION] * len(names), place, process, spans.start, spans.end)
-
-
-def idle_in(scope: Scope, states: States) -> I8:
-    """Measure how long the GPUs that its process uses were idle in each, i8[n] in ns."""
-    groups, idle = scope.profile.activities.groups, np.zeros(len(states), np.int64)
-    for gpu in scope.gpus:
-        gaps = BusyTime.between(*gap_edges(gpu))
-        users = np.unique(groups.process[groups.device == gpu.device])
-        rows = np.flatnonzero(np.isin(states.process, users) & (states.process >= 0))
-        start, end = states.start[rows], states.end[rows]
-        idle[rows] += gaps.sums_until(end) - gaps.sums_until(start)
-    return idle
 
 
 def states_section(scope: Scope) -> Section:
-    """Tell profiler overhead, loading and garbage collection by name; states may overlap."""
-    found = find_states(scope.profile)
-    if found is None:
-        why = "neither overhead of the profiler nor ranges of garbage collection"
-        how = "Nsight Systems records the one; nsys --python-sampling or gc.callbacks the other"
-        return Section(NAME, TITLE, why=why, how=how)
-    low, high = _window(scope, found)
-    some = np.flatnonzero(high > low)
-    found = replace(
-        found, name=found.name[some], process=found.process[some], start=low[some], end=high[some]
-    )
-    return Section(NAME, TITLE, tables=(_table(scope, found),))
+    """Tell what held the program up by name, and the GIL by thread; states may overlap."""
+    found, gil = find_states(scope.profile), measure_gil(scope)
+    if found is None and gil is None:
+        return Section(NAME, TITLE, why=_WHY, how=_HOW)
+    tables = []
+    if found is not None:
+        tables.append(_table(scope, state_times(scope, found)))
+    if gil is not None:
+        tables.append(_gil_table(scope, gil))
+    return Section(NAME, TITLE, tables=tuple(tables))
 
 
-def _window(scope: Scope, found: States) -> tuple[I8, I8]:
-    """The part of each that lies in the windows of the GPUs; all where there are no GPUs."""
-    if not scope.gpus or not scope.selection.where:
-        return found.start, found.end
-    low = min(gpu.window.low for gpu in scope.gpus)
-    high = max(gpu.window.high for gpu in scope.gpus)
-    return np.maximum(found.start, low), np.minimum(found.end, high)
-
-
-def _table(scope: Scope, found: States) -> Table:
-    first, place = unique_rows([found.name]) if len(found) else (found.name, found.name)
-    number = found.name[first]
-    times = distributions(place, found.end - found.start, len(first))
-    idle = sum_by(place, idle_in(scope, found), len(first))
-    cells: list[Column | list[Value]] = [
-        [found.states[at] for at in number.tolist()],
-        [found.names[at] or "[no name]" for at in number.tolist()],
+def _table(scope: Scope, found: StateTimes) -> Table:
+    number, states, times = found.name.tolist(), found.states, found.times
+    iterations = int(np.count_nonzero(chosen_iterations(scope)))
+    cells = (
+        [states.states[at] for at in number],
+        [states.names[at] or "[no name]" for at in number],
         times.total,
-        idle,
+        found.idle,
         times.count,
         times.p50,
         times.maximum,
-    ]
+        _each(found.begun, iterations, 3),
+        _each(found.begun_ns, iterations, None),
+    )
     order = np.argsort(-times.total, kind="stable")
-    return Table.of("rows", "", _COLUMNS, picked(order, *cells))
+    places = [
+        Place(window=(int(states.start[at]), int(states.end[at])))
+        for at in found.longest[order].tolist()
+    ]
+    title = "an iteration" if found.begun.any() else ""
+    columns = (*_COLUMNS, TableColumn("iteration_ns", title, "ns"))
+    return Table.of("rows", "", columns, picked(order, *cells), places)
+
+
+def _each(column: I8, number: int, digits: int | None) -> list[Value]:
+    """What of a column one of a ``number`` has on average; None of none."""
+    return [round(value / number, digits) if number else None for value in column.tolist()]
+
+
+def _gil_table(scope: Scope, found: GilColumns) -> Table:
+    order = found.order
+    waiting = found.waiting
+    places = [
+        Place(window=(int(waiting.start[at]), int(waiting.end[at]))) if at >= 0 else None
+        for at in found.longest[order].tolist()
+    ]
+    return Table.of("gil", "the GIL, by thread", _GIL, _gil_rows(scope, found), places)
+
+
+def _gil_rows(scope: Scope, found: GilColumns) -> Iterator[tuple[Value, ...]]:
+    waiting = found.waiting
+    for at in found.order.tolist():
+        thread, time = found.threads[at], int(found.time[at])
+        held, waited, longest = int(found.held[at]), int(found.waited[at]), int(found.longest[at])
+        yield (
+            *(_label(scope, thread), thread.pid, thread.tid, time),
+            *(held, share(held, time), waited, share(waited, time)),
+            int(found.idle[at]) if found.uses_gpu[at] else None,
+            int(found.waits[at]),
+            int(waiting.end[longest] - waiting.start[longest]) if longest >= 0 else None,
+        )
+
+
+def _label(scope: Scope, thread: EventThread) -> str:
+    """Name a thread as `thread_label` does, also one that has done nothing else."""
+    profile = scope.profile
+    if thread.thread >= 0:
+        return thread_label(profile, thread.thread)
+    known = thread.process >= 0
+    file = source_label(profile, profile.processes[thread.process].source) if known else ""
+    return f"{file}{thread.name or 'thread'} [{thread.tid}]"

@@ -12,6 +12,7 @@ from flame.core.columns import I4, I8, distinct, sum_by, unique_rows
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
+from flame.core.report.measures.chosen_iterations import calls_per_iteration, iteration_notes
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
 from flame.core.timeline.lanes import thread_label
@@ -109,11 +110,14 @@ def syncs_section(scope: Scope) -> Section:
         _table(scope, found.blocking, of_thread, "rows", "calls that block"),
         _table(scope, found.implicit, of_thread, "implicit", "others that wait for the GPU"),
     )
-    notes = () if len(found.blocking.calls) else ("no call blocks until the GPU is done",)
-    return Section(NAME, TITLE, _facts(scope, found, of_thread), tables, notes)
+    each = calls_per_iteration(scope, found.blocking.calls)
+    notes = iteration_notes(each)
+    if not len(found.blocking.calls):
+        notes = ("no call blocks until the GPU is done",)
+    return Section(NAME, TITLE, _facts(scope, found, of_thread, each), tables, notes)
 
 
-def _facts(scope: Scope, found: Syncs, of_thread: I8) -> dict[str, object]:
+def _facts(scope: Scope, found: Syncs, of_thread: I8, each: int | None) -> dict[str, object]:
     blocking = found.blocking
     return {
         "count": len(blocking.calls),
@@ -122,7 +126,7 @@ def _facts(scope: Scope, found: Syncs, of_thread: I8) -> dict[str, object]:
         "while_busy_ns": int(blocking.while_busy.sum()),
         "while_idle_ns": int(blocking.while_idle.sum()),
         "polls": found.polls,
-        "per_iteration_p50": blocking.calls.per_iteration(),
+        "per_iteration_p50": each,
     }
 
 

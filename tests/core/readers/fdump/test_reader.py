@@ -222,6 +222,41 @@ def test_ranges_and_calls_are_there_without_a_gpu(file: DumpFile, tmp_path: Path
     assert (profile.begin, profile.end) == (10, 75)
 
 
+def test_marks_and_start_end_ranges_are_events(file: DumpFile, tmp_path: Path) -> None:
+    file.name(THREAD, 7, "loader")
+    file.launch(20, 30, 1, api=307)
+    file.kernel(SYMBOL, 40, 50, 1)
+    file.range(["Python GC"], 10, 50, kind=1)
+    file.range(["epoch"], 15, 15, kind=2, tid=7)
+    file.range(["step"], 0, 90)
+    before = read(file, tmp_path)
+    assert before.events is not None and not before.events.in_ranges
+    found = before.events
+    rows = zip(found.style.tolist(), found.name, found.thread, found.start, found.end, strict=True)
+    assert [
+        (style, *found.names[name], found.threads[thread].tid, int(start), int(end))
+        for style, name, thread, start, end in rows
+    ] == [(1, "Python GC", "", 100, 10, 50), (0, "epoch", "", 7, 15, 15)]
+    threads = {thread.tid: thread for thread in found.threads}
+    assert (threads[7].name, threads[7].thread, threads[100].thread) == ("loader", -1, 0)
+    assert [thread.tid for thread in before.threads] == [100]
+    both = read(file, tmp_path, LoadOptions(nvtx_start_end=True)).events
+    assert both is not None and both.in_ranges
+
+
+def test_without_marks_there_are_no_events(file: DumpFile, tmp_path: Path) -> None:
+    file.range(["step"], 0, 90)
+    assert read(file, tmp_path).events is None
+
+
+def test_events_without_a_time_are_left_out(file: DumpFile, tmp_path: Path) -> None:
+    file.range(["mark"], -file.start, 5, kind=2)
+    file.range(["mark"], 7, 3, kind=1, tid=(1 << 32) - 1)
+    found = read(file, tmp_path).events
+    assert found is not None
+    assert (found.start.tolist(), found.end.tolist()) == ([7], [7])
+
+
 def test_marks_are_no_ranges_and_start_end_ranges_only_on_request(
     file: DumpFile, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ from flame.core.readers.nsys.report import STAGE, read_by_export
 from flame.core.readers.nsys.signs import MAGIC, looks_like_report
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE, wait_until
-from tests.support.writers.nsysfile import NsysFile
+from tests.support.writers.nsysfile import MARK, NsysFile
 
 Nsys = Callable[[str], None]
 
@@ -242,6 +242,26 @@ def test_what_was_launched_is_known_after_the_conversion_has_gone(
     profile = load(report)
     export_report(report, silent).unlink()
     assert profile.launches is not None and len(profile.launches) == 1
+
+
+def test_marks_and_failed_calls_are_read_with_and_without_a_cache(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    nsys(COPY)
+    (folder / "made.sqlite").unlink()
+    with NsysFile(folder / "made.sqlite") as made:
+        made.kernel("gemm", 0, 100)
+        made.api("cudaMalloc_v3020", 0, 10)
+        made.db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET returnValue = 2")
+        made.nvtx("epoch", 5, None, type=MARK)
+    for prepare in (None, open_to_others):
+        if prepare:
+            shutil.rmtree(folder / "cache")
+            prepare(folder / "cache" / "flame")
+        profile = load(report)
+        assert profile.events is not None and profile.failures is not None
+        assert [name.name for name in profile.events.names] == ["epoch"]
+        assert profile.failures.value.tolist() == [2]
 
 
 def test_the_launches_of_a_changed_report_are_not_taken(

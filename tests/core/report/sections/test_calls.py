@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +12,15 @@ from hypothesis import HealthCheck, given
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import Pids, Tids, Time
+from flame.core.projection.filters import Pids, Steps, Tids, Time
 from flame.core.projection.selection import select
 from flame.core.report.scope import Scope
 from flame.core.report.sections.api import api_section
 from flame.core.report.sections.memory import memory_section
 from flame.core.report.sections.syncs import syncs_section
+from flame.core.report.table import Place
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.oracles.naive import BACKTRACE, Trace, read_calls
 from tests.support.oracles.naive_calls import Outermost, outermost_calls
 from tests.support.report_rows import rank, table_rows
 from tests.support.strategies import Script, scripts
@@ -84,7 +86,7 @@ def test_calls_are_those_of_plain_loops(trace_file: Path, script: Script) -> Non
     by_name = defaultdict(list)
     for call in outermost_calls(path):
         by_name[call.name].append(call)
-    rows = table_rows(api_section(scope))
+    rows = [row for row in table_rows(api_section(scope)) if row["count"]]
     assert {row["name"] for row in rows} == by_name.keys()
     for row in rows:
         calls = by_name[row["name"]]
@@ -93,6 +95,33 @@ def test_calls_are_those_of_plain_loops(trace_file: Path, script: Script) -> Non
         assert [row["p50_ns"], row["p99_ns"]] == [rank(lengths, 50), rank(lengths, 99)]
         assert (row["min_ns"], row["max_ns"]) == (min(lengths), max(lengths))
         assert row["threads"] == len({(call.pid, call.tid) for call in calls})
+
+
+@pytest.mark.deep
+@random_traces
+@given(scripts())
+def test_calls_within_others_are_those_of_plain_loops(trace_file: Path, script: Script) -> None:
+    path = with_all_classes(script).write(trace_file)
+    every: defaultdict[str, list[int]] = defaultdict(list)
+    for call in read_calls(Trace(path)):
+        if call.event_class != BACKTRACE:
+            every[call.name].append(max(call.end - call.start, 0))
+    outer = Counter(call.name for call in outermost_calls(path))
+    expected = {
+        name: sum(length > 0 for length in lengths) - outer[name] for name, lengths in every.items()
+    }
+    scope = Scope(load(path, LoadOptions("raw")), details=frozenset(["row"]))
+    section = api_section(scope)
+    if not section.available:
+        assert not outer
+        return
+    rows = {row["name"]: row["inside"] for row in table_rows(section)}
+    assert rows == {name: inside for name, inside in expected.items() if inside or outer[name]}
+    by_row = {
+        row["name"]: [row["count"], row["ns"], row["max_ns"]]
+        for row in table_rows(section, "by_row")
+    }
+    assert by_row == {name: [len(one), sum(one), max(one)] for name, one in every.items()}
 
 
 @random_traces
@@ -128,7 +157,7 @@ def test_calls_of_real_traces_are_those_of_plain_loops(name: str) -> None:
     for call in outermost_calls(path):
         expected[call.name][0] += 1
         expected[call.name][1] += call.length
-    rows = table_rows(api_section(Scope(load(path))))
+    rows = [row for row in table_rows(api_section(Scope(load(path)))) if row["count"]]
     assert {row["name"]: [row["count"], row["ns"]] for row in rows} == dict(expected)
 
 
@@ -177,10 +206,51 @@ def test_allocations(trace: Profile) -> None:
     assert place is section.tables[0].places[0], "the longest call of the costliest name"
 
 
+def test_calls_within_others_and_those_that_failed(trace: Profile, tmp_path: Path) -> None:
+    path = tmp_path / "trace.sqlite"
+    with NsysFile.reopened(path) as file:
+        table = "CUPTI_ACTIVITY_KIND_RUNTIME"
+        for row, value in ((3, 2), (4, 2), (1, 700), (8, 600), (9, 600)):
+            file.db.execute(f"UPDATE {table} SET returnValue = ? WHERE rowid = ?", (value, row))
+    section = api_section(Scope(load(path)))
+    rows = {row["name"]: row for row in table_rows(section)}
+    nested = rows["cuStreamSynchronize"]
+    assert [nested[key] for key in ("count", "ns", "inside", "p50_ns")] == [0, 0, 1, None]
+    assert rows["cudaDeviceSynchronize"]["inside"] == 0
+    assert {name: row["errors"] for name, row in rows.items() if row["errors"]} == {
+        "cudaDeviceSynchronize": 1,
+        "cudaMalloc": 2,
+        "cudaStreamWaitEvent": 1,
+        "cudaMemcpyAsync": 1,
+    }
+    results = table_rows(section, "results")
+    columns = ("name", "value", "meaning", "count", "first_ns")
+    first = [results[0][key] for key in columns]
+    assert first == ["cudaMalloc", 2, "out of memory", 2, 1_000]
+    assert section.tables[1].places[0] == Place(window=(1_000, 1_001_001))
+    assert (section.facts["errors"], section.facts["inside"]) == (5, 1)
+    assert any("600" in note for note in section.notes)
+    [one] = table_rows(
+        api_section(Scope(load(path), select(where=(Time(1_000, 1_001),)))), "results"
+    )
+    assert one["count"] == 1
+
+
+def test_a_trace_that_does_not_tell_of_errors_has_none(trace: Profile, tmp_path: Path) -> None:
+    whole, path = api_section(Scope(trace)), tmp_path / "trace.sqlite"
+    assert whole.facts["errors"] == 0
+    assert all(row["errors"] == 0 for row in table_rows(whole))
+    with NsysFile.reopened(path) as file:
+        file.db.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME DROP COLUMN returnValue")
+    section = api_section(Scope(load(path)))
+    assert section.facts["errors"] is None
+    assert all(row["errors"] is None for row in table_rows(section))
+
+
 def test_filters_choose_calls_by_thread_and_time(trace: Profile) -> None:
     def names(*where: Time | Pids | Tids) -> set[str]:
         rows = table_rows(api_section(Scope(trace, select(where=where))))
-        return {row["name"] for row in rows}
+        return {row["name"] for row in rows if row["count"]}
 
     assert names(Pids((200,))) == {"cudaDeviceSynchronize"}
     assert names(Tids((200,))) == {"cudaDeviceSynchronize"}
@@ -198,7 +268,14 @@ def test_per_iteration(tmp_path: Path) -> None:
             file.kernel("gemm", at + 30, at + 40, corr=step + 1)
             for call in range(step):
                 file.api("cudaMalloc_v3020", at + 50 + 10 * call, at + 55 + 10 * call, corr=None)
-    assert memory_section(Scope(load(tmp_path / "trace.sqlite"))).facts["per_iteration_p50"] == 1
+    profile = load(tmp_path / "trace.sqlite")
+    assert memory_section(Scope(profile)).facts["per_iteration_p50"] == 1
+    last = memory_section(Scope(profile, select(where=(Steps(((2, 2),)),))))
+    assert last.facts["per_iteration_p50"] == 2
+    assert last.notes == ("an iteration has 2 of these, as a median",)
+    waits = syncs_section(Scope(profile))
+    assert waits.facts["per_iteration_p50"] == 0
+    assert waits.notes == ("no call blocks until the GPU is done",)
 
 
 def test_without_calls_nothing_is_said(tmp_path: Path) -> None:

@@ -16,11 +16,20 @@ from flame.core.projection.selection import select
 from flame.core.report.scope import Scope
 from flame.core.report.sections.ranges import ranges_section
 from tests.conftest import TRACES, needs_traces
-from tests.support.oracles.naive import Range, Trace, naive, read_ranges
+from tests.support.oracles.naive import (
+    DOMAIN_CREATE,
+    Range,
+    Trace,
+    capture_end,
+    naive,
+    nvtx_text,
+    pid_of,
+    read_ranges,
+)
 from tests.support.report_rows import table_rows
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
-from tests.support.writers.nsysfile import NsysFile
+from tests.support.writers.nsysfile import MARK, START_END, NsysFile
 
 random_traces = examples(0.5, [HealthCheck.too_slow])
 
@@ -130,6 +139,43 @@ def test_projections_are_those_of_plain_loops(trace_file: Path, script: Script) 
     assert found == {name: [len(one), sum(one), max(one)] for name, one in expected.items()}
 
 
+@pytest.mark.deep
+@random_traces
+@given(scripts())
+def test_marks_and_start_end_ranges_are_those_of_plain_loops(
+    trace_file: Path, script: Script
+) -> None:
+    path = script.write(trace_file)
+    trace, found = Trace(path), defaultdict[tuple[int, Name], list[int]](list)
+    rows, last = trace.rows("NVTX_EVENTS"), capture_end(trace)
+    domains = {
+        (pid_of(row["globalTid"]), row["domainId"]): nvtx_text(trace, row)
+        for row in rows
+        if row["eventType"] == DOMAIN_CREATE
+    }
+    for row in rows:
+        domain = domains.get((pid_of(row["globalTid"]), row["domainId"]), "")
+        if row["eventType"] in (MARK, START_END) and domain != "GIL Trace":
+            end = last if row["end"] is None else row["end"]
+            length = max(end - row["start"], 0)
+            found[row["eventType"], (nvtx_text(trace, row), domain)].append(length)
+    section = ranges_section(Scope(load(path, LoadOptions("raw"))))
+    for style, key in ((MARK, "marks"), (START_END, "start_end")):
+        expected = {name: one for (kind, name), one in found.items() if kind == style}
+        told = {name_in(row): row for row in table_rows(section, key)}
+        assert {name: row["count"] for name, row in told.items()} == {
+            name: len(lengths) for name, lengths in expected.items()
+        }
+        if style == START_END:
+            assert {name: [row["ns"], row["max_ns"]] for name, row in told.items()} == {
+                name: [sum(lengths), max(lengths)] for name, lengths in expected.items()
+            }
+
+
+def name_in(row: dict[str, Any]) -> Name:
+    return "" if row["name"] == "[no name]" else row["name"], row["domain"] or ""
+
+
 # By hand
 
 
@@ -200,6 +246,67 @@ def test_domains_are_apart(tmp_path: Path) -> None:
         file.kernel("gemm", 0, 10, corr=None)
     rows = table_rows(ranges_section(Scope(load(tmp_path / "trace.sqlite"))))
     assert {row["domain"]: row["host_ns"] for row in rows} == {None: 10, "NCCL": 20}
+
+
+def styled(path: Path) -> Path:
+    """Ranges of both styles, of one name and of others, and marks."""
+    with NsysFile(path) as file:
+        file.domain(1, "NCCL")
+        file.nvtx("step", 0, 100)
+        file.nvtx("both", 10, 20)
+        file.nvtx("both", 30, 70, type=START_END)
+        file.nvtx("request", 40, 90, type=START_END, domain=1)
+        file.nvtx("request", 45, 45, type=START_END, domain=1)
+        file.nvtx("token", 50, None, type=MARK)
+        file.nvtx("token", 60, None, type=MARK, tid=101)
+        file.kernel("gemm", 44, 50, corr=None)
+    return path
+
+
+def test_styles_of_ranges_that_are_read(tmp_path: Path) -> None:
+    path = styled(tmp_path / "trace.sqlite")
+    section = ranges_section(Scope(load(path, LoadOptions(nvtx_start_end=True))))
+    rows = {row["name"]: (row["domain"], row["style"], row["count"]) for row in table_rows(section)}
+    assert rows == {
+        "step": (None, "push/pop", 1),
+        "both": (None, "both", 2),
+        "request": ("NCCL", "start/end", 1),
+    }
+
+
+def test_marks_and_start_end_ranges(tmp_path: Path) -> None:
+    profile = load(styled(tmp_path / "trace.sqlite"))
+    section = ranges_section(Scope(profile))
+    assert {row["name"]: row["style"] for row in table_rows(section)} == {
+        "step": None,
+        "both": None,
+    }
+    columns = ("name", "domain", "count", "ns", "min_ns", "max_ns")
+    rows = table_rows(section, "start_end")
+    assert [[row[key] for key in columns] for row in rows] == [
+        ["request", "NCCL", 2, 50, 0, 50],
+        ["both", None, 1, 40, 40, 40],
+    ]
+    [mark] = table_rows(section, "marks")
+    assert [mark[key] for key in ("name", "count", "threads", "first_ns", "last_ns")] == [
+        "token",
+        2,
+        2,
+        50,
+        60,
+    ]
+    later = ranges_section(Scope(profile, select(where=(Time(42, 55),))))
+    assert [row["count"] for row in table_rows(later, "start_end")] == [1]
+    assert [row["count"] for row in table_rows(later, "marks")] == [1]
+
+
+def test_marks_alone_are_told(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.nvtx("token", 50, None, type=MARK)
+        file.kernel("gemm", 0, 10, corr=None)
+    section = ranges_section(Scope(load(tmp_path / "trace.sqlite")))
+    assert section.available
+    assert [table.key for table in section.tables] == ["marks"]
 
 
 def test_captured_ranges_have_no_instances(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Hold what threads of the host recorded, as they did: every API call, marks, states; no I/O."""

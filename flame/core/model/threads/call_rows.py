@@ -1,0 +1,49 @@
+"""Hold API calls as they were recorded, those within others too, and those that failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flame.core.columns import I4, I8, Bool
+
+
+@dataclass(frozen=True, eq=False)
+class CallRows:
+    """Hold every API call, in the order of the file; none that only repeats another.
+
+    ``thread`` (-1 unknown) and ``frame`` are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns.
+    """
+
+    thread: I4
+    frame: I4
+    start: I8
+    end: I8
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def in_threads(self) -> Bool:
+        """Which calls have any length on a known thread, bool[n]: others are within none."""
+        known: Bool = self.end > self.start
+        known &= self.thread >= 0
+        return known
+
+
+@dataclass(frozen=True, eq=False)
+class FailedCalls:
+    """Hold the API calls that returned anything but 0, in the order of the file.
+
+    Columns are those of `CallRows`; ``value`` i8[n] is what they returned. ``known`` is of how many
+    calls that was recorded.
+    """
+
+    thread: I4
+    frame: I4
+    start: I8
+    end: I8
+    value: I8
+    known: int
+
+    def __len__(self) -> int:
+        return len(self.start)

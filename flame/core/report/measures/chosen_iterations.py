@@ -1,0 +1,57 @@
+"""Choose the iterations that filters leave, and count what one of them has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flame.core.analysis.distribution import distribution
+from flame.core.columns import I8, Bool
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import Pids, Ranks, Steps, Time
+from flame.core.report.host_calls import HostCalls
+from flame.core.report.scope import Scope
+
+_LATEST = np.iinfo(np.int64).max
+
+
+def chosen_iterations(scope: Scope) -> Bool:
+    """Mark the iterations that the filters by step, time and process leave, bool[n]."""
+    profile, found = scope.profile, scope.profile.iterations
+    kept = np.ones(len(found), bool)
+    for filter_ in scope.selection.where:
+        if isinstance(filter_, Steps):
+            kept &= filter_.chosen(found.number)
+        elif isinstance(filter_, Time):
+            kept &= found.start >= (-_LATEST if filter_.begin is None else filter_.begin)
+            kept &= found.start < (_LATEST if filter_.end is None else filter_.end)
+        elif isinstance(filter_, Pids):
+            kept &= np.isin(found.process, _with_pid(profile, filter_))
+        elif isinstance(filter_, Ranks):
+            groups = profile.activities.groups
+            used = groups.process[filter_.groups(profile, profile.activities)]
+            kept &= np.isin(found.process, used)
+    return kept
+
+
+def _with_pid(profile: Profile, chosen: Pids) -> list[int]:
+    return [at for at, process in enumerate(profile.processes) if process.pid in chosen.ids]
+
+
+def per_iteration(scope: Scope, of: I8) -> int | None:
+    """Count how many an iteration has, as a median: ``of`` is that of each, -1 in none.
+
+    None without iterations.
+    """
+    chosen = chosen_iterations(scope)
+    number = distribution(np.bincount(of[of >= 0], minlength=len(chosen))[chosen])
+    return number.p50 if number else None
+
+
+def calls_per_iteration(scope: Scope, calls: HostCalls) -> int | None:
+    """Count how many of ``calls`` an iteration has, as a median; None without iterations."""
+    return per_iteration(scope, scope.profile.iterations.at(calls.process, calls.start))
+
+
+def iteration_notes(number: int | None) -> tuple[str, ...]:
+    """Say for people how many calls an iteration has; nothing where there are no iterations."""
+    return () if number is None else (f"an iteration has {number:,} of these, as a median",)
