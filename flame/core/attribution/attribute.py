@@ -80,6 +80,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         functions_builder=partial(function_pieces, raw.functions, raw.last_time),
         calls_builder=partial(call_pieces, raw.calls),
         overheads_builder=_overheads_builder(raw.overheads),
+        side_tables=raw.side_tables,
         spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,
         sources=sources,

@@ -23,6 +23,7 @@ from flame.core.model.meta import (
     Source,
     Thread,
 )
+from flame.core.model.side_tables import SideTables
 
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces, ThreadSpans
@@ -32,6 +33,14 @@ if TYPE_CHECKING:
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
+    from flame.core.model.side_tables import DeviceMemory, GpuMetrics, OsCalls
+
+
+_BUILT = (
+    *("host", "launches", "ranges", "functions", "calls", "overheads", "iterations"),
+    *("os_calls", "gpu_metrics", "device_memory"),
+)
+"""What is built when it is asked for, and does not depend on the stacks of activities."""
 
 
 class KnownBusy(NamedTuple):
@@ -64,7 +73,8 @@ class Profile:
     for, ``launches_builder`` reads the launch geometry from the file when that is;
     ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
     functions and API calls into pieces when those are. ``overheads_builder`` tells when the
-    profiler held the program up, where the format does. ``spans_finder`` finds the NVTX ranges of
+    profiler held the program up, where the format does. ``side_tables`` read what else the file has
+    when that is asked for. ``spans_finder`` finds the NVTX ranges of
     given frames, whole. ``nested_finder`` finds how Python frames and ranges were nested at
     launches, by their threads and times. ``own_metrics`` are the metrics that the file brings, None
     for the built-in ones. ``timed`` is false where rows have no times.
@@ -90,6 +100,7 @@ class Profile:
     functions_builder: Callable[[], ThreadPieces] | None = None
     calls_builder: Callable[[], ThreadPieces] | None = None
     overheads_builder: Callable[[], Overheads] | None = None
+    side_tables: SideTables = SideTables()
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
@@ -130,7 +141,7 @@ class Profile:
     def _with_table(self, table: Activities, **changes: Any) -> Profile:
         """The same with another ``table`` of the same activities, and what is built when needed."""
         profile = replace(self, activities=table, **changes)
-        for name in ("host", "launches", "ranges", "functions", "calls", "overheads", "iterations"):
+        for name in _BUILT:
             if name in self.__dict__:
                 profile.__dict__[name] = self.__dict__[name]
         return profile
@@ -167,6 +178,24 @@ class Profile:
     def overheads(self) -> Overheads | None:
         """When the profiler held the program up; None where the format does not tell."""
         return self.overheads_builder() if self.overheads_builder else None
+
+    @cached_property
+    def os_calls(self) -> OsCalls | None:
+        """Calls of the operating system; None where none were recorded. Reads the file."""
+        read = self.side_tables.os_calls
+        return read() if read else None
+
+    @cached_property
+    def gpu_metrics(self) -> GpuMetrics | None:
+        """Samples of the GPUs' counters; None where none were recorded. Reads the file."""
+        read = self.side_tables.gpu_metrics
+        return read() if read else None
+
+    @cached_property
+    def device_memory(self) -> DeviceMemory | None:
+        """Allocations of GPU memory; None where none were recorded. Reads the file."""
+        read = self.side_tables.device_memory
+        return read() if read else None
 
     @cached_property
     def iterations(self) -> Iterations:

@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Device, Meta, Overheads, Process, ProfilerSteps, Thread
+from flame.core.model.side_tables import SideTables
 from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:
@@ -227,6 +228,7 @@ class RawTrace:
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
     an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
     row, where the format says so. ``overheads`` are None where it does not tell of any.
+    ``side_tables`` read what else the file has.
     """
 
     activities: RawActivities
@@ -249,6 +251,7 @@ class RawTrace:
     paths: RecordedPaths | None = None
     pc_samples: RawPcSamples | None = None
     overheads: Overheads | None = None
+    side_tables: SideTables = SideTables()
 
 
 def close_open_ends(end: I8, capture_end: int) -> I8:

@@ -19,6 +19,7 @@ from flame.core.model.profile import Profile
 from flame.core.reopening.profile_head import (
     GROUPING_COLUMNS,
     ITERATION_COLUMNS,
+    SIDE_TABLES,
     STACK_COLUMNS,
     STEP_COLUMNS,
     Builder,
@@ -99,6 +100,9 @@ def _builders(profile: Profile) -> Iterator[Builder]:
         yield "spans"
     if profile.nested_finder is not None:
         yield "nested"
+    for name in SIDE_TABLES:
+        if getattr(profile.side_tables, name) is not None:
+            yield name
 
 
 def _metrics(profile: Profile) -> Iterator[str]:

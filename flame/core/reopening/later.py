@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,7 +15,7 @@ from flame.core.model.frames import FrameTable
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.shared.heads import read_head
-from flame.core.reopening.profile_head import Builder
+from flame.core.reopening.profile_head import SIDE_TABLES, Builder
 from flame.core.reopening.trace_identity import TraceIdentity, identify
 
 Load = Callable[[Path, LoadOptions, Progress], Profile]
@@ -29,6 +30,7 @@ _FIELDS: dict[Builder, str] = {
     "overheads": "overheads_builder",
     "spans": "spans_finder",
     "nested": "nested_finder",
+    **{name: f"side_tables.{name}" for name in SIDE_TABLES},
 }
 
 
@@ -58,7 +60,7 @@ class TraceAgain:
         with self._lock:
             if not self._builders:
                 profile = self.profile()
-                self._builders = {key: getattr(profile, of) for key, of in _FIELDS.items()}
+                self._builders = {key: attrgetter(of)(profile) for key, of in _FIELDS.items()}
         return self._builders[name](*args)
 
     def profile(self) -> Profile:

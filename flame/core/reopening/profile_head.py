@@ -19,9 +19,22 @@ FAR = 1 << 61
 _Time = Annotated[int, msgspec.Meta(gt=-FAR, lt=FAR)]
 
 Builder = Literal[
-    "host", "launches", "ranges", "functions", "calls", "overheads", "spans", "nested"
+    "host",
+    "launches",
+    "ranges",
+    "functions",
+    "calls",
+    "overheads",
+    "spans",
+    "nested",
+    "os_calls",
+    "gpu_metrics",
+    "device_memory",
 ]
 """What a profile can make of its trace when it is asked for."""
+
+SIDE_TABLES: tuple[Builder, ...] = ("os_calls", "gpu_metrics", "device_memory")
+"""Those of `SideTables`."""
 
 STACK_COLUMNS = ("parent", "frame", "depth")
 STEP_COLUMNS = {"number": "i8", "process": "i4", "start": "i8", "end": "i8", "thread": "i4"}

@@ -165,16 +165,17 @@ def _of_threads(profile: Profile) -> Activities:
         "thread": np.arange(size, dtype=np.int32),
         "start": np.zeros(size, np.int64),
     }
-    return _host_table(size, columns)
+    return host_rows(size, columns)
 
 
 def _of_pieces(profile: Profile, pieces: ThreadPieces) -> Activities:
     """A table of what filters choose times by, with a row for each piece."""
     process = np.array([*(thread.process for thread in profile.threads), NONE], np.int32)
-    return _host_table(len(pieces), {"process": process[pieces.thread], "start": pieces.start})
+    return host_rows(len(pieces), {"process": process[pieces.thread], "start": pieces.start})
 
 
-def _host_table(size: int, columns: dict[str, Column]) -> Activities:
+def host_rows(size: int, columns: dict[str, Column]) -> Activities:
+    """Make a table of what filters choose by: ``columns`` are ``process`` and ``start``, or more."""
     made = {
         "kind": repeat(np.uint8(Kind.LAUNCH), size),
         "duration": repeat(np.int64(0), size),

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from flame.core.columns import I8
 from flame.core.errors import InputError
@@ -16,8 +17,11 @@ from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.nsys import reader
+from flame.core.readers.nsys.side_tables import Later, Read
 from flame.core.readers.shared.heads import read_head
 from flame.core.readers.sqlite.pages import PageSource
+
+T = TypeVar("T")
 
 _LONGEST_REASON = 200
 _MOST = 4
@@ -26,12 +30,16 @@ _MOST = 4
 
 def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     """Decode the SQLite export at ``path``; InputError where it is damaged or something else."""
+    return _read(path, options, progress, partial(partial, _read_again, path, _state(path)))
+
+
+def _read(path: Path, options: LoadOptions, progress: Progress, later: Later) -> RawTrace:
     with _open_tables(path) as source:
         if not reader.is_export(source):
             raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
         need = min(reader.memory_needed(source), _MOST * path.stat().st_size)
         within = within_memory(path, need, progress)
-        raw = reader.read_tables(source, str(path), options, within)
+        raw = reader.read_tables(source, str(path), options, within, later)
     return replace(raw, launches_builder=partial(read_launches_again, path, raw.activities.start))
 
 
@@ -40,7 +48,7 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     from flame.core.readers.nsys.report import read_by_export
 
     def read(export: Path, stays: bool) -> RawTrace:
-        raw = read_export(export, options, progress)
+        raw = _read(export, options, progress, partial(partial, _read_report_again, path))
         starts = raw.activities.start
         later = partial(_read_launches_of_report, path, starts) if stays else None
         builder = later or read_launches_again(export, starts).builder()
@@ -49,6 +57,36 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     converted = read_by_export(path, progress, read)
     raw = converted.value
     return replace(raw, warnings=[*raw.warnings, *converted.notes])
+
+
+def _read_report_again(path: Path, read: Read[T]) -> T:
+    """Read tables of the export in the cache; of a new one if it has gone meanwhile."""
+    from flame.core.readers.nsys.report import read_by_export
+
+    def read_it(export: Path, _: bool) -> T:
+        with _open_tables(export) as source:
+            return read(source)
+
+    read_head(path)
+    return read_by_export(path, silent, read_it).value
+
+
+def _read_again(path: Path, state: tuple[int, int], read: Read[T]) -> T:
+    """Read tables of the file at ``path``; InputError if it changed."""
+    read_head(path)  # knows best what to say of a file that has gone
+    if _state(path) != state:
+        raise InputError(f"{path}: has changed since it was opened: open it again")
+    with _open_tables(path) as source:
+        return read(source)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """What tells whether a file has changed: (bytes, when it was written); zeros without one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 def _read_launches_of_report(path: Path, starts: I8) -> LaunchDetails:

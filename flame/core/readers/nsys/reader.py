@@ -12,6 +12,8 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import api, gpu, metadata, nvtx, overheads
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
+from flame.core.readers.nsys.side_keys import known_keys
+from flame.core.readers.nsys.side_tables import Later, side_tables
 from flame.core.readers.sqlite.source import TableSource
 
 TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -36,9 +38,12 @@ def memory_needed(source: TableSource) -> int:
 
 
 def read_tables(
-    source: TableSource, path: str, options: LoadOptions, progress: Progress
+    source: TableSource, path: str, options: LoadOptions, progress: Progress, later: Later
 ) -> RawTrace:
-    """Decode all tables flame knows. Raises what the source raises on damage."""
+    """Decode all tables flame knows; ``later`` those that are to be read when they are asked for.
+
+    Raises what the source raises on damage.
+    """
     context = NsysContext(source, options, progress)
     context.expect_rows_of(_WEIGHTS)
     activities = gpu.read_activities(context)
@@ -46,6 +51,7 @@ def read_tables(
     calls = api.read_calls(context)
     ranges = nvtx.read_ranges(context)
     devices, device_of = metadata.read_devices(context)
+    keys = known_keys(context, [device.id for device in devices], device_of)
     return RawTrace(
         _number_devices(activities, device_of),
         calls,
@@ -60,6 +66,7 @@ def read_tables(
         context.last_time,
         [*context.warnings, *context.time_warnings()],
         overheads=overheads.read_overheads(context),
+        side_tables=side_tables(source, keys, later),
     )
 
 

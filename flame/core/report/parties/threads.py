@@ -14,6 +14,7 @@ from flame.core.model.metrics import metric_of
 from flame.core.report.labels import frame_place
 from flame.core.report.measures.host_time import HostTime
 from flame.core.report.measures.launching_calls import first_of_launches
+from flame.core.report.measures.os_time import thread_os_calls
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 
@@ -28,6 +29,7 @@ _COLUMNS = (
     TableColumn("copy_ns", "copy calls", "ns"),
     TableColumn("alloc_ns", "allocations", "ns"),
     TableColumn("other_ns", "other calls", "ns"),
+    TableColumn("os_ns", "in OS calls", "ns"),
     TableColumn("launches", "launches", "count"),
     TableColumn("gpu_time_ns", "GPU time launched", "ns"),
     TableColumn("percent", "of GPU time", "percent"),
@@ -40,13 +42,15 @@ class ThreadColumns:
 
     ``code`` is the time in recorded ranges and functions outside of calls, ``calls`` i8[classes,
     threads] that in calls by `CallClass`, the innermost of which counts. ``gpu_time`` and
-    ``launches`` are of what passes the filters.
+    ``launches`` are of what passes the filters. ``os`` is the time in calls of the operating system,
+    within calls of the API or not, -1 where they were not recorded.
     """
 
     code: I8
     calls: I8
     launches: I8
     gpu_time: I8
+    os: I8
 
     @property
     def host(self) -> I8:
@@ -59,7 +63,8 @@ def measure_threads(scope: Scope) -> ThreadColumns:
     """Divide the recorded time of each thread among calls by class, and host code."""
     profile = scope.profile
     host, size = profile.table(metric_of("host")), len(profile.threads) + 1
-    length = HostTime(scope).within(host.thread, host.start, host.start + host.duration)
+    time = HostTime(scope)
+    length = time.within(host.thread, host.start, host.start + host.duration)
     is_call = host.kind == Kind.LAUNCH
     calls = np.zeros((len(CallClass), size), np.int64)
     classes = profile.frames.call_classes(host.launch[is_call])
@@ -74,7 +79,14 @@ def measure_threads(scope: Scope) -> ThreadColumns:
         calls,
         np.bincount(thread[first_of_launches(table)[launched]], minlength=size),
         sum_by(thread, table.duration[launched], size),
+        _in_os_calls(scope, time, size),
     )
+
+
+def _in_os_calls(scope: Scope, time: HostTime, size: int) -> I8:
+    made, recorded = thread_os_calls(scope.profile)
+    length = time.within(made.lane, made.begin, made.end)
+    return np.where(np.append(recorded, False), sum_by(made.lane, length, size), -1)
 
 
 def threads_section(scope: Scope) -> Section:
@@ -111,6 +123,7 @@ def _rows(scope: Scope, found: ThreadColumns, order: list[int]) -> Iterator[tupl
         yield (
             *(profile.frames[frame].name, int(host[at]), int(found.code[at])),
             *(by_class[one] for one in _ORDER),
+            int(found.os[at]) if found.os[at] >= 0 else None,
             *(int(found.launches[at]), gpu_time, share(gpu_time, whole)),
         )
 

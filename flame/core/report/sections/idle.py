@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
+from flame.core.report.measures.os_time import host_code_parts
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import idle_host
@@ -45,6 +46,13 @@ _HOST = (
     TableColumn("ns", "time", "ns"),
     TableColumn("percent", "of window", "percent"),
 )
+_HOST_CODE = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("name", "call of the operating system"),
+    TableColumn("ns", "time", "ns"),
+    TableColumn("percent", "of host code", "percent"),
+    TableColumn("parts", "times", "count"),
+)
 _LONGEST = (
     TableColumn("gpu", "GPU"),
     TableColumn("begin_ns", "at", "ns"),
@@ -71,6 +79,7 @@ def idle_section(scope: Scope) -> Section:
         tables=(
             Table.of("causes", "by cause", _CAUSES, _cause_rows(scope)),
             Table.of("by_host_frame", "by what the host ran", _HOST, _host_rows(scope)),
+            *_host_code(scope),
             Table.of("distribution", "by length", _DISTRIBUTION, _length_rows(scope, gaps)),
             Table.of(
                 "longest",
@@ -151,6 +160,18 @@ def _host_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
             name = frames[frame].name if frame >= 0 else "[none]"
             kind = frames[frame].kind.title if frame >= 0 else None
             yield gpu.label, name, kind, ns, share(ns, gpu.length)
+
+
+def _host_code(scope: Scope) -> Iterator[Table]:
+    """Host code by the call of the operating system, where these were recorded."""
+    found = [(gpu, host_code_parts(scope, gpu)) for gpu in scope.gpus]
+    if any(parts is not None for _, parts in found):
+        rows = (
+            (gpu.label, one.name, one.ns, share(one.ns, sum(each.ns for each in parts)), one.parts)
+            for gpu, parts in found
+            for one in parts or ()
+        )
+        yield Table.of("host_code", "host code, by what it called", _HOST_CODE, rows)
 
 
 def _length_rows(scope: Scope, gaps: dict[int, DeviceGaps]) -> Iterator[tuple[Value, ...]]:
