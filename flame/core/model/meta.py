@@ -120,8 +120,8 @@ class Meta:
     ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
     ``rank`` is the process's number in a distributed job. ``label`` is what the trace calls itself
     among others. Traces with equal ``clock`` are of one recording: their times compare, however far
-    apart they are; empty where nothing says so. ``versions`` are of what the program ran on, by name:
-    ``driver``, ``CUDA``, ``NCCL``.
+    apart they are; empty where nothing says so. ``versions`` are of what the program ran on
+    (``driver``, ``CUDA``, ``NCCL``).
     """
 
     path: str = ""

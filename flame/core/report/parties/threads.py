@@ -42,8 +42,8 @@ class ThreadColumns:
 
     ``code`` is the time in recorded ranges and functions outside of calls, ``calls`` i8[classes,
     threads] that in calls by `CallClass`, the innermost of which counts. ``gpu_time`` and
-    ``launches`` are of what passes the filters. ``os`` is the time in calls of the operating system,
-    within calls of the API or not, -1 where they were not recorded.
+    ``launches`` are of what passes the filters. ``os`` is the time in calls of the operating
+    system, within calls of the API or not, -1 where they were not recorded.
     """
 
     code: I8

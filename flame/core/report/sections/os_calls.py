@@ -42,9 +42,9 @@ _THREADS = (
 class OsTimes:
     """Sum up calls by function, i8[names] each, times in ns.
 
-    ``times`` are of all calls; ``outer`` is the time of those within no other, and ``idle`` the part
-    of that in which a GPU of the process had a gap. ``longest`` is the place of the longest call.
-    The rest is by thread, i8[threads]: ``most`` is the function with most of its time.
+    ``times`` are of all calls; ``outer`` is the time of those within no other, and ``idle`` the
+    part of that in which a GPU of the process had a gap. ``longest`` is the place of the longest
+    call. The rest is by thread, i8[threads]: ``most`` is the function with most of its time.
     """
 
     calls: OsCalls
