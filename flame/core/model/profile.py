@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -100,7 +100,7 @@ class Profile:
     functions_builder: Callable[[], ThreadPieces] | None = None
     calls_builder: Callable[[], ThreadPieces] | None = None
     overheads_builder: Callable[[], Overheads] | None = None
-    side_tables: SideTables = SideTables()
+    side_tables: SideTables = field(default_factory=SideTables)
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None

@@ -251,7 +251,7 @@ class RawTrace:
     paths: RecordedPaths | None = None
     pc_samples: RawPcSamples | None = None
     overheads: Overheads | None = None
-    side_tables: SideTables = SideTables()
+    side_tables: SideTables = field(default_factory=SideTables)
 
 
 def close_open_ends(end: I8, capture_end: int) -> I8:

@@ -18,6 +18,7 @@ from flame.core.report.sections import (
     kernels,
     launches,
     memory,
+    metrics,
     os_calls,
     ranges,
     states,
@@ -65,6 +66,7 @@ SECTIONS = {
         (threads, threads.threads_section),
         (ranks, ranks.ranks_section),
         (os_calls, os_calls.os_section),
+        (metrics, metrics.metrics_section),
     )
 }
 """All sections, in the order in which they are shown."""

@@ -36,20 +36,28 @@ _UNIX = (978_307_200 * 10**9, 1 << 61)
 _DEFAULT_NAME = lazy_regex(r"thread -?\d+ \((.*)\)", re.DOTALL)
 
 
-class _Properties(msgspec.Struct):
+_NAMES = {
+    "sms": "numSms",
+    "memory": "totalGlobalMem",
+    "major": "computeMajor",
+    "minor": "computeMinor",
+}
+
+
+class _Properties(msgspec.Struct, rename=_NAMES):
     """An entry of `deviceProperties`."""
 
     id: Number
     name: str = ""
-    numSms: object = None
-    totalGlobalMem: object = None
-    computeMajor: object = None
-    computeMinor: object = None
+    sms: object = None
+    memory: object = None
+    major: object = None
+    minor: object = None
 
     @property
     def facts(self) -> DeviceFacts:
         """What is known of the GPU; its memory's bandwidth is not."""
-        numbers = (self.numSms, self.totalGlobalMem, self.computeMajor, self.computeMinor)
+        numbers = (self.sms, self.memory, self.major, self.minor)
         sms, memory, major, minor = (
             one if type(one) is int and one > 0 else None for one in numbers
         )

@@ -38,6 +38,7 @@ def known_keys(context: NsysContext, gpus: Sequence[int], device_of: Sequence[in
 
 
 def read_columns(source: TableSource, table: str, names: Sequence[str]) -> list[I8]:
+    """Read the columns ``names`` of ``table``, i8[n] each; `NULL` where nothing is recorded."""
     parts: dict[str, list[Column]] = {name: [np.zeros(0, np.int64)] for name in names}
     for chunk in source.chunks(TableQuery(table, list(names))):
         for name, found in parts.items():
@@ -46,6 +47,7 @@ def read_columns(source: TableSource, table: str, names: Sequence[str]) -> list[
 
 
 def are_times(column: I8) -> Bool:
+    """Tell which numbers are recorded and not absurd, bool[n]."""
     sane: Bool = (column > -TIME_LIMIT) & (column < TIME_LIMIT)
     return sane
 

@@ -9,6 +9,7 @@ import numpy as np
 from flame.core.analysis.distribution import distributions
 from flame.core.columns import I8, Bool, Column, unique_rows
 from flame.core.model.profile import Profile
+from flame.core.report.measures.copy_references import references
 from flame.core.report.measures.copy_work import (
     CopyWork,
     asynchronous_pageable,
@@ -16,7 +17,6 @@ from flame.core.report.measures.copy_work import (
     synchronous,
     synchronous_sets,
 )
-from flame.core.report.measures.copy_references import references
 from flame.core.report.measures.times import shares
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked
