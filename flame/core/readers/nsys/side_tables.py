@@ -23,6 +23,8 @@ from flame.core.readers.nsys.side_keys import KnownKeys, are_times, numbered, re
 from flame.core.readers.sqlite.source import NULL, TableSource
 
 OS_CALLS, METRICS, METRIC_NAMES = "OSRT_API", "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
+_OS_COLUMNS = ("start", "end", "globalTid", "nameId", "eventClass")
+_CALL = 27  # ENUM_NSYS_EVENT_CLASS
 _STRINGS_AT_ONCE = 500
 _GPU = 0xFF
 """Bits of a type of event that are the number of the GPU."""
@@ -54,9 +56,9 @@ def _read(read: Callable[[TableSource, KnownKeys], T], keys: KnownKeys, source: 
 
 def read_os_calls(source: TableSource, keys: KnownKeys) -> OsCalls:
     """Read the calls of the operating system's runtime, with those of threads that did no more."""
-    start, end, owner, named = read_columns(
-        source, OS_CALLS, ("start", "end", "globalTid", "nameId")
-    )
+    columns = read_columns(source, OS_CALLS, _OS_COLUMNS)
+    is_call = np.isin(columns[-1], (_CALL, NULL))  # others say when tracing began and ended
+    start, end, owner, named = (column[is_call] for column in columns[:-1])
     sane = are_times(start) & are_times(end) & (start <= end)
     owners, thread = _distinct(owner[sane])
     names, name = _distinct(named[sane])
