@@ -86,9 +86,10 @@ def memory_section(scope: Scope) -> Section:
     if not known and not uses:
         return Section(NAME, TITLE, why=scope.lacks_calls or NO_CALLS, how=RECORD_CALLS)
     facts, tables, notes = _calls(calls) if calls is not None and known else ({}, (), ())
-    if scope.profile.device_memory is None or not len(scope.profile.device_memory):
+    memory = scope.profile.device_memory
+    if memory is None or not memory.places:
         return Section(NAME, TITLE, facts, tables, (*notes, NO_MEMORY))
-    left_out = scope.profile.device_memory.left_out
+    left_out = memory.left_out
     notes += (f"{left_out:,} events of memory make no sense: left out",) * bool(left_out)
     facts |= {"over_time": [_over_time(scope, one) for one in uses]}
     return Section(NAME, TITLE, facts, (_use_table(scope, uses), *tables), notes)
