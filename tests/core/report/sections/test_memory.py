@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -57,17 +56,22 @@ def section(path: Path, rows: list[Event], *where: Time | Devices) -> Section:
 
 
 def levels(rows: list[Event]) -> dict[tuple[int, int], list[int]]:
-    """How much is allocated of each (device, kind) at each moment, plainly."""
+    """How much is allocated of each (device, kind) at each moment, plainly.
+
+    Of those of which anything is allocated, or freed that was not.
+    """
     live: dict[tuple[int, int], tuple[int, int]] = {}
-    found: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * (LAST + 1))
-    ordered = sorted(rows, key=lambda row: row[0])
+    found: dict[tuple[int, int], list[int]] = {}
     for moment in range(LAST + 1):
-        for time, size, address, frees, device, kind in ordered:
-            if time == moment:
-                live.pop((device, address), None)
-                if not frees:
-                    live[device, address] = size, kind
-        for device, kind in {(row[4], row[5]) for row in rows}:
+        for time, size, address, frees, device, kind in rows:
+            if time != moment:
+                continue
+            before = live.pop((device, address), None)
+            if not frees:
+                live[device, address] = size, kind
+            if not frees or before is None:
+                found.setdefault((device, kind), [0] * (LAST + 1))
+        for device, kind in found:
             sizes = (size for (at, _), (size, one) in live.items() if (at, one) == (device, kind))
             found[device, kind][moment] = sum(sizes)
     return found

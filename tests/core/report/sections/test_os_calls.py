@@ -74,7 +74,7 @@ def is_idle(scope: Scope, pid: int, moment: int) -> bool:
     return False
 
 
-@examples(1, [HealthCheck.too_slow])
+@examples(0.3, [HealthCheck.too_slow])
 @given(scripts(), st.lists(os_calls(), min_size=1, max_size=8))
 def test_functions_are_summed_call_by_call(
     trace_file: Path, script: Script, steps: list[Step]
@@ -103,7 +103,7 @@ def test_functions_are_summed_call_by_call(
     assert {key: ns for key, ns in by_thread.items() if ns} == dict(expected)
 
 
-@examples(1, [HealthCheck.too_slow])
+@examples(0.3, [HealthCheck.too_slow])
 @given(scripts(), st.lists(os_calls(), min_size=1, max_size=8))
 def test_host_code_is_divided_moment_by_moment(
     trace_file: Path, script: Script, steps: list[Step]
