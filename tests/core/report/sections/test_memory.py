@@ -80,7 +80,7 @@ def levels(rows: list[Event]) -> dict[tuple[int, int], list[int]]:
 KINDS = {1: "pinned", 2: "device"}
 
 
-@examples(1)
+@examples(0.4)
 @given(st.lists(events, max_size=12))
 def test_levels_are_those_of_each_moment(trace_file: Path, rows: list[Event]) -> None:
     found = section(trace_file, rows)

@@ -89,7 +89,7 @@ def near(value: float | None) -> Any:
     return None if value is None else pytest.approx(value, abs=0.001)
 
 
-@examples(1)
+@examples(0.4)
 @given(st.lists(kernels, min_size=1, max_size=6), st.lists(samples, max_size=60))
 def test_means_are_those_of_samples_one_by_one(
     trace_file: Path, work: list[Kernel], counted: list[Sample]
