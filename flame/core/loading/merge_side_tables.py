@@ -8,8 +8,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from flame.core.columns import I4
-from flame.core.model.side_tables import NEVER, DeviceMemory, GpuMetrics, OsCalls, SideTables
+from flame.core.columns import I4, I8
+from flame.core.model.side_tables import (
+    NEVER,
+    DeviceMemory,
+    GpuMetrics,
+    MemoryPlace,
+    OsCalls,
+    OsThread,
+    SideTables,
+)
 
 T = TypeVar("T")
 
@@ -50,21 +58,20 @@ def _merged(parts: Sequence[SidePart], name: str, merge: Callable[[Parts], T]) -
 
 
 def _merge_os_calls(parts: Parts) -> OsCalls:
-    threads = [
-        one._replace(
-            source=part.source, process=part.process[one.process], thread=part.thread[one.thread]
-        )
-        for part, table in parts
-        for one in table.threads
-    ]
     return OsCalls(
         tuple(name for _, table in parts for name in table.names),
-        tuple(one._replace(process=int(one.process), thread=int(one.thread)) for one in threads),
+        tuple(_thread(part, one) for part, table in parts for one in table.threads),
         _moved((table.name, len(table.names)) for _, table in parts),
         _moved((table.thread, len(table.threads)) for _, table in parts),
-        *(_times(parts, name) for name in ("start", "end")),
-        left_out=_left_out(parts),
+        _times(parts, "start"),
+        _times(parts, "end"),
+        _left_out(parts),
     )
+
+
+def _thread(part: SidePart, one: OsThread) -> OsThread:
+    process, thread = int(part.process[one.process]), int(part.thread[one.thread])
+    return one._replace(source=part.source, process=process, thread=thread)
 
 
 def _merge_gpu_metrics(parts: Parts) -> GpuMetrics:
@@ -76,30 +83,26 @@ def _merge_gpu_metrics(parts: Parts) -> GpuMetrics:
         ),
         _moved((table.counter, len(table.counters)) for _, table in parts),
         _times(parts, "time"),
-        np.concatenate([table.value for _, table in parts]),
+        _joined(parts, "value"),
         _left_out(parts),
     )
 
 
 def _merge_device_memory(parts: Parts) -> DeviceMemory:
     return DeviceMemory(
-        tuple(
-            one._replace(
-                source=part.source,
-                process=int(part.process[one.process]),
-                device=int(part.device[one.device]),
-            )
-            for part, table in parts
-            for one in table.places
-        ),
+        tuple(_place(part, one) for part, table in parts for one in table.places),
         _moved((table.place, len(table.places)) for _, table in parts),
-        *(_times(parts, name) for name in ("start", "end")),
-        *(
-            np.concatenate([getattr(table, name) for _, table in parts])
-            for name in ("size", "strays")
-        ),
-        left_out=_left_out(parts),
+        _times(parts, "start"),
+        _times(parts, "end"),
+        _joined(parts, "size"),
+        _joined(parts, "strays"),
+        _left_out(parts),
     )
+
+
+def _place(part: SidePart, one: MemoryPlace) -> MemoryPlace:
+    process, device = int(part.process[one.process]), int(part.device[one.device])
+    return one._replace(source=part.source, process=process, device=device)
 
 
 def _moved(columns: Iterable[tuple[I4, int]]) -> I4:
@@ -114,9 +117,13 @@ def _moved(columns: Iterable[tuple[I4, int]]) -> I4:
     return np.concatenate(list(each()))
 
 
-def _times(parts: Parts, name: str) -> Any:
+def _times(parts: Parts, name: str) -> I8:
     columns = [(part.shift, getattr(table, name)) for part, table in parts]
     return np.concatenate([np.where(time == NEVER, NEVER, time + by) for by, time in columns])
+
+
+def _joined(parts: Parts, name: str) -> I8:
+    return np.concatenate([getattr(table, name) for _, table in parts])
 
 
 def _left_out(parts: Parts) -> int:

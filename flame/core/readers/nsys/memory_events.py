@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import I8, Bool
+from flame.core.columns import I4, I8, Bool
 from flame.core.model.activities import NONE
 from flame.core.model.side_tables import NEVER, DeviceMemory, MemoryPlace
 from flame.core.readers.nsys.side_keys import KnownKeys, are_times, numbered, read_columns
@@ -50,7 +50,7 @@ def _place(keys: KnownKeys, process: int, gpu: int, kind: int) -> MemoryPlace:
     return MemoryPlace(0, owner, device, number, name or "")
 
 
-def _until(block: I8, time: I8, allocates: Bool) -> tuple[I8, Bool]:
+def _until(block: I4, time: I8, allocates: Bool) -> tuple[I8, Bool]:
     """(when what each event allocates goes, frees of what no event before has allocated)."""
     order = np.lexsort((time, block))
     same = block[order][1:] == block[order][:-1]

@@ -90,4 +90,5 @@ def _bandwidths(profile: Profile, rows: I8, place: I8, size: int) -> list[int]:
     low, high = np.full(size, np.iinfo(np.int64).max), np.zeros(size, np.int64)
     np.minimum.at(low, place, of_row)
     np.maximum.at(high, place, of_row)
-    return np.where(low == high, low, 0).tolist()
+    found: list[int] = np.where(low == high, low, 0).tolist()
+    return found

@@ -51,11 +51,13 @@ class CounterSamples:
         return count, mean
 
     @property
-    def _before(self) -> NDArray[np.generic]:
-        """The sum of the values before each sample, and of all."""
+    def _before(self) -> I8 | Means:
+        """The sum of the values before each sample, and of all; exact where it fits 64 bits."""
         fits = int(abs(self.value).max(initial=0)) * max(len(self.value), 1) < _MOST
-        values = self.value if fits else self.value.astype(np.float64)
-        return np.concatenate([values[:0], [0], np.cumsum(values)])
+        none = np.zeros(1, np.int64)
+        if fits:
+            return np.concatenate([none, np.cumsum(self.value)])
+        return np.concatenate([none, np.cumsum(self.value.astype(np.float64))])
 
 
 def counters_of(metrics: GpuMetrics, device: int, inside: Bool) -> list[CounterSamples]:

@@ -164,13 +164,12 @@ def _host_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
 
 def _host_code(scope: Scope) -> Iterator[Table]:
     """Host code by the call of the operating system, where these were recorded."""
-    found = [(gpu, host_code_parts(scope, gpu)) for gpu in scope.gpus]
-    if any(parts is not None for _, parts in found):
-        rows = (
-            (gpu.label, one.name, one.ns, share(one.ns, sum(each.ns for each in parts)), one.parts)
-            for gpu, parts in found
-            for one in parts or ()
-        )
+    found = [(gpu, parts) for gpu in scope.gpus if (parts := host_code_parts(scope, gpu))]
+    rows: list[tuple[Value, ...]] = []
+    for gpu, parts in found:
+        whole = sum(one.ns for one in parts)
+        rows += [(gpu.label, one.name, one.ns, share(one.ns, whole), one.parts) for one in parts]
+    if rows:
         yield Table.of("host_code", "host code, by what it called", _HOST_CODE, rows)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, sum_by, unique_rows
+from flame.core.columns import I4, I8, sum_by, unique_rows
 from flame.core.model.side_tables import OsCalls, OsThread
 from flame.core.report.measures.os_time import idle_in_calls, outermost, passing_calls
 from flame.core.report.measures.times import times_cells, times_columns
@@ -85,7 +85,7 @@ def os_times(scope: Scope) -> OsTimes | None:
     )
 
 
-def _most(thread: I8, name: I8, length: I8, threads: int) -> I8:
+def _most(thread: I4, name: I4, length: I8, threads: int) -> I8:
     """The function in which each thread was longest; -1 without any."""
     found = np.full(threads, -1, np.int64)
     if len(thread):

@@ -111,7 +111,7 @@ def test_several_files_keep_theirs_apart(
     assert owners == [0, 2]
     devices = [profile.devices[at].source for _, at, _, _, _ in samples(profile) if at >= 0]
     assert devices == [0, 2]
-    assert [end for *_, end, _ in memory(profile)].count(NEVER) == 2
+    assert [end for *_, end, _ in memory(profile)].count(int(NEVER)) == 2
     table, [first, last] = profile.activities, [at for at in thread if at >= 0]
     for at, one in ((first, 0), (last, 2)):
         [launch] = table.launch_start[table.thread == at]
