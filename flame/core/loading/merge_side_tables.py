@@ -9,15 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.model.side_tables import (
-    NEVER,
-    DeviceMemory,
-    GpuMetrics,
-    MemoryPlace,
-    OsCalls,
-    OsThread,
-    SideTables,
-)
+from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
+from flame.core.model.side_tables.gpu_metrics import GpuMetrics
+from flame.core.model.side_tables.os_calls import OsCalls, OsThread
+from flame.core.model.side_tables.tables import SideTables
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from flame.core.model.meta import (
     Source,
     Thread,
 )
-from flame.core.model.side_tables import SideTables
+from flame.core.model.side_tables.tables import SideTables
 
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces, ThreadSpans
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
-    from flame.core.model.side_tables import DeviceMemory, GpuMetrics, OsCalls
+    from flame.core.model.side_tables.device_memory import DeviceMemory
+    from flame.core.model.side_tables.gpu_metrics import GpuMetrics
+    from flame.core.model.side_tables.os_calls import OsCalls
 
 
 _BUILT = (

@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Device, Meta, Overheads, Process, ProfilerSteps, Thread
-from flame.core.model.side_tables import SideTables
+from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:

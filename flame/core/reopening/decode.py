@@ -19,7 +19,7 @@ from flame.core.model.launches import LaunchDetails
 from flame.core.model.lazy_rows import LazyActivities, LazyGroups
 from flame.core.model.meta import ProfilerSteps, Source
 from flame.core.model.profile import KnownBusy, KnownSums, Profile
-from flame.core.model.side_tables import SideTables
+from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackTable
 from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
 from flame.core.reopening.column_file import ColumnFile, DamagedError

@@ -6,7 +6,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool
 from flame.core.model.activities import NONE
-from flame.core.model.side_tables import NEVER, DeviceMemory, MemoryPlace
+from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
 from flame.core.readers.nsys.side_keys import KnownKeys, are_times, numbered, read_columns
 from flame.core.readers.shared.cupti import memory_kind
 from flame.core.readers.sqlite.source import TableSource

@@ -10,13 +10,9 @@ import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.model.activities import NONE
-from flame.core.model.side_tables import (
-    Counter,
-    GpuMetrics,
-    OsCalls,
-    OsThread,
-    SideTables,
-)
+from flame.core.model.side_tables.gpu_metrics import Counter, GpuMetrics
+from flame.core.model.side_tables.os_calls import OsCalls, OsThread
+from flame.core.model.side_tables.tables import SideTables
 from flame.core.readers.nsys import memory_events
 from flame.core.readers.nsys.context import pid_of, process_keys, tid_of
 from flame.core.readers.nsys.side_keys import KnownKeys, are_times, numbered, read_columns

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from flame.core.columns import I8, Bool, sum_by
 from flame.core.lazy_regex import lazy_regex
-from flame.core.model.side_tables import GpuMetrics
+from flame.core.model.side_tables.gpu_metrics import GpuMetrics
 from flame.core.timeline.lane_intervals import LaneIntervals
 
 ENOUGH = 10

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8
-from flame.core.model.side_tables import NEVER, DeviceMemory, MemoryPlace
+from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import TimeWindow
 

@@ -14,7 +14,7 @@ from flame.core.columns import I8, Bool, sum_by
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawCalls
-from flame.core.model.side_tables import OsCalls
+from flame.core.model.side_tables.os_calls import OsCalls
 from flame.core.projection.filters import Pids, Ranks, RowFilter, Tids
 from flame.core.report.scope import Scope, host_rows
 from flame.core.timeline.busy_time import BusyTime

@@ -12,7 +12,7 @@ from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, distinct
 from flame.core.model.activities import has_times
 from flame.core.model.frames import Kind
-from flame.core.model.side_tables import GpuMetrics
+from flame.core.model.side_tables.gpu_metrics import GpuMetrics
 from flame.core.report.measures.counter_samples import (
     CLASSES,
     ENOUGH,

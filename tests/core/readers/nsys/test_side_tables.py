@@ -14,7 +14,7 @@ from flame.core.loading.many import load, load_all
 from flame.core.loading.merge import merge_profiles
 from flame.core.model.meta import DeviceFacts
 from flame.core.model.profile import Profile
-from flame.core.model.side_tables import NEVER
+from flame.core.model.side_tables.device_memory import NEVER
 from flame.core.report.report import SECTIONS, Report
 from flame.core.report.scope import Scope
 from tests.core.reopening.conftest import find, keep

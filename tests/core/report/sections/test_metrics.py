@@ -157,6 +157,20 @@ def test_kernels_and_ranges_say_what_they_used(busy: Scope) -> None:
         }
 
 
+@pytest.mark.parametrize(("number", "found"), [(9, []), (10, [10])])
+def test_fewer_than_ten_samples_say_nothing(tmp_path: Path, number: int, found: list[int]) -> None:
+    scope = written(tmp_path / "trace.sqlite", [("gemm", 0, 100, 0)], every(SM, 1, range(number)))
+    rows = table_rows(metrics_section(scope), "kernels")
+    assert [row["samples"] for row in rows] == found
+
+
+def test_a_sample_during_two_kernels_of_a_name_counts_once(tmp_path: Path) -> None:
+    work = [("gemm", 0, 60, 0), ("gemm", 40, 60, 0)]
+    scope = written(tmp_path / "trace.sqlite", work, every(SM, 1, range(100)))
+    [row] = table_rows(metrics_section(scope), "kernels")
+    assert row["samples"] == 100
+
+
 def test_iterations_say_what_they_used(busy: Scope) -> None:
     scope = Scope(with_iteration(busy.profile, "range"))
     found = [

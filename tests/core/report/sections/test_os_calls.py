@@ -154,6 +154,18 @@ def test_what_is_within_a_call_is_counted_and_said(path: Path) -> None:
     }
 
 
+def test_gaps_of_several_gpus_count_once(tmp_path: Path) -> None:
+    """One GPU has a gap from 20 to 60, the other from 30 to 90."""
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.api("cudaLaunchKernel_v7000", 0, 5, corr=1)
+        for device, first, second in ((0, 20, 60), (1, 30, 90)):
+            file.kernel("before", 10, first, device=device)
+            file.kernel("after", second, 100, device=device)
+        file.os_call("read", 0, 100)
+    [row] = table_rows(os_section(Scope(load(tmp_path / "trace.sqlite"))))
+    assert row["idle_ns"] == 70
+
+
 def test_host_code_says_what_it_waited_for(path: Path) -> None:
     rows = table_rows(idle_section(Scope(load(path))), "host_code")
     assert [(row["name"], row["ns"], row["parts"]) for row in rows] == [
