@@ -47,8 +47,10 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     """Decode the report (``.nsys-rep``) at ``path`` by way of an export that nsys makes of it."""
     from flame.core.readers.nsys.report import read_by_export
 
+    state = _state(path)
+
     def read(export: Path, stays: bool) -> RawTrace:
-        raw = _read(export, options, progress, partial(partial, _read_report_again, path))
+        raw = _read(export, options, progress, partial(partial, _read_report_again, path, state))
         starts = raw.activities.start
         later = partial(_read_launches_of_report, path, starts) if stays else None
         builder = later or read_launches_again(export, starts).builder()
@@ -59,25 +61,30 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     return replace(raw, warnings=[*raw.warnings, *converted.notes])
 
 
-def _read_report_again(path: Path, read: Read[T]) -> T:
+def _read_report_again(path: Path, state: tuple[int, int], read: Read[T]) -> T:
     """Read tables of the export in the cache; of a new one if it has gone meanwhile."""
     from flame.core.readers.nsys.report import read_by_export
 
-    def read_it(export: Path, _: bool) -> T:
-        with _open_tables(export) as source:
-            return read(source)
-
-    read_head(path)
-    return read_by_export(path, silent, read_it).value
+    _refuse_changed(path, state)
+    return read_by_export(path, silent, lambda export, _: _read_tables(export, read)).value
 
 
 def _read_again(path: Path, state: tuple[int, int], read: Read[T]) -> T:
-    """Read tables of the file at ``path``; InputError if it changed."""
+    """Read tables of the export at ``path``."""
+    _refuse_changed(path, state)
+    return _read_tables(path, read)
+
+
+def _read_tables(path: Path, read: Read[T]) -> T:
+    with _open_tables(path) as source:
+        return read(source)
+
+
+def _refuse_changed(path: Path, state: tuple[int, int]) -> None:
+    """Raise InputError where the file at ``path`` is not what it was, or has gone."""
     read_head(path)  # knows best what to say of a file that has gone
     if _state(path) != state:
         raise InputError(f"{path}: has changed since it was opened: open it again")
-    with _open_tables(path) as source:
-        return read(source)
 
 
 def _state(path: Path) -> tuple[int, int]:

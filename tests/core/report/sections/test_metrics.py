@@ -137,7 +137,7 @@ def busy(tmp_path: Path) -> Scope:
         *(every(SM, 20, range(0, 100, 5)) + every(SM, 90, range(200, 300, 5))),
         *(every(READ, 45, range(0, 100, 5)) + every(READ, 4, range(200, 300, 5))),
         *(every(WRITE, 39, range(0, 100, 5)) + every(WRITE, 2, range(200, 300, 5))),
-        *every(TENSOR, 70, range(200, 240, 5)),
+        *every(TENSOR, 70, range(200, 245, 5)),
         *every(CLOCK, 1980, range(0, 300, 10)),
     ]
     return written(tmp_path / "trace.sqlite", work, counted)
@@ -188,7 +188,7 @@ def test_a_window_chooses_samples(busy: Scope) -> None:
         SM: (20, 90.0),
         READ: (20, 4.0),
         WRITE: (20, 2.0),
-        TENSOR: (8, 70.0),
+        TENSOR: (9, 70.0),
         CLOCK: (10, 1980.0),
     }
 
