@@ -11,6 +11,9 @@ from flame.core.columns import I4, I8, Bool, Column, unique_rows
 from flame.core.readers.nsys.context import TIME_LIMIT, NsysContext
 from flame.core.readers.sqlite.source import NULL, TableQuery, TableSource
 
+_LONGEST = 1 << 53
+"""Nanoseconds from the middle of a session, 104 days: a single absurd time would stretch all."""
+
 
 @dataclass(frozen=True)
 class KnownKeys:
@@ -47,8 +50,12 @@ def read_columns(source: TableSource, table: str, names: Sequence[str]) -> list[
 
 
 def are_times(column: I8) -> Bool:
-    """Tell which numbers are recorded and not absurd, bool[n]."""
+    """Tell which numbers are recorded, and of one session with most of the others, bool[n]."""
     sane: Bool = (column > -TIME_LIMIT) & (column < TIME_LIMIT)
+    known = column[sane]
+    if len(known):
+        middle = np.partition(known, len(known) // 2)[len(known) // 2]
+        sane[sane] = abs(known - middle) < _LONGEST
     return sane
 
 

@@ -22,6 +22,9 @@ OS_CALLS, METRICS, METRIC_NAMES = "OSRT_API", "GPU_METRICS", "TARGET_INFO_GPU_ME
 _OS_COLUMNS = ("start", "end", "globalTid", "nameId", "eventClass")
 _CALL = 27  # ENUM_NSYS_EVENT_CLASS
 _STRINGS_AT_ONCE = 500
+_MOST = 1 << 61
+"""Values beyond are damage: the difference of two fits 63 bits."""
+
 _GPU = 0xFF
 """Bits of a type of event that are the number of the GPU."""
 
@@ -88,7 +91,7 @@ def read_gpu_metrics(source: TableSource, keys: KnownKeys) -> GpuMetrics:
     time, kind, metric, value = read_columns(
         source, METRICS, ("timestamp", "typeId", "metricId", "value")
     )
-    sane = are_times(time) & (kind != NULL) & are_times(value)
+    sane = are_times(time) & (kind != NULL) & (value > -_MOST) & (value < _MOST)
     first, counter = numbered([kind[sane], metric[sane]])
     counters = []
     for one, number in zip(kind[sane][first].tolist(), metric[sane][first].tolist(), strict=True):

@@ -151,6 +151,10 @@ DAMAGE: dict[str, Callable[[sqlite3.Connection], object]] = {
         db.execute(f"UPDATE GPU_METRICS SET timestamp = {1 << 62}, value = {(1 << 63) - 1}"),
         db.execute(f"UPDATE CUDA_GPU_MEMORY_USAGE_EVENTS SET start = -{1 << 62}"),
     ],
+    "calls that last for centuries": lambda db: [
+        db.execute(f"UPDATE OSRT_API SET end = {1 << 60} WHERE start = 0"),
+        db.execute(f"UPDATE OSRT_API SET start = -{1 << 60} WHERE start = 1"),
+    ],
     "ends before starts": lambda db: db.execute("UPDATE OSRT_API SET end = -7"),
     "columns that are gone": lambda db: [
         db.execute("ALTER TABLE OSRT_API DROP COLUMN globalTid"),
