@@ -118,14 +118,15 @@ def read_devices(context: NsysContext) -> tuple[tuple[Device, ...], list[int]]:
     The CUDA ordinal is a process's own (CUDA_VISIBLE_DEVICES shifts it); TARGET_INFO_CUDA_DEVICE
     maps it to the machine's GPU from schema 3.17.1 on.
     """
-    gpu_of = {
-        (pid, ordinal): gpu
-        for gpu, ordinal, pid in context.source.rows(
-            "TARGET_INFO_CUDA_DEVICE", ["gpuId", "cudaId", "pid"]
-        )
-        if isinstance(gpu, int)
-    }
+    rows = context.source.rows(
+        "TARGET_INFO_CUDA_DEVICE", ["gpuId", "cudaId", "pid", "numMultiprocessors"]
+    )
+    known = [(gpu, ordinal, pid, sms) for gpu, ordinal, pid, sms in rows if isinstance(gpu, int)]
+    gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid, _ in known}
     names, facts = _read_device_names(context), _read_facts(context, set(gpu_of.values()))
+    for gpu, *_, sms in known:
+        before = facts.get(gpu, DeviceFacts())
+        facts[gpu] = replace(before, sms=before.sms or _facts("", sms).sms)
     processes = [pid_of(key) for key in context.processes.keys] + [-1]
     pairs = [((key >> 32) - 1, key & 0xFFFFFFFF) for key in context.devices.keys]
     gpus = [gpu_of.get((processes[process], ordinal), ordinal) for process, ordinal in pairs]
@@ -144,19 +145,27 @@ def _read_facts(context: NsysContext, placed: set[int]) -> dict[int, DeviceFacts
         for key, *row in context.source.rows("TARGET_INFO_GPU", _FACTS)
         if isinstance(key, int)
     }
-    known = {key: one for key, one in facts.items() if one.sms}
+    known = {key: one for key, one in facts.items() if one != DeviceFacts()}
     if not known:
         rows = context.source.rows("TARGET_INFO_CUDA_GPU", _OLD_FACTS)
         old = {key: _facts(*row) for key, *row in rows if isinstance(key, int)}
         return {key: replace(one, bandwidth=_times_1000(one.bandwidth)) for key, one in old.items()}
-    return (
-        known if len(set(known.values())) == 1 else {at: known[at] for at in known if at in placed}
-    )
+    if len(set(known.values())) > 1:
+        known = {key: one for key, one in known.items() if key in placed}
+    return known
 
 
-def _facts(chip: object, *numbers: object) -> DeviceFacts:
+def _facts(
+    chip: object,
+    sms: object,
+    memory: object = None,
+    bandwidth: object = None,
+    major: object = None,
+    minor: object = None,
+) -> DeviceFacts:
     sms, memory, bandwidth, major, minor = (
-        number if isinstance(number, int) and 0 <= number < _MOST else None for number in numbers
+        number if isinstance(number, int) and 0 <= number < _MOST else None
+        for number in (sms, memory, bandwidth, major, minor)
     )
     capability = "" if not major or minor is None else f"{major}.{minor}"
     name = chip if isinstance(chip, str) else ""

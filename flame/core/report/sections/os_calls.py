@@ -10,7 +10,12 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I4, I8, sum_by, unique_rows
 from flame.core.model.side_tables.os_calls import OsCalls, OsThread
-from flame.core.report.measures.os_time import idle_in_calls, outermost, passing_calls
+from flame.core.report.measures.os_time import (
+    idle_in_calls,
+    outermost,
+    outermost_of,
+    passing_calls,
+)
 from flame.core.report.measures.times import times_cells, times_columns
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked
@@ -64,7 +69,9 @@ def os_times(scope: Scope) -> OsTimes | None:
     calls = passing_calls(scope)
     if calls is None:
         return None
-    names, threads, pieces = len(calls.names), len(calls.threads), outermost(calls)
+    names, threads = len(calls.names), len(calls.threads)
+    whole = outermost_of(scope.profile) if calls is scope.profile.os_calls else None
+    pieces = outermost(calls) if whole is None else whole
     length, idle = pieces.end - pieces.start, idle_in_calls(scope, calls, pieces)
     lasted = calls.end - calls.start
     pair, _ = unique_rows([calls.name, calls.thread]) if len(calls) else (calls.start, None)

@@ -252,6 +252,25 @@ def test_gpus_that_differ_are_told_only_where_it_is_known_which_is_which(
     assert [device.facts.sms for device in profile.devices] == expected
 
 
+def test_what_cuda_says_of_a_gpu_is_better_than_nothing(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.insert("TARGET_INFO_CUDA_DEVICE", gpuId=3, cudaId=0, pid=100, numMultiprocessors=132)
+        file.kernel("gemm", 0, 10)
+    [device] = load(tmp_path / "trace.sqlite").devices
+    assert (device.id, device.facts) == (3, DeviceFacts(sms=132))
+
+
+def test_an_adapter_of_which_nothing_is_known_is_no_other_gpu(tmp_path: Path) -> None:
+    profile = with_facts(tmp_path / "trace.sqlite", (0, 108), (1, 108))
+    with sqlite3.connect(tmp_path / "trace.sqlite") as db:
+        columns = "smCount, totalMemory, memoryBandwidth, computeMajor, computeMinor"
+        zeros = ", ".join(f"{column} = 0" for column in columns.split(", "))
+        db.execute(f"UPDATE TARGET_INFO_GPU SET chipName = '', {zeros} WHERE id = 1")
+    db.close()
+    found = [device.facts for device in load(tmp_path / "trace.sqlite").devices]
+    assert found == [profile.devices[0].facts, DeviceFacts()]
+
+
 def test_the_older_table_counts_kilobytes(tmp_path: Path) -> None:
     with NsysFile(tmp_path / "trace.sqlite", "old") as file:
         file.gpu(0, "V100")
