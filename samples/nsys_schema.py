@@ -75,6 +75,13 @@ TABLES_2026 = _COMMON | {
     "TARGET_INFO_CUDA_DEVICE": "gpuId cudaId! pid! uuid:TEXT numMultiprocessors",
     "ENUM_NSYS_EVENT_TYPE": "id^ name:TEXT label:TEXT",
     "ENUM_CUDA_MEMCPY_OPER": "id^ name:TEXT label:TEXT",
+    "OSRT_API": "start! end! eventClass! globalTid nameId! returnValue! nestingLevel callchainId!"
+    " argumentsId!",
+    "GPU_METRICS": "timestamp typeId! metricId! value!",
+    "TARGET_INFO_GPU_METRICS": "typeId! sourceId! typeName:TEXT! metricId! metricName:TEXT!",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": "start! globalPid! deviceId! contextId! address! pc! bytes!"
+    " memKind! memoryOperationType! name:TEXT correlationId",
+    "TARGET_INFO_SYSTEM_ENV": "globalVid devStateName:TEXT! name:TEXT! nameEnum! value:TEXT!",
     "META_DATA_CAPTURE": "name:TEXT! value:TEXT",
     "META_DATA_EXPORT": "name:TEXT! value:TEXT",
 }

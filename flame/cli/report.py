@@ -47,6 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--iteration", metavar="RE", help=text)
     text = "only these iterations, by their numbers: 3-5, or 7"
     add("--iterations", metavar="A-B", help=text)
+    text = "what a link can do, for the efficiency of copies: pcie=55, c2c=450, nvlink=450"
+    add("--link", metavar="NAME=GB/s", action="append", default=[], help=text)
     text = "exit with 5 where this condition holds, with 6 where the trace cannot tell: "
     text += "'idle > 30%% or step.p95 > 45ms'"
     add("--fail-on", metavar="EXPR", help=text)
@@ -70,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from flame.console.progress import load_with_progress
     from flame.core.report.gate.decide import as_facts, decide, read_condition
+    from flame.core.report.measures.copy_references import read_links
     from flame.core.report.options import (
         read_phases,
         with_iteration,
@@ -82,12 +85,13 @@ def run(args: argparse.Namespace) -> int:
     selection = with_iterations(selection_of(args), args.iterations)
     details = _details(args.by)
     phases = () if args.phases is None else read_phases(args.phases)
+    links = read_links(args.link)
     condition = None if args.fail_on is None else read_condition(args.fail_on)
     inputs = inputs_of(args)
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
         profile = with_iteration(profile, args.iteration)
-        scope = Scope(profile, selection, details, phases)
+        scope = Scope(profile, selection, details, phases, links)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
         if args.csv is not None:

@@ -16,9 +16,10 @@ from flame.core.analysis.trace_summary import Gap, SourceTotal, TraceSummary, su
 from flame.core.analysis.utilization import Utilization
 from flame.core.analysis.wording import Terms, level_word
 from flame.core.loading.inputs import Inputs
-from flame.core.model.meta import Device, Process, Share
+from flame.core.model.meta import Device, DeviceFacts, Process, Share
 from flame.core.model.profile import Profile
 from flame.core.units import (
+    format_bytes,
     format_count,
     format_ns,
     format_percent,
@@ -61,8 +62,18 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "producer": meta.producer,
         "synthetic": meta.synthetic,
         "schema_version": meta.schema_version,
+        "versions": dict(meta.versions),
         "devices": [
-            {"id": device.id, "name": device.name, "source": device.source}
+            {
+                "id": device.id,
+                "name": device.name,
+                "source": device.source,
+                "chip": device.facts.chip or None,
+                "sms": device.facts.sms,
+                "memory_bytes": device.facts.memory,
+                "memory_bytes_per_s": device.facts.bandwidth,
+                "capability": device.facts.capability or None,
+            }
             for device in summary.devices
         ],
         "processes": [
@@ -105,6 +116,7 @@ def _source(total: SourceTotal) -> dict[str, object]:
         "producer": meta.producer,
         "schema_version": meta.schema_version,
         "rank": meta.rank,
+        "versions": dict(meta.versions),
         "activities": total.activities,
         "gpu_time_ns": total.gpu_time,
     }
@@ -189,6 +201,8 @@ def _capture(summary: TraceSummary) -> Iterator[str]:
     meta = summary.meta
     yield _line("format", " ".join(filter(None, (meta.format, meta.schema_version))))
     yield _line("producer", meta.producer or "unknown")
+    if meta.versions:
+        yield _line("ran on", ", ".join(f"{name} {text}" for name, text in meta.versions.items()))
     if meta.synthetic:
         yield _line("synthetic", "no GPU ran this")
     if meta.rank is not None and not summary.is_merged:
@@ -196,7 +210,10 @@ def _capture(summary: TraceSummary) -> Iterator[str]:
     if summary.timed:
         yield _line("duration", format_ns(summary.duration))
     if not summary.resolved:
-        devices = [_numbered(summary, "GPU", device.id, device) for device in summary.devices]
+        devices = [
+            "  ".join(filter(None, (_numbered(summary, "GPU", each.id, each), _can(each.facts))))
+            for each in summary.devices
+        ]
         yield from _list("GPUs", devices)
     known = [process for process in summary.processes if process.pid >= 0 or not summary.resolved]
     if known or not summary.resolved:
@@ -231,6 +248,14 @@ def _numbered(summary: TraceSummary, word: str, number: int, item: Device | Proc
     name = item.name or "(no name recorded)"
     label = f"  {summary.sources[item.source].source.label}" if summary.is_merged else ""
     return f"{word} {number if number >= 0 else '?'}  {name}{label}"
+
+
+def _can(facts: DeviceFacts) -> str:
+    """What a GPU can do, in a few words."""
+    sms = f"{facts.sms} SMs" if facts.sms else ""
+    memory = format_bytes(facts.memory) if facts.memory else ""
+    rate = f"{format_bytes(facts.bandwidth)}/s" if facts.bandwidth else ""
+    return ", ".join(filter(None, (sms, " at ".join(filter(None, (memory, rate))))))
 
 
 def _line(label: str, text: str) -> str:

@@ -88,6 +88,7 @@ HEAVIEST = {
     "modules": [],
     "functions": [],
 }
+UNKNOWN = dict.fromkeys(("chip", "sms", "memory_bytes", "memory_bytes_per_s", "capability"))
 GAP = {
     "device": 0,
     "source": 0,
@@ -111,6 +112,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
                 "producer": "Nsight Systems",
                 "schema_version": "3.25.0",
                 "rank": None,
+                "versions": {},
                 "activities": 4,
                 "gpu_time_ns": 200,
             }
@@ -119,9 +121,10 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
         "producer": "Nsight Systems",
         "synthetic": False,
         "schema_version": "3.25.0",
+        "versions": {},
         "devices": [
-            {"id": 0, "name": "NVIDIA Test", "source": 0},
-            {"id": 1, "name": "NVIDIA Test", "source": 0},
+            {"id": 0, "name": "NVIDIA Test", "source": 0, **UNKNOWN},
+            {"id": 1, "name": "NVIDIA Test", "source": 0, **UNKNOWN},
         ],
         "processes": [
             {"pid": 100, "name": "trainer", "source": 0},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,11 @@ def old_trace() -> Iterator[NsysFile]:
         yield file
 
 
+def read_never(_: object) -> Callable[[], Any]:
+    """What would be read later, of a file that is closed then."""
+    return lambda: pytest.fail("the file is closed")
+
+
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """Decodes an export, with nothing attributed yet."""
@@ -42,7 +48,9 @@ def read(tmp_path: Path) -> Read:
         path.write_bytes(file.db.serialize())
         source = SqliteSource(path)
         try:
-            return reader.read_tables(source, str(path), options or LoadOptions(), progress)[0]
+            return reader.read_tables(
+                source, str(path), options or LoadOptions(), progress, read_never
+            )
         finally:
             source.close()
 

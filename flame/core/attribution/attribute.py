@@ -84,6 +84,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         failures_builder=raw.failures_builder,
         events_builder=raw.events_builder,
         overheads_builder=_overheads_builder(raw.overheads),
+        side_tables=raw.side_tables,
         spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,
         sources=sources,

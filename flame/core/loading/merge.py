@@ -17,6 +17,7 @@ from flame.core.loading.merge_metrics import (
     merge_metrics,
     metric_warnings,
 )
+from flame.core.loading.merge_side_tables import SidePart, merge_side_tables
 from flame.core.loading.merge_threads import ThreadTables, thread_builders
 from flame.core.model.activities import (
     NONE,
@@ -76,6 +77,7 @@ class _ProfilePart:
     nested: Callable[[I4, I8], NestedStacks] | None
     launches: Callable[[], LaunchDetails | None] | None
     tables: ThreadTables
+    side: SidePart
 
 
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
@@ -118,6 +120,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         if any(p.overheads for p in parts)
         else None,
         **thread_builders(parts),
+        side_tables=merge_side_tables([part.side for part in parts]),
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
         steps=_merge_steps(profiles, parts),
@@ -163,6 +166,7 @@ class _MergedNames:
             profile.nested_finder,
             profile.launches_builder,
             ThreadTables.of(profile),
+            SidePart(profile.side_tables, source, process, thread, device, shift),
         )
 
     def _add_processes(self, profile: Profile, source: int) -> I4:
@@ -365,6 +369,7 @@ def merge_metas(metas: Sequence[Meta], origin: int | None) -> Meta:
     producers = dict.fromkeys(part for meta in metas for part in meta.producer.split(", ") if part)
     versions = dict.fromkeys(meta.schema_version for meta in metas if meta.schema_version)
     common = set.intersection(*(set(meta.options.items()) for meta in metas))
+    ran_on = set.intersection(*(set(meta.versions.items()) for meta in metas))
     return Meta(
         format=", ".join(dict.fromkeys(meta.format for meta in metas)),
         origin=origin,
@@ -372,6 +377,7 @@ def merge_metas(metas: Sequence[Meta], origin: int | None) -> Meta:
         schema_version=", ".join(versions),
         synthetic=any(meta.synthetic for meta in metas),
         options=dict(sorted(common)),
+        versions=dict(sorted(ran_on)),
     )
 
 

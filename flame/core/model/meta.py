@@ -26,6 +26,21 @@ class Thread:
 
 
 @dataclass(frozen=True)
+class DeviceFacts:
+    """Say what a GPU is and can do; None, or empty, where that was not recorded.
+
+    ``memory`` is in bytes, ``bandwidth`` that of it in bytes per second, by the device's own
+    account; ``capability`` is that of CUDA (``9.0``).
+    """
+
+    chip: str = ""
+    sms: int | None = None
+    memory: int | None = None
+    bandwidth: int | None = None
+    capability: str = ""
+
+
+@dataclass(frozen=True)
 class Device:
     """Name a GPU. ``id`` is its number in the machine where known, else its CUDA ordinal.
 
@@ -35,6 +50,7 @@ class Device:
     id: int
     name: str = ""
     source: int = 0
+    facts: DeviceFacts = DeviceFacts()
 
 
 @dataclass(frozen=True)
@@ -104,7 +120,8 @@ class Meta:
     ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
     ``rank`` is the process's number in a distributed job. ``label`` is what the trace calls itself
     among others. Traces with equal ``clock`` are of one recording: their times compare, however far
-    apart they are; empty where nothing says so.
+    apart they are; empty where nothing says so. ``versions`` are of what the program ran on
+    (``driver``, ``CUDA``, ``NCCL``).
     """
 
     path: str = ""
@@ -117,3 +134,4 @@ class Meta:
     schema_version: str = ""
     synthetic: bool = False
     options: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)

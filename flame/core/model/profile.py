@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +23,7 @@ from flame.core.model.meta import (
     Source,
     Thread,
 )
+from flame.core.model.side_tables.tables import SideTables
 
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces, ThreadSpans
@@ -32,13 +33,16 @@ if TYPE_CHECKING:
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
+    from flame.core.model.side_tables.device_memory import DeviceMemory
+    from flame.core.model.side_tables.gpu_metrics import GpuMetrics
+    from flame.core.model.side_tables.os_calls import OsCalls
     from flame.core.model.threads.call_rows import CallRows, FailedCalls
     from flame.core.model.threads.events import ThreadEvents
 
 
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
-    *("overheads", "iterations"),
+    *("overheads", "iterations", "os_calls", "gpu_metrics", "device_memory"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
 
@@ -75,10 +79,11 @@ class Profile:
     functions and API calls into pieces when those are. ``callrows_builder`` finds all API calls,
     ``failures_builder`` reads which of them failed, ``events_builder`` what threads recorded
     besides ranges that nest. ``overheads_builder`` tells when the profiler held the program up,
-    where the format does. ``spans_finder`` finds the NVTX ranges of given frames, whole.
-    ``nested_finder`` finds how Python frames and ranges were nested at launches, by their threads
-    and times. ``own_metrics`` are the metrics that the file brings, None for the built-in ones.
-    ``timed`` is false where rows have no times.
+    where the format does. ``side_tables`` read what else the file has when that is asked for.
+    ``spans_finder`` finds the NVTX ranges of given frames, whole. ``nested_finder`` finds how
+    Python frames and ranges were nested at launches, by their threads and times. ``own_metrics``
+    are the metrics that the file brings, None for the built-in ones. ``timed`` is false where rows
+    have no times.
     ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
     ``sampling`` has the PC samples, None without any. ``known`` is what has been worked out of all
     rows before, None where nothing has.
@@ -104,6 +109,7 @@ class Profile:
     failures_builder: Callable[[], FailedCalls] | None = None
     events_builder: Callable[[], ThreadEvents] | None = None
     overheads_builder: Callable[[], Overheads] | None = None
+    side_tables: SideTables = field(default_factory=SideTables)
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
@@ -199,6 +205,24 @@ class Profile:
     def overheads(self) -> Overheads | None:
         """When the profiler held the program up; None where the format does not tell."""
         return self.overheads_builder() if self.overheads_builder else None
+
+    @cached_property
+    def os_calls(self) -> OsCalls | None:
+        """Calls of the operating system; None where none were recorded. Reads the file."""
+        read = self.side_tables.os_calls
+        return read() if read else None
+
+    @cached_property
+    def gpu_metrics(self) -> GpuMetrics | None:
+        """Samples of the GPUs' counters; None where none were recorded. Reads the file."""
+        read = self.side_tables.gpu_metrics
+        return read() if read else None
+
+    @cached_property
+    def device_memory(self) -> DeviceMemory | None:
+        """Allocations of GPU memory; None where none were recorded. Reads the file."""
+        read = self.side_tables.device_memory
+        return read() if read else None
 
     @cached_property
     def iterations(self) -> Iterations:

@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Device, Meta, Overheads, Process, ProfilerSteps, Thread
+from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:
@@ -230,7 +231,8 @@ class RawTrace:
     an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
     row, where the format says so. ``overheads`` are None where it does not tell of any.
     ``failures_builder`` reads which ``calls`` failed, where that was recorded, ``events_builder``
-    what threads recorded besides ranges that nest, where they did.
+    what threads recorded besides ranges that nest, where they did. ``side_tables`` read what else
+    the file has.
     """
 
     activities: RawActivities
@@ -255,6 +257,7 @@ class RawTrace:
     overheads: Overheads | None = None
     failures_builder: Callable[[], FailedCalls] | None = None
     events_builder: Callable[[], ThreadEvents] | None = None
+    side_tables: SideTables = field(default_factory=SideTables)
 
 
 def close_open_ends(end: I8, capture_end: int) -> I8:

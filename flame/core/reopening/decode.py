@@ -19,6 +19,7 @@ from flame.core.model.launches import LaunchDetails
 from flame.core.model.lazy_rows import LazyActivities, LazyGroups
 from flame.core.model.meta import ProfilerSteps, Source
 from flame.core.model.profile import KnownBusy, KnownSums, Profile
+from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackTable
 from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
 from flame.core.reopening.column_file import ColumnFile, DamagedError
@@ -28,6 +29,7 @@ from flame.core.reopening.profile_head import (
     FAR,
     GROUPING_COLUMNS,
     ITERATION_COLUMNS,
+    SIDE_TABLES,
     STACK_COLUMNS,
     STEP_COLUMNS,
     ProfileHead,
@@ -139,11 +141,13 @@ def _builders(
     }
     if head.configs is not None:
         made["launches_builder"] = partial(_kept_launches, file, head, again)
-    return {
+    kept = {
         name: builder
         for name, builder in made.items()
         if name.partition("_")[0] in head.builders or name == "host_builder"
     }
+    side = {name: again.builder(name) for name in SIDE_TABLES if name in head.builders}
+    return {**kept, "side_tables": SideTables(**side)}
 
 
 def _launches_later(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def encode(profile: Profile) -> tuple[bytes, Columns]:
 
 
 def _builders(profile: Profile) -> Iterator[Builder]:
-    return (name for name, of in BUILDER_FIELDS.items() if getattr(profile, of) is not None)
+    return (name for name, of in BUILDER_FIELDS.items() if attrgetter(of)(profile) is not None)
 
 
 def _metrics(profile: Profile) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -47,7 +48,9 @@ class TraceAgain:
         with self._lock:
             if not self._builders:
                 profile = self.profile()
-                self._builders = {key: getattr(profile, of) for key, of in BUILDER_FIELDS.items()}
+                self._builders = {
+                    key: attrgetter(of)(profile) for key, of in BUILDER_FIELDS.items()
+                }
         return self._builders[name](*args)
 
     def profile(self) -> Profile:

@@ -30,8 +30,14 @@ Builder = Literal[
     "overheads",
     "spans",
     "nested",
+    "os_calls",
+    "gpu_metrics",
+    "device_memory",
 ]
 """What a profile can make of its trace when it is asked for."""
+
+SIDE_TABLES: tuple[Builder, ...] = ("os_calls", "gpu_metrics", "device_memory")
+"""Those of `SideTables`."""
 
 BUILDER_FIELDS: dict[Builder, str] = {
     "host": "host_builder",
@@ -45,6 +51,7 @@ BUILDER_FIELDS: dict[Builder, str] = {
     "overheads": "overheads_builder",
     "spans": "spans_finder",
     "nested": "nested_finder",
+    **{name: f"side_tables.{name}" for name in SIDE_TABLES},
 }
 """The fields of `Profile` that make it."""
 

@@ -18,6 +18,8 @@ from flame.core.report.sections import (
     kernels,
     launches,
     memory,
+    metrics,
+    os_calls,
     ranges,
     states,
     summary,
@@ -63,6 +65,8 @@ SECTIONS = {
         (devices, devices.devices_section),
         (threads, threads.threads_section),
         (ranks, ranks.ranks_section),
+        (os_calls, os_calls.os_section),
+        (metrics, metrics.metrics_section),
     )
 }
 """All sections, in the order in which they are shown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -42,13 +43,15 @@ class Scope:
     Tables by name are of ``rows``, the activities that pass all filters. How busy a GPU was is of
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
     ``details`` are of `DETAILS`: tables that are long, and wanted all the same.
-    ``phases`` are those that the user has named.
+    ``phases`` are those that the user has named; ``links`` what links can do that copies go over,
+    bytes per second by direction.
     """
 
     profile: Profile
     selection: Selection = field(default_factory=Selection)
     details: frozenset[str] = frozenset()
     phases: tuple[Phase, ...] = ()
+    links: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def tree(self) -> StackTree:
@@ -107,7 +110,7 @@ class Scope:
 
     def in_time(self, process: Column, start: I8) -> Bool:
         """Tell what filters by time and step leave of what processes did, bool[n]."""
-        rows = _host_table(len(start), {"process": process.astype(np.int32), "start": start})
+        rows = host_rows(len(start), {"process": process.astype(np.int32), "start": start})
         passing = np.ones(len(start), bool)
         for one in self.selection.where:
             if isinstance(one, RowFilter):
@@ -212,10 +215,11 @@ def _of_threads(profile: Profile) -> Activities:
         "thread": np.arange(size, dtype=np.int32),
         "start": np.zeros(size, np.int64),
     }
-    return _host_table(size, columns)
+    return host_rows(size, columns)
 
 
-def _host_table(size: int, columns: dict[str, Column]) -> Activities:
+def host_rows(size: int, columns: dict[str, Column]) -> Activities:
+    """Make a table of what filters choose by: ``columns`` are ``process``, ``start`` or more."""
     made = {
         "kind": repeat(np.uint8(Kind.LAUNCH), size),
         "duration": repeat(np.int64(0), size),

@@ -66,6 +66,8 @@ class NsysFile:
         self._old = schema == "old"
         self._strings: dict[str | bytes, int] = {}
         self._created: set[str] = set()
+        self._metrics: dict[str, int] = {}
+        self._named: set[tuple[int, int]] = set()
         self.create("StringIds")
         if not self._old:
             self.meta("EXPORT_SCHEMA_VERSION", NEWEST_VERSION)
@@ -220,6 +222,50 @@ class NsysFile:
             correlationId=corr,
             nameId=self.string(name),
             callchainId=chain,
+        )
+
+    def os_call(
+        self, name: Text, start: int, end: int, pid: int = 100, tid: int | None = 100
+    ) -> None:
+        """One call of the operating system's runtime (new schema only)."""
+        self.insert(
+            "OSRT_API",
+            start=start,
+            end=end,
+            eventClass=27,
+            globalTid=None if tid is None else gtid(pid, tid),
+            nameId=self.string(name),
+        )
+
+    def metric(self, name: str, time: int, value: int, gpu: int = 0) -> None:
+        """One sample of a counter of a GPU (new schema only), called by its name."""
+        number = self._metrics.setdefault(name, len(self._metrics))
+        kind = VM_ID | 1 << 8 | gpu
+        if (kind, number) not in self._named:
+            self._named.add((kind, number))
+            self.insert("TARGET_INFO_GPU_METRICS", typeId=kind, metricId=number, metricName=name)
+        self.insert("GPU_METRICS", timestamp=time, typeId=kind, metricId=number, value=value)
+
+    def memory(
+        self,
+        time: int,
+        size: int,
+        address: int,
+        frees: bool = False,
+        pid: int = 100,
+        device: int = 0,
+        kind: int = 2,
+    ) -> None:
+        """Memory allocated or freed (new schema only); ``kind`` 1 is pinned, 2 the GPU's."""
+        self.insert(
+            "CUDA_GPU_MEMORY_USAGE_EVENTS",
+            start=time,
+            globalPid=gpid(pid),
+            deviceId=device,
+            address=address,
+            bytes=size,
+            memKind=kind,
+            memoryOperationType=int(frees),
         )
 
     def nvtx(

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from flame.core.model.meta import Device, Meta, Process, Thread
+from dataclasses import replace
+
+from flame.core.lazy_regex import lazy_regex
+from flame.core.model.meta import Device, DeviceFacts, Meta, Process, Thread
 from flame.core.readers.nsys.context import TIME_LIMIT, NsysContext, pid_of, tid_of
 
 _SCHEMA, _PRODUCT, _SYNTHETIC = "EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION", "FLAME_SYNTHETIC"
+_SYSTEM, _NAMED = "TARGET_INFO_SYSTEM_ENV", ("name", "value")
+_CUDA = "CUDA of the driver"
+_DRIVER = {"NvDriverVersion": "driver", "CudaDriverVersion": _CUDA}
+_VERSION = lazy_regex(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
+_FACTS = (
+    *("id", "chipName", "smCount", "totalMemory", "memoryBandwidth"),
+    *("computeMajor", "computeMinor"),
+)
+_OLD_FACTS = (
+    *("deviceId", "chipName", "numMultiprocessors", "globalMemorySize", "globalMemoryBandwidth"),
+    *("computeCapabilityMajor", "computeCapabilityMinor"),
+)
+_MOST = 1 << 50
 _OPTIONS = (
     "CUDA_GRAPH_TRACE_OPTIONS:MODE",
     "COLLECT_NVTX_TRACE",
@@ -31,7 +47,22 @@ def read_meta(context: NsysContext, path: str) -> Meta:
         schema_version=exported.get(_SCHEMA, ""),
         synthetic=_SYNTHETIC in exported,
         options=_read_values(context, "META_DATA_CAPTURE", _OPTIONS),
+        versions=_read_versions(context),
     )
+
+
+def _read_versions(context: NsysContext) -> dict[str, str]:
+    """Read the versions of driver and CUDA: of all that the table knows of the system these two."""
+    if not context.source.columns(_SYSTEM) >= {*_NAMED}:
+        return {}
+    wanted = ", ".join(f"'{name}'" for name in _DRIVER)
+    rows = context.source.rows(_SYSTEM, _NAMED, f"WHERE name IN ({wanted})")
+    known = {str(name): str(value) for name, value in rows if _VERSION.fullmatch(str(value))}
+    versions = {title: known[name] for name, title in _DRIVER.items() if name in known}
+    if versions.get(_CUDA, "").isdecimal():
+        number = int(versions[_CUDA])
+        versions[_CUDA] = f"{number // 1000}.{number % 1000 // 10}"
+    return versions
 
 
 def _read_origin(context: NsysContext) -> int | None:
@@ -87,19 +118,63 @@ def read_devices(context: NsysContext) -> tuple[tuple[Device, ...], list[int]]:
     The CUDA ordinal is a process's own (CUDA_VISIBLE_DEVICES shifts it); TARGET_INFO_CUDA_DEVICE
     maps it to the machine's GPU from schema 3.17.1 on.
     """
-    gpu_of = {
-        (pid, ordinal): gpu
-        for gpu, ordinal, pid in context.source.rows(
-            "TARGET_INFO_CUDA_DEVICE", ["gpuId", "cudaId", "pid"]
-        )
-        if isinstance(gpu, int)
-    }
-    names = _read_device_names(context)
+    rows = context.source.rows(
+        "TARGET_INFO_CUDA_DEVICE", ["gpuId", "cudaId", "pid", "numMultiprocessors"]
+    )
+    known = [(gpu, ordinal, pid, sms) for gpu, ordinal, pid, sms in rows if isinstance(gpu, int)]
+    gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid, _ in known}
+    names, facts = _read_device_names(context), _read_facts(context, set(gpu_of.values()))
+    for gpu, *_, sms in known:
+        before = facts.get(gpu, DeviceFacts())
+        facts[gpu] = replace(before, sms=before.sms or _facts("", sms).sms)
     processes = [pid_of(key) for key in context.processes.keys] + [-1]
     pairs = [((key >> 32) - 1, key & 0xFFFFFFFF) for key in context.devices.keys]
     gpus = [gpu_of.get((processes[process], ordinal), ordinal) for process, ordinal in pairs]
     ids = sorted(set(gpus))
-    return tuple(Device(gpu, names.get(gpu, "")) for gpu in ids), [ids.index(gpu) for gpu in gpus]
+    devices = (Device(gpu, names.get(gpu, ""), 0, facts.get(gpu, DeviceFacts())) for gpu in ids)
+    return tuple(devices), [ids.index(gpu) for gpu in gpus]
+
+
+def _read_facts(context: NsysContext, placed: set[int]) -> dict[int, DeviceFacts]:
+    """Read what GPUs can do, by number.
+
+    Where nothing says which GPU a process means by a number, only what is so of all of them.
+    """
+    facts = {
+        key: _facts(*row)
+        for key, *row in context.source.rows("TARGET_INFO_GPU", _FACTS)
+        if isinstance(key, int)
+    }
+    known = {key: one for key, one in facts.items() if one != DeviceFacts()}
+    if not known:
+        rows = context.source.rows("TARGET_INFO_CUDA_GPU", _OLD_FACTS)
+        old = {key: _facts(*row) for key, *row in rows if isinstance(key, int)}
+        return {key: replace(one, bandwidth=_times_1000(one.bandwidth)) for key, one in old.items()}
+    if len(set(known.values())) > 1:
+        known = {key: one for key, one in known.items() if key in placed}
+    return known
+
+
+def _facts(
+    chip: object,
+    sms: object,
+    memory: object = None,
+    bandwidth: object = None,
+    major: object = None,
+    minor: object = None,
+) -> DeviceFacts:
+    sms, memory, bandwidth, major, minor = (
+        number if isinstance(number, int) and 0 <= number < _MOST else None
+        for number in (sms, memory, bandwidth, major, minor)
+    )
+    capability = "" if not major or minor is None else f"{major}.{minor}"
+    name = chip if isinstance(chip, str) else ""
+    return DeviceFacts(name, sms or None, memory or None, bandwidth or None, capability)
+
+
+def _times_1000(number: int | None) -> int | None:
+    """Kilobytes as bytes; the older table has these, as CUPTI does."""
+    return number and 1000 * number
 
 
 def _read_device_names(context: NsysContext) -> dict[int, str]:

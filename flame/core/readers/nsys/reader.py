@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.compiled.library import compiled
 from flame.core.model.raw import RawActivities, RawTrace
-from flame.core.model.threads.call_rows import FailedCalls
-from flame.core.model.threads.events import ThreadEvents
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import (
     api,
@@ -24,6 +20,8 @@ from flame.core.readers.nsys import (
 )
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
+from flame.core.readers.nsys.side_keys import known_keys
+from flame.core.readers.nsys.side_tables import Later, side_tables
 from flame.core.readers.sqlite.source import TableSource
 
 TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -47,20 +45,13 @@ def memory_needed(source: TableSource) -> int:
     return _BASE + (rows if compiled() else rows * 22 // 10)
 
 
-class LaterReads(NamedTuple):
-    """Hold how to read more of the tables when somebody asks; None of what is not there.
-
-    Each gives None where the table is not the same any more.
-    """
-
-    failures: Callable[[TableSource], FailedCalls | None] | None
-    events: Callable[[TableSource], ThreadEvents | None] | None
-
-
 def read_tables(
-    source: TableSource, path: str, options: LoadOptions, progress: Progress
-) -> tuple[RawTrace, LaterReads]:
-    """Decode all tables flame knows. Raises what the source raises on damage."""
+    source: TableSource, path: str, options: LoadOptions, progress: Progress, later: Later
+) -> RawTrace:
+    """Decode all tables flame knows; ``later`` those that are to be read when they are asked for.
+
+    Raises what the source raises on damage.
+    """
     context = NsysContext(source, options, progress)
     context.expect_rows_of(_WEIGHTS)
     activities = gpu.read_activities(context)
@@ -68,7 +59,9 @@ def read_tables(
     calls = api.read_calls(context)
     ranges, events = nvtx.read_ranges(context)
     devices, device_of = metadata.read_devices(context)
-    raw = RawTrace(
+    failures = call_results.failures_reader(calls, source)
+    keys = known_keys(context, [device.id for device in devices], device_of)
+    return RawTrace(
         _number_devices(activities, device_of),
         calls,
         ranges,
@@ -82,10 +75,9 @@ def read_tables(
         context.last_time,
         [*context.warnings, *context.time_warnings()],
         overheads=overheads.read_overheads(context),
-    )
-    return raw, LaterReads(
-        call_results.failures_reader(calls, source),
-        None if events is None else nvtx_events.events_reader(events, context),
+        failures_builder=later(failures) if failures else None,
+        events_builder=later(nvtx_events.events_reader(events, context)) if events else None,
+        side_tables=side_tables(source, keys, later),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from flame.core.model.frames import COPIES, Kind
 from flame.core.report.labels import frame_place
+from flame.core.report.measures.device_facts import FACT_COLUMNS, fact_cells
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget, budgets
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
@@ -28,6 +29,7 @@ _COLUMNS = (
     TableColumn("copies_alone_ns", "copies alone", "ns"),
     TableColumn("idle_ns", "idle", "ns"),
     TableColumn("idle_percent", "of window", "percent"),
+    *FACT_COLUMNS,
 )
 
 
@@ -64,3 +66,4 @@ def _row(scope: Scope, budget: Budget) -> Iterator[Value]:
     yield budget.copies_alone
     yield idle
     yield share(idle, budget.window)
+    yield from fact_cells(scope.profile.devices[gpu.device] if gpu.device >= 0 else None)

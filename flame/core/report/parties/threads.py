@@ -13,6 +13,7 @@ from flame.core.model.profile import Profile
 from flame.core.report.labels import frame_place
 from flame.core.report.measures.host_time import HostTime
 from flame.core.report.measures.launching_calls import first_of_launches
+from flame.core.report.measures.os_time import thread_os_calls
 from flame.core.report.range_instances import no_pieces
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
@@ -29,6 +30,7 @@ _COLUMNS = (
     TableColumn("copy_ns", "copy calls", "ns"),
     TableColumn("alloc_ns", "allocations", "ns"),
     TableColumn("other_ns", "other calls", "ns"),
+    TableColumn("os_ns", "in OS calls", "ns"),
     TableColumn("launches", "launches", "count"),
     TableColumn("gpu_time_ns", "GPU time launched", "ns"),
     TableColumn("percent", "of GPU time", "percent"),
@@ -41,13 +43,15 @@ class ThreadColumns:
 
     ``code`` is the time in recorded ranges and functions outside of calls, ``calls`` i8[classes,
     threads] that in calls by the `CallClass` of the outermost. ``gpu_time`` and
-    ``launches`` are of what passes the filters.
+    ``launches`` are of what passes the filters. ``os`` is the time in calls of the operating
+    system, within calls of the API or not, -1 where they were not recorded.
     """
 
     code: I8
     calls: I8
     launches: I8
     gpu_time: I8
+    os: I8
 
     @property
     def host(self) -> I8:
@@ -74,6 +78,7 @@ def measure_threads(scope: Scope) -> ThreadColumns:
         calls,
         np.bincount(thread[first_of_launches(profile)[launched]], minlength=size),
         sum_by(thread, table.duration[launched], size),
+        _in_os_calls(scope, time, size),
     )
 
 
@@ -85,6 +90,12 @@ def _anything(profile: Profile) -> LaneIntervals:
     if not columns:
         columns = [(no_pieces().thread, no_pieces().start, no_pieces().end)]
     return LaneIntervals.union(*map(np.concatenate, zip(*columns, strict=True)))
+
+
+def _in_os_calls(scope: Scope, time: HostTime, size: int) -> I8:
+    made, recorded = thread_os_calls(scope.profile)
+    length = time.within(made.lane, made.begin, made.end)
+    return np.where(np.append(recorded, False), sum_by(made.lane, length, size), -1)
 
 
 def threads_section(scope: Scope) -> Section:
@@ -121,6 +132,7 @@ def _rows(scope: Scope, found: ThreadColumns, order: list[int]) -> Iterator[tupl
         yield (
             *(profile.frames[frame].name, int(host[at]), int(found.code[at])),
             *(by_class[one] for one in _ORDER),
+            int(found.os[at]) if found.os[at] >= 0 else None,
             *(int(found.launches[at]), gpu_time, share(gpu_time, whole)),
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 from flame.core.analysis.distribution import distributions
 from flame.core.columns import I8, Bool, Column, unique_rows
 from flame.core.model.profile import Profile
+from flame.core.report.measures.copy_references import references
 from flame.core.report.measures.copy_work import (
     CopyWork,
     asynchronous_pageable,
@@ -33,11 +34,14 @@ _COLUMNS = (
     TableColumn("target", "to"),
     TableColumn("size", "each of"),
     TableColumn("ns", "time", "ns"),
-    TableColumn("percent", "of copies", "percent"),
     TableColumn("alone_ns", "alone", "ns"),
     TableColumn("count", "number", "count"),
     TableColumn("bytes", "moved", "bytes"),
     TableColumn("gb_per_s", "rate", "GB/s"),
+    TableColumn("efficiency_percent", "of best", "percent"),
+    TableColumn("reference", "best is"),
+    TableColumn("reference_gb_per_s", "", "GB/s"),
+    TableColumn("percent", "of copies", "percent"),
     TableColumn("p50_gb_per_s", "p50", "GB/s"),
     TableColumn("min_gb_per_s", "", "GB/s"),
     TableColumn("max_gb_per_s", "max", "GB/s"),
@@ -56,7 +60,10 @@ _HOLDING_COLUMNS = (
 
 
 def copies_section(scope: Scope) -> Section:
-    """Tell copies and sets by direction, memory and size; rates are of the time on the GPU."""
+    """Tell copies and sets by direction, memory and size; rates are of the time on the GPU.
+
+    They are compared with the GPU's memory, with a link that the user knows, or the best of them.
+    """
     if not len(scope.rows):
         return Section(NAME, TITLE, why="no GPU activity was recorded")
     copies = copy_work(scope)
@@ -93,17 +100,22 @@ def _by_memory(scope: Scope, copies: CopyWork, duration: I8) -> Table:
     memories = [copies.memories[at] if at >= 0 else None for at in copies.memory[first].tolist()]
     names = [scope.labels.text[frame] for frame in shown[first].tolist()]
     whole = _bytes_per_second(np.where(known, moved, -1), times.total)
+    best = references(scope.profile, scope.links, copies.row, place, rate.p90)
     cells: list[Column | Sequence[Value]] = [
         names,
         [one and one.source for one in memories],
         [one and one.target for one in memories],
         [_SIZE_NAMES[at] if at >= 0 else None for at in size_class[first].tolist()],
         times.total,
-        shares(times.total, int(times.total.sum())),
         alone_sums.total,
         times.count,
         [one if is_known else None for one, is_known in zip(moved.tolist(), known, strict=True)],
-        *(_in_gb(one) for one in (whole, rate.p50, rate.minimum, rate.maximum)),
+        _in_gb(whole),
+        [one and one.percent(rate) for one, rate in zip(best, whole.tolist(), strict=True)],
+        [one and one.what for one in best],
+        [one and round(one.rate / 1e9, 3) for one in best],
+        shares(times.total, int(times.total.sum())),
+        *(_in_gb(one) for one in (rate.p50, rate.minimum, rate.maximum)),
     ]
     order = np.argsort(-times.total, kind="stable")
     places = [Place(("kernel",), (names[at],)) for at in order.tolist()]

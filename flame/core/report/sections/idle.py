@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.report.measures.host_code import find_holdups, host_code
+from flame.core.report.measures.os_time import host_code_parts
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import idle_host
@@ -46,11 +47,18 @@ _HOST = (
     TableColumn("ns", "time", "ns"),
     TableColumn("percent", "of window", "percent"),
 )
-_HOST_CODE = (
+_HOST_STATES = (
     TableColumn("gpu", "GPU"),
     TableColumn("state", "the thread was"),
     TableColumn("ns", "time", "ns"),
     TableColumn("percent", "of window", "percent"),
+)
+_HOST_CODE = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("name", "call of the operating system"),
+    TableColumn("ns", "time", "ns"),
+    TableColumn("percent", "of host code", "percent"),
+    TableColumn("parts", "times", "count"),
 )
 _LONGEST = (
     TableColumn("gpu", "GPU"),
@@ -77,8 +85,9 @@ def idle_section(scope: Scope) -> Section:
         facts={"devices": [_facts(scope, gpu, gaps[gpu.device]) for gpu in scope.gpus]},
         tables=(
             Table.of("causes", "by cause", _CAUSES, _cause_rows(scope)),
-            *_host_code_tables(scope),
+            *_host_state_tables(scope),
             Table.of("by_host_frame", "by what the host ran", _HOST, _host_rows(scope)),
+            *_host_code(scope),
             Table.of("distribution", "by length", _DISTRIBUTION, _length_rows(scope, gaps)),
             Table.of(
                 "longest",
@@ -130,7 +139,7 @@ def _cause_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
                 yield gpu.label, cause.title, ns, share(ns, gpu.length), int(number[cause])
 
 
-def _host_code_tables(scope: Scope) -> Iterator[Table]:
+def _host_state_tables(scope: Scope) -> Iterator[Table]:
     """Divide host code by what its thread did; none where the trace does not tell."""
     holdups = find_holdups(scope.profile)
     if holdups is not None:
@@ -140,7 +149,7 @@ def _host_code_tables(scope: Scope) -> Iterator[Table]:
             for sums in [host_code(scope, gpu, holdups)]
             for state in holdups.states
         ]
-        yield Table.of("host_code", "host code, by what its thread was at", _HOST_CODE, rows)
+        yield Table.of("host_states", "host code, by what its thread was at", _HOST_STATES, rows)
 
 
 class HostFrame(NamedTuple):
@@ -172,6 +181,17 @@ def _host_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
             name = frames[frame].name if frame >= 0 else "[none]"
             kind = frames[frame].kind.title if frame >= 0 else None
             yield gpu.label, name, kind, ns, share(ns, gpu.length)
+
+
+def _host_code(scope: Scope) -> Iterator[Table]:
+    """Host code by the call of the operating system, where these were recorded."""
+    found = [(gpu, parts) for gpu in scope.gpus if (parts := host_code_parts(scope, gpu))]
+    rows: list[tuple[Value, ...]] = []
+    for gpu, parts in found:
+        whole = sum(one.ns for one in parts)
+        rows += [(gpu.label, one.name, one.ns, share(one.ns, whole), one.parts) for one in parts]
+    if rows:
+        yield Table.of("host_code", "host code, by what it called", _HOST_CODE, rows)
 
 
 def _length_rows(scope: Scope, gaps: dict[int, DeviceGaps]) -> Iterator[tuple[Value, ...]]:

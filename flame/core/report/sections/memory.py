@@ -1,4 +1,4 @@
-"""Tell what allocating and freeing memory cost the host."""
+"""Tell what allocating and freeing memory cost the host, and how much of GPUs was allocated."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.model.calls import CallClass
+from flame.core.model.launches import DEVICE
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
 from flame.core.report.measures.chosen_iterations import calls_per_iteration, iteration_notes
+from flame.core.report.measures.device_memory import CHUNKS, MemoryUse, memory_use
 from flame.core.report.measures.times import times_cells, times_columns
 from flame.core.report.scope import Scope
-from flame.core.report.table import Place, Section, Table, TableColumn, picked
+from flame.core.report.table import Place, Section, Table, TableColumn, picked, share
+from flame.core.units import BLOCKS
 
-NAME, TITLE = "memory", "Allocations and frees"
+NAME, TITLE = "memory", "Memory of the GPUs"
 
 LONG = 1_000_000
 """Calls that last longer, ns, are counted apart: an allocator's own take microseconds."""
@@ -61,11 +64,79 @@ _COLUMNS = (
 )
 
 
+_USE = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("kind", "memory"),
+    TableColumn("peak_bytes", "at most", "bytes"),
+    TableColumn("percent", "of all", "percent"),
+    TableColumn("peak_ns", "at", "ns"),
+    TableColumn("last_bytes", "at the end", "bytes"),
+    TableColumn("allocations", "allocated", "count"),
+    TableColumn("freed", "", "count"),
+    TableColumn("allocated_bytes", "", "bytes"),
+    TableColumn("strays", "freed, older", "count"),
+    TableColumn("chart", f"in {CHUNKS // 2} parts"),
+)
+NO_MEMORY = "how much was allocated when: nsys profile --cuda-memory-usage=true records that"
+
+
 def memory_section(scope: Scope) -> Section:
-    """Tell the calls that allocate or free memory, by name."""
-    calls = scope.calls
-    if calls is None or scope.lacks_calls:
+    """Tell how much was allocated when, and the calls that allocate or free, by name."""
+    calls, uses = scope.calls, memory_use(scope)
+    known = calls is not None and not scope.lacks_calls
+    if not known and not uses:
         return Section(NAME, TITLE, why=scope.lacks_calls or NO_CALLS, how=RECORD_CALLS)
+    facts, tables, notes = _calls(scope, calls) if calls is not None and known else ({}, (), ())
+    memory = scope.profile.device_memory
+    if memory is None or not memory.places:
+        return Section(NAME, TITLE, facts, tables, (*notes, NO_MEMORY))
+    left_out = memory.left_out
+    notes += (f"{left_out:,} events of memory make no sense: left out",) * bool(left_out)
+    facts |= {"over_time": [_over_time(scope, one) for one in uses]}
+    return Section(NAME, TITLE, facts, (_use_table(scope, uses), *tables), notes)
+
+
+def _use_table(scope: Scope, uses: list[MemoryUse]) -> Table:
+    rows = []
+    for one in uses:
+        device = scope.profile.devices[one.place.device] if one.place.device >= 0 else None
+        whole = device.facts.memory if device and one.place.kind == DEVICE else None
+        rows.append(
+            (
+                one.gpu.label if one.gpu else f"GPU {max(one.place.gpu, 0)}",
+                one.place.kind or None,
+                one.peak,
+                share(one.peak, whole) if whole else None,
+                one.peak_at,
+                one.last,
+                *(one.allocations, one.freed, one.total, one.strays or None),
+                _chart(one),
+            )
+        )
+    places = [Place(window=(one.peak_at, one.peak_until)) for one in uses]
+    return Table.of("use", "allocated over time", _USE, rows, places)
+
+
+def _chart(one: MemoryUse) -> str:
+    """A character for every two parts, the higher the more was allocated."""
+    pairs = map(max, one.most[::2], one.most[1::2])
+    return "".join(BLOCKS[-(-size * (len(BLOCKS) - 1) // max(one.peak, 1))] for size in pairs)
+
+
+def _over_time(scope: Scope, one: MemoryUse) -> dict[str, object]:
+    return {
+        **(scope.device(one.gpu) if one.gpu else {"id": None, "source": one.place.source}),
+        "kind": one.place.kind or None,
+        "begin_ns": one.window.low,
+        "length_ns": one.window.length,
+        "most_bytes": list(one.most),
+    }
+
+
+def _calls(
+    scope: Scope, calls: HostCalls
+) -> tuple[dict[str, object], tuple[Table, ...], tuple[str, ...]]:
+    """(facts, tables, notes) of the calls."""
     found = allocations(calls)
     order = np.argsort(-found.times.total, kind="stable")
     begin, end = (time[found.longest] for time in (found.calls.start, found.calls.end))
@@ -77,9 +148,9 @@ def memory_section(scope: Scope) -> Section:
         begin,
     )
     windows = [Place(window=(int(begin[at]), int(end[at]))) for at in order.tolist()]
-    table = Table.of("rows", "", _COLUMNS, picked(order, *cells), windows)
+    table = Table.of("rows", "calls", _COLUMNS, picked(order, *cells), windows)
     each = calls_per_iteration(scope, found.calls)
-    facts = {
+    facts: dict[str, object] = {
         "calls": len(found.calls),
         "total_ns": int(found.times.total.sum()),
         "long": int(found.long.sum()),
@@ -89,4 +160,4 @@ def memory_section(scope: Scope) -> Section:
     notes = iteration_notes(each)
     if not len(found.calls):
         notes = ("no call allocates or frees memory",)
-    return Section(NAME, TITLE, facts, (table,), notes)
+    return facts, (table,), notes

@@ -10,6 +10,7 @@ from flame.core.analysis.iterations import iteration_name
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.columns import sum_by
 from flame.core.model.frames import ACTIVITY_KINDS, Kind
+from flame.core.report.measures.device_facts import FACT_COLUMNS, fact_cells
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 
@@ -25,12 +26,18 @@ _SOURCES = (
     TableColumn("gpu_time_ns", "GPU time", "ns"),
     TableColumn("duration_ns", "recorded for", "ns"),
 )
+_RAN_ON = (
+    TableColumn("label", "file"),
+    TableColumn("name", "ran on"),
+    TableColumn("version", "version"),
+)
 _DEVICES = (
     TableColumn("gpu", ""),
     TableColumn("name", "GPU"),
     TableColumn("window_ns", "window", "ns"),
     TableColumn("busy_ns", "busy", "ns"),
     TableColumn("busy_percent", "of window", "percent"),
+    *FACT_COLUMNS,
 )
 _KINDS = (
     TableColumn("kind", "kind"),
@@ -49,7 +56,10 @@ _ITERATIONS = (
 def summary_section(scope: Scope) -> Section:
     """Tell files, GPUs, kinds of activities and iterations."""
     summary = summarize(scope.profile)
-    tables = [Table.of("sources", "", _SOURCES, _source_rows(summary))]
+    tables = [
+        Table.of("sources", "", _SOURCES, _source_rows(summary)),
+        Table.of("ran_on", "", _RAN_ON, _version_rows(summary)),
+    ]
     facts = _facts(scope, summary)
     if not scope.profile.resolved:
         tables.append(Table.of("devices", "", _DEVICES, _device_rows(scope, summary)))
@@ -64,6 +74,7 @@ def _facts(scope: Scope, summary: TraceSummary) -> dict[str, object]:
         "duration_ns": summary.duration if summary.timed else None,
         "synthetic": summary.meta.synthetic,
         "options": dict(summary.meta.options),
+        "versions": dict(summary.meta.versions),
         "processes": [{"pid": each.pid, "name": each.name} for each in summary.processes],
         "trace": {"activities": summary.activities, "gpu_time_ns": summary.gpu_time},
         "levels": list(summary.levels),
@@ -92,6 +103,15 @@ def _source_rows(summary: TraceSummary) -> Iterator[tuple[Value, ...]]:
         yield *about, total.activities, time, _duration(summary)
 
 
+def _version_rows(summary: TraceSummary) -> Iterator[tuple[Value, ...]]:
+    """The versions of driver and libraries; by file where these differ."""
+    found = [(total.source.label, total.source.meta.versions) for total in summary.sources]
+    if all(versions == found[0][1] for _, versions in found):
+        found = [("", found[0][1])]
+    for label, versions in found:
+        yield from ((label or None, name, version) for name, version in versions.items())
+
+
 def _duration(summary: TraceSummary) -> int | None:
     """How long a file lasts: what several of them last is not known of each."""
     return summary.duration if summary.timed and not summary.is_merged else None
@@ -100,7 +120,8 @@ def _duration(summary: TraceSummary) -> int | None:
 def _device_rows(scope: Scope, summary: TraceSummary) -> Iterator[tuple[Value, ...]]:
     for gpu in scope.gpus:
         name = summary.device_names[gpu.device] if gpu.device >= 0 else gpu.label
-        yield gpu.label, name, gpu.length, gpu.busy, share(gpu.busy, gpu.length)
+        facts = fact_cells(summary.devices[gpu.device] if gpu.device >= 0 else None)
+        yield gpu.label, name, gpu.length, gpu.busy, share(gpu.busy, gpu.length), *facts
 
 
 def _kind_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:

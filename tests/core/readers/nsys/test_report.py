@@ -277,6 +277,35 @@ def test_the_launches_of_a_changed_report_are_not_taken(
         _ = profile.launches
 
 
+def with_os_call(folder: Path) -> None:
+    """Have the conversion make a trace with a call of the operating system."""
+    (folder / "made.sqlite").unlink()
+    with NsysFile(folder / "made.sqlite") as made:
+        made.kernel("gemm", 0, 100)
+        made.os_call("read", 0, 7)
+
+
+def test_side_tables_are_read_after_the_conversion_has_gone(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    with_os_call(folder)
+    nsys(COPY)
+    profile = load(report)
+    export_report(report, silent).unlink()
+    assert profile.os_calls is not None and profile.os_calls.end.tolist() == [7]
+
+
+def test_the_side_tables_of_a_changed_report_are_not_taken(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    with_os_call(folder)
+    nsys(COPY)
+    profile = load(report)
+    report.write_bytes(HEAD + b"recorded again")
+    with pytest.raises(InputError, match="has changed since it was opened"):
+        _ = profile.os_calls
+
+
 # Without a cache to be trusted
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from flame.core.errors import UsageError
 from flame.core.loading.many import load
+from flame.core.report.measures.copy_references import read_links
 from flame.core.report.report import Report
 from flame.core.report.scope import Scope
 from flame.core.report.sections.copies import copies_section
@@ -100,6 +103,49 @@ def test_which_hold_the_host(copies: Copies) -> None:
     assert facts["async_pageable"] == {"count": 2, "bytes": 3, "ns": 200}
     assert facts["sync"] == {"count": 2, "bytes": 64_009, "ns": 200}
     assert facts["sets_sync"] == {"count": 1, "bytes": 64, "ns": 100}
+
+
+def efficiencies(scope: Scope) -> dict[str, tuple[float | None, str | None]]:
+    rows = table_rows(copies_section(scope))
+    return {row["name"]: (row["efficiency_percent"], row["reference"]) for row in rows}
+
+
+def with_bandwidth(copies: Copies, rate: int) -> None:
+    copies.file.insert("TARGET_INFO_GPU", id=0, name="H100", smCount=132, memoryBandwidth=rate)
+
+
+def test_copies_within_a_gpu_read_and_write_its_memory(copies: Copies) -> None:
+    with_bandwidth(copies, 100_000_000_000)
+    copies.copy("cudaMemcpyAsync_v3020", DTOD, 4_000, DEVICE, DEVICE)
+    assert efficiencies(copies.scope()) == {"memcpy DtoD": (80.0, "memory")}
+
+
+def test_a_link_is_what_the_user_says(copies: Copies) -> None:
+    copies.copy("cudaMemcpyAsync_v3020", HTOD, 1_000, PINNED, DEVICE)
+    scope = replace(copies.scope(), links=read_links(["pcie=25"]))
+    assert efficiencies(scope) == {"memcpy HtoD": (40.0, "--link")}
+
+
+def test_else_the_best_of_enough_copies_is_the_measure(copies: Copies) -> None:
+    for at in range(20):
+        copies.copy("cudaMemcpyAsync_v3020", HTOD, 1_000 + 10 * at, PINNED, DEVICE)
+    copies.copy("cudaMemcpyAsync_v3020", HTOD, 590, PAGEABLE, DEVICE)
+    copies.copy("cudaMemcpyAsync_v3020", DTOH, 500, DEVICE, PINNED)
+    copies.set("cudaMemsetAsync_v3020", DEVICE)
+    rows = table_rows(copies_section(copies.scope()))
+    found = {(row["name"], row["source"]): row for row in rows}
+    pageable = found["memcpy HtoD", "pageable"]
+    assert pageable["reference"] == "best p90" and pageable["reference_gb_per_s"] == 11.7
+    assert pageable["efficiency_percent"] == pytest.approx(100 * 590 / 1_170, abs=0.001)
+    # A single copy is no measure, and sets have none.
+    assert found["memcpy DtoH", "device"]["reference"] is None
+    assert found["memset", None]["reference"] is None
+
+
+@pytest.mark.parametrize("text", ["pcie", "pcie=", "pcie=0", "pcie=-1", "usb=1", "pcie=1e3", "=5"])
+def test_a_link_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--link"):
+        read_links([text])
 
 
 def test_a_trace_of_kernels_alone_has_none(tmp_path: Path) -> None:

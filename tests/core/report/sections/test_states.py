@@ -253,7 +253,7 @@ def test_the_gil_by_hand(gil_path: Path) -> None:
 
 def test_host_code_by_hand(gil_path: Path) -> None:
     scope = Scope(load(gil_path))
-    rows = {row["state"]: row["ns"] for row in table_rows(idle_section(scope), "host_code")}
+    rows = {row["state"]: row["ns"] for row in table_rows(idle_section(scope), "host_states")}
     causes = {row["cause"]: row["ns"] for row in table_rows(idle_section(scope), "causes")}
     # Of the first gap 90 are before the launch; three more gaps, and those between steps.
     assert rows == {
@@ -278,8 +278,8 @@ def test_without_states_host_code_is_not_divided(path: Path, tmp_path: Path) -> 
         file.kernel("gemm", 0, 10, corr=None)
         file.kernel("gemm", 20, 30, corr=None)
     plain, collecting = (Scope(load(one)) for one in (tmp_path / "plain.sqlite", path))
-    assert not table_rows(idle_section(plain), "host_code")
-    rows = table_rows(idle_section(collecting), "host_code")
+    assert not table_rows(idle_section(plain), "host_states")
+    rows = table_rows(idle_section(collecting), "host_states")
     assert [row["state"] for row in rows] == ["garbage collection", "other"]
 
 
