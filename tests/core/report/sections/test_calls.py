@@ -272,7 +272,7 @@ def test_per_iteration(tmp_path: Path) -> None:
     assert memory_section(Scope(profile)).facts["per_iteration_p50"] == 1
     last = memory_section(Scope(profile, select(where=(Steps(((2, 2),)),))))
     assert last.facts["per_iteration_p50"] == 2
-    assert last.notes == ("an iteration has 2 of these, as a median",)
+    assert last.notes[0] == "an iteration has 2 of these, as a median"
     waits = syncs_section(Scope(profile))
     assert waits.facts["per_iteration_p50"] == 0
     assert waits.notes == ("no call blocks until the GPU is done",)
