@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +29,8 @@ from flame.core.report.phase_patterns import Phase
 from flame.core.report.range_instances import RangeInstances
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
+T = TypeVar("T")
+
 DETAILS = ("config", "pace", "path")
 """Tables that are there only when they are asked for."""
 
@@ -41,13 +45,23 @@ class Scope:
     Tables by name are of ``rows``, the activities that pass all filters. How busy a GPU was is of
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
     ``details`` are of `DETAILS`: tables that are long, and wanted all the same.
-    ``phases`` are those that the user has named.
+    ``phases`` are those that the user has named. With ``all_findings`` nothing that a rule says is
+    left out.
     """
 
     profile: Profile
     selection: Selection = field(default_factory=Selection)
     details: frozenset[str] = frozenset()
     phases: tuple[Phase, ...] = ()
+    all_findings: bool = False
+    _known: dict[Callable[[Scope], Any], Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, measure: Callable[[Scope], T]) -> T:
+        """Apply ``measure`` to this scope; once, however many sections ask for it."""
+        if measure not in self._known:
+            self._known[measure] = measure(self)
+        found: T = self._known[measure]
+        return found
 
     @cached_property
     def tree(self) -> StackTree:

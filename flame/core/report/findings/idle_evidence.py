@@ -11,6 +11,7 @@ from flame.core.columns import I8, Bool, distinct, pack, sum_by
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.report.findings.held_host import held_host
 from flame.core.report.scope import Scope
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 from flame.core.timeline.lane_intervals import LaneIntervals
@@ -33,12 +34,15 @@ _HOST = (
 class IdleEvidence(NamedTuple):
     """Sum idle time, ns, by what it is evidence of.
 
-    ``short`` is the host's part of short gaps; of longer ones ``drained`` is that of those that
+    Of the host's part ``gc`` passed with garbage collection and ``gil`` with waiting for the GIL.
+    Of the rest ``short`` is that of short gaps; of longer ones ``drained`` is that of those that
     began with a blocking call, ``loading`` the launches of kernels for the first time, and ``host``
     all else. ``alloc`` and ``copies`` are calls before launches, ``async_copies`` a part of those.
     ``drained_gaps`` counts; ``longest`` is the (begin, end) of the longest gap of each, by name.
     """
 
+    gc: int
+    gil: int
     short: int
     drained: int
     loading: int
@@ -54,13 +58,18 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
     """Divide the idle time of a GPU in its windows."""
     profile, parts = scope.profile, scope.idle(gpu)
     inside = parts.within(gpu.windows)
-    host = _per_gap(parts, inside, np.isin(parts.cause, _HOST))
-    loads = _per_gap(parts, inside, parts.cause == IdleCause.IN_LAUNCH) * _loads(profile, parts)
+    of_host = np.isin(parts.cause, _HOST)
+    gc, gil = held_host(scope, parts, of_host, gpu.windows)
+    free = inside - gc - gil
+    host = _per_gap(parts, free, of_host)
+    loads = _per_gap(parts, free, parts.cause == IdleCause.IN_LAUNCH) * _loads(profile, parts)
     host -= loads
     is_short = parts.end - parts.begin <= SHORT
     drained = _drained(profile, parts) & ~is_short & (_per_gap(parts, inside, inside > 0) > 0)
     late = ~is_short & ~drained
     return IdleEvidence(
+        gc=int(gc.sum()),
+        gil=int(gil.sum()),
         short=int(host[is_short].sum()),
         drained=int(host[drained].sum()),
         loading=int(loads.sum()),
@@ -72,10 +81,13 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
         longest={
             name: _longest(parts, ns)
             for name, ns in (
+                ("gc", _per_gap(parts, gc, of_host)),
+                ("gil", _per_gap(parts, gil, of_host)),
                 ("short", host * is_short),
                 ("drained", host * drained),
                 ("loading", loads),
                 ("host", host * late),
+                ("alloc", _per_gap(parts, inside, parts.cause == IdleCause.ALLOC)),
             )
             if ns.any()
         },

@@ -1,4 +1,4 @@
-"""Judge the idle time of a GPU: bound by launches, by the host, drained, loading, allocating."""
+"""Judge the idle time of a GPU: bound by launches, by the host, drained, loading code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT
 from flame.core.report.sections.idle import host_frames
 from flame.core.report.table import Place
-from flame.core.timeline.idle_parts import IdleCause
 from flame.core.units import format_count, format_ns, format_percent
 
 KNOWN_LAUNCHES = 0.7
@@ -23,7 +22,6 @@ PER_SECOND = 10_000
 """Kernels shorter than their launches, or so many of them, are what launches bound."""
 
 FEWEST_DRAINED = 3
-PROFILED = 0.02
 
 _NO_LAUNCHES = "launches of fewer than 70 % of the kernels were recorded"
 
@@ -43,8 +41,8 @@ def idle_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
     else:
         yield _sync_drain(facts)
     yield _loading(facts)
-    yield _alloc(facts)
-    yield _profiler(facts)
+    yield _gc(facts)
+    yield _gil(facts)
 
 
 def _launch_bound(facts: GpuFacts) -> Finding | None:
@@ -54,11 +52,9 @@ def _launch_bound(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "launch-bound",
         "Kernels are launched more slowly than they run",
-        f"{_of(facts, facts.idle.short)} passed in pauses of up to {format_ns(SHORT)} while the "
+        f"{facts.share(facts.idle.short)} passed in pauses of up to {format_ns(SHORT)} while the "
         f"host prepared the next launch; {format_percent(facts.shorter_than_launch, 1)} of the "
         "kernels take less time than their launch call",
-        "Capture the step in a CUDA graph (torch.compile(mode='reduce-overhead')), or fuse small "
-        "kernels, or use larger batches.",
         f"host's part of gaps up to {format_ns(SHORT)} is 5 % of the window or more, and 30 % of "
         "the kernels are shorter than their launch call or there are 10,000 per second",
         bound=facts.idle.short,
@@ -67,10 +63,21 @@ def _launch_bound(facts: GpuFacts) -> Finding | None:
             Evidence(
                 "kernels shorter than their launch", 100 * facts.shorter_than_launch, "percent"
             ),
-            Evidence("kernels per second", round(facts.kernels_per_second), "count"),
+            *_rate(facts),
         ),
         place=_gap(facts, "short"),
     )
+
+
+def _rate(facts: GpuFacts) -> Iterator[Evidence]:
+    """How fast kernels follow each other."""
+    yield Evidence("kernels per second", round(facts.kernels_per_second), "count")
+    if (rate := facts.rate) is not None:
+        yield Evidence("half of the kernels take at most", rate.p50, "ns")
+        if rate.calls:
+            yield Evidence("kernels per launch call", rate.launched / rate.calls, "ratio")
+        if rate.iterations is not None:
+            yield Evidence("kernels per iteration", rate.iterations, "count")
 
 
 def _host_bound(facts: GpuFacts) -> Finding | None:
@@ -81,10 +88,8 @@ def _host_bound(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "host-bound",
         "The GPU waits for the host",
-        f"{_of(facts, facts.idle.host)} passed in pauses above {format_ns(SHORT)} in which the "
+        f"{facts.share(facts.idle.host)} passed in pauses above {format_ns(SHORT)} in which the "
         f"thread that launches did something else{doing}",
-        "Look at what the host does there: data loading, tokenization, logging, Python between "
-        "launches. Overlap it with GPU work, or take it out of the loop.",
         "host's part of longer gaps that no blocking call began is 5 % of the window or more",
         bound=facts.idle.host,
         part="idle",
@@ -106,10 +111,8 @@ def _sync_drain(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "sync-drain",
         "Synchronization runs the GPU dry",
-        f"{_of(facts, facts.idle.drained)} passed after the host had waited for the GPU to finish, "
-        f"{format_count(facts.idle.drained_gaps)} times, before it launched anything again",
-        "Take out synchronizations: .item(), .cpu(), print of a tensor, torch.cuda.synchronize(); "
-        "or launch the next work before waiting.",
+        f"{facts.share(facts.idle.drained)} passed after the host had waited for the GPU to "
+        f"finish, {format_count(facts.idle.drained_gaps)} times, before it launched anything again",
         f"three gaps above {format_ns(SHORT)} or more begin in a blocking call or up to "
         f"{format_ns(AFTER_SYNC)} after it, and the host's part of them is 1 % of the window or "
         "more",
@@ -124,9 +127,8 @@ def _loading(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "loading",
         "Kernels are loaded at their first launch",
-        f"{_of(facts, facts.idle.loading)} passed in the first launches of kernels, which load "
+        f"{facts.share(facts.idle.loading)} passed in the first launches of kernels, which load "
         "their code",
-        "Warm up before measuring, or set CUDA_MODULE_LOADING=EAGER to load all at the start.",
         f"launch calls in gaps above {format_ns(SHORT)} before the first launch of a kernel in its "
         "process are 1 % of the window or more",
         bound=facts.idle.loading,
@@ -135,38 +137,32 @@ def _loading(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _alloc(facts: GpuFacts) -> Finding | None:
+def _gc(facts: GpuFacts) -> Finding | None:
     return facts.finding(
-        "alloc-in-loop",
-        "The GPU waits while memory is allocated or freed",
-        f"{_of(facts, facts.idle.alloc)} passed in calls that allocate or free memory",
-        "Allocate once and reuse: PyTorch's caching allocator does where sizes repeat "
-        "(PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True), cudaMallocAsync elsewhere.",
-        "calls of allocation in gaps are 1 % of the window or more",
-        bound=facts.idle.alloc,
+        "gc",
+        "The GPU waits for garbage collection",
+        f"{facts.share(facts.idle.gc)} passed while Python collected garbage on the thread that "
+        "launches",
+        "garbage collection in the host's part of gaps, on the thread that launches next, is 1 % "
+        "of the window or more",
+        bound=facts.idle.gc,
         part="idle",
+        place=_gap(facts, "gc"),
     )
 
 
-def _profiler(facts: GpuFacts) -> Finding | None:
-    held = int(facts.budget.idle[IdleCause.PROFILER])
-    if held < PROFILED * facts.window or not held:
-        return None
-    return Finding(
-        "profiler-cost",
-        facts.gpu.device,
-        "info",
-        "The profiler holds the program up",
-        f"{_of(facts, held)} passed while the GPU waited for the profiler",
-        "Record less: fewer --trace kinds, no backtraces, a shorter capture (--capture-range).",
-        "the profiler's own part of idle time is 2 % of the window or more",
+def _gil(facts: GpuFacts) -> Finding | None:
+    return facts.finding(
+        "gil",
+        "The GPU waits for Python's lock",
+        f"{facts.share(facts.idle.gil)} passed while the thread that launches waited for the GIL, "
+        "which another thread held",
+        "waiting for the GIL in the host's part of gaps, on the thread that launches next, is 1 % "
+        "of the window or more",
+        bound=facts.idle.gil,
         part="idle",
+        place=_gap(facts, "gil"),
     )
-
-
-def _of(facts: GpuFacts, ns: int) -> str:
-    """An amount of time, and what of the window it is."""
-    return f"{format_ns(ns)} ({format_percent(ns, facts.window)} of the window)"
 
 
 def _gap(facts: GpuFacts, name: str) -> Place | None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from flame.core.report.findings.advice import advice
 from flame.core.report.findings.finding import Finding
-from flame.core.report.findings.findings import find
+from flame.core.report.findings.findings import Findings, find
+from flame.core.report.findings.frameworks import framework_of
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "findings", "What to look at first"
 
 MOST = 7
-"""Findings that text shows."""
+"""Findings that text shows, where not all are asked for."""
 
 _COLUMNS = (
     TableColumn("severity", "severity"),
@@ -24,26 +28,49 @@ _COLUMNS = (
     TableColumn("part", "part of the budget"),
     TableColumn("rule", "rule"),
 )
+_EVIDENCE = (
+    TableColumn("id", ""),
+    TableColumn("gpu", ""),
+    TableColumn("name", ""),
+    TableColumn("value", "", "number"),
+    TableColumn("unit", ""),
+)
+_ABSTAINED = (TableColumn("id", "not judged"), TableColumn("why", "why"))
 
 
 def findings_section(scope: Scope) -> Section:
     """Judge the trace; empty where nothing is wrong, or too little is known."""
     if not scope.gpus:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
-    findings = find(scope)
-    table = Table.of(
-        "rows",
-        "",
-        _COLUMNS,
-        [_row(scope, one) for one in findings.found],
-        [one.place for one in findings.found],
-    )
-    facts = {"abstained": [one._asdict() for one in findings.abstained]}
-    return Section(NAME, TITLE, facts=facts, tables=(table,))
+    found = scope.once(find)
+    places = [one.place for one in found.found]
+    tables = [
+        Table.of("rows", "", _COLUMNS, _rows(scope, found), places),
+        Table.of("evidence", "", _EVIDENCE, _evidence(scope, found)),
+    ]
+    abstained = [one._asdict() for one in found.abstained]
+    if not scope.all_findings:
+        return Section(NAME, TITLE, {"abstained": abstained}, tuple(tables))
+    tables.append(Table.of("abstained", "not judged", _ABSTAINED, found.abstained))
+    return Section(NAME, TITLE, tables=tuple(tables))
 
 
-def _row(scope: Scope, one: Finding) -> tuple[Value, ...]:
-    gpu = next(gpu for gpu in scope.gpus if gpu.device == one.device)
-    percent = None if one.bound is None else share(one.bound, gpu.length)
-    told = (one.title, one.claim, one.advice, one.part or None, one.rule)
-    return one.severity, one.id, gpu.label, one.bound, percent, *told
+def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
+    framework = scope.once(framework_of) if found.found else ""
+    for one in found.found:
+        length = next((gpu.length for gpu in scope.gpus if gpu.device == one.device), 0)
+        percent = None if one.bound is None else share(one.bound, length)
+        told = (one.title, one.claim, advice(one.id, framework), one.part or None, one.rule)
+        yield one.severity, one.id, _gpu(scope, one), one.bound, percent, *told
+
+
+def _evidence(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
+    """The numbers that findings rest on, one row each."""
+    for one in found.found:
+        for each in one.evidence:
+            yield one.id, _gpu(scope, one), each.name, each.value, each.unit
+
+
+def _gpu(scope: Scope, one: Finding) -> str | None:
+    """The GPU that a finding is about; None of all."""
+    return next((gpu.label for gpu in scope.gpus if gpu.device == one.device), None)

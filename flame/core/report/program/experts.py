@@ -27,6 +27,9 @@ ROUTING_KERNELS = lazy_regex(r"_topk_|routing|bitmatrix|moe_align")
 ROUTING_INSIDE = lazy_regex(r"permute|scatter.*expert")
 """Kernels that are routing only below frames of experts."""
 
+PRODUCTS, ROUTING = 1, 2
+"""What groups of activities are, in `Experts.parts`."""
+
 _CODE = (Kind.PYTHON, Kind.NVTX)
 
 _COLUMNS = (
@@ -42,7 +45,7 @@ _KERNELS = (TableColumn("kernel", "kernel"), TableColumn("part", "part"), *_COLU
 class Experts(NamedTuple):
     """Sum up the work of experts: ``routing`` is a part of ``time``, ns; the rest are products.
 
-    ``whole`` is all GPU time that passes. ``parts`` marks the groups: 1 products, 2 routing.
+    ``whole`` is all GPU time that passes. ``parts`` marks the groups: `PRODUCTS`, `ROUTING`.
     ``per_layer`` is the number of kernels of a layer in an iteration, None where either is unknown.
     """
 
@@ -75,7 +78,7 @@ def measure_experts(scope: Scope) -> Experts:
 
 
 def _parts(profile: Profile) -> I8:
-    """What each group of activities is: 1 products of experts, 2 their routing, 0 neither."""
+    """What each group of activities is: products of experts, their routing, 0: neither."""
     below = groups_with(profile, _matching(profile, FRAMES, _CODE))
     products = _run(profile, KERNELS)
     experts = below | products
@@ -84,7 +87,7 @@ def _parts(profile: Profile) -> I8:
     inside = groups_with(profile, _matching(profile, ROUTING_FRAMES, _CODE))
     routing = _run(profile, ROUTING_KERNELS) | (below & _run(profile, ROUTING_INSIDE))
     routing |= experts & inside
-    return np.where(routing, 2, experts.astype(np.int64))
+    return np.where(routing, ROUTING, np.where(experts, PRODUCTS, 0))
 
 
 def _matching(profile: Profile, pattern: re.Pattern[str], kinds: tuple[Kind, ...]) -> Bool:
@@ -105,7 +108,7 @@ def _run(profile: Profile, pattern: re.Pattern[str]) -> Bool:
 def _per_layer(scope: Scope, parts: I8) -> float | None:
     """How many kernels of experts a layer has in an iteration."""
     numbers = np.unique(scope.profile.iterations.number)
-    families = sum_families(measure_layers(scope))
+    families = sum_families(scope.once(measure_layers))
     if not len(numbers) or not len(families.family):
         return None
     table = scope.profile.activities
@@ -119,7 +122,7 @@ def experts_section(scope: Scope) -> Section:
     """Tell what the experts of a model take."""
     if scope.profile.resolved or not len(scope.profile.activities):
         return Section(NAME, TITLE, why="no GPU activity was recorded")
-    found = measure_experts(scope)
+    found = scope.once(measure_experts)
     if not found.time:
         return Section(NAME, TITLE, why="no frame or kernel is called after experts")
     products = found.time - found.routing

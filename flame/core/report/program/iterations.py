@@ -115,7 +115,7 @@ def report_iterations(scope: Scope) -> IterationReport | None:
 
 def iterations_section(scope: Scope) -> Section:
     """Tell the iterations of a trace: those of the slowest rank, and all of them."""
-    found = report_iterations(scope)
+    found = scope.once(report_iterations)
     if found is None:
         why = "no iterations: name a range by --iteration"
         return Section(NAME, TITLE, why=why, how=_candidates(scope))

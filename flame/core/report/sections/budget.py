@@ -66,7 +66,7 @@ _COLUMNS = (
 
 def budget_section(scope: Scope) -> Section:
     """Tell the budget of each GPU."""
-    found = budgets(scope)
+    found = scope.once(budgets)
     if not found:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     rows = [
