@@ -5,15 +5,17 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from flame.console.terminal import cells, printable
+from flame.console.terminal import cells, cut, printable
 from flame.core.report.findings import section as findings
 from flame.core.report.table import Place, Section, Table, Value
 from flame.core.units import format_ns
 from flame.reporting.links import Link
 
 _INDENT = "          "
-_NOWHERE = "  nothing that the rules know: see the budget for where the time went"
+_NOTHING = "  Nothing that the rules know: see the budget for where the time went."
+_MOST_GPUS = 8
 
 Found = dict[str, Value]
 
@@ -26,8 +28,9 @@ def findings_lines(
     groups, abstained = _groups(tables["rows"]), tables.get("abstained")
     most = len(groups) if abstained else max(findings.MOST, top)
     several = len({gpu for group in groups for gpu in _gpus(group)}) > 1
+    yield from _headlines(section, width)
     if not groups:
-        yield _NOWHERE
+        yield _NOTHING
     for number, group in enumerate(groups[:most]):
         if number:
             yield ""
@@ -38,6 +41,19 @@ def findings_lines(
         yield f"  … and {len(groups) - most} more: --top {len(groups)}"
     if abstained and abstained.rows:
         yield from _abstained(abstained, width)
+
+
+def _headlines(section: Section, width: int) -> Iterator[str]:
+    """What most of the window of each GPU is."""
+    gpus: Any = section.facts.get("gpus", ())
+    for one in gpus[:_MOST_GPUS]:
+        mostly = "mixed" if one["character"] == "mixed" else f"mostly {one['character']}"
+        head = f"{one['gpu']}, {format_ns(one['window_ns'])}, {mostly}"
+        yield cut(f"  {head}: {one['parts']}", width)
+    if len(gpus) > _MOST_GPUS:
+        yield f"  … and {len(gpus) - _MOST_GPUS} more GPUs: --section budget"
+    if gpus:
+        yield ""
 
 
 Group = list[tuple[Found, Place | None]]

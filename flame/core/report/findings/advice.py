@@ -35,14 +35,18 @@ ADVICE: dict[str, dict[Framework, str]] = {
     "host-bound": {
         "": "Look at what the host does there, and do it beside the GPU's work or not in the loop: "
         "loading of data, logging, Python between launches.",
-        "torch": "Loading of data: DataLoader(num_workers=…, prefetch_factor=…, "
-        "persistent_workers=True); log rarely; else look at what the host runs there.",
+        "torch": "If it loads data: DataLoader(num_workers=…, prefetch_factor=…, "
+        "persistent_workers=True); if it compiles or sets up, record after a warm-up; log rarely.",
         "vllm": "Prepare the next step beside the GPU's work: --async-scheduling; keep detokenizing "
         "and logging out of the engine's process.",
         "sglang": "Leave --disable-overlap-schedule out, so that the next batch is prepared beside "
         "the GPU's work.",
         "megatron": "More workers for data: --num-workers; log rarely: --log-interval; "
         "checkpoints beside training: --async-save.",
+    },
+    "host-bound, host unknown": {
+        "": "See what the host does there: record ranges and system calls (nsys "
+        "--trace=cuda,nvtx,osrt) or Python functions (flame record); then overlap it.",
     },
     "sync-drain": {
         "": "Take out synchronizations in the loop, or launch the next work before waiting.",
@@ -77,10 +81,15 @@ ADVICE: dict[str, dict[Framework, str]] = {
         "sglang": "Weights that do not fit are copied for every step: lower --cpu-offload-gb, or "
         "spread the model by --tp-size.",
     },
+    "copies-exposed, within": {
+        "": "Copies within the GPU: write results where they are needed, and pass pointers.",
+        "torch": "Copies within the GPU: out= and views for cat, clone(), contiguous(), .to(); in "
+        "a CUDA graph copy inputs once; larger pieces than many small ones.",
+    },
     "comm-exposed": {
         "": "Communicate while computing: in larger pieces, earlier, and on a stream of its own.",
-        "torch": "DistributedDataParallel(bucket_cap_mb=…, gradient_as_bucket_view=True); FSDP: "
-        "forward_prefetch=True, backward_prefetch=BACKWARD_PRE.",
+        "torch": "Begin it early and wait late: async_op=True; DistributedDataParallel("
+        "bucket_cap_mb=…); FSDP: forward_prefetch=True, backward_prefetch=BACKWARD_PRE.",
         "vllm": "Leave --disable-custom-all-reduce out; a smaller --tensor-parallel-size with "
         "--data-parallel-size for models that fit.",
         "sglang": "Leave --disable-custom-all-reduce out; --enable-two-batch-overlap, or a smaller "

@@ -23,6 +23,9 @@ EXPOSED = 0.05
 
 FEWEST_COPIES = 10
 
+_LARGE = 1_000_000
+"""Bytes from which on a rate says something of the link."""
+
 
 class CopiesAlone(NamedTuple):
     """Divide the time, ns, in which only copies ran: each nanosecond is of one part.
@@ -118,14 +121,21 @@ def _copies_exposed(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
     return facts.finding(
         "copies-exposed",
         "Copies run while nothing computes",
-        f"{facts.share(alone.others)} passed with {_written(facts, alone.other_rows)} and no "
+        f"{facts.share(alone.others)} passed with {_written(facts, alone.other_rows)}, and no "
         "kernel",
         "asynchronous copies alone on the GPU are 5 % of the window or more",
         bound=alone.others,
         part="copies, alone",
         evidence=tuple(_sums(facts, alone.other_rows)),
         place=facts.heaviest(alone.other_rows),
+        advice="copies-exposed, within" if _direction(facts, alone.other_rows) == "DtoD" else "",
     )
+
+
+def _direction(facts: GpuFacts, rows: I8) -> str:
+    """From where to where most of the time of copies went: ``HtoD``; empty where sets lead."""
+    name = facts.heaviest_name(rows).rpartition(" ")[2]
+    return name if "to" in name else ""
 
 
 def _sums(facts: GpuFacts, rows: I8) -> Iterator[Evidence]:
@@ -141,10 +151,13 @@ def _sums(facts: GpuFacts, rows: I8) -> Iterator[Evidence]:
 
 
 def _written(facts: GpuFacts, rows: I8) -> str:
-    """The copies in words: ``703 copies (13.1 GB at 4.2 GB/s)``."""
+    """The copies in words: ``703 copies (13.1 GB at 4.2 GB/s, mostly HtoD)``."""
     known = {one.name: one.value for one in _sums(facts, rows)}
-    copies = format_counted(len(rows), "copy", "copies")
-    if "rate" not in known:
-        return copies
-    size, rate = float(known["bytes"] or 0), float(known["rate"] or 0)
-    return f"{copies} ({format_bytes(size)} at {rate:.1f} GB/s)"
+    sets = (facts.scope.profile.activities.kind[rows] == Kind.MEMSET).any()
+    copies = format_counted(len(rows), "copy", "copies and sets" if sets else "copies")
+    size, rate = float(known.get("bytes") or 0), float(known.get("rate") or 0)
+    told = [f"{format_bytes(size)} at {rate:.1f} GB/s" * (size >= _LARGE and rate > 0)]
+    if direction := _direction(facts, rows):
+        told.append(f"mostly {direction}")
+    words = ", ".join(filter(None, told))
+    return f"{copies} ({words})" if words else copies

@@ -171,6 +171,7 @@ class GpuFacts:
         part: str,
         evidence: tuple[Evidence, ...] = (),
         place: Place | None = None,
+        advice: str = "",
     ) -> Finding | None:
         """Make a finding of what ``bound`` ns of the window are; None where that is too little.
 
@@ -182,7 +183,7 @@ class GpuFacts:
         if len(self.rows) < FEWEST_ACTIVITIES or self.window < SHORTEST_WINDOW:
             severity = "info"
         known = (Evidence("at most", bound, "ns"), *evidence)
-        about = (title, claim, rule, known, bound, part, place)
+        about = (title, claim, rule, known, bound, part, place, advice)
         return Finding(id, self.gpu.device, severity or "info", *about)
 
     def information(

@@ -48,7 +48,8 @@ class Finding:
 
     ``bound`` is what mending it can save at most, ns of the ``part`` of the GPU's budget; None
     where that is not told in time. Bounds of one GPU are of disjoint parts. ``rule`` says in words
-    when it is told; ``place`` leads to where it is seen.
+    when it is told; ``place`` leads to where it is seen. ``advice`` is a key of `ADVICE` where that
+    of ``id`` does not fit.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Finding:
     bound: int | None = None
     part: str = ""
     place: Place | None = None
+    advice: str = ""
 
 
 class Abstained(NamedTuple):

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, distinct, pack, sum_by
+from flame.core.attribution.thread_pieces import innermost_pieces
+from flame.core.columns import I8, Bool, distinct, pack, sum_by, unique_rows
+from flame.core.model.activities import NONE
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -31,6 +33,17 @@ _HOST = (
 )
 
 
+class DrainingCall(NamedTuple):
+    """Say how much idle time passed after a blocking call, ns.
+
+    ``call`` is its frame, ``inside`` the innermost function or range that made it, -1 unknown.
+    """
+
+    call: int
+    inside: int
+    ns: int
+
+
 class IdleEvidence(NamedTuple):
     """Sum idle time, ns, by what it is evidence of.
 
@@ -38,7 +51,8 @@ class IdleEvidence(NamedTuple):
     Of the rest ``short`` is that of short gaps; of longer ones ``drained`` is that of those that
     began with a blocking call, ``loading`` the launches of kernels for the first time, and ``host``
     all else. ``alloc`` and ``copies`` are calls before launches, ``async_copies`` a part of those.
-    ``drained_gaps`` counts; ``longest`` is the (begin, end) of the longest gap of each, by name.
+    ``drained_gaps`` and ``loads`` count gaps; ``drained_by`` says how much passed after which
+    calls. ``longest`` is the (begin, end) of the longest gap of each, by name.
     """
 
     gc: int
@@ -51,6 +65,8 @@ class IdleEvidence(NamedTuple):
     copies: int
     async_copies: int
     drained_gaps: int
+    drained_by: tuple[DrainingCall, ...]
+    loads: int
     longest: dict[str, tuple[int, int]]
 
 
@@ -65,7 +81,8 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
     loads = _per_gap(parts, free, parts.cause == IdleCause.IN_LAUNCH) * _loads(profile, parts)
     host -= loads
     is_short = parts.end - parts.begin <= SHORT
-    drained = _drained(profile, parts) & ~is_short & (_per_gap(parts, inside, inside > 0) > 0)
+    began_by = _began_by(profile, parts)
+    drained = (began_by >= 0) & ~is_short & (_per_gap(parts, inside, inside > 0) > 0)
     late = ~is_short & ~drained
     return IdleEvidence(
         gc=int(gc.sum()),
@@ -78,6 +95,8 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
         copies=_sum(parts, inside, parts.cause == IdleCause.COPY_CALL),
         async_copies=_sum(parts, inside, _in_async_copies(profile, parts)),
         drained_gaps=int(drained.sum()),
+        drained_by=_by_call(profile, began_by[drained], host[drained]),
+        loads=int((loads > 0).sum()),
         longest={
             name: _longest(parts, ns)
             for name, ns in (
@@ -120,18 +139,45 @@ def _loads(profile: Profile, parts: IdleParts) -> Bool:
     return loads
 
 
-def _drained(profile: Profile, parts: IdleParts) -> Bool:
-    """Tell which gaps began in a blocking call of the thread that launched next, or just after."""
+def _began_by(profile: Profile, parts: IdleParts) -> I8:
+    """Find the blocking call in which each gap began, or just after it, i8[gaps]; -1: none.
+
+    It is one of the thread that launched next.
+    """
     calls, table = profile.calls, profile.activities
     if calls is None or not len(table):
-        return np.zeros(len(parts.begin), bool)
+        return np.full(len(parts.begin), NONE, np.int64)
     waits = np.flatnonzero(profile.frames.call_classes(calls.frame) == CallClass.SYNC)
+    waits = waits[np.lexsort((calls.start[waits], calls.thread[waits]))]
+    thread, start = calls.thread[waits].astype(np.int64), calls.start[waits]
     end = calls.end[waits] + AFTER_SYNC + 1
-    blocked = LaneIntervals.union(calls.thread[waits], calls.start[waits], end)
+    end[:-1] = np.where(thread[1:] == thread[:-1], np.minimum(end[:-1], start[1:]), end[:-1])
+    some = end > start
+    blocked = LaneIntervals(thread[some], start[some], end[some])
     launched = (parts.after >= 0) & table.launched[parts.after]
-    thread = np.where(launched, table.thread[parts.after], -1)
-    found = blocked.cut(thread, parts.begin, parts.begin + 1)
-    return found.by >= 0
+    of_gap = np.where(launched, table.thread[parts.after], -1)
+    found = blocked.cut(of_gap, parts.begin, parts.begin + 1)
+    return np.append(waits[some], NONE)[found.by]
+
+
+def _by_call(profile: Profile, calls: I8, ns: I8) -> tuple[DrainingCall, ...]:
+    """Sum ``ns`` by the frames of ``calls`` and by what made them, most first."""
+    pieces, made_in = profile.functions or profile.ranges, np.full(len(calls), NONE, np.int64)
+    if profile.calls is None or not len(calls):
+        return ()
+    frame = profile.calls.frame[calls].astype(np.int64)
+    if pieces is not None and len(pieces):
+        inner = innermost_pieces(pieces)
+        open_ = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
+        begin = profile.calls.start[calls]
+        found = open_.cut(profile.calls.thread[calls], begin, begin + 1)
+        made_in = np.append(inner.frame, NONE).astype(np.int64)[found.by]
+    first, place = unique_rows([frame, made_in])
+    sums = sum_by(place, ns, len(first))
+    order = np.argsort(-sums, kind="stable")
+    columns = (frame[first][order], made_in[first][order], sums[order])
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return tuple(DrainingCall(*row) for row in rows)
 
 
 def _in_async_copies(profile: Profile, parts: IdleParts) -> Bool:

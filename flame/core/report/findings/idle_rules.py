@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
-from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT
+from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT, DrainingCall
 from flame.core.report.sections.idle import host_frames
 from flame.core.report.table import Place
-from flame.core.units import format_count, format_ns, format_percent
+from flame.core.units import format_count, format_counted, format_ns, format_percent
 
 KNOWN_LAUNCHES = 0.7
 """With fewer launches recorded than this part of the kernels it is not known who waited."""
@@ -22,6 +24,8 @@ PER_SECOND = 10_000
 """Kernels shorter than their launches, or so many of them, are what launches bound."""
 
 FEWEST_DRAINED = 3
+
+_NAMED = 3
 
 _NO_LAUNCHES = "launches of fewer than 70 % of the kernels were recorded"
 
@@ -89,20 +93,30 @@ def _host_bound(facts: GpuFacts) -> Finding | None:
         "host-bound",
         "The GPU waits for the host",
         f"{facts.share(facts.idle.host)} passed in pauses above {format_ns(SHORT)} in which the "
-        f"thread that launches did something else{doing}",
+        f"thread that launches did something else{doing}{_longest(facts)}",
         "host's part of longer gaps that no blocking call began is 5 % of the window or more",
         bound=facts.idle.host,
         part="idle",
         evidence=tuple(Evidence(f"in {name}", ns, "ns") for name, ns in top),
         place=_gap(facts, "host"),
+        advice="" if top else "host-bound, host unknown",
     )
+
+
+def _longest(facts: GpuFacts) -> str:
+    """How long the longest of these pauses is, and what it is before, in words."""
+    begin, end = facts.idle.longest["host"]
+    parts, profile = facts.scope.idle(facts.gpu), facts.scope.profile
+    after = int(parts.after[np.searchsorted(parts.begin, begin)])
+    name = profile.frames[int(profile.activities.frame[after])].name
+    return f"; the longest, {format_ns(end - begin)}, is before {name}"
 
 
 def _host_names(facts: GpuFacts) -> list[tuple[str, int]]:
     """The three functions or ranges in which the host spent most of the idle time."""
     frames = facts.scope.profile.frames
     found = [one for one in host_frames(facts.scope, facts.gpu) if one.frame >= 0]
-    return [(frames[frame].name, ns) for frame, ns in found[:3]]
+    return [(frames[frame].name, ns) for frame, ns in found[:_NAMED]]
 
 
 def _sync_drain(facts: GpuFacts) -> Finding | None:
@@ -112,27 +126,48 @@ def _sync_drain(facts: GpuFacts) -> Finding | None:
         "sync-drain",
         "Synchronization runs the GPU dry",
         f"{facts.share(facts.idle.drained)} passed after the host had waited for the GPU to "
-        f"finish, {format_count(facts.idle.drained_gaps)} times, before it launched anything again",
+        f"finish, {format_count(facts.idle.drained_gaps)} times, before it launched anything "
+        f"again{_mostly(facts)}",
         f"three gaps above {format_ns(SHORT)} or more begin in a blocking call or up to "
         f"{format_ns(AFTER_SYNC)} after it, and the host's part of them is 1 % of the window or "
         "more",
         bound=facts.idle.drained,
         part="idle",
-        evidence=(Evidence("gaps", facts.idle.drained_gaps, "count"),),
+        evidence=(
+            Evidence("gaps", facts.idle.drained_gaps, "count"),
+            *(
+                Evidence(f"after {_call(facts, one)}", one.ns, "ns")
+                for one in facts.idle.drained_by[:_NAMED]
+            ),
+        ),
         place=_gap(facts, "drained"),
     )
+
+
+def _mostly(facts: GpuFacts) -> str:
+    """After which calls most of it passed, in words."""
+    calls = [_call(facts, one) for one in facts.idle.drained_by[:2] if one.ns]
+    return f"; mostly after {' and '.join(calls)}" if calls else ""
+
+
+def _call(facts: GpuFacts, one: DrainingCall) -> str:
+    """A call, and what made it."""
+    frames = facts.scope.profile.frames
+    name = frames[one.call].name
+    return name if one.inside < 0 else f"{name} in {frames[one.inside].name}"
 
 
 def _loading(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "loading",
         "Kernels are loaded at their first launch",
-        f"{facts.share(facts.idle.loading)} passed in the first launches of kernels, which load "
-        "their code",
+        f"{facts.share(facts.idle.loading)} passed in the first launches of "
+        f"{format_counted(facts.idle.loads, 'kernel', 'kernels')}, which load their code",
         f"launch calls in gaps above {format_ns(SHORT)} before the first launch of a kernel in its "
         "process are 1 % of the window or more",
         bound=facts.idle.loading,
         part="idle",
+        evidence=(Evidence("kernels", facts.idle.loads, "count"),),
         place=_gap(facts, "loading"),
     )
 

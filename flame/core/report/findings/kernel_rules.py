@@ -22,6 +22,7 @@ SMALL = 10_000
 """Half of the kernels take less, ns, where these are called small."""
 
 SMALL_SHARE = 0.15
+FEWEST = 100
 
 
 def kernel_rules(facts: GpuFacts) -> Iterator[Finding | None]:
@@ -32,12 +33,13 @@ def kernel_rules(facts: GpuFacts) -> Iterator[Finding | None]:
 
 def _one_kernel(facts: GpuFacts) -> Finding | None:
     compute, profile = facts.budget.compute, facts.scope.profile
-    name = facts.heaviest_name(facts.computing)
+    rows = facts.computing[profile.activities.kind[facts.computing] == Kind.KERNEL]
+    name = facts.heaviest_name(rows)
     if not name or compute < COMPUTES * facts.window:
         return None
     table, labels = profile.activities, facts.scope.labels
-    shown = labels.shown[table.frame[facts.computing]]
-    rows = facts.computing[shown == _place_of(labels.text, shown, name)]
+    shown = labels.shown[table.frame[rows]]
+    rows = rows[shown == _place_of(labels.text, shown, name)]
     when = BusyTime.union(table.start[rows], table.start[rows] + table.duration[rows])
     time = when.within_all(facts.gpu.windows)
     if time < MOST_OF_COMPUTE * compute:
@@ -65,7 +67,9 @@ def _small_kernels(facts: GpuFacts) -> Finding | None:
     pointwise = np.array([name == ELEMENTWISE for name in names], bool)
     rows = rows[(table.kind[rows] == Kind.KERNEL) & pointwise[table.frame[rows]]]
     times = distribution(table.duration[rows])
-    if times is None or times.p50 >= SMALL or times.total < SMALL_SHARE * facts.budget.compute:
+    if times is None or times.count < FEWEST or times.p50 >= SMALL:
+        return None
+    if times.total < SMALL_SHARE * facts.budget.compute:
         return None
     return facts.information(
         "small-kernels",
@@ -73,7 +77,7 @@ def _small_kernels(facts: GpuFacts) -> Finding | None:
         f"{format_counted(times.count, 'kernel', 'kernels')} that are elementwise by their names "
         f"take {format_ns(times.total)}, {format_percent(times.total, facts.budget.compute)} of "
         f"compute; half of them less than {format_ns(times.p50 + 1)}",
-        "elementwise kernels are 15 % of compute or more, and half of them take less than 10 µs",
+        "100 elementwise kernels or more are 15 % of compute or more, and half of them take less than 10 µs",
         (Evidence("kernels", times.count, "count"), Evidence("their sum", times.total, "ns")),
         facts.heaviest(rows),
     )

@@ -9,9 +9,14 @@ from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import Findings, find
 from flame.core.report.findings.frameworks import framework_of
 from flame.core.report.scope import Scope
+from flame.core.report.sections.budget import Budget, budgets
 from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.units import format_percent
 
 NAME, TITLE = "findings", "What to look at first"
+
+_TOLD = 3
+"""Parts of the budget that are named."""
 
 MOST = 7
 """Findings that text shows, where not all are asked for."""
@@ -48,11 +53,24 @@ def findings_section(scope: Scope) -> Section:
         Table.of("rows", "", _COLUMNS, _rows(scope, found), places),
         Table.of("evidence", "", _EVIDENCE, _evidence(scope, found)),
     ]
-    abstained = [one._asdict() for one in found.abstained]
-    if not scope.all_findings:
-        return Section(NAME, TITLE, {"abstained": abstained}, tuple(tables))
-    tables.append(Table.of("abstained", "not judged", _ABSTAINED, found.abstained))
-    return Section(NAME, TITLE, tables=tuple(tables))
+    facts: dict[str, object] = {"gpus": [_headline(budget) for budget in scope.once(budgets)]}
+    if scope.all_findings:
+        tables.append(Table.of("abstained", "not judged", _ABSTAINED, found.abstained))
+    else:
+        facts["abstained"] = [one._asdict() for one in found.abstained]
+    return Section(NAME, TITLE, facts, tuple(tables))
+
+
+def _headline(budget: Budget) -> dict[str, object]:
+    """What most of the window of a GPU is, with its largest parts in words."""
+    parts = sorted(budget.parts, key=lambda part: -part[1])[:_TOLD]
+    told = (f"{name} {format_percent(ns, budget.window)}" for name, ns in parts)
+    return {
+        "gpu": budget.gpu.label,
+        "window_ns": budget.window,
+        "character": budget.character,
+        "parts": " · ".join(told),
+    }
 
 
 def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
@@ -60,7 +78,7 @@ def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
     for one in found.found:
         length = next((gpu.length for gpu in scope.gpus if gpu.device == one.device), 0)
         percent = None if one.bound is None else share(one.bound, length)
-        told = (one.title, one.claim, advice(one.id, framework), one.part or None, one.rule)
+        told = (one.title, one.claim, advice(one.advice or one.id, framework), one.part or None, one.rule)
         yield one.severity, one.id, _gpu(scope, one), one.bound, percent, *told
 
 
