@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.attribution.thread_pieces import innermost_pieces
 from flame.core.columns import I8, Bool, distinct, pack, sum_by, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.calls import CallClass
@@ -15,6 +14,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.report.findings.held_host import held_host
 from flame.core.report.scope import Scope
+from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 from flame.core.timeline.lane_intervals import LaneIntervals
 
@@ -95,7 +95,7 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
         copies=_sum(parts, inside, parts.cause == IdleCause.COPY_CALL),
         async_copies=_sum(parts, inside, _in_async_copies(profile, parts)),
         drained_gaps=int(drained.sum()),
-        drained_by=_by_call(profile, began_by[drained], host[drained]),
+        drained_by=_by_call(scope, began_by[drained], host[drained]),
         loads=int((loads > 0).sum()),
         longest={
             name: _longest(parts, ns)
@@ -160,18 +160,13 @@ def _began_by(profile: Profile, parts: IdleParts) -> I8:
     return np.append(waits[some], NONE)[found.by]
 
 
-def _by_call(profile: Profile, calls: I8, ns: I8) -> tuple[DrainingCall, ...]:
+def _by_call(scope: Scope, calls: I8, ns: I8) -> tuple[DrainingCall, ...]:
     """Sum ``ns`` by the frames of ``calls`` and by what made them, most first."""
-    pieces, made_in = profile.functions or profile.ranges, np.full(len(calls), NONE, np.int64)
-    if profile.calls is None or not len(calls):
+    made = scope.profile.calls
+    if made is None or not len(calls):
         return ()
-    frame = profile.calls.frame[calls].astype(np.int64)
-    if pieces is not None and len(pieces):
-        inner = innermost_pieces(pieces)
-        open_ = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
-        begin = profile.calls.start[calls]
-        found = open_.cut(profile.calls.thread[calls], begin, begin + 1)
-        made_in = np.append(inner.frame, NONE).astype(np.int64)[found.by]
+    frame = made.frame[calls].astype(np.int64)
+    made_in = frames_at(scope.profile, made.thread[calls], made.start[calls])
     first, place = unique_rows([frame, made_in])
     sums = sum_by(place, ns, len(first))
     order = np.argsort(-sums, kind="stable")

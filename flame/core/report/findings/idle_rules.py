@@ -115,7 +115,8 @@ def _longest(facts: GpuFacts) -> str:
 def _host_names(facts: GpuFacts) -> list[tuple[str, int]]:
     """The three functions or ranges in which the host spent most of the idle time."""
     frames = facts.scope.profile.frames
-    found = [one for one in host_frames(facts.scope, facts.gpu) if one.frame >= 0]
+    by_gpu = facts.scope.once(host_frames)
+    found = [one for one in by_gpu[facts.gpu.device] if one.frame >= 0]
     return [(frames[frame].name, ns) for frame, ns in found[:_NAMED]]
 
 
