@@ -85,7 +85,7 @@ def _rate(facts: GpuFacts) -> Iterator[Evidence]:
 
 
 def _host_bound(facts: GpuFacts) -> Finding | None:
-    if facts.idle.host < LEAST * facts.window:
+    if not facts.idle.host or facts.idle.host < LEAST * facts.window:
         return None
     top = _host_names(facts)
     doing = f", mostly in {', '.join(name for name, _ in top)}" if top else ""

@@ -11,10 +11,7 @@ import pytest
 from flame.core.loading.many import load
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import Findings, find
-from flame.core.report.findings.section import findings_section
 from flame.core.report.scope import Scope
-from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.tiers import deep_except
 from tests.support.writers.nsysfile import DTOH, HTOD, NsysFile, gtid
 
 US, MS = 1_000, 1_000_000
@@ -237,49 +234,3 @@ def test_graphs_that_were_traced_as_a_whole(run: MakeRun) -> None:
     trace.pauses(US)
     trace.file.graph(1, 100 * MS, 110 * MS)
     assert by_id(trace.found())["hidden-graphs"].severity == "info"
-
-
-# Real traces
-
-FIRES = {
-    "a100_llm_nvtx": {"pageable": 40.1, "sync-drain": 9.0, "loading": 2.0},
-    "rtx3060_23k": {},
-    "rtx3070_train_17k": {
-        "loading": 13.3,
-        "host-bound": 6.8,
-        "pageable": 2.4,
-        "sync-drain": 2.3,
-    },
-    "two_processes_colliding_ids": {
-        "host-bound": 53.2,
-        "sync-copies": 24.1,
-        "launch-bound": 8.4,
-        "alloc-in-loop": 2.9,
-    },
-    "ten_streams": {"alloc-in-loop": 28.6, "copies-exposed": 9.5, "sync-drain": 5.0},
-    "oldest_schema": {"host-bound": 93.3, "sync-copies": 6.1},
-}
-
-
-@needs_traces
-@pytest.mark.parametrize("name", FIRES)
-def test_what_fires_on_real_traces(name: str) -> None:
-    """Shares of the window, in percent: a change is to be read and explained."""
-    path = TRACES / "nsys" / f"{name}.sqlite"
-    if not path.exists():
-        pytest.skip(f"no trace {name}")
-    [table] = findings_section(Scope(load(path))).tables
-    keys = [column.key for column in table.columns]
-    rows = [dict(zip(keys, row, strict=True)) for row in table.rows]
-    found = {str(row["id"]): round(float(str(row["percent"])), 1) for row in rows}
-    assert found == FIRES[name]
-
-
-@needs_traces
-@pytest.mark.parametrize("name", deep_except(["ten_streams.sqlite"], NSYS_TRACES))
-def test_bounds_of_a_gpu_are_at_most_its_window(name: str) -> None:
-    scope = Scope(load(TRACES / "nsys" / name))
-    found = find(scope).found
-    for gpu in scope.gpus:
-        bounds = [one.bound or 0 for one in found if one.device == gpu.device]
-        assert sum(bounds) <= gpu.length
