@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from flame.console.terminal import cells, cut, printable
@@ -49,11 +49,17 @@ def _headlines(section: Section, width: int) -> Iterator[str]:
     for one in gpus[:_MOST_GPUS]:
         mostly = "mixed" if one["character"] == "mixed" else f"mostly {one['character']}"
         head = f"{one['gpu']}, {format_ns(one['window_ns'])}, {mostly}"
-        yield cut(f"  {head}: {one['parts']}", width)
+        yield cut(_fitting(f"  {head}: ", one["parts"], width), width)
     if len(gpus) > _MOST_GPUS:
         yield f"  … and {len(gpus) - _MOST_GPUS} more GPUs: --section budget"
     if gpus:
         yield ""
+
+
+def _fitting(head: str, parts: Sequence[str], width: int) -> str:
+    """The ``head`` and as many of the ``parts`` as fit, one at least."""
+    lines = (head + " · ".join(parts[:most]) for most in range(len(parts), 0, -1))
+    return next((line for line in lines if cells(line) <= width), head + "".join(parts[:1]))
 
 
 Group = list[tuple[Found, Place | None]]

@@ -59,7 +59,10 @@ def frames_at(profile: Profile, thread: Column, time: I8) -> I8:
     order = np.argsort(at, kind="stable")
     edges = (clock.shift(pieces.thread, one) for one in (pieces.start, pieces.end))
     first, last = (np.searchsorted(at[order], edge) for edge in edges)
-    piece, place = np.repeat(np.arange(len(pieces)), last - first), expand_ranges(first, last - first)
+    piece, place = (
+        np.repeat(np.arange(len(pieces)), last - first),
+        expand_ranges(first, last - first),
+    )
     deepest = np.argsort(pieces.depth[piece], kind="stable")
     found[known[order[place[deepest]]]] = pieces.frame[piece[deepest]]
     return found

@@ -37,8 +37,8 @@ ADVICE: dict[str, dict[Framework, str]] = {
         "loading of data, logging, Python between launches.",
         "torch": "If it loads data: DataLoader(num_workers=…, prefetch_factor=…, "
         "persistent_workers=True); if it compiles or sets up, record after a warm-up; log rarely.",
-        "vllm": "Prepare the next step beside the GPU's work: --async-scheduling; keep detokenizing "
-        "and logging out of the engine's process.",
+        "vllm": "Prepare the next step beside the GPU's work: --async-scheduling; keep "
+        "detokenizing and logging out of the engine's process.",
         "sglang": "Leave --disable-overlap-schedule out, so that the next batch is prepared beside "
         "the GPU's work.",
         "megatron": "More workers for data: --num-workers; log rarely: --log-interval; "

@@ -77,7 +77,8 @@ def _small_kernels(facts: GpuFacts) -> Finding | None:
         f"{format_counted(times.count, 'kernel', 'kernels')} that are elementwise by their names "
         f"take {format_ns(times.total)}, {format_percent(times.total, facts.budget.compute)} of "
         f"compute; half of them less than {format_ns(times.p50 + 1)}",
-        "100 elementwise kernels or more are 15 % of compute or more, and half of them take less than 10 µs",
+        "100 elementwise kernels or more are 15 % of compute or more, and half of them take less "
+        "than 10 µs",
         (Evidence("kernels", times.count, "count"), Evidence("their sum", times.total, "ns")),
         facts.heaviest(rows),
     )

@@ -64,12 +64,12 @@ def findings_section(scope: Scope) -> Section:
 def _headline(budget: Budget) -> dict[str, object]:
     """What most of the window of a GPU is, with its largest parts in words."""
     parts = sorted(budget.parts, key=lambda part: -part[1])[:_TOLD]
-    told = (f"{name} {format_percent(ns, budget.window)}" for name, ns in parts)
+    told = [f"{name} {format_percent(ns, budget.window)}" for name, ns in parts]
     return {
         "gpu": budget.gpu.label,
         "window_ns": budget.window,
         "character": budget.character,
-        "parts": " · ".join(told),
+        "parts": told,
     }
 
 
@@ -78,7 +78,13 @@ def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
     for one in found.found:
         length = next((gpu.length for gpu in scope.gpus if gpu.device == one.device), 0)
         percent = None if one.bound is None else share(one.bound, length)
-        told = (one.title, one.claim, advice(one.advice or one.id, framework), one.part or None, one.rule)
+        told = (
+            one.title,
+            one.claim,
+            advice(one.advice or one.id, framework),
+            one.part or None,
+            one.rule,
+        )
         yield one.severity, one.id, _gpu(scope, one), one.bound, percent, *told
 
 

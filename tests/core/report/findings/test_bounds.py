@@ -20,6 +20,7 @@ from flame.core.report.findings import (
     alloc_rules,
     compute_rules,
     copy_rules,
+    idle_evidence,
     idle_rules,
     iteration_rules,
     kernel_rules,
@@ -59,12 +60,13 @@ PARTS = ("compute", "communication, exposed", "copies, alone", "idle", "copies, 
 
 @contextmanager
 def every_rule_fires() -> Iterator[None]:
-    """All thresholds at 0."""
+    """All thresholds at 0; gaps of 3 ns are long."""
     with pytest.MonkeyPatch.context() as patch:
         for module in RULES:
             for name in LEAST & {*vars(module)}:
                 patch.setattr(module, name, 0)
         patch.setattr(layer_rules, "SAME", 1_000)
+        patch.setattr(idle_evidence, "SHORT", 2)
         yield
 
 
@@ -77,7 +79,7 @@ def check(scope: Scope, found: Findings) -> None:
     """Bounds of each GPU: in all, and by the part of the budget that they are of."""
     for budget in budgets(scope):
         mine = [one for one in found.found if one.device == budget.gpu.device]
-        bounds = {part: 0 for part in PARTS}
+        bounds = dict.fromkeys(PARTS, 0)
         for one in mine:
             assert one.bound is None or one.bound > 0
             bounds[one.part or "idle"] += one.bound or 0
@@ -100,7 +102,9 @@ gc_ranges = strategies.many(
 kernels = strategies.on_gpu("kernel", name=st.sampled_from(NAMES))
 windows = st.one_of(
     st.just(()),
-    st.builds(lambda low, length: (Time(low, low + length),), st.integers(-2, 8), st.integers(1, 9)),
+    st.builds(
+        lambda low, length: (Time(low, low + length),), st.integers(-2, 8), st.integers(1, 9)
+    ),
     st.just((Kernel("gemm"),)),
 )
 

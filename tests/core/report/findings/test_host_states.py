@@ -93,7 +93,9 @@ spans = st.tuples(moments, moments).map(sorted).filter(lambda pair: pair[0] < pa
 
 @examples(3)
 @given(
-    st.lists(st.tuples(moments, st.integers(1, 5)), min_size=2, max_size=6, unique_by=lambda k: k[0]),
+    st.lists(
+        st.tuples(moments, st.integers(1, 5)), min_size=2, max_size=6, unique_by=lambda k: k[0]
+    ),
     st.lists(st.tuples(st.booleans(), st.integers(0, 1), spans), min_size=1, max_size=6),
 )
 def test_each_moment_is_held_by_one_state(
