@@ -81,6 +81,16 @@ ADVICE: dict[str, dict[Framework, str]] = {
         "sglang": "Weights that do not fit are copied for every step: lower --cpu-offload-gb, or "
         "spread the model by --tp-size.",
     },
+    "copies-exposed, most": {
+        "": "There is too little compute to hide them: copy less, keep data on the GPU, use "
+        "smaller types; if that is loading, record after it.",
+        "torch": "There is too little compute to hide them: keep weights and caches on the GPU "
+        "(no CPU offloading), use smaller types; if that is loading, record after it.",
+        "vllm": "There is too little compute to hide them: lower --cpu-offload-gb, spread the "
+        "model by --tensor-parallel-size; if that is loading, record after it.",
+        "sglang": "There is too little compute to hide them: lower --cpu-offload-gb, spread the "
+        "model by --tp-size; if that is loading, record after it.",
+    },
     "copies-exposed, within": {
         "": "Copies within the GPU: write results where they are needed, and pass pointers.",
         "torch": "Copies within the GPU: out= and views for cat, clone(), contiguous(), .to(); in "

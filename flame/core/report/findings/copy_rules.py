@@ -51,9 +51,14 @@ def copies_alone(facts: GpuFacts, copies: CopyWork) -> CopiesAlone:
     either = pageable | waiting
     first = _alone(profile, copies.row[pageable], kernels, gpu)
     both = _alone(profile, copies.row[either], kernels, gpu)
-    rows = (copies.row[one] for one in (pageable, waiting, ~either))
-    times = (first, both - first, facts.budget.copies_alone - both)
-    return CopiesAlone(*(one for pair in zip(times, rows, strict=True) for one in pair))
+    return CopiesAlone(
+        pageable=first,
+        pageable_rows=copies.row[pageable],
+        synchronous=both - first,
+        synchronous_rows=copies.row[waiting],
+        others=facts.budget.copies_alone - both,
+        other_rows=copies.row[~either],
+    )
 
 
 def _alone(profile: Profile, rows: I8, kernels: BusyTime, gpu: Utilization) -> int:
@@ -128,8 +133,15 @@ def _copies_exposed(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
         part="copies, alone",
         evidence=tuple(_sums(facts, alone.other_rows)),
         place=facts.heaviest(alone.other_rows),
-        advice="copies-exposed, within" if _direction(facts, alone.other_rows) == "DtoD" else "",
+        advice=_advice(facts, alone),
     )
+
+
+def _advice(facts: GpuFacts, alone: CopiesAlone) -> str:
+    """Which advice fits: no overlap can hide what takes longer than all compute."""
+    if _direction(facts, alone.other_rows) == "DtoD":
+        return "copies-exposed, within"
+    return "copies-exposed, most" if alone.others > facts.budget.compute else ""
 
 
 def _direction(facts: GpuFacts, rows: I8) -> str:
@@ -151,7 +163,7 @@ def _sums(facts: GpuFacts, rows: I8) -> Iterator[Evidence]:
 
 
 def _written(facts: GpuFacts, rows: I8) -> str:
-    """The copies in words: ``703 copies (13.1 GB at 4.2 GB/s, mostly HtoD)``."""
+    """The copies in words: ``703 copies (13.1 GB at 4.2 GB/s, mostly HtoD) in load``."""
     known = {one.name: one.value for one in _sums(facts, rows)}
     sets = (facts.scope.profile.activities.kind[rows] == Kind.MEMSET).any()
     copies = format_counted(len(rows), "copy", "copies and sets" if sets else "copies")
@@ -160,4 +172,6 @@ def _written(facts: GpuFacts, rows: I8) -> str:
     if direction := _direction(facts, rows):
         told.append(f"mostly {direction}")
     words = ", ".join(filter(None, told))
-    return f"{copies} ({words})" if words else copies
+    inside = facts.launched_in(rows)
+    where = f" in {inside}" if inside else ""
+    return f"{copies} ({words}){where}" if words else f"{copies}{where}"

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, distinct, sum_by
+from flame.core.columns import I4, I8, Bool, distinct, sum_by
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
 from flame.core.report.findings.finding import (
@@ -20,6 +20,7 @@ from flame.core.report.findings.finding import (
     severity_of,
 )
 from flame.core.report.findings.idle_evidence import IdleEvidence, idle_evidence
+from flame.core.report.labels import innermost_ranges, shown_as
 from flame.core.report.measures.launch_times import LaunchRate, launch_rates
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget
@@ -28,6 +29,10 @@ from flame.core.timeline.exposure import WorkClass, work_classes
 from flame.core.units import format_ns, format_percent
 
 NANOSECONDS = 1_000_000_000
+
+
+def _innermost_ranges(scope: Scope) -> I4:
+    return innermost_ranges(scope.profile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +94,8 @@ class GpuFacts:
         table, classes = self.scope.profile.activities, work_classes(self.scope.profile)
         rows = self.scope.rows
         mine = (table.device[rows] == self.gpu.device) & (classes[rows] == WorkClass.COMPUTE)
-        rows = rows[mine]
-        return rows[has_times(table)[rows]]
+        timed: I8 = rows[mine & has_times(table)[rows]]
+        return timed
 
     @cached_property
     def computed(self) -> I8:
@@ -119,6 +124,20 @@ class GpuFacts:
         frames, place = distinct(labels.shown[table.frame[rows]].astype(np.int64))
         most = int(np.argmax(sum_by(place, table.duration[rows], len(frames))))
         return labels.text[int(frames[most])]
+
+    def launched_in(self, rows: I8) -> str:
+        """Name the innermost range below which half of the time of ``rows`` was launched, or more.
+
+        Empty where there is none.
+        """
+        profile, labels = self.scope.profile, self.scope.labels
+        table = profile.activities
+        ranges = self.scope.once(_innermost_ranges)[table.groups.of_row[rows]]
+        frames, place = distinct(shown_as(labels, ranges))
+        sums = sum_by(place, table.duration[rows], len(frames))
+        most = int(np.argmax(sums)) if len(frames) else -1
+        told = most >= 0 and frames[most] >= 0 and 2 * sums[most] >= sums.sum()
+        return labels.text[int(frames[most])] if told else ""
 
     @cached_property
     def _passing(self) -> Bool:

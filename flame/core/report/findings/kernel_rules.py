@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from flame.core.analysis.distribution import distribution
-from flame.core.columns import I8
+from flame.core.columns import Column, unique
 from flame.core.model.frames import Kind
 from flame.core.names.kernel_category import ELEMENTWISE
 from flame.core.report.findings.facts import GpuFacts
@@ -55,9 +55,9 @@ def _one_kernel(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _place_of(text: list[str], shown: I8, name: str) -> int:
+def _place_of(text: Sequence[str], shown: Column, name: str) -> int:
     """The frame of ``name`` among those that are shown."""
-    return next(frame for frame in np.unique(shown).tolist() if text[frame] == name)
+    return next(int(frame) for frame in unique(shown).tolist() if text[frame] == name)
 
 
 def _small_kernels(facts: GpuFacts) -> Finding | None:

@@ -121,8 +121,8 @@ def concordance(values: I8) -> float:
 
     Of equal values the first ranks lower.
     """
-    judges, things = values.shape
+    judges, things = len(values), values.shape[1]
     ranks = np.argsort(np.argsort(values, axis=1, kind="stable"), axis=1, kind="stable")
     sums = ranks.sum(axis=0)
     spread = float(((sums - sums.mean()) ** 2).sum())
-    return 12 * spread / (judges**2 * (things**3 - things))
+    return float(12 * spread / (judges**2 * (things**3 - things)))

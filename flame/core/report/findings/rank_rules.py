@@ -48,7 +48,8 @@ def _exposed(facts: GpuFacts, waited: int) -> Finding | None:
     table, classes = facts.scope.profile.activities, work_classes(facts.scope.profile)
     rows = facts.rows[classes[facts.rows] == WorkClass.COMMUNICATION]
     name = facts.heaviest_name(rows)
-    mostly = f", mostly {name}," if name else ""
+    inside = facts.launched_in(rows)
+    mostly = f", mostly {name}{f' in {inside}' if inside else ''}," if name else ""
     return facts.finding(
         "comm-exposed",
         "Communication is not hidden behind compute",

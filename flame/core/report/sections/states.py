@@ -82,8 +82,11 @@ def _overheads(profile: Profile) -> States | None:
     if known is None:
         return None
     states = [PROFILER if is_of_profiler(name) else LOADING for name in known.names]
-    who = (one.astype(np.int64) for one in (known.name, known.process, known.thread))
-    return States(list(known.names), states, *who, known.start, known.end)
+    name, process, thread = (
+        one.astype(np.int64) for one in (known.name, known.process, known.thread)
+    )
+    times = (known.start, known.end)
+    return States(list(known.names), states, name, process, thread, *times)
 
 
 def _collections(profile: Profile) -> States | None:

@@ -63,7 +63,7 @@ def with_states(trace: Recorded, held: Sequence[Held]) -> Scope:
     """A scope whose program was in these states."""
     scope, names = Scope(trace.profile()), [COLLECTION, WAITING_FOR_GIL]
     name = i8(*(names.index(state) for state, *_ in held))
-    thread, start, end = (i8(*(one[at] for one in held)) for at in (1, 2, 3))  # type: ignore[misc]
+    thread, start, end = (np.array(held, object)[:, at].astype(np.int64) for at in (1, 2, 3))
     states = States(names, names, name, 0 * thread, thread, start, end)
     scope._known[program_states] = states
     return scope
