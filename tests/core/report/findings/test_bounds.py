@@ -109,7 +109,7 @@ windows = st.one_of(
 )
 
 
-@examples(1, [HealthCheck.too_slow])
+@examples(0.4, [HealthCheck.too_slow])
 @given(scripts(), strategies.many(kernels, 8), gc_ranges, windows)
 def test_bounds_of_random_traces(
     trace_file: Path,

@@ -91,7 +91,7 @@ moments = st.integers(0, 40)
 spans = st.tuples(moments, moments).map(sorted).filter(lambda pair: pair[0] < pair[1])
 
 
-@examples(3)
+@examples(1)
 @given(
     st.lists(
         st.tuples(moments, st.integers(1, 5)), min_size=2, max_size=6, unique_by=lambda k: k[0]
@@ -129,7 +129,7 @@ def test_each_moment_is_held_by_one_state(
         assert found.gil[at] == len((inside & waiting) - collecting)
 
 
-@examples(3)
+@examples(1)
 @given(
     st.lists(st.tuples(spans, st.integers(0, 1)), max_size=6),
     st.lists(st.tuples(moments, st.integers(0, 2)), max_size=8),
