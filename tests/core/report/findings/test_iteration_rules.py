@@ -38,8 +38,12 @@ def by_id(trace: Recorded) -> dict[str, Finding]:
 
 @pytest.mark.parametrize(("before", "fires"), [(25 * MS, True), (24 * MS, False)])
 def test_capture_window(before: int, fires: bool) -> None:
-    told = by_id(program([10 * MS] * 10, before))
+    trace = program([10 * MS] * 10, before)
+    told = by_id(trace)
     assert ("capture-window" in told) == fires
+    assert ("host-bound" in told) and found(trace).found[0].id == (
+        "capture-window" if fires else "host-bound"
+    )
     if fires:
         one = told["capture-window"]
         assert (one.severity, one.bound) == ("info", None)
