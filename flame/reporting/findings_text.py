@@ -14,7 +14,10 @@ from flame.core.units import format_ns
 from flame.reporting.links import Link
 
 _INDENT = "          "
-_NOTHING = "  Nothing that the rules know: see the budget for where the time went."
+_NOTHING = "Nothing that the rules know"
+_BUSY = 90
+"""Per cent of the window from which on the kernels themselves are what is left."""
+
 _MOST_GPUS = 8
 
 Found = dict[str, Value]
@@ -30,7 +33,7 @@ def findings_lines(
     several = len({gpu for group in groups for gpu in _gpus(group)}) > 1
     yield from _headlines(section, width)
     if not groups:
-        yield _NOTHING
+        yield from _wrapped(_nothing(section), width, "  ")
     for number, group in enumerate(groups[:most]):
         if number:
             yield ""
@@ -54,6 +57,21 @@ def _headlines(section: Section, width: int) -> Iterator[str]:
         yield f"  … and {len(gpus) - _MOST_GPUS} more GPUs: --section budget"
     if gpus:
         yield ""
+
+
+def _nothing(section: Section) -> str:
+    """Say what to look at where nothing was found: kernels of a busy GPU, else its idle time."""
+    gpus: Any = section.facts.get("gpus", ())
+    if any((one["busy_percent"] or 0) < _BUSY for one in gpus):
+        return f"{_NOTHING}: see idle for what the GPUs waited for (--section idle)."
+    top: Any = max(gpus, key=lambda one: one["top_kernel_percent"] or 0, default=None)
+    if top is None or top["top_kernel"] is None:
+        return f"{_NOTHING}: see the budget for where the time went (--section budget)."
+    percent = f"{top['top_kernel_percent']:.1f} % of GPU time"
+    return (
+        f"{_NOTHING}: the GPUs are kept busy. What is left are the kernels themselves "
+        f"(--section kernels,tails), most of all {top['top_kernel']} with {percent}."
+    )
 
 
 def _fitting(head: str, parts: Sequence[str], width: int) -> str:
@@ -100,12 +118,12 @@ def _saves(found: Found) -> str:
     return "" if bound is None else f"at most {format_ns(float(bound))}"
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:
     return textwrap.wrap(
         printable(text),
         width,
-        initial_indent=_INDENT,
-        subsequent_indent=_INDENT,
+        initial_indent=indent,
+        subsequent_indent=indent,
         break_on_hyphens=False,
     )
 

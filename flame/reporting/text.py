@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.core.report.findings import section as findings
+from flame.core.report.sections import budget
 from flame.core.report.table import Section, Table
 from flame.reporting.findings_text import findings_lines
 from flame.reporting.links import Link
@@ -46,14 +48,16 @@ def _section(
     for table in section.tables:
         if table.rows:
             yield ""
-            yield from _table(for_people(table.first(most)), width, unit)
+            kept = table if section.name == budget.NAME else table.first(most)  # parts add up
+            yield from _table(for_people(kept), width, unit)
     yield from notes(section.notes, width)
 
 
 def _absent(sections: Sequence[Section], width: int) -> Iterator[str]:
     yield "Not recorded"
     for section in sections:
-        yield cut(f"  {section.name}: {section.why}; {section.how}".rstrip("; "), width)
+        line = printable(f"{section.name}: {section.why}; {section.how}".rstrip("; "))
+        yield from wrap(line, width, initial_indent="  ", subsequent_indent="      ")
 
 
 def _table(table: Table, width: int, unit: str | None) -> Iterator[str]:

@@ -74,8 +74,17 @@ def test_what_is_not_judged_is_told_where_all_is_asked_for() -> None:
     assert any("tail: launch configurations" in line for line in text)
 
 
-def test_where_nothing_is_found_it_says_so() -> None:
+@pytest.mark.parametrize(
+    ("pause", "expected"),
+    [
+        (0, "the GPUs are kept busy. What is left are the kernels themselves (--section"),
+        (20, "see idle for what the GPUs waited for (--section idle)."),
+    ],
+)
+def test_where_nothing_is_found_it_says_what_to_look_at(pause: int, expected: str) -> None:
     trace = Recorded()
-    trace.kernel("gemm", 0, 100)
-    text = lines(findings_section(Scope(trace.profile())))
-    assert text[-1].startswith("  Nothing that the rules know")
+    for number in range(3):
+        trace.kernel("gemm", number * 100, number * 100 + 100 - pause)
+    text = " ".join(map(str.strip, lines(findings_section(Scope(trace.profile())))))
+    assert f"Nothing that the rules know: {expected}" in text
+    assert ("most of all gemm with 100.0 % of GPU time" in text) == (pause == 0)

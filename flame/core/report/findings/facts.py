@@ -117,13 +117,18 @@ class GpuFacts:
 
     def heaviest_name(self, rows: I8) -> str:
         """Name what most of the time of ``rows`` is of, as it is shown; empty of none."""
+        return self.heaviest_of(rows)[0]
+
+    def heaviest_of(self, rows: I8) -> tuple[str, int]:
+        """Name what most of the time of ``rows`` that pass is of, and that time, ns."""
         table, labels = self.scope.profile.activities, self.scope.labels
         rows = rows[self._passing[rows]]
         if not len(rows):
-            return ""
+            return "", 0
         frames, place = distinct(labels.shown[table.frame[rows]].astype(np.int64))
-        most = int(np.argmax(sum_by(place, table.duration[rows], len(frames))))
-        return labels.text[int(frames[most])]
+        sums = sum_by(place, table.duration[rows], len(frames))
+        most = int(np.argmax(sums))
+        return labels.text[int(frames[most])], int(sums[most])
 
     def launched_in(self, rows: I8) -> str:
         """Name the innermost range below which half of the time of ``rows`` was launched, or more.

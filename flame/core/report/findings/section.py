@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flame.core.report.findings.advice import advice
+from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import Findings, find
 from flame.core.report.findings.frameworks import framework_of
@@ -53,7 +54,7 @@ def findings_section(scope: Scope) -> Section:
         Table.of("rows", "", _COLUMNS, _rows(scope, found), places),
         Table.of("evidence", "", _EVIDENCE, _evidence(scope, found)),
     ]
-    facts: dict[str, object] = {"gpus": [_headline(budget) for budget in scope.once(budgets)]}
+    facts: dict[str, object] = {"gpus": [_headline(scope, one) for one in scope.once(budgets)]}
     if scope.all_findings:
         tables.append(Table.of("abstained", "not judged", _ABSTAINED, found.abstained))
     else:
@@ -61,8 +62,10 @@ def findings_section(scope: Scope) -> Section:
     return Section(NAME, TITLE, facts, tuple(tables))
 
 
-def _headline(budget: Budget) -> dict[str, object]:
-    """What most of the window of a GPU is, with its largest parts in words."""
+def _headline(scope: Scope, budget: Budget) -> dict[str, object]:
+    """What most of the window of a GPU is, with its largest parts in words, and its kernels."""
+    facts = GpuFacts(scope, budget)
+    name, time = facts.heaviest_of(facts.kernels)
     parts = sorted(budget.parts, key=lambda part: -part[1])[:_TOLD]
     told = [f"{name} {format_percent(ns, budget.window)}" for name, ns in parts]
     return {
@@ -70,6 +73,9 @@ def _headline(budget: Budget) -> dict[str, object]:
         "window_ns": budget.window,
         "character": budget.character,
         "parts": told,
+        "busy_percent": share(budget.gpu.busy, budget.window),
+        "top_kernel": name or None,
+        "top_kernel_percent": share(time, facts.gpu_time),
     }
 
 
