@@ -104,7 +104,7 @@ def _finding(group: Group, width: int, several: bool) -> Iterator[str]:
     saves = _saves(found)
     yield f"  {found['severity']!s:<8}{where}{found['title']}{saves and f'  ({saves})'}"
     others = [
-        f"{gpu} {_saves(one) or 'as well'}"
+        f"{gpu} ({_saves(one)})" if _saves(one) else gpu
         for gpu, (one, _) in list(zip(gpus, group, strict=False))[1:]
     ]
     also = f"Also {', '.join(others)}." if others else ""

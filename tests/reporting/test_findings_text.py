@@ -46,7 +46,7 @@ def test_one_finding_of_several_gpus_is_told_once() -> None:
     assert text[1].startswith("  GPU1, ") and not text[2]
     titles = [line for line in text if line.startswith("  high")]
     assert titles == ["  high    GPU1: The GPU waits for the host  (at most 29.6 ms)"]
-    assert "          Also GPU0 at most 23.7 ms." in text
+    assert "          Also GPU0 (at most 23.7 ms)." in text
 
 
 def test_of_one_gpu_its_name_is_no_news() -> None:

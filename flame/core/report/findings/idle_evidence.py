@@ -107,6 +107,7 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
                 ("loading", loads),
                 ("host", host * late),
                 ("alloc", _per_gap(parts, inside, parts.cause == IdleCause.ALLOC)),
+                ("profiler", _per_gap(parts, inside, parts.cause == IdleCause.PROFILER)),
             )
             if ns.any()
         },

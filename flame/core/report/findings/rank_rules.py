@@ -14,6 +14,7 @@ from flame.core.report.parties.communication import (
     RankCommunication,
     communication_of_ranks,
 )
+from flame.core.report.table import Place
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import WorkClass, class_times, work_classes
 from flame.core.units import format_count, format_ns, format_percent
@@ -79,7 +80,7 @@ def _late_rank(facts: GpuFacts) -> Finding | Abstained | None:
     times, operations = int(matched.last[late]), int(matched.matched[late])
     if operations < OPERATIONS or times < LAST * operations:
         return None
-    bound = _exposed_waits(facts, found, late)
+    bound, longest = _exposed_waits(facts, found, late)
     if bound < WAITED * facts.window:
         return None
     return facts.finding(
@@ -97,11 +98,14 @@ def _late_rank(facts: GpuFacts) -> Finding | Abstained | None:
             Evidence(f"{found.labels[late]} came last", times, "count"),
             Evidence("operations", operations, "count"),
         ),
+        place=longest,
     )
 
 
-def _exposed_waits(facts: GpuFacts, found: RankCommunication, late: int) -> int:
-    """How long the GPU waited in collectives for others and computed nothing, ns.
+def _exposed_waits(
+    facts: GpuFacts, found: RankCommunication, late: int
+) -> tuple[int, Place | None]:
+    """How long the GPU waited in collectives for others and computed nothing, ns; the longest.
 
     What a kernel takes longer than that of the last rank it waits first.
     """
@@ -116,7 +120,11 @@ def _exposed_waits(facts: GpuFacts, found: RankCommunication, late: int) -> int:
     both = BusyTime.union(
         np.concatenate([compute.low, waiting.low]), np.concatenate([compute.high, waiting.high])
     )
-    return both.within_all(facts.gpu.windows) - compute.within_all(facts.gpu.windows)
+    exposed = both.within_all(facts.gpu.windows) - compute.within_all(facts.gpu.windows)
+    if not exposed:
+        return 0, None
+    most = int(np.argmax(wait))
+    return exposed, Place(window=(int(start[most]), int(start[most] + wait[most])))
 
 
 def _imbalance(facts: GpuFacts) -> Finding | None:

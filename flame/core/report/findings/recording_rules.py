@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from flame.core.model.frames import Kind
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Evidence, Finding
+from flame.core.report.table import Place
 from flame.core.timeline.idle_parts import IdleCause
 from flame.core.units import format_count, format_ns, format_percent
 
@@ -29,12 +30,14 @@ def _profiler(facts: GpuFacts) -> Finding | None:
     held = int(facts.budget.idle[IdleCause.PROFILER])
     if held < PROFILED * facts.window or not held:
         return None
+    window = facts.idle.longest.get("profiler")
     return facts.information(
         "profiler-cost",
         "The profiler holds the program up",
         f"{facts.share(held)} passed while the GPU waited for the profiler",
         "the profiler's own part of idle time is 2 % of the window or more",
         (Evidence("idle while the profiler held the program up", held, "ns"),),
+        window and Place(window=window),
     )
 
 
@@ -66,4 +69,5 @@ def _hidden_graphs(facts: GpuFacts) -> Finding | None:
         "traced as a whole: their kernels and layers are not known",
         "graphs traced as a whole are 1 % of GPU time or more",
         (Evidence("graphs traced as a whole", hidden, "ns"),),
+        facts.heaviest(facts.of_kinds(Kind.GRAPH)),
     )

@@ -46,6 +46,7 @@ def test_late_rank(operations: int, late: int, fires: bool) -> None:
         one = found["late-rank", 0]
         assert one.bound == late * 100 * US
         assert f"process [200] came last {late} times of {operations}" in one.claim
+        assert one.place is not None and one.place.window == (MS - 100 * US, MS)
 
 
 def test_what_is_told_as_waiting_is_no_other_communication() -> None:
