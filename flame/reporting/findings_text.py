@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flame.console.terminal import cells, cut, printable
@@ -23,13 +23,10 @@ _MOST_GPUS = 8
 Found = dict[str, Value]
 
 
-def findings_lines(
-    section: Section, width: int, top: int, link: Link | None = None
-) -> Iterator[str]:
-    """Write findings, ``top`` at least; those of several GPUs as one."""
-    tables = {table.key: table for table in section.tables}
-    groups, abstained = _groups(tables["rows"]), tables.get("abstained")
-    most = len(groups) if abstained else max(findings.MOST, top)
+def findings_lines(section: Section, width: int, link: Link | None = None) -> Iterator[str]:
+    """Write findings, at most `findings.MOST` unless all are wanted; of several GPUs as one."""
+    groups, facts = _groups(section.tables[0]), section.facts
+    most = len(groups) if facts.get("all") else findings.MOST
     several = len({gpu for group in groups for gpu in _gpus(group)}) > 1
     yield from _headlines(section, width)
     if not groups:
@@ -41,9 +38,9 @@ def findings_lines(
         if link is not None and (command := link(group[0][1])):
             yield from _command(command, width)
     if len(groups) > most:
-        yield f"  … and {len(groups) - most} more: --top {len(groups)}"
-    if abstained and abstained.rows:
-        yield from _abstained(abstained, width)
+        yield f"  … and {len(groups) - most} more: --all"
+    if facts.get("all"):
+        yield from _abstained(facts["abstained"], width)
 
 
 def _headlines(section: Section, width: int) -> Iterator[str]:
@@ -95,7 +92,7 @@ def _groups(table: Table) -> list[Group]:
 
 
 def _gpus(group: Group) -> list[str]:
-    return [str(one["gpu"]) for one, _ in group if one.get("gpu") is not None]
+    return [str(one["gpu"]) for one, _ in group if one["gpu"] != findings.ALL_GPUS]
 
 
 def _finding(group: Group, width: int, several: bool) -> Iterator[str]:
@@ -142,11 +139,10 @@ def _command(command: str, width: int) -> Iterator[str]:
         yield from lines
 
 
-def _abstained(table: Table, width: int) -> Iterator[str]:
-    yield ""
-    yield "  Not judged"
-    rows: Iterable[tuple[Value, ...]] = table.rows
-    for id, why in rows:
-        yield from textwrap.wrap(
-            printable(f"{id}: {why}"), width, initial_indent="    ", subsequent_indent="      "
-        )
+def _abstained(rows: Any, width: int) -> Iterator[str]:
+    """The rules that could not judge, and why."""
+    if rows:
+        yield from ("", "  Not judged")
+    for one in rows:
+        text = printable(f"{one['id']}: {one['why']}")
+        yield from textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="      ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
@@ -43,7 +42,7 @@ def _section(
 ) -> Iterator[str]:
     yield section.title
     if section.name == findings.NAME:
-        yield from ("", *findings_lines(section, width, most, link))
+        yield from ("", *findings_lines(section, width, link))
         return
     for table in section.tables:
         if table.rows:
@@ -56,8 +55,7 @@ def _section(
 def _absent(sections: Sequence[Section], width: int) -> Iterator[str]:
     yield "Not recorded"
     for section in sections:
-        line = printable(f"{section.name}: {section.why}; {section.how}".rstrip("; "))
-        yield from wrap(line, width, initial_indent="  ", subsequent_indent="      ")
+        yield cut(f"  {section.name}: {section.why}; {section.how}".rstrip("; "), width)
 
 
 def _table(table: Table, width: int, unit: str | None) -> Iterator[str]:

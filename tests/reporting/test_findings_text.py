@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -35,7 +36,7 @@ def section(*, all: bool = False, gpus: int = 2) -> Section:
 
 
 def lines(found: Section, width: int = 80) -> list[str]:
-    return list(findings_lines(found, width, 10, command))
+    return list(findings_lines(found, width, command))
 
 
 def test_one_finding_of_several_gpus_is_told_once() -> None:
@@ -65,6 +66,19 @@ def test_a_shell_puts_the_command_together(width: int) -> None:
 
 def test_a_command_that_does_not_fit_is_left_out() -> None:
     assert not any("flame view" in line for line in lines(section(gpus=1), 34))
+
+
+@pytest.mark.parametrize(("all", "told"), [(False, 7), (True, 9)])
+def test_the_first_seven_are_told(all: bool, told: int) -> None:
+    found = section(all=all)
+    [table] = found.tables
+    at = [column.key for column in table.columns].index("id")
+    row = table.rows[0]
+    rows = tuple((*row[:at], f"finding {number}", *row[at + 1 :]) for number in range(9))
+    many = replace(table, rows=rows, total=9, places=table.places[:1] * 9)
+    text = lines(replace(found, tables=(many,)))
+    assert sum(line.startswith("  high") for line in text) == told
+    assert ("  … and 2 more: --all" in text) == (told < 9)
 
 
 def test_what_is_not_judged_is_told_where_all_is_asked_for() -> None:

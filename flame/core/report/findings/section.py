@@ -34,14 +34,8 @@ _COLUMNS = (
     TableColumn("part", "part of the budget"),
     TableColumn("rule", "rule"),
 )
-_EVIDENCE = (
-    TableColumn("id", ""),
-    TableColumn("gpu", ""),
-    TableColumn("name", ""),
-    TableColumn("value", "", "number"),
-    TableColumn("unit", ""),
-)
-_ABSTAINED = (TableColumn("id", "not judged"), TableColumn("why", "why"))
+ALL_GPUS = "all GPUs"
+"""Where a finding is of no single GPU."""
 
 
 def findings_section(scope: Scope) -> Section:
@@ -50,16 +44,14 @@ def findings_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     found = scope.once(find)
     places = [one.place for one in found.found]
-    tables = [
-        Table.of("rows", "", _COLUMNS, _rows(scope, found), places),
-        Table.of("evidence", "", _EVIDENCE, _evidence(scope, found)),
-    ]
-    facts: dict[str, object] = {"gpus": [_headline(scope, one) for one in scope.once(budgets)]}
-    if scope.all_findings:
-        tables.append(Table.of("abstained", "not judged", _ABSTAINED, found.abstained))
-    else:
-        facts["abstained"] = [one._asdict() for one in found.abstained]
-    return Section(NAME, TITLE, facts, tuple(tables))
+    facts: dict[str, object] = {
+        "gpus": [_headline(scope, one) for one in scope.once(budgets)],
+        "all": scope.all_findings,
+        "evidence": list(_evidence(scope, found)),
+        "abstained": [one._asdict() for one in found.abstained],
+    }
+    table = Table.of("rows", "", _COLUMNS, _rows(scope, found), places)
+    return Section(NAME, TITLE, facts, (table,))
 
 
 def _headline(scope: Scope, budget: Budget) -> dict[str, object]:
@@ -94,13 +86,13 @@ def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
         yield one.severity, one.id, _gpu(scope, one), one.bound, percent, *told
 
 
-def _evidence(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
-    """The numbers that findings rest on, one row each."""
+def _evidence(scope: Scope, found: Findings) -> Iterator[dict[str, Value]]:
+    """The numbers that findings rest on, one by one."""
     for one in found.found:
         for each in one.evidence:
-            yield one.id, _gpu(scope, one), each.name, each.value, each.unit
+            yield {"id": one.id, "gpu": _gpu(scope, one), **each._asdict()}
 
 
-def _gpu(scope: Scope, one: Finding) -> str | None:
-    """The GPU that a finding is about; None of all."""
-    return next((gpu.label for gpu in scope.gpus if gpu.device == one.device), None)
+def _gpu(scope: Scope, one: Finding) -> str:
+    """The GPU that a finding is about."""
+    return next((gpu.label for gpu in scope.gpus if gpu.device == one.device), ALL_GPUS)
