@@ -49,7 +49,7 @@ def _headlines(section: Section, width: int) -> Iterator[str]:
     for one in gpus[:_MOST_GPUS]:
         mostly = "mixed" if one["character"] == "mixed" else f"mostly {one['character']}"
         head = f"{one['gpu']}, {format_ns(one['window_ns'])}, {mostly}"
-        yield cut(_fitting(f"  {head}: ", one["parts"], width), width)
+        yield cut(_fitting(printable(f"  {head}: "), one["parts"], width), width)
     if len(gpus) > _MOST_GPUS:
         yield f"  … and {len(gpus) - _MOST_GPUS} more GPUs: --section budget"
     if gpus:
@@ -99,7 +99,7 @@ def _finding(group: Group, width: int, several: bool) -> Iterator[str]:
     found, gpus = group[0][0], _gpus(group)
     where = f"{gpus[0]}: " if several and gpus else ""
     saves = _saves(found)
-    yield f"  {found['severity']!s:<8}{where}{found['title']}{saves and f'  ({saves})'}"
+    yield printable(f"  {found['severity']!s:<8}{where}{found['title']}{saves and f'  ({saves})'}")
     others = [
         f"{gpu} ({_saves(one)})" if _saves(one) else gpu
         for gpu, (one, _) in list(zip(gpus, group, strict=False))[1:]

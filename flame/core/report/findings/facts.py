@@ -26,7 +26,7 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget
 from flame.core.report.table import Place
 from flame.core.timeline.exposure import WorkClass, work_classes
-from flame.core.units import format_ns, format_percent
+from flame.core.units import format_counted, format_ns, format_percent
 
 NANOSECONDS = 1_000_000_000
 
@@ -205,10 +205,16 @@ class GpuFacts:
         if not bound or (severity is None and not self.scope.all_findings):
             return None
         if len(self.rows) < FEWEST_ACTIVITIES or self.window < SHORTEST_WINDOW:
-            severity = "info"
+            severity, claim = "info", f"{claim}; {self._too_little}"
         known = (Evidence("at most", bound, "ns"), *evidence)
         about = (title, claim, rule, known, bound, part, place, advice)
         return Finding(id, self.gpu.device, severity or "info", *about)
+
+    @property
+    def _too_little(self) -> str:
+        """Why shares say little of a small example."""
+        activities = format_counted(len(self.rows), "activity", "activities")
+        return f"{activities} in {format_ns(self.window)}: too little to judge"
 
     def information(
         self,

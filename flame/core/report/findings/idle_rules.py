@@ -162,8 +162,8 @@ def _loading(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "loading",
         "Kernels are loaded at their first launch",
-        f"{facts.share(facts.idle.loading)} passed in the first launches of "
-        f"{format_counted(facts.idle.loads, 'kernel', 'kernels')}, which load their code",
+        f"{facts.share(facts.idle.loading)} passed in first launches, which load code, of "
+        f"{format_counted(facts.idle.loads, 'kernel', 'kernels')}",
         f"launch calls in gaps above {format_ns(SHORT)} before the first launch of a kernel in its "
         "process are 1 % of the window or more",
         bound=facts.idle.loading,
