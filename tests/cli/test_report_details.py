@@ -42,18 +42,3 @@ def test_details(
 def test_unknown_details_are_refused(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", trace, "--by", "pages"]) == 2
     assert "--by pages: is none of config, pace, path" in capsys.readouterr().err
-
-
-def test_all_findings_and_what_was_not_judged(
-    trace: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["report", trace, "--section", "findings"]
-    assert main(command) == 0
-    assert "Not judged" not in capsys.readouterr().out
-    assert main([*command, "--all"]) == 0
-    assert "Not judged" in capsys.readouterr().out
-    for more in ([], ["--all"]):
-        assert main([*command, "--json", *more]) == 0
-        found = json.loads(capsys.readouterr().out)["findings"]
-        assert {"id", "why"} == {*found["abstained"][0]}
-        assert found["gpus"][0]["character"] == "compute"

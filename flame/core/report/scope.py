@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,8 +26,6 @@ from flame.core.report.host_calls import NO_CALLS, HostCalls, collect_calls
 from flame.core.report.phase_patterns import Phase
 from flame.core.report.range_instances import RangeInstances
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
-
-T = TypeVar("T")
 
 DETAILS = ("config", "pace", "path")
 """Tables that are there only when they are asked for."""
@@ -54,14 +50,6 @@ class Scope:
     details: frozenset[str] = frozenset()
     phases: tuple[Phase, ...] = ()
     all_findings: bool = False
-    _known: dict[Callable[[Scope], Any], Any] = field(default_factory=dict, init=False, repr=False)
-
-    def once(self, measure: Callable[[Scope], T]) -> T:
-        """Apply ``measure`` to this scope; once, however many sections ask for it."""
-        if measure not in self._known:
-            self._known[measure] = measure(self)
-        found: T = self._known[measure]
-        return found
 
     @cached_property
     def tree(self) -> StackTree:

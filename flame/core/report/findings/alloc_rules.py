@@ -53,7 +53,7 @@ def alloc_in_loop(facts: GpuFacts) -> Finding | None:
 
 def _per_iteration(facts: GpuFacts) -> int:
     """How many allocations and frees of its memory an iteration after the warm-up makes, p50."""
-    found, calls = facts.scope.once(report_iterations), facts.scope.calls
+    found, calls = report_iterations(facts.scope), facts.scope.calls
     if found is None or calls is None:
         return 0
     calls = calls.of_class(CallClass.ALLOC)

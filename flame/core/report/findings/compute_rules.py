@@ -44,7 +44,7 @@ def _of_same_time(one: Finding, best: Finding) -> Finding:
 
 
 def _tail(facts: GpuFacts) -> Finding | Abstained | None:
-    found, profile = facts.scope.once(kernel_tails), facts.scope.profile
+    found, profile = kernel_tails(facts.scope), facts.scope.profile
     if not (found.configuration >= 0).any():
         return Abstained("tail", "launch configurations of kernels were not recorded")
     whole = int(facts.scope.weights.value.sum())
@@ -80,7 +80,7 @@ def _tail(facts: GpuFacts) -> Finding | Abstained | None:
 
 
 def _routing(facts: GpuFacts) -> Finding | Abstained | None:
-    found = facts.scope.once(measure_experts)
+    found = measure_experts(facts.scope)
     if not found.time:
         return Abstained("routing", "no frame or kernel is called after experts")
     products, routing = (int(facts.computed[found.parts == part].sum()) for part in _EXPERT_PARTS)

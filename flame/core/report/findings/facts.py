@@ -9,6 +9,7 @@ import numpy as np
 
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I4, I8, Bool, distinct, sum_by
+from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
 from flame.core.report.findings.finding import (
@@ -31,6 +32,7 @@ from flame.core.units import format_counted, format_ns, format_percent
 NANOSECONDS = 1_000_000_000
 
 
+@kept
 def _innermost_ranges(scope: Scope) -> I4:
     return innermost_ranges(scope.profile)
 
@@ -137,7 +139,7 @@ class GpuFacts:
         """
         profile, labels = self.scope.profile, self.scope.labels
         table = profile.activities
-        ranges = self.scope.once(_innermost_ranges)[table.groups.of_row[rows]]
+        ranges = _innermost_ranges(self.scope)[table.groups.of_row[rows]]
         frames, place = distinct(shown_as(labels, ranges))
         sums = sum_by(place, table.duration[rows], len(frames))
         most = int(np.argmax(sums)) if len(frames) else -1
@@ -175,7 +177,7 @@ class GpuFacts:
     @property
     def rate(self) -> LaunchRate | None:
         """The rate of the kernels that pass all filters; None without any."""
-        rates = self.scope.once(launch_rates)
+        rates = launch_rates(self.scope)
         return next((one for one in rates if one.gpu.device == self.gpu.device), None)
 
     # What is said of it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from flame.core.kept_results import kept
 from flame.core.report.findings.alloc_rules import alloc_in_loop
 from flame.core.report.findings.compute_rules import compute_rules
 from flame.core.report.findings.copy_rules import copy_rules
@@ -30,6 +31,7 @@ class Findings(NamedTuple):
     abstained: tuple[Abstained, ...]
 
 
+@kept
 def find(scope: Scope) -> Findings:
     """Apply all rules; those of `ON_REQUEST` where ``scope`` has all findings."""
     said = [one for one in _all(scope) if one is not None]
@@ -44,7 +46,7 @@ def find(scope: Scope) -> Findings:
 def _all(scope: Scope) -> Iterator[Finding | Abstained | None]:
     if not len(scope.rows):
         return
-    for budget in scope.once(budgets):
+    for budget in budgets(scope):
         yield from _of_gpu(GpuFacts(scope, budget))
     yield slow_iterations(scope)
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame, Kind
 from flame.core.report.scope import Scope
@@ -24,6 +25,7 @@ _COMPILED = tuple((name, lazy_regex(pattern)) for name, pattern in _SIGNS)
 _TELLING = (Kind.PROCESS, Kind.PYTHON, Kind.NATIVE, Kind.NVTX, Kind.KERNEL)
 
 
+@kept
 def framework_of(scope: Scope) -> Framework:
     """Recognize the framework by names of functions, files, ranges and kernels; empty: none."""
     frames = scope.profile.frames

@@ -7,15 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, sum_by
-from flame.core.model.activities import NONE
+from flame.core.report.measures.host_code import find_holdups
 from flame.core.report.scope import Scope
-from flame.core.report.sections.states import COLLECTION, States, program_states
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.idle_parts import IdleParts
-from flame.core.timeline.lane_intervals import LaneIntervals
-
-WAITING_FOR_GIL = "waiting for the GIL"
-"""The state of a thread that waits for Python's lock."""
+from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
 
 
 class HeldHost(NamedTuple):
@@ -33,27 +29,24 @@ def held_host(scope: Scope, parts: IdleParts, chosen: Bool, windows: BusyTime) -
 
     The thread is the one that launched what ended the gap.
     """
-    states, none = scope.once(program_states), np.zeros(len(chosen), np.int64)
-    if states is None or not len(states):
-        return HeldHost(none, none)
-    collecting, waiting = _is(states, COLLECTION), _is(states, WAITING_FOR_GIL)
-    if not collecting.any() and not waiting.any():
+    holdups, none = find_holdups(scope.profile), np.zeros(len(chosen), np.int64)
+    if holdups is None:
         return HeldHost(none, none)
     rows = np.flatnonzero(chosen & (parts.after[parts.gap] >= 0))
-    thread = scope.profile.activities.thread[parts.after[parts.gap[rows]]].astype(np.int64)
-
-    def held(marks: Bool) -> I8:
-        some = np.flatnonzero(marks & (states.thread >= 0))
-        times = (states.thread[some], states.start[some], states.end[some])
-        found = LaneIntervals.union(*times).cut(thread, parts.low[rows], parts.high[rows])
-        inside = found.where(found.by != NONE)
-        lengths = windows.sums_until(inside.end) - windows.sums_until(inside.begin)
-        return sum_by(rows[inside.source], lengths, len(chosen))
-
-    gc = held(collecting)
-    return HeldHost(gc, held(collecting | waiting) - gc)
+    rest = Pieces(rows, np.full(len(rows), -1, np.int64), parts.low[rows], parts.high[rows])
+    thread = scope.profile.activities.thread[parts.after[parts.gap]].astype(np.int64)
+    sums = []
+    for lanes in holdups:
+        inside, rest = _cut(lanes, thread, rest)
+        length = windows.sums_until(inside.end) - windows.sums_until(inside.begin)
+        sums.append(sum_by(inside.source, length, len(chosen)))
+    return HeldHost(*sums)
 
 
-def _is(states: States, state: str) -> Bool:
-    marks: Bool = np.array([one == state for one in states.states], bool)[states.name]
-    return marks
+def _cut(lanes: LaneIntervals | None, thread: I8, pieces: Pieces) -> tuple[Pieces, Pieces]:
+    """What of ``pieces`` of parts, whose threads are given, lies in ``lanes``, and the rest."""
+    if lanes is None:
+        return pieces.where(pieces.source < 0), pieces
+    found = lanes.cut(thread[pieces.source], pieces.begin, pieces.end)
+    of_parts = found._replace(source=pieces.source[found.source])
+    return of_parts.where(found.by >= 0), of_parts.where(found.by < 0)

@@ -33,7 +33,7 @@ _TOLD = 3
 
 def capture_window(facts: GpuFacts) -> Finding | Abstained | None:
     """Tell where the steady iterations begin, if a good part of the window is before them."""
-    found = facts.scope.once(report_iterations)
+    found = report_iterations(facts.scope)
     if found is None:
         return Abstained("capture-window", "no iterations were found")
     begin = _steady_begin(facts, found)
@@ -86,7 +86,7 @@ def _budget_from(facts: GpuFacts, begin: int) -> Budget | None:
 
 def slow_iterations(scope: Scope) -> Finding | Abstained | None:
     """Tell the iterations that take far longer than is usual."""
-    found = scope.once(report_iterations)
+    found = report_iterations(scope)
     if found is None:
         return Abstained("slow-iterations", "no iterations were found")
     columns, verdicts = found.columns, found.verdicts

@@ -86,7 +86,7 @@ def _small_kernels(facts: GpuFacts) -> Finding | None:
 
 def many_experts_kernels(facts: GpuFacts) -> Finding | None:
     """Tell how many kernels run for experts, where launches bound."""
-    found = facts.scope.once(measure_experts)
+    found = measure_experts(facts.scope)
     if found.per_layer is None:
         return None
     return facts.information(

@@ -42,7 +42,7 @@ class UnevenLayers(NamedTuple):
 
 def uneven_layers(facts: GpuFacts) -> Finding | Abstained | None:
     """Tell the family of layers that loses most by some that take longer than half of them."""
-    layers = facts.scope.once(measure_layers)
+    layers = measure_layers(facts.scope)
     judged = [_judge(facts, layers, family) for family in range(len(layers.names))]
     found = [one for one in judged if isinstance(one, UnevenLayers)]
     if not found:

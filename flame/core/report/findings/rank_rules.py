@@ -68,7 +68,7 @@ def _exposed(facts: GpuFacts, waited: int) -> Finding | None:
 
 def _late_rank(facts: GpuFacts) -> Finding | Abstained | None:
     """Tell the rank that comes last, on the GPUs of the others."""
-    found = facts.scope.once(communication_of_ranks)
+    found = communication_of_ranks(facts.scope)
     matched, number = found.matched, int(found.matched.matched.max(initial=0))
     if found.rows.ranks < 2:
         return None
@@ -129,7 +129,7 @@ def _exposed_waits(
 
 def _imbalance(facts: GpuFacts) -> Finding | None:
     """Tell that ranks communicate for different times, where nobody knows who came late."""
-    found = facts.scope.once(communication_of_ranks)
+    found = communication_of_ranks(facts.scope)
     if found.rows.ranks < 2 or found.matched.last is not None:
         return None
     table, rows = facts.scope.profile.activities, found.rows.row

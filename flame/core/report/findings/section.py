@@ -42,10 +42,10 @@ def findings_section(scope: Scope) -> Section:
     """Judge the trace; empty where nothing is wrong, or too little is known."""
     if not scope.gpus:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
-    found = scope.once(find)
+    found = find(scope)
     places = [one.place for one in found.found]
     facts: dict[str, object] = {
-        "gpus": [_headline(scope, one) for one in scope.once(budgets)],
+        "gpus": [_headline(scope, one) for one in budgets(scope)],
         "all": scope.all_findings,
         "evidence": list(_evidence(scope, found)),
         "abstained": [one._asdict() for one in found.abstained],
@@ -72,7 +72,7 @@ def _headline(scope: Scope, budget: Budget) -> dict[str, object]:
 
 
 def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
-    framework = scope.once(framework_of) if found.found else ""
+    framework = framework_of(scope) if found.found else ""
     for one in found.found:
         length = next((gpu.length for gpu in scope.gpus if gpu.device == one.device), 0)
         percent = None if one.bound is None else share(one.bound, length)

@@ -58,7 +58,7 @@ def _budget_part(part: Callable[[Budget], int]) -> Measure:
     """Sum a part of the budget over the GPUs."""
 
     def measured(scope: Scope) -> Quantity | None:
-        found = scope.once(budgets)
+        found = budgets(scope)
         whole = sum(budget.window for budget in found)
         return Quantity(sum(map(part, found)), "ns", whole) if found else None
 
@@ -108,7 +108,7 @@ def _findings(severity: str) -> Measure:
     def measured(scope: Scope) -> Quantity | None:
         if not scope.gpus:
             return None
-        found = [one for one in scope.once(find).found if one.severity == severity]
+        found = [one for one in find(scope).found if one.severity == severity]
         return Quantity(len(found), "count")
 
     return measured
@@ -118,7 +118,7 @@ def _steps(part: str) -> Measure:
     """Measure how long the iterations took after the warm-up, of each the slowest rank."""
 
     def measured(scope: Scope) -> Quantity | None:
-        iterations = scope.once(report_iterations)
+        iterations = report_iterations(scope)
         found = None if iterations is None else iterations.verdicts.statistics
         if found is None:
             return None

@@ -10,6 +10,7 @@ import numpy as np
 from flame.core.analysis.distribution import distribution
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8
+from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
@@ -138,7 +139,7 @@ def communication_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     devices = device_communication(scope)
     told = [one for one in devices if one.kernels or one.peers]
-    rows, labels, matched = scope.once(communication_of_ranks)
+    rows, labels, matched = communication_of_ranks(scope)
     several = rows.ranks > 1
     return Section(
         NAME,
@@ -162,6 +163,7 @@ class RankCommunication(NamedTuple):
     matched: MatchedRanks
 
 
+@kept
 def communication_of_ranks(scope: Scope) -> RankCommunication:
     """Match what passes and communicates over ranks."""
     rows = CommunicationRows.of_scope(scope)

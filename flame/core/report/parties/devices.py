@@ -33,7 +33,7 @@ _COLUMNS = (
 
 def devices_section(scope: Scope) -> Section:
     """Tell what ran on each GPU: counts of what passes, times of all that ran."""
-    found = scope.once(budgets)
+    found = budgets(scope)
     if not found:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     rows = (tuple(_row(scope, budget)) for budget in found)

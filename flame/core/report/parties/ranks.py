@@ -84,7 +84,7 @@ def measure_ranks(scope: Scope) -> RankColumns:
 
 
 def _times(scope: Scope, size: int) -> dict[str, I8]:
-    found = [one for one in scope.once(budgets) if one.gpu.device >= 0]
+    found = [one for one in budgets(scope) if one.gpu.device >= 0]
     of = np.array([scope.profile.devices[one.gpu.device].source for one in found], np.int64)
     parts = {
         "window": [one.window for one in found],

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, sum_by
+from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -58,6 +59,7 @@ class Experts(NamedTuple):
     per_layer: float | None
 
 
+@kept
 def measure_experts(scope: Scope) -> Experts:
     """Sum up what passes and is of experts."""
     profile, table = scope.profile, scope.profile.activities
@@ -108,7 +110,7 @@ def _run(profile: Profile, pattern: re.Pattern[str]) -> Bool:
 def _per_layer(scope: Scope, parts: I8) -> float | None:
     """How many kernels of experts a layer has in an iteration."""
     numbers = np.unique(scope.profile.iterations.number)
-    families = sum_families(scope.once(measure_layers))
+    families = sum_families(measure_layers(scope))
     if not len(numbers) or not len(families.family):
         return None
     table = scope.profile.activities
@@ -122,7 +124,7 @@ def experts_section(scope: Scope) -> Section:
     """Tell what the experts of a model take."""
     if scope.profile.resolved or not len(scope.profile.activities):
         return Section(NAME, TITLE, why="no GPU activity was recorded")
-    found = scope.once(measure_experts)
+    found = measure_experts(scope)
     if not found.time:
         return Section(NAME, TITLE, why="no frame or kernel is called after experts")
     products = found.time - found.routing

@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.analysis.iteration_candidates import iteration_candidates
 from flame.core.columns import I8
+from flame.core.kept_results import kept
 from flame.core.report.labels import frame_place, labels_without_numbers, process_labels
 from flame.core.report.measures.trend import HOW, has_statistics
 from flame.core.report.program.iteration_measures import (
@@ -101,6 +102,7 @@ class IterationReport(NamedTuple):
     frames: list[LongerFrames]
 
 
+@kept
 def report_iterations(scope: Scope) -> IterationReport | None:
     """Measure and judge the iterations of ``scope``; None where there are none."""
     if not len(scope.profile.iterations):
@@ -115,7 +117,7 @@ def report_iterations(scope: Scope) -> IterationReport | None:
 
 def iterations_section(scope: Scope) -> Section:
     """Tell the iterations of a trace: those of the slowest rank, and all of them."""
-    found = scope.once(report_iterations)
+    found = report_iterations(scope)
     if found is None:
         why = "no iterations: name a range by --iteration"
         return Section(NAME, TITLE, why=why, how=_candidates(scope))

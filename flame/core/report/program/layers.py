@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
+from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.stacks import StackBuilder, StackTable
@@ -82,6 +83,7 @@ class LayerFamilies(NamedTuple):
     same: Bool
 
 
+@kept
 def measure_layers(scope: Scope) -> Layers:
     """Sum up the layers of what passes; families of a single index are left out."""
     profile = scope.profile
@@ -276,7 +278,7 @@ def layers_section(scope: Scope) -> Section:
     """Tell how the layers of a model compare."""
     if scope.profile.resolved or not len(scope.profile.activities):
         return Section(NAME, TITLE, why="no GPU activity was recorded")
-    layers = scope.once(measure_layers)
+    layers = measure_layers(scope)
     families = sum_families(layers)
     if not len(families.family):
         why = "no ranges or modules that differ in the index of a layer"

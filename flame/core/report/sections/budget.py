@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8
+from flame.core.kept_results import kept
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
 from flame.core.timeline.exposure import class_times
@@ -59,6 +60,7 @@ class Budget(NamedTuple):
         return most if kinds[most] >= _CHARACTER * self.window and self.window else "mixed"
 
 
+@kept
 def budgets(scope: Scope) -> tuple[Budget, ...]:
     """Divide the time of each GPU of ``scope``."""
     return tuple(_budget(scope, gpu) for gpu in scope.gpus)
@@ -91,7 +93,7 @@ _COLUMNS = (
 
 def budget_section(scope: Scope) -> Section:
     """Tell the budget of each GPU."""
-    found = scope.once(budgets)
+    found = budgets(scope)
     if not found:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     rows = [

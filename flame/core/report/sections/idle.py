@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
+from flame.core.kept_results import kept
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import InnermostFrames, idle_host, innermost_frames
@@ -133,6 +134,7 @@ HOST_CAUSES = (IdleCause.HOST_CODE, IdleCause.OTHER_CALL, IdleCause.SYNC)
 """Causes before the launch for which the host's code is to be looked at."""
 
 
+@kept
 def host_frames(scope: Scope) -> dict[int, list[HostFrame]]:
     """Sum the idle time of each GPU that passed with the host by what that ran, longest first.
 
@@ -158,7 +160,7 @@ def _host_frames(
 def _host_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
     frames = scope.profile.frames
     for gpu in scope.gpus:
-        for frame, ns in scope.once(host_frames)[gpu.device]:
+        for frame, ns in host_frames(scope)[gpu.device]:
             name = frames[frame].name if frame >= 0 else "[none]"
             kind = frames[frame].kind.title if frame >= 0 else None
             yield gpu.label, name, kind, ns, share(ns, gpu.length)

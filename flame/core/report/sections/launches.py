@@ -87,7 +87,7 @@ _PACE = (
 
 def launches_section(scope: Scope) -> Section:
     """Tell the rate of kernels, and how long launches took and waited."""
-    rates = scope.once(launch_rates)
+    rates = launch_rates(scope)
     if not rates:
         return Section(NAME, TITLE, why="no kernel was recorded")
     found = launched_kernels(scope)

@@ -39,25 +39,19 @@ _COLUMNS = (
 class States:
     """Hold when anything held a program up: one row each, in no order.
 
-    ``name`` i8[n] is a place in ``names``, whose state is in ``states``; ``process`` and ``thread``
-    i8[n] are -1 where they are not known; ``start`` and ``end`` (exclusive) i8[n] are in ns.
+    ``name`` i8[n] is a place in ``names``, whose state is in ``states``; ``process`` i8[n] is -1
+    where it is not known; ``start`` and ``end`` (exclusive) i8[n] are in ns.
     """
 
     names: list[str]
     states: list[str]
     name: I8
     process: I8
-    thread: I8
     start: I8
     end: I8
 
     def __len__(self) -> int:
         return len(self.start)
-
-
-def program_states(scope: Scope) -> States | None:
-    """Find what held the programs of ``scope`` up, in all of its time; see `find_states`."""
-    return find_states(scope.profile)
 
 
 def find_states(profile: Profile) -> States | None:
@@ -71,7 +65,7 @@ def find_states(profile: Profile) -> States | None:
     place = [one.name + by for one, by in zip(found, shift.tolist(), strict=True)]
     columns = (
         np.concatenate([getattr(one, column) for one in found])
-        for column in ("process", "thread", "start", "end")
+        for column in ("process", "start", "end")
     )
     return States(names, states, np.concatenate(place), *columns)
 
@@ -82,11 +76,8 @@ def _overheads(profile: Profile) -> States | None:
     if known is None:
         return None
     states = [PROFILER if is_of_profiler(name) else LOADING for name in known.names]
-    name, process, thread = (
-        one.astype(np.int64) for one in (known.name, known.process, known.thread)
-    )
-    times = (known.start, known.end)
-    return States(list(known.names), states, name, process, thread, *times)
+    who = (known.name.astype(np.int64), known.process.astype(np.int64))
+    return States(list(known.names), states, *who, known.start, known.end)
 
 
 def _collections(profile: Profile) -> States | None:
@@ -100,8 +91,7 @@ def _collections(profile: Profile) -> States | None:
     place = np.searchsorted(chosen, spans.frame)
     process = process_of_threads(profile)[spans.thread]
     names = [frames[at].name for at in chosen]
-    who = (process, spans.thread.astype(np.int64))
-    return States(names, [COLLECTION] * len(names), place, *who, spans.start, spans.end)
+    return States(names, [COLLECTION] * len(names), place, process, spans.start, spans.end)
 
 
 def idle_in(scope: Scope, states: States) -> I8:
@@ -118,7 +108,7 @@ def idle_in(scope: Scope, states: States) -> I8:
 
 def states_section(scope: Scope) -> Section:
     """Tell profiler overhead, loading and garbage collection by name; states may overlap."""
-    found = scope.once(program_states)
+    found = find_states(scope.profile)
     if found is None:
         why = "neither overhead of the profiler nor ranges of garbage collection"
         how = "Nsight Systems records the one; nsys --python-sampling or gc.callbacks the other"
@@ -126,12 +116,7 @@ def states_section(scope: Scope) -> Section:
     low, high = _window(scope, found)
     some = np.flatnonzero(high > low)
     found = replace(
-        found,
-        name=found.name[some],
-        process=found.process[some],
-        thread=found.thread[some],
-        start=low[some],
-        end=high[some],
+        found, name=found.name[some], process=found.process[some], start=low[some], end=high[some]
     )
     return Section(NAME, TITLE, tables=(_table(scope, found),))
 

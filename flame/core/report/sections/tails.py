@@ -9,6 +9,7 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
+from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.report.measures.configurations import Configurations, configurations, dim_text
 from flame.core.report.measures.times import ratios, shares
@@ -107,6 +108,7 @@ class KernelTails:
         return self.tails.tail & (self.configuration >= 0)
 
 
+@kept
 def kernel_tails(scope: Scope) -> KernelTails:
     """Compare the kernels of ``scope`` by shown and full name and launch configuration."""
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
@@ -166,7 +168,7 @@ def tails_section(scope: Scope) -> Section:
     """Tell the groups of kernels with enough launches, by what their slow ones cost."""
     if not len(scope.rows_of(Kind.KERNEL)):
         return Section(NAME, TITLE, why="no kernel was recorded")
-    found = scope.once(kernel_tails)
+    found = kernel_tails(scope)
     whole = int(scope.weights.value.sum())
     unknown = int((found.configuration < 0)[found.tails.enough].sum())
     some = int(found.tails.enough.sum()) > unknown

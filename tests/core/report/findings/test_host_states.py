@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings import held_host as held_host_module
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import find
-from flame.core.report.findings.held_host import WAITING_FOR_GIL, held_host
+from flame.core.report.findings.held_host import held_host
+from flame.core.report.measures.host_code import Holdups
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
-from flame.core.report.sections.states import COLLECTION, States, program_states
 from flame.core.timeline.idle_host import frames_at
+from flame.core.timeline.lane_intervals import LaneIntervals
 from tests.support.recorded import Recorded, i8
 from tests.support.tiers import examples
+
+COLLECTING, WAITING = "collecting", "waiting"
 
 US = 1_000
 STEP = 500 * US
@@ -59,23 +63,30 @@ Held = tuple[str, int, int, int]
 """A state, its thread, when it begins and ends."""
 
 
-def with_states(trace: Recorded, held: Sequence[Held]) -> Scope:
-    """A scope whose program was in these states."""
-    scope, names = Scope(trace.profile()), [COLLECTION, WAITING_FOR_GIL]
-    name = i8(*(names.index(state) for state, *_ in held))
-    thread, start, end = (np.array(held, object)[:, at].astype(np.int64) for at in (1, 2, 3))
-    states = States(names, names, name, 0 * thread, thread, start, end)
-    scope._known[program_states] = states
-    return scope
+@contextmanager
+def held_up(held: Sequence[Held]) -> Iterator[None]:
+    """While this lasts all programs are in these states."""
+
+    def lanes(state: str) -> LaneIntervals:
+        chosen = [one for one in held if one[0] == state]
+        thread, start, end = (
+            np.array([one[at] for one in chosen], np.int64).reshape(-1) for at in (1, 2, 3)
+        )
+        return LaneIntervals.union(thread, start, end)
+
+    holdups = Holdups(lanes(COLLECTING), lanes(WAITING))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held_host_module, "find_holdups", lambda profile: holdups)
+        yield
 
 
 def test_gil() -> None:
     waits = [
-        (WAITING_FOR_GIL, 0, number * STEP - 100 * US, number * STEP - 50 * US)
-        for number in range(1, 100)
+        (WAITING, 0, number * STEP - 100 * US, number * STEP - 50 * US) for number in range(1, 100)
     ]
-    both = [(COLLECTION, 0, number * STEP - 80 * US, number * STEP) for number in range(1, 100)]
-    told = by_id(with_states(program(), [*waits, *both]))
+    both = [(COLLECTING, 0, number * STEP - 80 * US, number * STEP) for number in range(1, 100)]
+    with held_up([*waits, *both]):
+        told = by_id(Scope(program().profile()))
     # What is both is garbage collection; 1 µs of it is the launching call, the host's part too.
     assert told["gc"].bound == 99 * 80 * US
     assert told["gil"].bound == 99 * 20 * US
@@ -106,16 +117,16 @@ def test_each_moment_is_held_by_one_state(
         trace.call("cudaLaunchKernel", at, at + 1, number)
         trace.kernel("gemm", at + 1, at + 1 + length, number)
     states = [
-        (COLLECTION if gc else WAITING_FOR_GIL, thread, low, high)
-        for gc, thread, (low, high) in held
+        (COLLECTING if gc else WAITING, thread, low, high) for gc, thread, (low, high) in held
     ]
-    scope = with_states(trace, states)
-    facts = GpuFacts(scope, budgets(scope)[0])
-    parts = scope.idle(facts.gpu)
-    found = held_host(scope, parts, np.ones(len(parts.gap), bool), facts.gpu.windows)
+    scope = Scope(trace.profile())
+    gpu = budgets(scope)[0].gpu
+    parts = scope.idle(gpu)
+    with held_up(states):
+        found = held_host(scope, parts, np.ones(len(parts.gap), bool), gpu.windows)
     for at, gap in enumerate(parts.gap.tolist()):
         inside = set(range(int(parts.low[at]), int(parts.high[at])))
-        inside &= set(range(*facts.gpu.window)) if parts.after[gap] >= 0 else set()
+        inside &= set(range(*gpu.window)) if parts.after[gap] >= 0 else set()
         collecting, waiting = (
             {
                 moment
@@ -123,7 +134,7 @@ def test_each_moment_is_held_by_one_state(
                 if of == state and thread == 0
                 for moment in range(low, high)
             }
-            for state in (COLLECTION, WAITING_FOR_GIL)
+            for state in (COLLECTING, WAITING)
         )
         assert found.gc[at] == len(inside & collecting)
         assert found.gil[at] == len((inside & waiting) - collecting)
