@@ -55,6 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
     text = "tables that are long, too: config (kernels), pace (launches), row (api), path (ranges)"
     add("--by", metavar="T,T,…", help=text)
+    add("--all", action="store_true", help="all findings, and which rules could not judge")
     text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
     add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
     add_no_cache(parser)
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
         profile = with_iteration(profile, args.iteration)
-        scope = Scope(profile, selection, details, phases, links)
+        scope = Scope(profile, selection, details, phases, links, args.all)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
         if args.csv is not None:
@@ -150,12 +151,13 @@ def _written(
     sections: list[Section],
     decision: Decision | None,
 ) -> str:
+    from flame.reporting.links import links
+
+    link = links(inputs.paths, load_options_of(args), selection)
     if args.json:
         from flame.core.report.gate.decide import as_facts
-        from flame.reporting.links import links
         from flame.reporting.report_json import as_json
 
-        link = links(inputs.paths, load_options_of(args), selection)
         about: dict[str, object] = {"path": [str(path) for path in inputs.paths]}
         if decision is not None:
             about["gate"] = as_facts(args.fail_on, decision)
@@ -167,4 +169,4 @@ def _written(
     from flame.reporting.text import as_text
 
     width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
-    return as_text(sections, width, args.top, args.unit)
+    return as_text(sections, width, args.top, args.unit, link)

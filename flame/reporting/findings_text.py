@@ -1,42 +1,148 @@
-"""Write findings as text: a line each for what it is, why, and what to do."""
+"""Write findings as text: what each is, why, what to do, and the command that shows it."""
 
 from __future__ import annotations
 
+import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from flame.console.terminal import printable
-from flame.core.report.table import Section
+from flame.console.terminal import cells, cut, printable
+from flame.core.report.findings import section as findings
+from flame.core.report.table import Place, Section, Table, Value
 from flame.core.units import format_ns
+from flame.reporting.links import Link
 
 _INDENT = "          "
+_NOTHING = "Nothing that the rules know"
+_BUSY = 90
+"""Per cent of the window from which on the kernels themselves are what is left."""
+
+_MOST_GPUS = 8
+
+Found = dict[str, Value]
 
 
-def findings_lines(section: Section, width: int, most: int) -> Iterator[str]:
-    """Write the first ``most`` findings; say so where there are none."""
-    table = section.tables[0]
-    if not table.rows:
-        yield "  nothing that the rules know: see the budget for where the time went"
-    several = len({row[_at(section, "gpu")] for row in table.rows}) > 1
-    for number, row in enumerate(table.rows[:most]):
-        found = {column.key: cell for column, cell in zip(table.columns, row, strict=True)}
+def findings_lines(section: Section, width: int, link: Link | None = None) -> Iterator[str]:
+    """Write findings, at most `findings.MOST` unless all are wanted; of several GPUs as one."""
+    groups, facts = _groups(section.tables[0]), section.facts
+    most = len(groups) if facts.get("all") else findings.MOST
+    several = len({gpu for group in groups for gpu in _gpus(group)}) > 1
+    yield from _headlines(section, width)
+    if not groups:
+        yield from _wrapped(_nothing(section), width, "  ")
+    for number, group in enumerate(groups[:most]):
         if number:
             yield ""
-        where = f"{found['gpu']}: " if several else ""
-        bound = found.get("bound_ns")
-        saves = f"  (at most {format_ns(float(bound))})" if bound is not None else ""
-        yield f"  {found['severity']!s:<8}{where}{found['title']}{saves}"
-        for text in (found["claim"], found["advice"]):
-            yield from textwrap.wrap(
-                printable(str(text)),
-                width,
-                initial_indent=_INDENT,
-                subsequent_indent=_INDENT,
-                break_on_hyphens=False,
-            )
-    if len(table.rows) > most:
-        yield f"  … and {len(table.rows) - most} more: --top {len(table.rows)}"
+        yield from _finding(group, width, several)
+        if link is not None and (command := link(group[0][1])):
+            yield from _command(command, width)
+    if len(groups) > most:
+        yield f"  … and {len(groups) - most} more: --all"
+    if facts.get("all"):
+        yield from _abstained(facts["abstained"], width)
 
 
-def _at(section: Section, key: str) -> int:
-    return [column.key for column in section.tables[0].columns].index(key)
+def _headlines(section: Section, width: int) -> Iterator[str]:
+    """What most of the window of each GPU is."""
+    gpus: Any = section.facts.get("gpus", ())
+    for one in gpus[:_MOST_GPUS]:
+        mostly = "mixed" if one["character"] == "mixed" else f"mostly {one['character']}"
+        head = f"{one['gpu']}, {format_ns(one['window_ns'])}, {mostly}"
+        yield cut(_fitting(printable(f"  {head}: "), one["parts"], width), width)
+    if len(gpus) > _MOST_GPUS:
+        yield f"  … and {len(gpus) - _MOST_GPUS} more GPUs: --section budget"
+    if gpus:
+        yield ""
+
+
+def _nothing(section: Section) -> str:
+    """Say what to look at where nothing was found: kernels of a busy GPU, else its idle time."""
+    gpus: Any = section.facts.get("gpus", ())
+    if any((one["busy_percent"] or 0) < _BUSY for one in gpus):
+        return f"{_NOTHING}: see idle for what the GPUs waited for (--section idle)."
+    top: Any = max(gpus, key=lambda one: one["top_kernel_percent"] or 0, default=None)
+    if top is None or top["top_kernel"] is None:
+        return f"{_NOTHING}: see the budget for where the time went (--section budget)."
+    percent = f"{top['top_kernel_percent']:.1f} % of GPU time"
+    return (
+        f"{_NOTHING}: the GPUs are kept busy. What is left are the kernels themselves "
+        f"(--section kernels,tails), most of all {top['top_kernel']} with {percent}."
+    )
+
+
+def _fitting(head: str, parts: Sequence[str], width: int) -> str:
+    """The ``head`` and as many of the ``parts`` as fit, one at least."""
+    lines = (head + " · ".join(parts[:most]) for most in range(len(parts), 0, -1))
+    return next((line for line in lines if cells(line) <= width), head + "".join(parts[:1]))
+
+
+Group = list[tuple[Found, Place | None]]
+"""What a rule says of several GPUs, the most first, and where it leads."""
+
+
+def _groups(table: Table) -> list[Group]:
+    """The rows of one finding together, in the order of their first."""
+    keys = [column.key for column in table.columns]
+    found: dict[str, Group] = {}
+    for row, place in zip(table.rows, table.places, strict=True):
+        one = dict(zip(keys, row, strict=True))
+        found.setdefault(str(one["id"]), []).append((one, place))
+    return list(found.values())
+
+
+def _gpus(group: Group) -> list[str]:
+    return [str(one["gpu"]) for one, _ in group if one["gpu"] != findings.ALL_GPUS]
+
+
+def _finding(group: Group, width: int, several: bool) -> Iterator[str]:
+    found, gpus = group[0][0], _gpus(group)
+    where = f"{gpus[0]}: " if several and gpus else ""
+    saves = _saves(found)
+    yield printable(f"  {found['severity']!s:<8}{where}{found['title']}{saves and f'  ({saves})'}")
+    others = [
+        f"{gpu} ({_saves(one)})" if _saves(one) else gpu
+        for gpu, (one, _) in list(zip(gpus, group, strict=False))[1:]
+    ]
+    also = f"Also {', '.join(others)}." if others else ""
+    for text in (found["claim"], also, found["advice"]):
+        yield from _wrapped(str(text), width) if text else ()
+
+
+def _saves(found: Found) -> str:
+    """What mending it can save, in words; empty where that is not told."""
+    bound = found.get("bound_ns")
+    return "" if bound is None else f"at most {format_ns(float(bound))}"
+
+
+def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+
+
+def _command(command: str, width: int) -> Iterator[str]:
+    """A command as lines of ``width`` that a shell puts together; none where a word is longer."""
+    lines = [_INDENT]
+    for word in map(shlex.quote, shlex.split(command)):
+        line = lines[-1] + word if lines[-1] == _INDENT else f"{lines[-1]} {word}"
+        if cells(line) > width - 2 and lines[-1] != _INDENT:
+            lines[-1] += " \\"
+            line = f"{_INDENT}    {word}"
+            lines.append(line)
+        lines[-1] = line
+    if command == printable(command) and all(cells(line) <= width for line in lines):
+        yield from lines
+
+
+def _abstained(rows: Any, width: int) -> Iterator[str]:
+    """The rules that could not judge, and why."""
+    if rows:
+        yield from ("", "  Not judged")
+    for one in rows:
+        text = printable(f"{one['id']}: {one['why']}")
+        yield from textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="      ")

@@ -46,4 +46,13 @@ def _at_window(selection: Selection, begin: int, end: int) -> tuple[Selection, A
     around = max((end - begin) // _AROUND, 1)
     others = tuple(one for one in selection.where if not isinstance(one, Time))
     where = (*others, Time(begin - around, end + around))
-    return replace(selection, where=where), AppState(view="timeline")
+    return _named_as_usual(replace(selection, where=where)), AppState(view="timeline")
+
+
+def _named_as_usual(selection: Selection) -> Selection:
+    """Name frames as the app does, where the report does as exports do: nobody asked for that."""
+    naming = selection.naming
+    if (naming.kernel_names, naming.numbers, selection.forward) != ("base", False, False):
+        return selection
+    naming = replace(naming, kernel_names="short", numbers=True)
+    return replace(selection, naming=naming, forward=True)

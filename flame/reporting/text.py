@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.core.report.findings import section as findings
+from flame.core.report.sections import budget
 from flame.core.report.table import Section, Table
 from flame.reporting.findings_text import findings_lines
+from flame.reporting.links import Link
 from flame.reporting.values import for_people, titled, write_value
 
 _GAP = "  "
@@ -16,25 +18,37 @@ _NARROWEST_NAME, _NARROWEST = 24, 12
 """Cells that the first column, and others of text, keep however many there are."""
 
 
-def as_text(sections: Iterable[Section], width: int, most: int, unit: str | None = None) -> str:
-    """Write the tables of ``sections``, ``most`` rows of each; what is not there comes last."""
+def as_text(
+    sections: Iterable[Section],
+    width: int,
+    most: int,
+    unit: str | None = None,
+    link: Link | None = None,
+) -> str:
+    """Write the tables of ``sections``, ``most`` rows of each; what is not there comes last.
+
+    Findings come with the command that ``link`` writes.
+    """
     shown = [section for section in sections if section.available]
     absent = [section for section in sections if not section.available]
-    blocks = [["\n".join(_section(section, width, most, unit))] for section in shown]
+    blocks = [["\n".join(_section(section, width, most, unit, link))] for section in shown]
     if absent:
         blocks.append(list(_absent(absent, width)))
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def _section(section: Section, width: int, most: int, unit: str | None) -> Iterator[str]:
+def _section(
+    section: Section, width: int, most: int, unit: str | None, link: Link | None
+) -> Iterator[str]:
     yield section.title
     if section.name == findings.NAME:
-        yield from ("", *findings_lines(section, width, max(findings.MOST, most)))
+        yield from ("", *findings_lines(section, width, link))
         return
     for table in section.tables:
         if table.rows:
             yield ""
-            yield from _table(for_people(table.first(most)), width, unit)
+            kept = table if section.name == budget.NAME else table.first(most)  # parts add up
+            yield from _table(for_people(kept), width, unit)
     yield from notes(section.notes, width)
 
 

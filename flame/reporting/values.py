@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flame.console.terminal import printable
 from flame.core.report.table import Table, TableColumn, Value
-from flame.core.units import format_bytes, format_count, format_ns
+from flame.core.units import format_bytes, format_count, format_ns, format_percent
 
 TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Units that ``--unit`` knows, in ns."""
@@ -40,7 +40,7 @@ def _in_unit(ns: float, unit: str) -> str:
 _WRITERS: dict[str, Callable[[float], str]] = {
     "bytes": format_bytes,
     "count": format_count,
-    "percent": lambda value: f"{value:.1f} %",
+    "percent": lambda value: format_percent(value, 100),
     "GB/s": lambda value: f"{value:.2f}",
     "ratio": lambda value: f"{value:.2f}",
     "number": str,

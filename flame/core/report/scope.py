@@ -44,7 +44,7 @@ class Scope:
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
     ``details`` are of `DETAILS`: tables that are long, and wanted all the same.
     ``phases`` are those that the user has named; ``links`` what links can do that copies go over,
-    bytes per second by direction.
+    bytes per second by direction. With ``all_findings`` nothing that a rule says is left out.
     """
 
     profile: Profile
@@ -52,6 +52,7 @@ class Scope:
     details: frozenset[str] = frozenset()
     phases: tuple[Phase, ...] = ()
     links: Mapping[str, int] = field(default_factory=dict)
+    all_findings: bool = False
 
     @cached_property
     def tree(self) -> StackTree:

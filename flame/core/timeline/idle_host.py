@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.attribution.nesting import lane_clock
 from flame.core.attribution.thread_pieces import innermost_pieces
-from flame.core.columns import I8, Bool
+from flame.core.columns import I8, Bool, Column, expand_ranges
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 from flame.core.timeline.idle_parts import IdleParts
@@ -27,18 +28,56 @@ class IdleHost(NamedTuple):
     high: I8
 
 
-def idle_host(profile: Profile, parts: IdleParts, chosen: Bool) -> IdleHost:
-    """Cut the ``chosen`` idle parts (bool[n]) by the innermost Python function, else range."""
+class InnermostFrames(NamedTuple):
+    """Say what was innermost on each thread: ``frame`` i8[n + 1] of ``open``, the last is -1."""
+
+    open: LaneIntervals
+    frame: I8
+
+
+def innermost_frames(profile: Profile) -> InnermostFrames | None:
+    """Find when which Python function, else range, was innermost; None where none are known."""
+    pieces = profile.functions or profile.ranges
+    if pieces is None or not len(pieces):
+        return None
+    inner = innermost_pieces(pieces)  # by thread and time
+    open_ = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
+    return InnermostFrames(open_, np.append(inner.frame, NONE).astype(np.int64))
+
+
+def frames_at(profile: Profile, thread: Column, time: I8) -> I8:
+    """Find what was innermost on each ``thread`` at a ``time``, i8[n]; -1: nothing.
+
+    For few times: nothing is worked out but what is open at these.
+    """
+    found, pieces = np.full(len(time), NONE, np.int64), profile.functions or profile.ranges
+    if pieces is None or not len(pieces) or not len(time):
+        return found
+    clock = lane_clock(pieces.thread, pieces.start, pieces.end)
+    known = np.flatnonzero(clock.covers(time))
+    at = clock.shift(thread[known], time[known])
+    order = np.argsort(at, kind="stable")
+    edges = (clock.shift(pieces.thread, one) for one in (pieces.start, pieces.end))
+    first, last = (np.searchsorted(at[order], edge) for edge in edges)
+    piece, place = (
+        np.repeat(np.arange(len(pieces)), last - first),
+        expand_ranges(first, last - first),
+    )
+    deepest = np.argsort(pieces.depth[piece], kind="stable")
+    found[known[order[place[deepest]]]] = pieces.frame[piece[deepest]]
+    return found
+
+
+def idle_host(
+    profile: Profile, parts: IdleParts, chosen: Bool, innermost: InnermostFrames | None
+) -> IdleHost:
+    """Cut the ``chosen`` idle parts (bool[n]) by what was innermost."""
     table = profile.activities
     rows = np.flatnonzero(chosen & (parts.after[parts.gap] >= 0))
     thread = table.thread[parts.after[parts.gap[rows]]]
     low, high = parts.low[rows], parts.high[rows]
-    pieces = profile.functions or profile.ranges
-    if pieces is None or not len(pieces):
+    if innermost is None:
         none = np.full(len(rows), NONE, np.int64)
         return IdleHost(rows, none, low, high)
-    inner = innermost_pieces(pieces)  # by thread and time
-    open_ = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
-    found = open_.cut(thread, low, high)
-    frame = np.append(inner.frame, NONE).astype(np.int64)[found.by]
-    return IdleHost(rows[found.source], frame, found.begin, found.end)
+    found = innermost.open.cut(thread, low, high)
+    return IdleHost(rows[found.source], innermost.frame[found.by], found.begin, found.end)

@@ -8,22 +8,33 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8
+from flame.core.columns import I4, I8, Bool, distinct, sum_by
+from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
 from flame.core.report.findings.finding import (
     FEWEST_ACTIVITIES,
+    ON_REQUEST,
     SHORTEST_WINDOW,
     Evidence,
     Finding,
     severity_of,
 )
 from flame.core.report.findings.idle_evidence import IdleEvidence, idle_evidence
+from flame.core.report.labels import innermost_ranges, shown_as
+from flame.core.report.measures.launch_times import LaunchRate, launch_rates
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget
 from flame.core.report.table import Place
+from flame.core.timeline.exposure import WorkClass, work_classes
+from flame.core.units import format_counted, format_ns, format_percent
 
 NANOSECONDS = 1_000_000_000
+
+
+@kept
+def _innermost_ranges(scope: Scope) -> I4:
+    return innermost_ranges(scope.profile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +54,27 @@ class GpuFacts:
         """Length of the window, ns."""
         return self.budget.window
 
+    def tells(self, id: str) -> bool:
+        """Whether the finding ``id`` is to be told: some only when all are asked for."""
+        return self.scope.all_findings or id not in ON_REQUEST
+
     @cached_property
     def idle(self) -> IdleEvidence:
         """The idle time by what it is evidence of."""
         return idle_evidence(self.scope, self.gpu)
 
+    # What ran
+
     @cached_property
     def rows(self) -> I8:
-        """What ran on the GPU and has times, i8[n] rows of `Profile.activities`."""
-        table = self.scope.profile.activities
-        return np.flatnonzero((table.device == self.gpu.device) & has_times(table))
+        """What ran on the GPU in its window, i8[n] rows of `Profile.activities` with times."""
+        table, windows = self.scope.profile.activities, self.gpu.windows
+        rows = np.flatnonzero((table.device == self.gpu.device) & has_times(table))
+        if not self.scope.selection.where:
+            return rows
+        start = table.start[rows]
+        inside = windows.sums_until(start + table.duration[rows]) > windows.sums_until(start)
+        return rows[inside]
 
     def of_kinds(self, *kinds: Kind) -> I8:
         """Those of ``rows`` that are of some kinds."""
@@ -67,6 +89,71 @@ class GpuFacts:
     def copies(self) -> I8:
         """Those of ``rows`` that are copies or sets."""
         return self.of_kinds(*COPIES)
+
+    @cached_property
+    def computing(self) -> I8:
+        """Those of ``rows`` that pass all filters and compute: no copies, no communication."""
+        table, classes = self.scope.profile.activities, work_classes(self.scope.profile)
+        rows = self.scope.rows
+        mine = (table.device[rows] == self.gpu.device) & (classes[rows] == WorkClass.COMPUTE)
+        timed: I8 = rows[mine & has_times(table)[rows]]
+        return timed
+
+    @cached_property
+    def computed(self) -> I8:
+        """The time of ``computing``, i8[groups of activities] in ns."""
+        table, rows = self.scope.profile.activities, self.computing
+        return sum_by(table.groups.of_row[rows], table.duration[rows], len(table.groups))
+
+    @cached_property
+    def gpu_time(self) -> int:
+        """The sum of what ran on the GPU and passes all filters, ns."""
+        table, rows = self.scope.profile.activities, self.scope.rows
+        return int(table.duration[rows][table.device[rows] == self.gpu.device].sum())
+
+    def heaviest(self, rows: I8) -> Place | None:
+        """Get the place of what most of the time of ``rows`` is of, where it passes all filters."""
+        if not (name := self.heaviest_name(rows)):
+            return None
+        return Place(("kernel",), (name,))
+
+    def heaviest_name(self, rows: I8) -> str:
+        """Name what most of the time of ``rows`` is of, as it is shown; empty of none."""
+        return self.heaviest_of(rows)[0]
+
+    def heaviest_of(self, rows: I8) -> tuple[str, int]:
+        """Name what most of the time of ``rows`` that pass is of, and that time, ns."""
+        table, labels = self.scope.profile.activities, self.scope.labels
+        rows = rows[self._passing[rows]]
+        if not len(rows):
+            return "", 0
+        frames, place = distinct(labels.shown[table.frame[rows]].astype(np.int64))
+        sums = sum_by(place, table.duration[rows], len(frames))
+        most = int(np.argmax(sums))
+        return labels.text[int(frames[most])], int(sums[most])
+
+    def launched_in(self, rows: I8) -> str:
+        """Name the innermost range below which half of the time of ``rows`` was launched, or more.
+
+        Empty where there is none.
+        """
+        profile, labels = self.scope.profile, self.scope.labels
+        table = profile.activities
+        ranges = _innermost_ranges(self.scope)[table.groups.of_row[rows]]
+        frames, place = distinct(shown_as(labels, ranges))
+        sums = sum_by(place, table.duration[rows], len(frames))
+        most = int(np.argmax(sums)) if len(frames) else -1
+        told = most >= 0 and frames[most] >= 0 and 2 * sums[most] >= sums.sum()
+        return labels.text[int(frames[most])] if told else ""
+
+    @cached_property
+    def _passing(self) -> Bool:
+        """Which activities pass all filters, bool[n]."""
+        marks = np.zeros(len(self.scope.profile.activities), bool)
+        marks[self.scope.rows] = True
+        return marks
+
+    # How it was launched
 
     @cached_property
     def launches_known(self) -> float:
@@ -87,35 +174,60 @@ class GpuFacts:
         """Kernels per second of the window."""
         return len(self.kernels) * NANOSECONDS / self.window if self.window else 0.0
 
+    @property
+    def rate(self) -> LaunchRate | None:
+        """The rate of the kernels that pass all filters; None without any."""
+        rates = launch_rates(self.scope)
+        return next((one for one in rates if one.gpu.device == self.gpu.device), None)
+
+    # What is said of it
+
+    def share(self, ns: int) -> str:
+        """Write an amount of time, and what of the window it is."""
+        return f"{format_ns(ns)} ({format_percent(ns, self.window)} of the window)"
+
     def finding(
         self,
         id: str,
         title: str,
         claim: str,
-        advice: str,
         rule: str,
         *,
         bound: int,
         part: str,
         evidence: tuple[Evidence, ...] = (),
         place: Place | None = None,
+        advice: str = "",
     ) -> Finding | None:
-        """Make a finding of what ``bound`` ns of the window are; None where that is too little."""
+        """Make a finding of what ``bound`` ns of the window are; None where that is too little.
+
+        Where all findings are asked for what is below a hundredth is told, too, as information.
+        """
         severity = severity_of(bound, self.window)
-        if severity is None or not bound:
+        if not bound or (severity is None and not self.scope.all_findings):
             return None
         if len(self.rows) < FEWEST_ACTIVITIES or self.window < SHORTEST_WINDOW:
-            severity = "info"
-        return Finding(
-            id,
-            self.gpu.device,
-            severity,
-            title,
-            claim,
-            advice,
-            rule,
-            (Evidence("at most", bound, "ns"), *evidence),
-            bound,
-            part,
-            place,
-        )
+            severity, claim = "info", f"{claim}; {self._too_little}"
+        known = (Evidence("at most", bound, "ns"), *evidence)
+        about = (title, claim, rule, known, bound, part, place, advice)
+        return Finding(id, self.gpu.device, severity or "info", *about)
+
+    @property
+    def _too_little(self) -> str:
+        """Why shares say little of a small example."""
+        activities = format_counted(len(self.rows), "activity", "activities")
+        return f"{activities} in {format_ns(self.window)}: too little to judge"
+
+    def information(
+        self,
+        id: str,
+        title: str,
+        claim: str,
+        rule: str,
+        evidence: tuple[Evidence, ...] = (),
+        place: Place | None = None,
+        bound: int | None = None,
+    ) -> Finding:
+        """Make a finding that says nothing of time to save."""
+        about = (title, claim, rule, evidence, bound, "", place)
+        return Finding(id, self.gpu.device, "info", *about)

@@ -16,6 +16,23 @@ FEWEST_ACTIVITIES = 50
 SHORTEST_WINDOW = 10_000_000
 """Below so many activities, or ns, a device says too little: small examples would shout."""
 
+ON_REQUEST = frozenset(
+    {
+        "graph-nodes",
+        "imbalance",
+        "late-rank",
+        "many-experts-kernels",
+        "one-kernel",
+        "routing",
+        "small-kernels",
+        "uneven-layers",
+    }
+)
+"""Findings that are told under --all alone: on no real trace have they proved right often enough.
+
+A rule leaves this set when all its firings on real traces were looked at and none was wrong.
+"""
+
 
 class Evidence(NamedTuple):
     """Name a number that a finding rests on."""
@@ -27,24 +44,25 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """Say what is wrong on a GPU (place in `Profile.devices`, -1: unknown).
+    """Say what is wrong on a GPU (place in `Profile.devices`, -1: unknown, None: of all GPUs).
 
     ``bound`` is what mending it can save at most, ns of the ``part`` of the GPU's budget; None
     where that is not told in time. Bounds of one GPU are of disjoint parts. ``rule`` says in words
-    when it is told; ``place`` leads to where it is seen.
+    when it is told; ``place`` leads to where it is seen. ``advice`` is a key of `ADVICE` where that
+    of ``id`` does not fit.
     """
 
     id: str
-    device: int
+    device: int | None
     severity: Severity
     title: str
     claim: str
-    advice: str
     rule: str
     evidence: tuple[Evidence, ...] = ()
     bound: int | None = None
     part: str = ""
     place: Place | None = None
+    advice: str = ""
 
 
 class Abstained(NamedTuple):

@@ -7,11 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, distinct, pack, sum_by
+from flame.core.columns import I8, Bool, distinct, pack, sum_by, unique_rows
+from flame.core.model.activities import NONE
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.report.findings.held_host import held_host
 from flame.core.report.scope import Scope
+from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 from flame.core.timeline.lane_intervals import LaneIntervals
 
@@ -30,15 +33,30 @@ _HOST = (
 )
 
 
+class DrainingCall(NamedTuple):
+    """Say how much idle time passed after a blocking call, ns.
+
+    ``call`` is its frame, ``inside`` the innermost function or range that made it, -1 unknown.
+    """
+
+    call: int
+    inside: int
+    ns: int
+
+
 class IdleEvidence(NamedTuple):
     """Sum idle time, ns, by what it is evidence of.
 
-    ``short`` is the host's part of short gaps; of longer ones ``drained`` is that of those that
+    Of the host's part ``gc`` passed with garbage collection and ``gil`` with waiting for the GIL.
+    Of the rest ``short`` is that of short gaps; of longer ones ``drained`` is that of those that
     began with a blocking call, ``loading`` the launches of kernels for the first time, and ``host``
     all else. ``alloc`` and ``copies`` are calls before launches, ``async_copies`` a part of those.
-    ``drained_gaps`` counts; ``longest`` is the (begin, end) of the longest gap of each, by name.
+    ``drained_gaps`` and ``loads`` count gaps; ``drained_by`` says how much passed after which
+    calls. ``longest`` is the (begin, end) of the longest gap of each, by name.
     """
 
+    gc: int
+    gil: int
     short: int
     drained: int
     loading: int
@@ -47,6 +65,8 @@ class IdleEvidence(NamedTuple):
     copies: int
     async_copies: int
     drained_gaps: int
+    drained_by: tuple[DrainingCall, ...]
+    loads: int
     longest: dict[str, tuple[int, int]]
 
 
@@ -54,13 +74,19 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
     """Divide the idle time of a GPU in its windows."""
     profile, parts = scope.profile, scope.idle(gpu)
     inside = parts.within(gpu.windows)
-    host = _per_gap(parts, inside, np.isin(parts.cause, _HOST))
-    loads = _per_gap(parts, inside, parts.cause == IdleCause.IN_LAUNCH) * _loads(profile, parts)
+    of_host = np.isin(parts.cause, _HOST)
+    gc, gil = held_host(scope, parts, of_host, gpu.windows)
+    free = inside - gc - gil
+    host = _per_gap(parts, free, of_host)
+    loads = _per_gap(parts, free, parts.cause == IdleCause.IN_LAUNCH) * _loads(profile, parts)
     host -= loads
     is_short = parts.end - parts.begin <= SHORT
-    drained = _drained(profile, parts) & ~is_short & (_per_gap(parts, inside, inside > 0) > 0)
+    began_by = _began_by(profile, parts)
+    drained = (began_by >= 0) & ~is_short & (_per_gap(parts, inside, inside > 0) > 0)
     late = ~is_short & ~drained
     return IdleEvidence(
+        gc=int(gc.sum()),
+        gil=int(gil.sum()),
         short=int(host[is_short].sum()),
         drained=int(host[drained].sum()),
         loading=int(loads.sum()),
@@ -69,13 +95,19 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
         copies=_sum(parts, inside, parts.cause == IdleCause.COPY_CALL),
         async_copies=_sum(parts, inside, _in_async_copies(profile, parts)),
         drained_gaps=int(drained.sum()),
+        drained_by=_by_call(scope, began_by[drained], host[drained]),
+        loads=int((loads > 0).sum()),
         longest={
             name: _longest(parts, ns)
             for name, ns in (
+                ("gc", _per_gap(parts, gc, of_host)),
+                ("gil", _per_gap(parts, gil, of_host)),
                 ("short", host * is_short),
                 ("drained", host * drained),
                 ("loading", loads),
                 ("host", host * late),
+                ("alloc", _per_gap(parts, inside, parts.cause == IdleCause.ALLOC)),
+                ("profiler", _per_gap(parts, inside, parts.cause == IdleCause.PROFILER)),
             )
             if ns.any()
         },
@@ -108,18 +140,40 @@ def _loads(profile: Profile, parts: IdleParts) -> Bool:
     return loads
 
 
-def _drained(profile: Profile, parts: IdleParts) -> Bool:
-    """Tell which gaps began in a blocking call of the thread that launched next, or just after."""
+def _began_by(profile: Profile, parts: IdleParts) -> I8:
+    """Find the blocking call in which each gap began, or just after it, i8[gaps]; -1: none.
+
+    It is one of the thread that launched next.
+    """
     calls, table = profile.calls, profile.activities
     if calls is None or not len(table):
-        return np.zeros(len(parts.begin), bool)
+        return np.full(len(parts.begin), NONE, np.int64)
     waits = np.flatnonzero(profile.frames.call_classes(calls.frame) == CallClass.SYNC)
+    waits = waits[np.lexsort((calls.start[waits], calls.thread[waits]))]
+    thread, start = calls.thread[waits].astype(np.int64), calls.start[waits]
     end = calls.end[waits] + AFTER_SYNC + 1
-    blocked = LaneIntervals.union(calls.thread[waits], calls.start[waits], end)
+    end[:-1] = np.where(thread[1:] == thread[:-1], np.minimum(end[:-1], start[1:]), end[:-1])
+    some = end > start
+    blocked = LaneIntervals(thread[some], start[some], end[some])
     launched = (parts.after >= 0) & table.launched[parts.after]
-    thread = np.where(launched, table.thread[parts.after], -1)
-    found = blocked.cut(thread, parts.begin, parts.begin + 1)
-    return found.by >= 0
+    of_gap = np.where(launched, table.thread[parts.after], -1)
+    found = blocked.cut(of_gap, parts.begin, parts.begin + 1)
+    return np.append(waits[some], NONE)[found.by]
+
+
+def _by_call(scope: Scope, calls: I8, ns: I8) -> tuple[DrainingCall, ...]:
+    """Sum ``ns`` by the frames of ``calls`` and by what made them, most first."""
+    made = scope.profile.calls
+    if made is None or not len(calls):
+        return ()
+    frame = made.frame[calls].astype(np.int64)
+    made_in = frames_at(scope.profile, made.thread[calls], made.start[calls])
+    first, place = unique_rows([frame, made_in])
+    sums = sum_by(place, ns, len(first))
+    order = np.argsort(-sums, kind="stable")
+    columns = (frame[first][order], made_in[first][order], sums[order])
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return tuple(DrainingCall(*row) for row in rows)
 
 
 def _in_async_copies(profile: Profile, parts: IdleParts) -> Bool:

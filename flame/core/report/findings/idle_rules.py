@@ -1,16 +1,17 @@
-"""Judge the idle time of a GPU: bound by launches, by the host, drained, loading, allocating."""
+"""Judge the idle time of a GPU: bound by launches, by the host, drained, loading code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
-from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT
+from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT, DrainingCall
 from flame.core.report.sections.idle import host_frames
 from flame.core.report.table import Place
-from flame.core.timeline.idle_parts import IdleCause
-from flame.core.units import format_count, format_ns, format_percent
+from flame.core.units import format_count, format_counted, format_ns, format_percent
 
 KNOWN_LAUNCHES = 0.7
 """With fewer launches recorded than this part of the kernels it is not known who waited."""
@@ -23,7 +24,8 @@ PER_SECOND = 10_000
 """Kernels shorter than their launches, or so many of them, are what launches bound."""
 
 FEWEST_DRAINED = 3
-PROFILED = 0.02
+
+_NAMED = 3
 
 _NO_LAUNCHES = "launches of fewer than 70 % of the kernels were recorded"
 
@@ -43,8 +45,8 @@ def idle_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
     else:
         yield _sync_drain(facts)
     yield _loading(facts)
-    yield _alloc(facts)
-    yield _profiler(facts)
+    yield _gc(facts)
+    yield _gil(facts)
 
 
 def _launch_bound(facts: GpuFacts) -> Finding | None:
@@ -54,11 +56,9 @@ def _launch_bound(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "launch-bound",
         "Kernels are launched more slowly than they run",
-        f"{_of(facts, facts.idle.short)} passed in pauses of up to {format_ns(SHORT)} while the "
+        f"{facts.share(facts.idle.short)} passed in pauses of up to {format_ns(SHORT)} while the "
         f"host prepared the next launch; {format_percent(facts.shorter_than_launch, 1)} of the "
         "kernels take less time than their launch call",
-        "Capture the step in a CUDA graph (torch.compile(mode='reduce-overhead')), or fuse small "
-        "kernels, or use larger batches.",
         f"host's part of gaps up to {format_ns(SHORT)} is 5 % of the window or more, and 30 % of "
         "the kernels are shorter than their launch call or there are 10,000 per second",
         bound=facts.idle.short,
@@ -67,37 +67,57 @@ def _launch_bound(facts: GpuFacts) -> Finding | None:
             Evidence(
                 "kernels shorter than their launch", 100 * facts.shorter_than_launch, "percent"
             ),
-            Evidence("kernels per second", round(facts.kernels_per_second), "count"),
+            *_rate(facts),
         ),
         place=_gap(facts, "short"),
     )
 
 
+def _rate(facts: GpuFacts) -> Iterator[Evidence]:
+    """How fast kernels follow each other."""
+    yield Evidence("kernels per second", round(facts.kernels_per_second), "count")
+    if (rate := facts.rate) is not None:
+        yield Evidence("half of the kernels take at most", rate.p50, "ns")
+        if rate.calls:
+            yield Evidence("kernels per launch call", rate.launched / rate.calls, "ratio")
+        if rate.iterations is not None:
+            yield Evidence("kernels per iteration", rate.iterations, "count")
+
+
 def _host_bound(facts: GpuFacts) -> Finding | None:
-    if facts.idle.host < LEAST * facts.window:
+    if not facts.idle.host or facts.idle.host < LEAST * facts.window:
         return None
     top = _host_names(facts)
     doing = f", mostly in {', '.join(name for name, _ in top)}" if top else ""
     return facts.finding(
         "host-bound",
         "The GPU waits for the host",
-        f"{_of(facts, facts.idle.host)} passed in pauses above {format_ns(SHORT)} in which the "
-        f"thread that launches did something else{doing}",
-        "Look at what the host does there: data loading, tokenization, logging, Python between "
-        "launches. Overlap it with GPU work, or take it out of the loop.",
+        f"{facts.share(facts.idle.host)} passed in pauses above {format_ns(SHORT)} in which the "
+        f"thread that launches did something else{doing}{_longest(facts)}",
         "host's part of longer gaps that no blocking call began is 5 % of the window or more",
         bound=facts.idle.host,
         part="idle",
         evidence=tuple(Evidence(f"in {name}", ns, "ns") for name, ns in top),
         place=_gap(facts, "host"),
+        advice="" if top else "host-bound, host unknown",
     )
+
+
+def _longest(facts: GpuFacts) -> str:
+    """How long the longest of these pauses is, and what it is before, in words."""
+    begin, end = facts.idle.longest["host"]
+    parts, profile = facts.scope.idle(facts.gpu), facts.scope.profile
+    after = int(parts.after[np.searchsorted(parts.begin, begin)])
+    name = profile.frames[int(profile.activities.frame[after])].name
+    return f"; the longest, {format_ns(end - begin)}, is before {name}"
 
 
 def _host_names(facts: GpuFacts) -> list[tuple[str, int]]:
     """The three functions or ranges in which the host spent most of the idle time."""
     frames = facts.scope.profile.frames
-    found = [one for one in host_frames(facts.scope, facts.gpu) if one.frame >= 0]
-    return [(frames[frame].name, ns) for frame, ns in found[:3]]
+    by_gpu = host_frames(facts.scope)
+    found = [one for one in by_gpu[facts.gpu.device] if one.frame >= 0]
+    return [(frames[frame].name, ns) for frame, ns in found[:_NAMED]]
 
 
 def _sync_drain(facts: GpuFacts) -> Finding | None:
@@ -106,67 +126,79 @@ def _sync_drain(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "sync-drain",
         "Synchronization runs the GPU dry",
-        f"{_of(facts, facts.idle.drained)} passed after the host had waited for the GPU to finish, "
-        f"{format_count(facts.idle.drained_gaps)} times, before it launched anything again",
-        "Take out synchronizations: .item(), .cpu(), print of a tensor, torch.cuda.synchronize(); "
-        "or launch the next work before waiting.",
+        f"{facts.share(facts.idle.drained)} passed after the host had waited for the GPU to "
+        f"finish, {format_count(facts.idle.drained_gaps)} times, before it launched anything "
+        f"again{_mostly(facts)}",
         f"three gaps above {format_ns(SHORT)} or more begin in a blocking call or up to "
         f"{format_ns(AFTER_SYNC)} after it, and the host's part of them is 1 % of the window or "
         "more",
         bound=facts.idle.drained,
         part="idle",
-        evidence=(Evidence("gaps", facts.idle.drained_gaps, "count"),),
+        evidence=(
+            Evidence("gaps", facts.idle.drained_gaps, "count"),
+            *(
+                Evidence(f"after {_call(facts, one)}", one.ns, "ns")
+                for one in facts.idle.drained_by[:_NAMED]
+            ),
+        ),
         place=_gap(facts, "drained"),
     )
+
+
+def _mostly(facts: GpuFacts) -> str:
+    """After which calls most of it passed, in words."""
+    calls = [_call(facts, one) for one in facts.idle.drained_by[:2] if one.ns]
+    return f"; mostly after {' and '.join(calls)}" if calls else ""
+
+
+def _call(facts: GpuFacts, one: DrainingCall) -> str:
+    """A call, and what made it."""
+    frames = facts.scope.profile.frames
+    name = frames[one.call].name
+    return name if one.inside < 0 else f"{name} in {frames[one.inside].name}"
 
 
 def _loading(facts: GpuFacts) -> Finding | None:
     return facts.finding(
         "loading",
         "Kernels are loaded at their first launch",
-        f"{_of(facts, facts.idle.loading)} passed in the first launches of kernels, which load "
-        "their code",
-        "Warm up before measuring, or set CUDA_MODULE_LOADING=EAGER to load all at the start.",
+        f"{facts.share(facts.idle.loading)} passed in first launches, which load code, of "
+        f"{format_counted(facts.idle.loads, 'kernel', 'kernels')}",
         f"launch calls in gaps above {format_ns(SHORT)} before the first launch of a kernel in its "
         "process are 1 % of the window or more",
         bound=facts.idle.loading,
         part="idle",
+        evidence=(Evidence("kernels", facts.idle.loads, "count"),),
         place=_gap(facts, "loading"),
     )
 
 
-def _alloc(facts: GpuFacts) -> Finding | None:
+def _gc(facts: GpuFacts) -> Finding | None:
     return facts.finding(
-        "alloc-in-loop",
-        "The GPU waits while memory is allocated or freed",
-        f"{_of(facts, facts.idle.alloc)} passed in calls that allocate or free memory",
-        "Allocate once and reuse: PyTorch's caching allocator does where sizes repeat "
-        "(PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True), cudaMallocAsync elsewhere.",
-        "calls of allocation in gaps are 1 % of the window or more",
-        bound=facts.idle.alloc,
+        "gc",
+        "The GPU waits for garbage collection",
+        f"{facts.share(facts.idle.gc)} passed while Python collected garbage on the thread that "
+        "launches",
+        "garbage collection in the host's part of gaps, on the thread that launches next, is 1 % "
+        "of the window or more",
+        bound=facts.idle.gc,
         part="idle",
+        place=_gap(facts, "gc"),
     )
 
 
-def _profiler(facts: GpuFacts) -> Finding | None:
-    held = int(facts.budget.idle[IdleCause.PROFILER])
-    if held < PROFILED * facts.window or not held:
-        return None
-    return Finding(
-        "profiler-cost",
-        facts.gpu.device,
-        "info",
-        "The profiler holds the program up",
-        f"{_of(facts, held)} passed while the GPU waited for the profiler",
-        "Record less: fewer --trace kinds, no backtraces, a shorter capture (--capture-range).",
-        "the profiler's own part of idle time is 2 % of the window or more",
+def _gil(facts: GpuFacts) -> Finding | None:
+    return facts.finding(
+        "gil",
+        "The GPU waits for Python's lock",
+        f"{facts.share(facts.idle.gil)} passed while the thread that launches waited for the GIL, "
+        "which another thread held",
+        "waiting for the GIL in the host's part of gaps, on the thread that launches next, is 1 % "
+        "of the window or more",
+        bound=facts.idle.gil,
         part="idle",
+        place=_gap(facts, "gil"),
     )
-
-
-def _of(facts: GpuFacts, ns: int) -> str:
-    """An amount of time, and what of the window it is."""
-    return f"{format_ns(ns)} ({format_percent(ns, facts.window)} of the window)"
 
 
 def _gap(facts: GpuFacts, name: str) -> Place | None:

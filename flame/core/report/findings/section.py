@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from flame.core.report.findings.advice import advice
+from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Finding
-from flame.core.report.findings.findings import find
+from flame.core.report.findings.findings import Findings, find
+from flame.core.report.findings.frameworks import framework_of
 from flame.core.report.scope import Scope
+from flame.core.report.sections.budget import Budget, budgets
 from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.units import format_percent
 
 NAME, TITLE = "findings", "What to look at first"
 
+_TOLD = 3
+"""Parts of the budget that are named."""
+
 MOST = 7
-"""Findings that text shows."""
+"""Findings that text shows, where not all are asked for."""
 
 _COLUMNS = (
     TableColumn("severity", "severity"),
@@ -24,26 +34,65 @@ _COLUMNS = (
     TableColumn("part", "part of the budget"),
     TableColumn("rule", "rule"),
 )
+ALL_GPUS = "all GPUs"
+"""Where a finding is of no single GPU."""
 
 
 def findings_section(scope: Scope) -> Section:
     """Judge the trace; empty where nothing is wrong, or too little is known."""
     if not scope.gpus:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
-    findings = find(scope)
-    table = Table.of(
-        "rows",
-        "",
-        _COLUMNS,
-        [_row(scope, one) for one in findings.found],
-        [one.place for one in findings.found],
-    )
-    facts = {"abstained": [one._asdict() for one in findings.abstained]}
-    return Section(NAME, TITLE, facts=facts, tables=(table,))
+    found = find(scope)
+    places = [one.place for one in found.found]
+    facts: dict[str, object] = {
+        "gpus": [_headline(scope, one) for one in budgets(scope)],
+        "all": scope.all_findings,
+        "evidence": list(_evidence(scope, found)),
+        "abstained": [one._asdict() for one in found.abstained],
+    }
+    table = Table.of("rows", "", _COLUMNS, _rows(scope, found), places)
+    return Section(NAME, TITLE, facts, (table,))
 
 
-def _row(scope: Scope, one: Finding) -> tuple[Value, ...]:
-    gpu = next(gpu for gpu in scope.gpus if gpu.device == one.device)
-    percent = None if one.bound is None else share(one.bound, gpu.length)
-    told = (one.title, one.claim, one.advice, one.part or None, one.rule)
-    return one.severity, one.id, gpu.label, one.bound, percent, *told
+def _headline(scope: Scope, budget: Budget) -> dict[str, object]:
+    """What most of the window of a GPU is, with its largest parts in words, and its kernels."""
+    facts = GpuFacts(scope, budget)
+    name, time = facts.heaviest_of(facts.kernels)
+    parts = sorted(budget.parts, key=lambda part: -part[1])[:_TOLD]
+    told = [f"{name} {format_percent(ns, budget.window)}" for name, ns in parts]
+    return {
+        "gpu": budget.gpu.label,
+        "window_ns": budget.window,
+        "character": budget.character,
+        "parts": told,
+        "busy_percent": share(budget.gpu.busy, budget.window),
+        "top_kernel": name or None,
+        "top_kernel_percent": share(time, facts.gpu_time),
+    }
+
+
+def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
+    framework = framework_of(scope) if found.found else ""
+    for one in found.found:
+        length = next((gpu.length for gpu in scope.gpus if gpu.device == one.device), 0)
+        percent = None if one.bound is None else share(one.bound, length)
+        told = (
+            one.title,
+            one.claim,
+            advice(one.advice or one.id, framework),
+            one.part or None,
+            one.rule,
+        )
+        yield one.severity, one.id, _gpu(scope, one), one.bound, percent, *told
+
+
+def _evidence(scope: Scope, found: Findings) -> Iterator[dict[str, Value]]:
+    """The numbers that findings rest on, one by one."""
+    for one in found.found:
+        for each in one.evidence:
+            yield {"id": one.id, "gpu": _gpu(scope, one), **each._asdict()}
+
+
+def _gpu(scope: Scope, one: Finding) -> str:
+    """The GPU that a finding is about."""
+    return next((gpu.label for gpu in scope.gpus if gpu.device == one.device), ALL_GPUS)

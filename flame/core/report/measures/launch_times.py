@@ -10,6 +10,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Bool, sum_by, unique_rows
+from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.report.measures.chosen_iterations import per_iteration
 from flame.core.report.measures.launching_calls import first_rows, launch_numbers
@@ -58,6 +59,7 @@ class LaunchRate(NamedTuple):
         ) and bool(length)
 
 
+@kept
 def launch_rates(scope: Scope) -> tuple[LaunchRate, ...]:
     """Count the kernels that each GPU ran."""
     rows = scope.rows_of(Kind.KERNEL)

@@ -103,6 +103,8 @@ class MatchedRanks:
 
     ``number`` and ``total`` are of all; ``matched``, ``wait``, ``transfer`` and ``last`` (how often
     it began last) of those that match over ranks. ``last`` is None where the clocks differ.
+    ``rows`` i8[n] are the matched ones, of `Profile.activities`, and ``waits`` i8[n] how long each
+    waited, before anything was transferred.
     """
 
     number: I8
@@ -112,6 +114,8 @@ class MatchedRanks:
     transfer: I8
     last: I8 | None
     operations: tuple[Operation, ...]
+    rows: I8
+    waits: I8
 
 
 def match_ranks(profile: Profile, rows: CommunicationRows, labels: Sequence[str]) -> MatchedRanks:
@@ -123,12 +127,13 @@ def match_ranks(profile: Profile, rows: CommunicationRows, labels: Sequence[str]
     duration = profile.activities.duration[rows.row]
     aligned = on_one_clock(profile)
     sums = np.zeros((4, rows.ranks), np.int64)
-    operations = []
+    operations, waiting = [], [np.zeros((2, 0), np.int64)]
     order = np.lexsort((rows.rank, rows.of))
     for low, high in pairwise([*run_starts(rows.of[order]).tolist(), len(order)]):
         members = order[low:high]
-        operation, of_ranks = _match(profile, rows, members, labels, aligned)
+        operation, of_ranks, waits = _match(profile, rows, members, labels, aligned)
         operations.append(operation)
+        waiting.append(waits)
         sums += of_ranks
     matched, wait, transfer, last = sums
     return MatchedRanks(
@@ -139,20 +144,24 @@ def match_ranks(profile: Profile, rows: CommunicationRows, labels: Sequence[str]
         transfer,
         last if aligned else None,
         tuple(operations),
+        *np.concatenate(waiting, axis=1),
     )
 
 
 def _match(
     profile: Profile, rows: CommunicationRows, members: I8, labels: Sequence[str], aligned: bool
-) -> tuple[Operation, I8]:
-    """Match the ``members``, by rank and start, of one collective; and i8[4, ranks] of it."""
+) -> tuple[Operation, I8, I8]:
+    """Match the ``members``, by rank and start, of one collective.
+
+    (how it matches, i8[4, ranks] sums of it, i8[2, n] matched rows and how long each waited).
+    """
     table, rank = profile.activities, rows.rank[members]
     collective = rows.collectives[int(rows.of[members[0]])]
     counts = np.bincount(rank, minlength=rows.ranks)
     ranks = np.flatnonzero(counts)
     sums = np.zeros((4, rows.ranks), np.int64)
     if why := _unmatched(collective, counts, labels):
-        return Operation(collective, len(ranks), 0, 0, 0, None, why), sums
+        return Operation(collective, len(ranks), 0, 0, 0, None, why), sums, sums[:2, :0]
     row = rows.row[members].reshape(len(ranks), -1)
     duration, start = table.duration[row], table.start[row]
     transfer = duration.min(axis=0)
@@ -162,7 +171,7 @@ def _match(
     sums[:, ranks] = [[number] * len(ranks), wait.sum(axis=1), [transfer.sum()] * len(ranks), last]
     skew = int((start.max(axis=0) - start.min(axis=0)).sum()) if aligned else None
     found = Operation(collective, len(ranks), number, int(transfer.sum()), int(wait.sum()), skew)
-    return found, sums
+    return found, sums, np.array([row.ravel(), wait.ravel()])
 
 
 def _unmatched(collective: Collective, counts: I8, labels: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from flame.core.analysis.distribution import distribution
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8
+from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
@@ -138,9 +139,7 @@ def communication_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     devices = device_communication(scope)
     told = [one for one in devices if one.kernels or one.peers]
-    rows = CommunicationRows.of_scope(scope)
-    labels = rank_labels(scope.profile, rows)
-    matched = match_ranks(scope.profile, rows, labels)
+    rows, labels, matched = communication_of_ranks(scope)
     several = rows.ranks > 1
     return Section(
         NAME,
@@ -154,6 +153,22 @@ def communication_section(scope: Scope) -> Section:
         ),
         notes=tuple(_notes(scope, devices, matched, several)),
     )
+
+
+class RankCommunication(NamedTuple):
+    """Hold the kernels of communication, the names of the ranks, and how these match."""
+
+    rows: CommunicationRows
+    labels: list[str]
+    matched: MatchedRanks
+
+
+@kept
+def communication_of_ranks(scope: Scope) -> RankCommunication:
+    """Match what passes and communicates over ranks."""
+    rows = CommunicationRows.of_scope(scope)
+    labels = rank_labels(scope.profile, rows)
+    return RankCommunication(rows, labels, match_ranks(scope.profile, rows, labels))
 
 
 def rank_labels(profile: Profile, rows: CommunicationRows) -> list[str]:

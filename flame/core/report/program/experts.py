@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, sum_by
+from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -27,6 +28,9 @@ ROUTING_KERNELS = lazy_regex(r"_topk_|routing|bitmatrix|moe_align")
 ROUTING_INSIDE = lazy_regex(r"permute|scatter.*expert")
 """Kernels that are routing only below frames of experts."""
 
+PRODUCTS, ROUTING = 1, 2
+"""What groups of activities are, in `Experts.parts`."""
+
 _CODE = (Kind.PYTHON, Kind.NVTX)
 
 _COLUMNS = (
@@ -42,7 +46,7 @@ _KERNELS = (TableColumn("kernel", "kernel"), TableColumn("part", "part"), *_COLU
 class Experts(NamedTuple):
     """Sum up the work of experts: ``routing`` is a part of ``time``, ns; the rest are products.
 
-    ``whole`` is all GPU time that passes. ``parts`` marks the groups: 1 products, 2 routing.
+    ``whole`` is all GPU time that passes. ``parts`` marks the groups: `PRODUCTS`, `ROUTING`.
     ``per_layer`` is the number of kernels of a layer in an iteration, None where either is unknown.
     """
 
@@ -55,6 +59,7 @@ class Experts(NamedTuple):
     per_layer: float | None
 
 
+@kept
 def measure_experts(scope: Scope) -> Experts:
     """Sum up what passes and is of experts."""
     profile, table = scope.profile, scope.profile.activities
@@ -75,7 +80,7 @@ def measure_experts(scope: Scope) -> Experts:
 
 
 def _parts(profile: Profile) -> I8:
-    """What each group of activities is: 1 products of experts, 2 their routing, 0 neither."""
+    """What each group of activities is: products of experts, their routing, 0: neither."""
     below = groups_with(profile, _matching(profile, FRAMES, _CODE))
     products = _run(profile, KERNELS)
     experts = below | products
@@ -84,7 +89,7 @@ def _parts(profile: Profile) -> I8:
     inside = groups_with(profile, _matching(profile, ROUTING_FRAMES, _CODE))
     routing = _run(profile, ROUTING_KERNELS) | (below & _run(profile, ROUTING_INSIDE))
     routing |= experts & inside
-    return np.where(routing, 2, experts.astype(np.int64))
+    return np.where(routing, ROUTING, np.where(experts, PRODUCTS, 0))
 
 
 def _matching(profile: Profile, pattern: re.Pattern[str], kinds: tuple[Kind, ...]) -> Bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Verdicts:
 
     ``limit`` is the period from which on they are slow, ns. ``statistics``, ``deviation`` (the
     median of the absolute deviations from the median, ns) and ``trend`` are of those after the
-    warm-up; None of none.
+    warm-up, whose periods are ``steady``; None of none.
     """
 
     warm_up: Bool
@@ -35,7 +36,12 @@ class Verdicts:
     limit: int | None
     statistics: Distribution | None
     deviation: int | None
-    trend: Trend | None
+    steady: I8
+
+    @cached_property
+    def trend(self) -> Trend | None:
+        """How the periods after the warm-up change; imports scipy."""
+        return trend(self.steady)
 
     @property
     def normal(self) -> Bool:
@@ -56,7 +62,7 @@ def judge(periods: I8) -> Verdicts:
     steady = periods[first:]
     found = distribution(steady)
     if found is None:
-        return Verdicts(place < 0, place < 0, None, None, None, None)
+        return Verdicts(place < 0, place < 0, None, None, None, steady)
     deviation = _deviation(steady)
     limit = None
     slow = place < 0
@@ -64,7 +70,7 @@ def judge(periods: I8) -> Verdicts:
         room = max(_TIMES * _SPREAD * deviation, _SHARE * found.p50)
         limit = found.p50 + int(room)
         slow = (place >= first) & (periods > found.p50 + room)
-    return Verdicts(place < first, slow, limit, found, deviation, trend(steady))
+    return Verdicts(place < first, slow, limit, found, deviation, steady)
 
 
 def median(values: I8) -> int:

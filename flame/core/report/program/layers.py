@@ -52,7 +52,8 @@ class Layers:
     A ``family`` are those of one name but for the index, within the same ranges and modules, whose
     numbers do not count. ``gpu_time``, ``activities`` and ``launches`` are of what passes and was
     launched below, ``host`` is how long threads were in it. ``stack`` is one of its stacks, of
-    `Activities.stacks`. ``names`` and ``within`` are by family.
+    `Activities.stacks`; ``of_stack`` i8[stacks] is the layer that each ends with, -1: none.
+    ``names`` and ``within`` are by family.
     """
 
     family: I8
@@ -62,6 +63,7 @@ class Layers:
     launches: I8
     host: I8
     stack: I8
+    of_stack: I8
     names: tuple[str, ...]
     within: tuple[str, ...]
 
@@ -98,6 +100,7 @@ def measure_layers(scope: Scope) -> Layers:
     family, index = keys >> 32, keys & 0xFFFFFFFF
     kept = (np.bincount(family, sums[1] > 0) > 1)[family] & (sums[1] > 0) if len(keys) else keys > 0
     used, place = distinct(family[kept])
+    renumbered = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
     gpu_time, activities, launches = (column[kept] for column in sums)
     described = [paths.describe(at) for at in used.tolist()]
     return Layers(
@@ -108,9 +111,20 @@ def measure_layers(scope: Scope) -> Layers:
         launches,
         host[kept],
         stack[kept],
+        renumbered[layer_of],
         tuple(name for name, _ in described),
         tuple(above for _, above in described),
     )
+
+
+def stacks_below(scope: Scope, layers: Layers, family: int) -> I8:
+    """Find the layer of ``family`` that each stack of ``scope`` is below, i8[stacks]; -1: none."""
+    stacks = scope.profile.activities.stacks
+    mine = (layers.of_stack >= 0) & (np.append(layers.family, NONE)[layers.of_stack] == family)
+    below = np.append(np.where(mine, layers.of_stack, NONE), NONE)
+    for rows in stacks.by_depth():
+        below[rows] = np.where(below[rows] < 0, below[stacks.parent[rows]], below[rows])
+    return below[:-1]
 
 
 def sum_families(layers: Layers) -> LayerFamilies:
@@ -270,7 +284,7 @@ def layers_section(scope: Scope) -> Section:
         why = "no ranges or modules that differ in the index of a layer"
         return Section(NAME, TITLE, why=why, how="name ranges such as layers.3, or record modules")
     order = _row_order(layers, families)
-    places = [_place(scope, int(layers.stack[row])) for row in order.tolist()]
+    places = [layer_place(scope, int(layers.stack[row])) for row in order.tolist()]
     return Section(
         NAME,
         TITLE,
@@ -322,7 +336,7 @@ def _rows(layers: Layers, order: I8) -> Iterator[tuple[Value, ...]]:
         yield layers.names[at], within[at], index, *work, host if has_host else None
 
 
-def _place(scope: Scope, stack: int) -> Place:
+def layer_place(scope: Scope, stack: int) -> Place:
     """The path of a stack of ranges or functions."""
     profile, text = scope.profile, scope.labels.text
     frames = profile.activities.stacks.path(stack)

@@ -46,6 +46,19 @@ class Budget(NamedTuple):
         ]
         return [(name, ns) for name, ns in (*kinds, *idle) if ns]
 
+    @property
+    def character(self) -> str:
+        """What most of the window is: a kind of work, ``host``, ``waiting``, or else ``mixed``."""
+        kinds = {
+            "compute": self.compute,
+            "communication": self.exposed_communication,
+            "copies": self.copies_alone,
+            "host": int(self.idle[list(_HOST)].sum()),
+            "waiting": int(self.idle[list(_WAITING)].sum()),
+        }
+        most = max(kinds, key=kinds.__getitem__)
+        return most if kinds[most] >= _CHARACTER * self.window and self.window else "mixed"
+
 
 @kept
 def budgets(scope: Scope) -> tuple[Budget, ...]:
@@ -57,6 +70,18 @@ def _budget(scope: Scope, gpu: Utilization) -> Budget:
     exposed = class_times(scope.profile, gpu.device).exposed(gpu.windows)
     return Budget(gpu, *exposed, scope.idle(gpu).sums(gpu.windows))
 
+
+_CHARACTER = 0.4
+"""From which part of the window on it is called after what most of it is."""
+
+_HOST = (
+    IdleCause.HOST_CODE,
+    IdleCause.IN_LAUNCH,
+    IdleCause.LAUNCH_CALL,
+    IdleCause.ALLOC,
+    IdleCause.OTHER_CALL,
+)
+_WAITING = (IdleCause.SYNC, IdleCause.AFTER_LAUNCH)
 
 _COLUMNS = (
     TableColumn("gpu", "GPU"),
@@ -93,5 +118,6 @@ def _facts(scope: Scope, budget: Budget) -> dict[str, object]:
         "exposed_comm_ns": budget.exposed_communication,
         "copies_alone_ns": budget.copies_alone,
         "idle_ns": {each.title: int(budget.idle[each]) for each in IdleCause},
+        "character": budget.character,
         "check": budget.check,
     }

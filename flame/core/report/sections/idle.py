@@ -10,11 +10,12 @@ import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
+from flame.core.kept_results import kept
 from flame.core.report.measures.host_code import find_holdups, host_code
 from flame.core.report.measures.os_time import host_code_parts
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
-from flame.core.timeline.idle_host import idle_host
+from flame.core.timeline.idle_host import InnermostFrames, idle_host, innermost_frames
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 from flame.core.units import format_ns
 
@@ -163,10 +164,22 @@ HOST_CAUSES = (IdleCause.HOST_CODE, IdleCause.OTHER_CALL, IdleCause.SYNC)
 """Causes before the launch for which the host's code is to be looked at."""
 
 
-def host_frames(scope: Scope, gpu: Utilization) -> list[HostFrame]:
-    """Sum the idle time that passed with the host by what that ran, longest first."""
+@kept
+def host_frames(scope: Scope) -> dict[int, list[HostFrame]]:
+    """Sum the idle time of each GPU that passed with the host by what that ran, longest first.
+
+    By place of the GPU in `Profile.devices`.
+    """
+    innermost = innermost_frames(scope.profile)
+    return {gpu.device: _host_frames(scope, gpu, innermost) for gpu in scope.gpus}
+
+
+def _host_frames(
+    scope: Scope, gpu: Utilization, innermost: InnermostFrames | None
+) -> list[HostFrame]:
     parts = scope.idle(gpu)
-    found = idle_host(scope.profile, parts, np.isin(parts.cause, HOST_CAUSES))
+    chosen = np.isin(parts.cause, HOST_CAUSES)
+    found = idle_host(scope.profile, parts, chosen, innermost)
     inside = gpu.windows.sums_until(found.high) - gpu.windows.sums_until(found.low)
     frames, place = distinct(found.frame)
     sums = sum_by(place, inside, len(frames))
@@ -177,7 +190,7 @@ def host_frames(scope: Scope, gpu: Utilization) -> list[HostFrame]:
 def _host_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
     frames = scope.profile.frames
     for gpu in scope.gpus:
-        for frame, ns in host_frames(scope, gpu):
+        for frame, ns in host_frames(scope)[gpu.device]:
             name = frames[frame].name if frame >= 0 else "[none]"
             kind = frames[frame].kind.title if frame >= 0 else None
             yield gpu.label, name, kind, ns, share(ns, gpu.length)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
+from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.report.measures.configurations import Configurations, configurations, dim_text
 from flame.core.report.measures.times import ratios, shares
@@ -71,19 +72,35 @@ class Tails:
         return order[self.enough[order]]
 
 
+class SlowLaunches(NamedTuple):
+    """Hold launches that took longer than 1.5 times the median of their ``group``, i8[n] each.
+
+    ``row`` is that of `Profile.activities`, ``excess`` what it took above the median, ns.
+    """
+
+    row: I8
+    group: I8
+    excess: I8
+
+    def where(self, mask: Bool) -> SlowLaunches:
+        """Choose some."""
+        return SlowLaunches(*(column[mask] for column in self))
+
+
 @dataclass(frozen=True, eq=False)
 class KernelTails:
     """Compare launches that did the same work.
 
     ``rows`` i8[n] is an activity of each group, ``configuration`` i8[n] its place in
     ``configurations``. Where that is not known (-1) they are compared below the same ranges
-    instead, which says less: their ``tails`` may be mixed work.
+    instead, which says less: their ``tails`` may be mixed work. ``slow`` are those of tails.
     """
 
     tails: Tails
     rows: I8
     configuration: I8
     configurations: Configurations
+    slow: SlowLaunches
 
     @property
     def tail(self) -> Bool:
@@ -91,6 +108,7 @@ class KernelTails:
         return self.tails.tail & (self.configuration >= 0)
 
 
+@kept
 def kernel_tails(scope: Scope) -> KernelTails:
     """Compare the kernels of ``scope`` by shown and full name and launch configuration."""
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
@@ -99,7 +117,16 @@ def kernel_tails(scope: Scope) -> KernelTails:
     path = np.where(config < 0, table.nvtx[rows], 0)
     first, group = unique_rows([_full_names(scope, table.frame[rows]), config, path])
     tails = Tails.of(group, table.duration[rows], len(first))
-    return KernelTails(tails, rows[first], config[first], found)
+    slow = _slow(tails, rows, group, table.duration[rows])
+    return KernelTails(tails, rows[first], config[first], found, slow)
+
+
+def _slow(tails: Tails, rows: I8, group: I8, values: I8) -> SlowLaunches:
+    """Find the slow ones of the groups with a tail."""
+    some = np.flatnonzero(tails.tail[group])
+    above = values[some] - tails.times.p50[group[some]]
+    found = SlowLaunches(rows[some], group[some], above)
+    return found.where(2 * values[some] > 3 * tails.times.p50[group[some]])
 
 
 def _full_names(scope: Scope, frame: Column) -> I8:
