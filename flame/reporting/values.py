@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from flame.console.terminal import printable
@@ -52,6 +52,12 @@ def titled(column: TableColumn, unit: str | None) -> str:
     if column.unit == "ns" and unit is not None:
         return f"{column.title} [{_NAMES.get(unit, unit)}]"
     return f"{column.title} [GB/s]" if column.unit == "GB/s" else column.title
+
+
+def cells_by_key(table: Table) -> Iterator[dict[str, Value]]:
+    """List the rows of ``table`` as dictionaries by the keys of its columns."""
+    keys = [column.key for column in table.columns]
+    return (dict(zip(keys, row, strict=True)) for row in table.rows)
 
 
 _PLACES = ("gpu", "process", "thread", "domain")

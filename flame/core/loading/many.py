@@ -11,7 +11,9 @@ from flame.core.errors import InputError, UsageError
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
+from flame.core.names.phases import read_phases
 from flame.core.options import LoadOptions, Progress, silent
+from flame.core.projection.phases import name_phases
 from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
 from flame.core.starting import resume_collection
 
@@ -62,7 +64,11 @@ def load_all(
     recordings = [_list_files(Path(path)) for path in paths]
     files = [file for recording in recordings for file in recording.dumps]
     notes = [note for recording in recordings for note in recording.notes]
-    profile = _load_files(files, options or LoadOptions(), whole, cache)
+    options = options or LoadOptions()
+    rules = read_phases(options.phases) if options.phases is not None else ()
+    profile = _load_files(files, replace(options, phases=None), whole, cache)
+    if rules:
+        profile = name_phases(profile, rules)
     whole.end()
     return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
 

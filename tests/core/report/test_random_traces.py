@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
+from flame.core.names.phases import parse_phases
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Devices, Filter, Kernel, Pids, Time
+from flame.core.projection.phases import name_phases
 from flame.core.projection.selection import select
 from flame.core.report.options import with_iteration
-from flame.core.report.phase_patterns import parse_phases
 from flame.core.report.report import Report
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section
@@ -50,7 +51,7 @@ def sections(path: Path, script: Script, where: tuple[Filter, ...]) -> list[Sect
         chosen = [at for at in profile.ranges.frame if profile.frames[at].name == RANGE_TEXTS[0]]
         profile = with_iteration(profile, "^forward$") if chosen else profile
     try:
-        found = Report(Scope(profile, select(where=where), phases=PHASES))
+        found = Report(Scope(name_phases(profile, PHASES), select(where=where)))
         return found.sections((*PROGRAM, *PARTIES))
     except NoMatchError:
         return None

@@ -10,24 +10,19 @@ import numpy as np
 from flame.core.columns import I8, Bool, sum_by
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import ThreadPieces
-from flame.core.model.frames import ACTIVITY_KINDS, Kind
+from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import RULES
 from flame.core.names.nvtx import clean_range
-from flame.core.projection.labels import exact_labels
-from flame.core.projection.matching import matching_frames
-from flame.core.report.labels import groups_with
+from flame.core.names.phases import UNMAPPED as UNMAPPED
+from flame.core.projection.phases import phase_marks, phase_of_groups
 from flame.core.report.measures.host_time import HostTime
-from flame.core.report.phase_patterns import Phase
 from flame.core.report.program.iteration_measures import work_of
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "phases", "How the GPU time divides among phases"
 
-UNMAPPED = "unmapped"
-
-_ON_PATHS = (Kind.PYTHON, Kind.NATIVE, Kind.LAUNCH, Kind.NVTX, *ACTIVITY_KINDS)
 _PHASE = lazy_regex(r"phase=(\w+)")
 
 _COLUMNS = (
@@ -58,12 +53,8 @@ class PhaseColumns(NamedTuple):
 def user_phases(scope: Scope) -> PhaseColumns:
     """Divide what passes among the phases of ``scope``, the first that fits; the rest is last."""
     profile = scope.profile
-    table, size = profile.activities, len(scope.phases)
-    of_group = np.full(len(table.groups), size)
-    marks = [_marked(scope, phase) for phase in scope.phases]
-    for place in reversed(range(size)):
-        of_group[groups_with(profile, marks[place])] = place
-    host = np.array([_host_time(scope, one) for one in marks] + [0], np.int64)
+    of_group = phase_of_groups(profile, profile.activities)
+    host = np.array([_host_time(scope, one) for one in phase_marks(profile)] + [0], np.int64)
     names = (*(phase.name for phase in scope.phases), UNMAPPED)
     return _columns(scope, names, of_group, host if host.any() else None)
 
@@ -113,18 +104,6 @@ def _columns(scope: Scope, names: tuple[str, ...], of_group: I8, host: I8 | None
 
 
 # What belongs to a phase
-
-
-def _marked(scope: Scope, phase: Phase) -> Bool:
-    """Mark the frames that any pattern of ``phase`` matches, bool[frames]."""
-    frames = scope.profile.frames
-    text = exact_labels(frames, scope.selection.naming).text
-    marks = np.zeros(len(frames), bool)
-    for pattern in phase.patterns:
-        kinds = _ON_PATHS if pattern.kind is None else (pattern.kind,)
-        ids = np.flatnonzero(np.isin(frames.kind, kinds))
-        marks[matching_frames(frames, text, ids, pattern.expression)] = True
-    return marks
 
 
 def _host_time(scope: Scope, marks: Bool) -> int:

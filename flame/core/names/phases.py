@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.errors import UsageError
-from flame.core.model.frames import Kind
+from flame.core.errors import InputError, UsageError
+from flame.core.frame import Kind
 from flame.core.regex import compile_expression
 
 _KINDS = {"kernel": Kind.KERNEL, "nvtx": Kind.NVTX, "python": Kind.PYTHON}
 _EXPRESSION = "re:"
+_MOST_BYTES = 1 << 20
+
+UNMAPPED = "unmapped"
+"""The phase of what is of none."""
 
 
 class PhasePattern(NamedTuple):
@@ -26,6 +31,25 @@ class Phase(NamedTuple):
 
     name: str
     patterns: tuple[PhasePattern, ...]
+
+
+def read_phases(path: str) -> tuple[Phase, ...]:
+    """Read a file of phases.
+
+    Raises InputError where it cannot be read, UsageError where it is none.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"--phases {path}: {reason}") from None
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"--phases {path}: larger than 1 MiB")
+    try:
+        return parse_phases(text.decode())
+    except UnicodeDecodeError:
+        raise UsageError(f"--phases {path}: not UTF-8") from None
 
 
 def parse_phases(text: str) -> tuple[Phase, ...]:
