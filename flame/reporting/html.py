@@ -13,7 +13,7 @@ from flame.core.report.table import Place, Section, Table, TableColumn, Value
 from flame.core.units import format_ns
 from flame.reporting.html_head import SCRIPT, head
 from flame.reporting.links import Link
-from flame.reporting.values import cells_by_key, for_people, titled, write_value
+from flame.reporting.values import cells_by_key, for_people, reasons, titled, write_value
 
 _LONGEST_NAME, _LONGEST_TIP = 160, 1_000
 """Cells of a name in a table, and of what is told when the pointer rests on it."""
@@ -52,7 +52,7 @@ def as_html(
         *(_section(section, most, unit, link) for section in shown),
         f'<section id="icicle">\n<h2>Where the time is, as a picture</h2>\n{icicle}</section>\n',
         _absent(absent),
-        f"<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        f"<script>{SCRIPT}</script>\n</body>\n</html>\n",
     ]
     return "".join(parts)
 
@@ -84,8 +84,8 @@ def _absent(sections: Sequence[Section]) -> str:
     if not sections:
         return ""
     rows = (
-        f"<li>{section.name}: {_text(f'{section.why}; {section.how}'.rstrip('; '))}</li>\n"
-        for section in sections
+        f"<li>{', '.join(names)}: {_text(reason)}</li>\n"
+        for reason, names in reasons(sections).items()
     )
     return f"<section>\n<h2>Not recorded</h2>\n<ul>\n{''.join(rows)}</ul>\n</section>\n"
 

@@ -35,12 +35,14 @@ summary { cursor: pointer; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .88rem; margin: .3rem 0; }
 th, td { padding: .15rem .6rem; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); min-width: 4rem; }
+  border-bottom: 1px solid var(--line); }
 th { color: var(--dim); cursor: pointer; user-select: none; vertical-align: bottom; }
 th[aria-sort=ascending]::after { content: " \\2191"; }
 th[aria-sort=descending]::after { content: " \\2193"; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td:not(.n) { max-width: 40rem; }
+td:not(.n) { min-width: 5rem; max-width: 40rem; }
+td:not(.n):first-child { min-width: 12rem; }
+td code { min-width: 18rem; }
 .bar { display: flex; height: 1.6rem; margin: .2rem 0 .6rem; background: var(--shade); }
 .bar i { display: block; }
 i.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
@@ -61,7 +63,8 @@ i.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
     --shade: #eee; }
   body { max-width: none; padding: 0; font-size: 11px; } nav { display: none; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  .scroll { overflow: visible; } tr, .find, .bar { break-inside: avoid; }
+  .scroll { overflow: visible; } .scroll * { min-width: 0 !important; white-space: normal; }
+  th, td { padding: .1rem .25rem; font-size: 9px; } tr, .find, .bar { break-inside: avoid; }
   h2, h3, caption { break-after: avoid; }
 }
 """

@@ -35,10 +35,11 @@ def icicle_svg(tree: StackTree) -> str:
     nodes = drawn_nodes(tree)
     height = (int(tree.depth[nodes].max()) + 1) * _ROW
     frames = "".join(_frames(tree, nodes))
-    label = f"{tree.metric.title} {format_value(whole, tree.metric.unit)} as an icicle"
+    title = f"{tree.metric.title} {format_value(whole, tree.metric.unit)}"
+    label = escape(f"{title} by {', '.join(tree.levels)}")
     return (
-        f'<svg class="icicle" role="img" aria-label="{escape(label)}" width="100%"'
-        f' height="{height}">\n{frames}</svg>\n{_left_out(tree, len(tree) - len(nodes))}'
+        f'<p class="note">{label}</p>\n<svg class="icicle" role="img" aria-label="{label}"'
+        f' width="100%" height="{height}">\n{frames}</svg>\n{_left_out(len(tree) - len(nodes))}'
     )
 
 
@@ -51,7 +52,7 @@ def drawn_nodes(tree: StackTree) -> I8:
     return np.sort(heaviest)
 
 
-def _left_out(tree: StackTree, number: int) -> str:
+def _left_out(number: int) -> str:
     if not number:
         return ""
     frames = format_counted(number, "frame is", "frames are")
