@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.cli.arguments import add_paths, inputs_of
+from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.console.terminal import say
@@ -35,7 +35,7 @@ _ROWS = 1_000
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    add_paths(parser)
+    parser.add_argument("paths", metavar="PATH", nargs="*", help=TRACES)
     add = parser.add_argument
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, for scripts")
@@ -76,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     names = None if _shows_phases(args) else _sections(args.section)
     if names is None:
         return 0
+    if not args.paths:
+        raise UsageError("name a trace: flame report PATH (see flame report --help)")
     from flame.core.report.gate.decide import decide, read_condition
     from flame.core.report.options import with_iterations
     from flame.core.report.report import Report
