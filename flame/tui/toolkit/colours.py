@@ -60,7 +60,7 @@ HUES: dict[Kind, RGB] = {
     Kind.FRAME: (238, 138, 88),
     Kind.RANK: (190, 182, 164),
     Kind.CATEGORY: (200, 200, 200),
-    Kind.PHASE: (200, 200, 200),
+    Kind.PHASE: (206, 192, 210),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 

@@ -140,24 +140,30 @@ def phases_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity was recorded")
     found = user_phases(scope) if scope.phases else named_phases(scope)
     by = "file" if scope.phases else "ranges" if found else "kernels"
-    tables = [] if found is None else [_table("rows", "", _COLUMNS, found)]
+    tables = [] if found is None else [_phase_table(scope, found)]
     notes = []
     if not scope.phases:
-        title = "by names of kernels; the table of patterns: --phases show"
-        families = kernel_families(scope)
-        tables.append(_table("families", title, _FAMILIES, families))
+        tables.append(_family_table(kernel_families(scope)))
     if found is None:
         notes.append("no range tells its phase: name phases by --phases FILE")
     return Section(NAME, TITLE, {"by": by}, tuple(tables), tuple(notes))
 
 
-def _table(key: str, title: str, columns: Sequence[TableColumn], found: PhaseColumns) -> Table:
-    rows = list(_rows(found))
-    if columns is not _FAMILIES:
-        return Table.of(key, title, columns, rows)
-    rows.sort(key=_by_time)
+def _phase_table(scope: Scope, found: PhaseColumns) -> Table:
+    """The phases; those that the user names are frames of the level ``phase``."""
+    places = [
+        Place(("phase", "kernel"), (name,)) if ns else None
+        for name, ns in zip(found.names, found.gpu_time.tolist(), strict=True)
+    ]
+    return Table.of("rows", "", _COLUMNS, _rows(found), places if scope.phases else ())
+
+
+def _family_table(found: PhaseColumns) -> Table:
+    rows = sorted(_rows(found), key=_by_time)
     places = [Place(("category", "kernel"), (str(row[0]),)) for row in rows]
-    return Table.of(key, title, columns, ((*row[:4], row[5]) for row in rows), places)
+    title = "by names of kernels; the table of patterns: --phases show"
+    cells = ((*row[:4], row[5]) for row in rows)
+    return Table.of("families", title, _FAMILIES, cells, places)
 
 
 def _by_time(row: Sequence[Value]) -> int:
