@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from flame.core.columns import I4, I8
-from flame.core.names.phases import Phase
+
+if TYPE_CHECKING:
+    from flame.core.names.phases import Phase
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -59,6 +58,8 @@ def parse_phases(text: str) -> tuple[Phase, ...]:
     expression; ``kernel:``, ``nvtx:`` and ``python:`` before it restrict it to such frames. Raises
     UsageError where it is anything else.
     """
+    import json  # most commands need none
+
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
