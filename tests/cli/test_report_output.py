@@ -203,7 +203,9 @@ def test_a_closed_pipe_is_quiet(trace: Path, words: str) -> None:
     os.close(reader)
     try:
         done = spawn(
-            *("report", trace, *words.split()),
+            "report",
+            trace,
+            *words.split(),
             capture_output=False,
             stdout=writer,
             stderr=subprocess.PIPE,
