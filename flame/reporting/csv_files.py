@@ -11,7 +11,7 @@ from flame.core.errors import InputError, UsageError
 from flame.core.files.atomic import OccupiedError, atomic_output
 from flame.core.report.table import Section, Table, Value
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
 """With these a spreadsheet takes a text for a formula, which may start programs."""
 
 
