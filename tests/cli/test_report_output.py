@@ -47,8 +47,11 @@ def test_a_report_is_written_to_a_file(
     assert Path("out").read_text("utf-8").startswith(begin)
     Path("out").write_text("kept")
     done = flame("report", trace, *words)
-    assert (done.code, done.complaint()) == (2, "out: is there already; --force replaces it")
+    why = done.complaint()
+    assert (done.code, why) == (2, "out: is there already; --force replaces it")
     assert Path("out").read_text() == "kept"
+    early = flame("report", "none.sqlite", *words)
+    assert early.complaint() == why, "before anything is read"
     assert flame("report", trace, *words, "--force").code == 0
     assert Path("out").read_text("utf-8").startswith(begin)
     assert sorted(path.name for path in Path().iterdir()) == ["out", trace.name]

@@ -26,6 +26,7 @@ from tests.conftest import TRACES, needs_traces
 from tests.support.recorded import Recorded
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
+from tests.support.writers.nsysfile import NsysFile
 
 TEXT = '{"one": ["SOFT", "kernel:re:^ge.*2$"], "two": ["nvtx:layer"], "three": ["python:step"]}'
 LEVELS = ("phase", "python", "native", "launch", "nvtx", "kernel")
@@ -149,6 +150,22 @@ def test_names_that_are_shown_change_no_phase() -> None:
         for naming in ("base", "short", "demangled", "mangled")
     }
     assert all(found == sums["base"] for found in sums.values())
+
+
+def test_kernels_are_matched_by_their_short_and_their_base_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    full = (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()"
+    )
+    with NsysFile(path) as file:
+        file.kernel("vectorized_elementwise_kernel", 0, 100, demangled=full)
+    for pattern, name in (
+        ("kernel:functor_add", "a"),
+        ("kernel:re:elementwise_kernel$", "a"),
+        ("void at::native", UNMAPPED),
+    ):
+        profile = name_phases(load(path), parse_phases(f'{{"a": ["{pattern}"]}}'))
+        assert top_sums(project(profile, select(("phase",)))) == {name: (100, 1)}
 
 
 def test_several_phases_and_wildcards_are_chosen() -> None:

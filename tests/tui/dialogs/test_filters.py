@@ -458,6 +458,6 @@ def test_names_that_nothing_has_are_doubted(tmp_path: Path) -> None:
         assert field.doubt(profile, field.read(known)) == ""
         assert field.doubt(profile, field.read("other")) == why
     assert not field.applies(load(paths[0])), "stacks have no phases but those of a file"
-    selected = SelectedName(Kind.PHASE, "a, b")
+    selected = SelectedName("a, b", Kind.PHASE)
     assert field.guess(selected) == "a? b"
     assert "training, unmapped" in field.about(profile)
