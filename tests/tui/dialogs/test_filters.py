@@ -33,7 +33,7 @@ from flame.core.projection.filters import (
 from flame.core.projection.phases import name_phases
 from flame.tui.dialogs.filter_fields import FIELDS
 from flame.tui.dialogs.filters import FiltersDialog, slots
-from flame.tui.dialogs.text_fields import TextField
+from flame.tui.dialogs.text_fields import PHASES_FIELD, TextField
 from flame.tui.session.query import SelectedName
 from tests.support.writers.nsysfile import HTOD, NsysFile
 from tests.tui import sources, traces
@@ -457,7 +457,7 @@ def test_names_that_nothing_has_are_doubted(tmp_path: Path) -> None:
         assert isinstance(field, TextField) and field.applies(profile)
         assert field.doubt(profile, field.read(known)) == ""
         assert field.doubt(profile, field.read("other")) == why
-    assert not field.applies(load(paths[0])), "stacks have no phases but those of a file"
+    assert not PHASES_FIELD.applies(load(paths[0])), "stacks have no phases but those of a file"
     selected = SelectedName("a, b", Kind.PHASE)
-    assert field.guess(selected) == "a? b"
-    assert "training, unmapped" in field.about(profile)
+    assert PHASES_FIELD.guess(selected) == "a? b"
+    assert "training, unmapped" in PHASES_FIELD.about(profile)
