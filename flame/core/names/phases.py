@@ -49,6 +49,8 @@ def read_phases(path: str) -> tuple[Phase, ...]:
         return parse_phases(text.decode())
     except UnicodeDecodeError:
         raise UsageError(f"--phases {path}: not UTF-8") from None
+    except UsageError as error:
+        raise UsageError(f"--phases {path}: {error}") from None
 
 
 def parse_phases(text: str) -> tuple[Phase, ...]:
@@ -63,15 +65,15 @@ def parse_phases(text: str) -> tuple[Phase, ...]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--phases: not JSON: {error}") from None
+        raise UsageError(f"not JSON: {error}") from None
     if not isinstance(found, dict) or not found:
-        raise UsageError('--phases: not an object such as {"prefill": ["prefill"]}')
+        raise UsageError('not an object such as {"prefill": ["prefill"]}')
     return tuple(_phase(name, patterns) for name, patterns in found.items())
 
 
 def _phase(name: str, patterns: object) -> Phase:
     if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
-        raise UsageError(f"--phases: '{name}' has no list of patterns")
+        raise UsageError(f"'{name}' has no list of patterns")
     return Phase(name, tuple(map(_pattern, patterns)))
 
 
@@ -80,7 +82,7 @@ def _pattern(text: str) -> PhasePattern:
     kind = _KINDS.get(word) if colon else None
     pattern = text if kind is None else rest
     if not pattern.removeprefix(_EXPRESSION):
-        raise UsageError(f"--phases: '{text}' matches everything")
+        raise UsageError(f"'{text}' matches everything")
     if pattern.startswith(_EXPRESSION):
         expression = compile_expression(pattern.removeprefix(_EXPRESSION), re.IGNORECASE)
     else:
