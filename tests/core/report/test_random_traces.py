@@ -21,6 +21,7 @@ from flame.core.report.options import with_iteration
 from flame.core.report.report import Report
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section
+from flame.reporting.html import as_html
 from flame.reporting.markdown import as_markdown
 from flame.reporting.report_json import as_json
 from flame.reporting.text import as_text
@@ -73,6 +74,7 @@ def test_all_sections_can_be_written(trace_file: Path, script: Script, where: li
     assert json.loads(as_json(found, 10, lambda place: None))
     assert as_text(found, 80, 5)
     assert as_markdown(found, 5)
+    assert as_html(found, 5, lambda place: None, title="t", icicle="").endswith("</html>\n")
 
 
 def check_phases(section: Section) -> None:
