@@ -117,6 +117,7 @@ def tops(user: User) -> dict[str, int]:
     return {tree.name(node): int(tree.total[node]) for node in tree.children(0)}
 
 
+@pytest.mark.deep
 async def test_phases_in_the_app(
     trace: Path, phases: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

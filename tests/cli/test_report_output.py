@@ -57,6 +57,7 @@ def test_a_report_is_written_to_a_file(
     assert sorted(path.name for path in Path().iterdir()) == ["out", trace.name]
 
 
+@pytest.mark.deep
 def test_a_file_holds_what_would_be_printed(flame: Flame, trace: Path) -> None:
     for words in (("--json",), ("--md",), ()):
         printed = flame("report", trace, *words, "-o", "-").out
@@ -74,6 +75,7 @@ def test_a_page_can_go_to_standard_output(flame: Flame, trace: Path) -> None:
     assert done.out.count("<script") == 1
 
 
+@pytest.mark.deep
 def test_a_condition_is_told_beside_a_file(flame: Flame, trace: Path) -> None:
     for words in (("-o", "a"), ("--json", "-o", "b"), ("--html", "c"), ("--csv", "d")):
         done = flame("report", trace, *words, "--fail-on", "kernels > 1")

@@ -77,6 +77,7 @@ def by_hand(profile: Profile) -> dict[str, tuple[int, int]]:
     return sums
 
 
+@pytest.mark.deep
 @examples(1, [HealthCheck.too_slow])
 @given(scripts())
 def test_each_activity_stands_below_its_phase(trace_file: Path, script: Script) -> None:
@@ -200,6 +201,7 @@ def test_frames_of_stacks_have_phases_where_a_file_names_some(tmp_path: Path) ->
     assert {name: ns for name, (ns, _) in top_sums(tree).items()} == {"training": 6, UNMAPPED: 7}
 
 
+@pytest.mark.deep
 def test_a_file_of_phases_is_read_with_the_traces(tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.folded" for name in "ab"]
     for path in paths:
