@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -237,13 +238,23 @@ def _link(args: argparse.Namespace, inputs: Inputs, scope: Scope) -> Link:
 
 
 def _page(args: argparse.Namespace, inputs: Inputs, scope: Scope, sections: list[Section]) -> str:
-    from flame.core.projection.project import project
     from flame.reporting.html import as_html
-    from flame.reporting.icicle_svg import icicle_svg
 
-    icicle = icicle_svg(project(scope.profile, scope.selection))
+    icicle = _icicle(args, scope)
     link = _link(args, inputs, scope)
     return as_html(sections, args.top, link, title=inputs.title, icicle=icicle, unit=args.unit)
+
+
+def _icicle(args: argparse.Namespace, scope: Scope) -> str:
+    """Draw what is selected, in the names of the app where ``args`` say nothing of these."""
+    from flame.core.projection.number_folds import folds_numbers
+    from flame.core.projection.project import project
+    from flame.reporting.icicle_svg import icicle_svg
+
+    names, numbers = args.kernel_names or "short", args.fold_numbers is not False
+    naming = replace(scope.selection.naming, kernel_names=names, numbers=numbers)
+    tree = project(scope.profile, replace(scope.selection, naming=naming))
+    return icicle_svg(tree, folded=folds_numbers(scope.profile, naming, tree))
 
 
 def _written(

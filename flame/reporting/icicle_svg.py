@@ -27,8 +27,11 @@ _WIDEST, _LETTER = 1_600, 6.6
 _LEAST_TEXT, _LONGEST_TITLE = 2, 400
 
 
-def icicle_svg(tree: StackTree) -> str:
-    """Draw ``tree``, and say below it which frames are left out; a sentence where it is empty."""
+def icicle_svg(tree: StackTree, *, folded: bool = False) -> str:
+    """Draw ``tree``, and say below it which frames are left out; a sentence where it is empty.
+
+    ``folded`` says that names have a ``*`` in place of numbers.
+    """
     whole = int(tree.total[0])
     if not whole:
         return f"<p>nothing to draw: {escape(tree.metric.title)} is zero</p>\n"
@@ -37,9 +40,12 @@ def icicle_svg(tree: StackTree) -> str:
     frames = "".join(_frames(tree, nodes))
     title = f"{tree.metric.title} {format_value(whole, tree.metric.unit)}"
     label = escape(f"{title} by {', '.join(tree.levels)}")
+    notes = _left_out(len(tree) - len(nodes))
+    if folded:
+        notes += '<p class="note">* stands for numbers: --no-fold-numbers shows all of them</p>\n'
     return (
         f'<p class="note">{label}</p>\n<svg class="icicle" role="img" aria-label="{label}"'
-        f' width="100%" height="{height}">\n{frames}</svg>\n{_left_out(len(tree) - len(nodes))}'
+        f' width="100%" height="{height}">\n{frames}</svg>\n{notes}'
     )
 
 

@@ -75,6 +75,29 @@ def test_a_page_can_go_to_standard_output(flame: Flame, trace: Path) -> None:
     assert done.out.count("<script") == 1
 
 
+def test_the_picture_has_the_names_of_the_app(flame: Flame, tmp_path: Path) -> None:
+    path = tmp_path / "steps.sqlite"
+    full = (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()"
+    )
+    with NsysFile(path) as file:
+        for at in range(0, 2_000, 100):
+            file.nvtx(f"batch {at}", at, at + 90)
+            file.api("cudaLaunchKernel_v7000", at + 1, at + 2, corr=at + 1)
+            file.kernel(
+                "vectorized_elementwise_kernel", at + 3, at + 53, corr=at + 1, demangled=full
+            )
+    usual = flame("report", path, "--html", "-").out
+    assert "<title>batch *\n1.00 µs, 100.0 %, 20 activities</title>" in usual
+    assert ">vectorized_elementwise&lt;CUDAFunctor_add&gt;</text>" in usual
+    assert "* stands for numbers" in usual
+    exact = flame(
+        *("report", path, "--html", "-", "--no-fold-numbers", "--kernel-names", "base")
+    ).out
+    assert "<title>batch 100\n50 ns, 5.0 %, 1 activity</title>" in exact
+    assert "<title>vectorized_elementwise_kernel\n" in exact and "* stands" not in exact
+
+
 @pytest.mark.deep
 def test_a_condition_is_told_beside_a_file(flame: Flame, trace: Path) -> None:
     for words in (("-o", "a"), ("--json", "-o", "b"), ("--html", "c"), ("--csv", "d")):
