@@ -18,7 +18,7 @@ from flame.cli.parser import build_parser
 from flame.core.model.metrics import METRICS, STALLS
 from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
-from flame.options.config import CHOICES, DEFAULTS, SETTINGS
+from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
 from flame.options.selection import add_selection
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
@@ -51,10 +51,16 @@ def setting_table() -> str:
     return _table("setting", map(_setting, SETTINGS), "values")
 
 
+_TABLES = {
+    "keys": "a table: keys by command",
+    "report": f"a table: {' and '.join(map('`{}`'.format, REPORT_OPTIONS))}, as the options",
+}
+
+
 def _setting(name: str) -> tuple[str, str]:
     default = getattr(DEFAULTS, name)
     if isinstance(default, dict):
-        return _code(f"[{name}]"), "a table: keys by command"
+        return _code(f"[{name}]"), _TABLES[name]
     if isinstance(default, list):
         return _code(name), "a list of regular expressions"
     if name in CHOICES:

@@ -104,6 +104,8 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("no process named: flame attach --list shows what there is")
     if args.ncu:
         raise UsageError("--ncu goes with what has ended: flame view PATH --ncu FILE")
+    if args.phases is not None:
+        raise UsageError("--phases goes with what has ended: flame view PATH --phases FILE")
     if args.json and not args.list:
         raise UsageError("--json goes with --list")
     if args.list and (args.stop or args.target is not None):

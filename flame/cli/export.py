@@ -133,4 +133,6 @@ def _output(args: argparse.Namespace, inputs: Inputs) -> str:
         raise UsageError(f"-o {args.output}: is the trace itself")
     if Inputs(tuple(map(Path, args.ncu))).hold(Path(args.output)):
         raise UsageError(f"-o {args.output}: is what --ncu names")
+    if args.phases and Inputs((Path(args.phases),)).hold(Path(args.output)):
+        raise UsageError(f"-o {args.output}: is what --phases names")
     return str(args.output)

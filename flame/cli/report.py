@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.cli.arguments import add_paths, inputs_of
+from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.console.terminal import say
@@ -18,31 +21,36 @@ from flame.options.selection import add_selection, load_options_of, selection_of
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
-    from flame.core.projection.selection import Selection
+    from flame.core.model.profile import Profile
+    from flame.core.reopening.profile_cache import ProfileCache
     from flame.core.report.gate.decide import Decision
+    from flame.core.report.scope import Scope
     from flame.core.report.table import Section
+    from flame.reporting.links import Link
 
 _EXIT_CODES = {True: 5, False: 0, None: 6}
 """By whether the condition of --fail-on holds; None: that cannot be decided."""
 
 _ROWS = 1_000
-"""Rows of a table in JSON."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    add_paths(parser)
+    parser.add_argument("paths", metavar="PATH", nargs="*", help=TRACES)
     add = parser.add_argument
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, for scripts")
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
     text = "write a CSV file per table into this folder, which must be empty or not there yet"
     form.add_argument("--csv", metavar="DIR", help=text)
-    add("--force", action="store_true", help="let --csv write into a folder that is not empty")
+    text = "write a page that loads nothing from elsewhere, with the icicle as a picture"
+    form.add_argument("--html", metavar="FILE", help=text)
+    text = "write text, JSON or Markdown into this file; - is standard output, as without it"
+    add("-o", "--output", metavar="FILE", help=text)
+    text = "let -o and --html replace a file, and --csv write into a folder that is not empty"
+    add("--force", action="store_true", help=text)
     text = "sections to show, of all by default; help lists them"
     add("--section", metavar="S,S,…", help=text)
-    text = "phases as a JSON file: {PHASE: [PATTERN, …], …}; show prints those of kernels"
-    add("--phases", metavar="FILE", help=text)
     text = "ranges whose name matches are the iterations"
     add("--iteration", metavar="RE", help=text)
     text = "only these iterations, by their numbers: 3-5, or 7"
@@ -53,6 +61,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text += "'idle > 30%% or step.p95 > 45ms'"
     add("--fail-on", metavar="EXPR", help=text)
     add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
+    text = "rows of a table in JSON (default: %(default)s)"
+    add("--rows", metavar="N", type=int, default=_ROWS, help=text)
     text = "tables that are long, too: config (kernels), pace (launches), row (api), path (ranges)"
     add("--by", metavar="T,T,…", help=text)
     add("--all", action="store_true", help="all findings, and which rules could not judge")
@@ -65,44 +75,124 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report on the traces of ``args``."""
-    if args.top < 1:
-        raise UsageError(f"--top {args.top}: is no number of rows")
+    _check(args)
     prepare_process()
     names = None if _shows_phases(args) else _sections(args.section)
     if names is None:
         return 0
-    from flame.console.progress import load_with_progress
-    from flame.core.report.gate.decide import as_facts, decide, read_condition
+    if not args.paths:
+        raise UsageError("name a trace: flame report PATH (see flame report --help)")
+    from flame.core.report.gate.decide import decide, read_condition
     from flame.core.report.measures.copy_references import read_links
-    from flame.core.report.options import (
-        read_phases,
-        with_iteration,
-        with_iterations,
-        without_steps,
-    )
+    from flame.core.report.options import with_iterations
     from flame.core.report.report import Report
     from flame.core.report.scope import Scope
 
+    configured = _configured(args)
     selection = with_iterations(selection_of(args), args.iterations)
     details = _details(args.by)
-    phases = () if args.phases is None else read_phases(args.phases)
     links = read_links(args.link)
     condition = None if args.fail_on is None else read_condition(args.fail_on)
     inputs = inputs_of(args)
+    _check_output(args, inputs)
     with profile_cache(args, selection) as cache:
-        profile = load_with_progress(inputs.paths, load_options_of(args), cache)
-        profile = with_iteration(profile, args.iteration)
-        scope = Scope(profile, selection, details, phases, links, args.all)
+        profile = _loaded(args, inputs, cache, configured)
+        scope = Scope(profile, selection, details, links, args.all)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
-        if args.csv is not None:
-            _write_files(args, sections)
-        else:
-            shown = selection if args.iteration is None else without_steps(selection)
-            print_text(_written(args, inputs, shown, sections, decision))
-        if decision is not None and not args.json:
-            print_text(json.dumps(as_facts(args.fail_on, decision)) + "\n")
+        _hand_over(args, inputs, scope, sections, decision)
     return 0 if decision is None else _EXIT_CODES[decision.holds]
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that mean nothing, or nothing together."""
+    for option, number in (("--top", args.top), ("--rows", args.rows)):
+        if number < 1:
+            raise UsageError(f"{option} {number}: is no number of rows")
+    if args.output is not None and (args.csv is not None or args.html is not None):
+        raise UsageError("-o is for text, --json and --md: --csv and --html name what they write")
+
+
+def _check_output(args: argparse.Namespace, inputs: Inputs) -> None:
+    """Raise UsageError before anything is read where what is there must not be replaced."""
+    from flame.core.files.atomic import is_stream
+    from flame.core.loading.inputs import Inputs
+
+    option, name = ("-o", args.output) if args.html is None else ("--html", args.html)
+    if name is None or is_stream(name):
+        return
+    others = tuple(Path(path) for path in (*args.ncu, args.phases) if path)
+    if inputs.hold(Path(name)) or Inputs(others).hold(Path(name)):
+        raise UsageError(f"{option} {name}: is what is read")
+    if os.path.lexists(name) and not args.force:
+        raise UsageError(f"{name}: is there already; --force replaces it")
+
+
+def _configured(args: argparse.Namespace) -> Mapping[str, str]:
+    """Let the configuration file say what ``args`` do not; return what it says."""
+    from flame.options.config import read_config
+
+    report = read_config().report
+    if args.phases is None:
+        args.phases = report.get("phases")
+    return report
+
+
+def _loaded(
+    args: argparse.Namespace,
+    inputs: Inputs,
+    cache: ProfileCache | None,
+    configured: Mapping[str, str],
+) -> Profile:
+    """Load the traces; what the configuration calls iterations need not be in each of them."""
+    from flame.console.progress import load_with_progress
+    from flame.core.report.options import with_iteration, with_usual_iteration
+
+    profile = load_with_progress(inputs.paths, load_options_of(args), cache)
+    if args.iteration is not None:
+        return with_iteration(profile, args.iteration)
+    if "iteration" not in configured:
+        return profile
+    found = with_usual_iteration(profile, configured["iteration"])
+    if found is not profile:
+        args.iteration = configured["iteration"]
+    return found
+
+
+def _hand_over(
+    args: argparse.Namespace,
+    inputs: Inputs,
+    scope: Scope,
+    sections: list[Section],
+    decision: Decision | None,
+) -> None:
+    """Print the report, or write it where ``args`` say."""
+    if args.csv is not None:
+        _write_files(args, sections)
+    elif args.html is not None:
+        _write_file(args.html, _page(args, inputs, scope, sections), args.force)
+    else:
+        text = _written(args, inputs, scope, sections, decision)
+        if _is_printed(args):
+            print_text(text)
+        else:
+            _write_file(args.output, text, args.force)
+    if decision is not None and (not args.json or not _is_printed(args)):
+        from flame.core.report.gate.decide import as_facts
+
+        print_text(json.dumps(as_facts(args.fail_on, decision)) + "\n")
+
+
+def _write_file(path: str, text: str, force: bool) -> None:
+    from flame.core.files.atomic import OccupiedError, atomic_output, is_stream
+
+    try:
+        with atomic_output(path, replace=force or is_stream(path)) as file:
+            file.write(text.encode("utf-8", "replace"))
+    except OccupiedError as error:  # It has appeared meanwhile.
+        raise UsageError(f"{error}; --force replaces it") from None
+    if path != "-":
+        say(f"wrote {path}")
 
 
 def _write_files(args: argparse.Namespace, sections: list[Section]) -> None:
@@ -144,16 +234,43 @@ def _details(text: str | None) -> frozenset[str]:
     return frozenset(names)
 
 
+def _link(args: argparse.Namespace, inputs: Inputs, scope: Scope) -> Link:
+    from flame.core.report.options import without_steps
+    from flame.reporting.links import links
+
+    selection = scope.selection
+    shown = selection if args.iteration is None else without_steps(selection)
+    return links(inputs.paths, load_options_of(args), shown)
+
+
+def _page(args: argparse.Namespace, inputs: Inputs, scope: Scope, sections: list[Section]) -> str:
+    from flame.reporting.html import as_html
+
+    icicle = _icicle(args, scope)
+    link = _link(args, inputs, scope)
+    return as_html(sections, args.top, link, title=inputs.title, icicle=icicle, unit=args.unit)
+
+
+def _icicle(args: argparse.Namespace, scope: Scope) -> str:
+    """Draw what is selected, in the names of the app where ``args`` say nothing of these."""
+    from flame.core.projection.number_folds import folds_numbers
+    from flame.core.projection.project import project
+    from flame.reporting.icicle_svg import icicle_svg
+
+    names, numbers = args.kernel_names or "short", args.fold_numbers is not False
+    naming = replace(scope.selection.naming, kernel_names=names, numbers=numbers)
+    tree = project(scope.profile, replace(scope.selection, naming=naming))
+    return icicle_svg(tree, folded=folds_numbers(scope.profile, naming, tree))
+
+
 def _written(
     args: argparse.Namespace,
     inputs: Inputs,
-    selection: Selection,
+    scope: Scope,
     sections: list[Section],
     decision: Decision | None,
 ) -> str:
-    from flame.reporting.links import links
-
-    link = links(inputs.paths, load_options_of(args), selection)
+    link = _link(args, inputs, scope)
     if args.json:
         from flame.core.report.gate.decide import as_facts
         from flame.reporting.report_json import as_json
@@ -161,12 +278,16 @@ def _written(
         about: dict[str, object] = {"path": [str(path) for path in inputs.paths]}
         if decision is not None:
             about["gate"] = as_facts(args.fail_on, decision)
-        return as_json(sections, _ROWS, link, **about)
+        return as_json(sections, args.rows, link, **about)
     if args.md:
         from flame.reporting.markdown import as_markdown
 
         return as_markdown(sections, args.top, args.unit)
     from flame.reporting.text import as_text
 
-    width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
+    width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT) if _is_printed(args) else WIDEST_TEXT
     return as_text(sections, width, args.top, args.unit, link)
+
+
+def _is_printed(args: argparse.Namespace) -> bool:
+    return args.output in (None, "-")

@@ -34,6 +34,7 @@ class Kind(IntEnum):
     FRAME = 17
     RANK = 18
     CATEGORY = 19
+    PHASE = 20
 
     @property
     def title(self) -> str:
@@ -86,6 +87,7 @@ LEVELS = (
     "thread",
     "device",
     "stream",
+    "phase",
     "stack",
     *MADE_LEVELS,
     "python",

@@ -24,18 +24,22 @@ class LoadOptions:
     ``nvtx_names``: ``clean`` (volatile ids removed) or ``raw``. ``nvtx_start_end``: start/end
     ranges too. ``forward``: work of a backward pass below the forward operator that caused it.
     ``ncu``: reports of Nsight Compute, or their source pages as CSV, with PC samples of kernels.
+    ``phases``: a file that names phases, which the level ``phase`` then has.
     """
 
     nvtx_names: str = "clean"
     nvtx_start_end: bool = False
     forward: bool = False
     ncu: tuple[str, ...] = ()
+    phases: str | None = None
 
     def __post_init__(self) -> None:
         if self.nvtx_names not in NVTX_NAMES:
             raise UsageError(f"unknown NVTX names '{self.nvtx_names}': choose clean or raw")
         if "" in self.ncu:
             raise UsageError("--ncu: no file given")
+        if self.phases == "":
+            raise UsageError("--phases: no file given")
 
 
 def silent(stage: str, done: int, expected: int) -> None:

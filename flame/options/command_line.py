@@ -94,8 +94,9 @@ def _loading(options: LoadOptions) -> Iterator[str]:
     if options.nvtx_start_end:
         yield "--nvtx-start-end"
     for path in options.ncu:
-        # argparse before Python 3.13 loses a value of two dashes.
-        yield from _option("--ncu", "./--" if path == "--" else path)
+        yield from _path_option("--ncu", path)
+    if options.phases is not None:
+        yield from _path_option("--phases", options.phases)
 
 
 def _levels(selection: Selection) -> Iterator[str]:
@@ -161,6 +162,11 @@ def _text_of(filter_: Filter) -> str:
     text = format_filter(filter_)
     # argparse before Python 3.13 loses a value of two dashes.
     return "-[-]" if text == "--" and isinstance(filter_, ExpressionFilter) else text
+
+
+def _path_option(name: str, path: str) -> list[str]:
+    # argparse before Python 3.13 loses a value of two dashes.
+    return _option(name, "./--" if path == "--" else path)
 
 
 def _option(name: str, text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ class Config:
     ``recent``: traces that were shown are remembered. ``cache``: what has been read of large traces
     is kept, so that they open at once the next time. ``keys`` are key names, comma-separated, by
     command; whoever knows the commands checks them.
-    ``framework`` are the expressions of frames that are hidden as those of frameworks. ``given``
-    names the settings that stand in the file.
+    ``framework`` are the expressions of frames that are hidden as those of frameworks. ``report``
+    are options of `flame report` by name, of `REPORT_OPTIONS`. ``given`` names the settings that
+    stand in the file.
     """
 
     theme: str = "auto"
@@ -34,6 +35,7 @@ class Config:
     cache: bool = True
     framework: list[str] = field(default_factory=lambda: list(FRAMEWORK))
     keys: dict[str, str] = field(default_factory=dict)
+    report: dict[str, str] = field(default_factory=dict)
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
 
@@ -42,6 +44,9 @@ DEFAULTS = Config()
 
 SETTINGS = tuple(setting.name for setting in fields(Config) if setting.name != "given")
 """The words that the file may have."""
+
+REPORT_OPTIONS = ("phases", "iteration")
+"""Options of ``flame report`` that may stand in the file."""
 
 CHOICES = {
     "theme": ("auto", "flame-dark", "flame-light", "flame-contrast", "flame-ansi"),
@@ -53,7 +58,7 @@ _KINDS = {
     bool: "true or false",
     str: 'text in quotes, as in "…"',
     list: 'a list of texts, as in ["…", "…"]',
-    dict: "a table, as in [keys]",
+    dict: "a table, as in [{}]",
 }
 
 _MANY = 8
@@ -92,9 +97,17 @@ def read_config() -> Config:
     except OSError as error:
         raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     try:
-        return _parsed(content)
+        return _with_paths(_parsed(content), path.parent)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
+
+
+def _with_paths(config: Config, folder: Path) -> Config:
+    """Say where files are that the file in ``folder`` names: in this folder, or at home."""
+    if "phases" not in config.report:
+        return config
+    path = folder / Path(config.report["phases"]).expanduser()
+    return replace(config, report={**config.report, "phases": str(path)})
 
 
 def _parsed(content: bytes) -> Config:
@@ -114,7 +127,7 @@ def _check(word: str, value: Any) -> None:
     """Raise UsageError if ``value`` is nothing that the setting ``word`` can have."""
     default = getattr(DEFAULTS, word)
     if not isinstance(value, type(default)):
-        raise UsageError(f"{word} has to be {_KINDS[type(default)]}")
+        raise UsageError(f"{word} has to be {_KINDS[type(default)].format(word)}")
     if word in CHOICES:
         refuse_unknown(value, CHOICES[word], f"unknown {word}")
     if isinstance(value, list):
@@ -123,6 +136,15 @@ def _check(word: str, value: Any) -> None:
         for key, inner in value.items():
             if not isinstance(inner, str):
                 raise UsageError(f"{word}.{key} has to be {_KINDS[str]}")
+    if word == "report":
+        _check_report(value)
+
+
+def _check_report(options: dict[str, str]) -> None:
+    for option in options:
+        refuse_unknown(option, REPORT_OPTIONS, "unknown option of [report]")
+    if "iteration" in options:
+        _check_expressions("report.iteration", [options["iteration"]])
 
 
 def _check_expressions(word: str, expressions: list[Any]) -> None:

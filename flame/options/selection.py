@@ -50,9 +50,12 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,process,thread,device,stream,stack,nested,module,python,native,launch,nvtx,"
-    levels += "shapes,category,kernel,sass,stall"
+    levels = "rank,process,thread,device,stream,phase,stack,nested,module,python,native,"
+    levels += "launch,nvtx,shapes,category,kernel,sass,stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
+    text = "phases of the level phase and of --phase, as a JSON file: {PHASE: [PATTERN, …], …}; "
+    text += "without one they are what kernels compute"
+    add("--phases", metavar="FILE", help=text)
     text = "levels by name: unified (the usual), nested, modules, layers, kernels, functions, "
     text += "shapes, streams, stalls or instructions"
     add("--arrange", metavar="NAME", help=text)
@@ -135,7 +138,7 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     from flame.core.options import LoadOptions
 
     forward = _or_usual(args.forward, args) or args.in_app  # there to be switched on
-    return LoadOptions(args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu))
+    return LoadOptions(args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu), args.phases)
 
 
 def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Selection:

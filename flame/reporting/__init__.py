@@ -1,4 +1,4 @@
-"""Write the sections of a report: as text for people, as JSON, Markdown, CSV.
+"""Write the sections of a report: as text for people, as JSON, Markdown, CSV, HTML.
 
 May import console and core.
 """

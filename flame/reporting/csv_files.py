@@ -11,27 +11,36 @@ from flame.core.errors import InputError, UsageError
 from flame.core.files.atomic import OccupiedError, atomic_output
 from flame.core.report.table import Section, Table, Value
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
 """With these a spreadsheet takes a text for a formula, which may start programs."""
 
 
 def write_csv(sections: Iterable[Section], folder: Path, *, replace: bool) -> list[Path]:
     """Write a file per table into ``folder``, which is made; returns what was written.
 
-    Files are there whole or not at all. Raises UsageError where the folder has anything in it and
-    ``replace`` is not set, InputError where it cannot be written.
+    Files are there whole or not at all, and so are all of them where ``replace`` is not set. Raises
+    UsageError where the folder has anything in it then, InputError where it cannot be written.
     """
     _prepare(folder, replace)
-    written = []
-    for name, table in _named(sections):
-        path = folder / f"{name}.csv"
-        try:
-            with atomic_output(str(path), replace=replace) as file:
-                file.write(as_csv(table).encode("utf-8", "replace"))
-        except OccupiedError as error:
-            raise UsageError(f"{error}; --force replaces it") from None
-        written.append(path)
+    written = list[Path]()
+    try:
+        for name, table in _named(sections):
+            path = folder / f"{name}.csv"
+            _write(path, table, replace)
+            written.append(path)
+    except BaseException:
+        for path in () if replace else written:
+            path.unlink(missing_ok=True)
+        raise
     return written
+
+
+def _write(path: Path, table: Table, replace: bool) -> None:
+    try:
+        with atomic_output(str(path), replace=replace) as file:
+            file.write(as_csv(table).encode("utf-8", "replace"))
+    except OccupiedError as error:
+        raise UsageError(f"{error}; --force replaces it") from None
 
 
 def _prepare(folder: Path, replace: bool) -> None:

@@ -30,7 +30,7 @@ def findings_lines(section: Section, width: int, link: Link | None = None) -> It
     several = len({gpu for group in groups for gpu in _gpus(group)}) > 1
     yield from _headlines(section, width)
     if not groups:
-        yield from _wrapped(_nothing(section), width, "  ")
+        yield from _wrapped(nothing_found(section), width, "  ")
     for number, group in enumerate(groups[:most]):
         if number:
             yield ""
@@ -56,7 +56,7 @@ def _headlines(section: Section, width: int) -> Iterator[str]:
         yield ""
 
 
-def _nothing(section: Section) -> str:
+def nothing_found(section: Section) -> str:
     """Say what to look at where nothing was found: kernels of a busy GPU, else its idle time."""
     gpus: Any = section.facts.get("gpus", ())
     if any((one["busy_percent"] or 0) < _BUSY for one in gpus):

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 
 from flame.console.terminal import printable
+from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
-from flame.reporting.values import for_people, titled, write_value
+from flame.core.units import format_ns
+from flame.reporting.findings_text import nothing_found
+from flame.reporting.values import cells_by_key, for_people, reasons, titled, write_value
 
 
 def as_markdown(sections: Iterable[Section], most: int, unit: str | None = None) -> str:
@@ -22,25 +25,39 @@ def as_markdown(sections: Iterable[Section], most: int, unit: str | None = None)
     absent = [section for section in sections if not section.available]
     if absent:
         blocks.append("### Not recorded")
-        blocks.append(
-            "\n".join(
-                f"- {each.name}: {_plain(each.why)}; {_plain(each.how)}".rstrip("; ")
-                for each in absent
-            )
+        lines = (
+            f"- {', '.join(names)}: {_plain(reason)}" for reason, names in reasons(absent).items()
         )
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"
 
 
 def _section(section: Section, most: int, unit: str | None) -> Iterator[str]:
-    yield f"### {section.title}"
+    yield f"### {_plain(section.title)}"
+    if section.name == findings.NAME:
+        yield from _findings(section)
+        return
     for table in section.tables:
         if table.rows:
             if table.title:
-                yield f"**{table.title}**"
+                yield f"**{_plain(table.title)}**"
             yield "\n".join(_table(for_people(table.first(most)), unit))
         if table.left_out > 0 or len(table.rows) > most:
             yield f"… and {max(table.left_out, len(table.rows) - most):,} more"
     yield from map(_plain, section.notes)
+
+
+def _findings(section: Section) -> Iterator[str]:
+    """An item for each: what it is, why, and what to do."""
+    table = section.tables[0]
+    if not table.rows:
+        yield _plain(nothing_found(section))
+    for found in cells_by_key(table):
+        bound = found.get("bound_ns")
+        saves = f" (at most {format_ns(float(bound))})" if bound is not None else ""
+        title, claim, advice = (_plain(str(found[key])) for key in ("title", "claim", "advice"))
+        where = _plain(str(found["gpu"]))
+        yield f"- **{found['severity']}** {where}: **{title}**{saves}\\\n  {claim}\\\n  {advice}"
 
 
 def _table(table: Table, unit: str | None) -> Iterator[str]:
@@ -58,13 +75,24 @@ def _table(table: Table, unit: str | None) -> Iterator[str]:
 
 
 def _name(text: str) -> str:
-    r"""Quote a name as code, in which nothing but ``|`` and backticks means anything."""
+    """Quote a name as code, in which nothing but ``|`` and backticks means anything.
+
+    A bar needs a backslash before it, also in code; where there are some they have to be odd, or
+    the bar would end the cell: then one more is shown.
+    """
     ticks = max((len(run) for run in re.findall("`+", text)), default=0) + 1
     room = " " if text[:1] == "`" or text[-1:] == "`" else ""
-    fence = "`" * ticks
-    return f"{fence}{room}{text.replace('|', chr(92) + '|')}{room}{fence}" if text else ""
+    fence, inner = "`" * ticks, re.sub(r"(\\*)\|", _escape_bar, text)
+    return f"{fence}{room}{inner}{room}{fence}" if text else ""
+
+
+def _escape_bar(found: re.Match[str]) -> str:
+    backslashes = len(found[1])
+    return "\\" * (backslashes + 1 + backslashes % 2) + "|"
 
 
 def _plain(text: str) -> str:
-    """Escape what Markdown would read as more than text."""
-    return re.sub(r"([\\`*_{}\[\]()<>#+|~@!-])", r"\\\1", printable(text))
+    """Escape what Markdown would read as more than text: addresses too, and mentions of people."""
+    escaped = re.sub(r"([\\`*_{}\[\]()<>#+|~!&-])", r"\\\1", printable(text))
+    escaped = re.sub(r"(?i):(?=//)|(?<=www)\.", r"\\\g<0>", escaped)
+    return re.sub(r"@(?=\w)", "@<!-- -->", escaped)  # GitHub looks for these in what it has made

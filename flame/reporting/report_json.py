@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from flame._version import __version__
 from flame.core.report.table import CONTRACT, Section, Table
 from flame.reporting.links import Link
+from flame.reporting.values import cells_by_key
 
 
 def as_json(sections: Iterable[Section], most: int, link: Link, **about: object) -> str:
@@ -31,8 +32,7 @@ def facts(section: Section, most: int, link: Link) -> dict[str, object]:
 
 
 def _rows(table: Table, link: Link) -> list[dict[str, object]]:
-    keys = [column.key for column in table.columns]
-    rows: list[dict[str, object]] = [dict(zip(keys, row, strict=True)) for row in table.rows]
+    rows: list[dict[str, object]] = [{**row} for row in cells_by_key(table)]
     for row, place in zip(rows, table.places, strict=False):
         row["view"] = link(place)
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from flame.console.terminal import cells, cut, printable
@@ -11,7 +12,7 @@ from flame.core.report.sections import budget
 from flame.core.report.table import Section, Table
 from flame.reporting.findings_text import findings_lines
 from flame.reporting.links import Link
-from flame.reporting.values import for_people, titled, write_value
+from flame.reporting.values import for_people, reasons, titled, write_value
 
 _GAP = "  "
 _NARROWEST_NAME, _NARROWEST = 24, 12
@@ -54,8 +55,11 @@ def _section(
 
 def _absent(sections: Sequence[Section], width: int) -> Iterator[str]:
     yield "Not recorded"
-    for section in sections:
-        yield cut(f"  {section.name}: {section.why}; {section.how}".rstrip("; "), width)
+    for reason, names in reasons(sections).items():
+        text = printable(f"{', '.join(names)}: {reason}")
+        yield from textwrap.wrap(
+            text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
 
 
 def _table(table: Table, width: int, unit: str | None) -> Iterator[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from flame.console.terminal import printable
-from flame.core.report.table import Table, TableColumn, Value
+from flame.core.report.table import Section, Table, TableColumn, Value
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
 
 TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -52,6 +52,20 @@ def titled(column: TableColumn, unit: str | None) -> str:
     if column.unit == "ns" and unit is not None:
         return f"{column.title} [{_NAMES.get(unit, unit)}]"
     return f"{column.title} [GB/s]" if column.unit == "GB/s" else column.title
+
+
+def cells_by_key(table: Table) -> Iterator[dict[str, Value]]:
+    """List the rows of ``table`` as dictionaries by the keys of its columns."""
+    keys = [column.key for column in table.columns]
+    return (dict(zip(keys, row, strict=True)) for row in table.rows)
+
+
+def reasons(sections: Iterable[Section]) -> dict[str, list[str]]:
+    """List the names of ``sections`` that are not available by why, and how to record them."""
+    found: dict[str, list[str]] = {}
+    for section in sections:
+        found.setdefault(f"{section.why}; {section.how}".rstrip("; "), []).append(section.name)
+    return found
 
 
 _PLACES = ("gpu", "process", "thread", "domain")

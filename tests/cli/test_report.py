@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flame.cli.main import main
+from flame.core.report.report import SECTIONS
 from tests.support.paths import SAMPLES
 
 TRACE = str(SAMPLES / "decode_small.sqlite")
@@ -59,8 +60,16 @@ def test_stacks_say_what_they_cannot_tell(
 ) -> None:
     path = tmp_path / "stacks.folded"
     path.write_text(STACKS)
-    assert main(["report", str(path), "--section", "budget"]) == 0
-    assert "budget: no GPU activity with times was recorded" in capsys.readouterr().out
+    assert main(["report", str(path)]) == 0
+    shown, _, absent = capsys.readouterr().out.partition("Not recorded\n")
+    assert "What was recorded" in shown and "Frames, by what they hold" in shown
+    told = " ".join(absent.split())
+    assert told.endswith("ranks: a file of stacks knows no activities and no times of them")
+    assert told.startswith("findings, coverage, budget, ") and told.count(":") == 1
+    assert main(["report", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [name for name in SECTIONS if found[name]["available"]] == ["summary", "kernels"]
+    assert found["summary"]["trace"]["gpu_time_ns"] is None
 
 
 @pytest.mark.parametrize(

@@ -95,12 +95,16 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         framework = ["^x:", "y$"]
         [keys]
         undo = "ctrl+z,z"
+        [report]
+        phases = "/etc/phases.json"
+        iteration = "^batch"
         """
     )
     keys = {"undo": "ctrl+z,z"}
+    report = {"phases": "/etc/phases.json", "iteration": "^batch"}
     off = (False, False, False)
     assert read_config() == Config(
-        "flame-light", False, True, "code --wait", "demangled", *off, ["^x:", "y$"], keys
+        "flame-light", False, True, "code --wait", "demangled", *off, ["^x:", "y$"], keys, report
     )
 
 
@@ -126,10 +130,31 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         ("kernel_names = 'mangle'", "unknown kernel_names 'mangle': did you mean mangled?"),
         ("keys = 'q'", "keys has to be a table, as in [keys]"),
         ("[keys]\nquit = ['q']", 'keys.quit has to be text in quotes, as in "…"'),
+        ("report = 'x'", "report has to be a table, as in [report]"),
+        ("[report]\nphase = 'x'", "unknown option of [report] 'phase': did you mean phases?"),
+        ("[report]\ntop = '3'", "unknown option of [report] 'top': there is phases, iteration"),
+        ("[report]\nphases = 3", 'report.phases has to be text in quotes, as in "…"'),
+        ("[report]\niteration = '('", "report.iteration: '(' is not a regular expression"),
     ],
 )
 def test_mistakes_are_told_in_one_line(file: Path, content: str | bytes, said: str) -> None:
     assert complaint(file, content).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("phases.json", "{folder}/phases.json"),
+        ("~/p.json", "/somewhere/p.json"),
+        ("/etc/p", "/etc/p"),
+    ],
+)
+def test_a_file_that_it_names_is_beside_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, said: str, meant: str
+) -> None:
+    monkeypatch.setenv("HOME", "/somewhere")
+    file.write_text(f"[report]\nphases = '{said}'")
+    assert read_config().report == {"phases": meant.format(folder=file.parent)}
 
 
 def test_a_file_that_cannot_be_read(file: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
+from flame.console.terminal import printable
 from flame.core.errors import UsageError
 from flame.core.report.table import Place, Section, Table, TableColumn
 from flame.core.units import format_ns
@@ -135,6 +138,30 @@ def test_markdown_has_a_row_per_row_whatever_names_are() -> None:
     assert "<script>" not in re.sub(r"`+[^`]*`+", "", text)
 
 
+BARS = ("a|b", "a\\|b", "a\\\\|b", "|", "\\|", "x\\", "`|`", "a``|\\|`")
+
+
+@pytest.mark.parametrize("name", [*HOSTILE[:-1], *BARS, "[x](http://e)", "![i](j)", "&lt;b&gt;"])
+def test_a_renderer_reads_names_as_they_are(name: str) -> None:
+    text = as_markdown([Section("s", name, tables=(table((name,)),), notes=(name,))], 20)
+    page = MarkdownIt("commonmark").enable("table").render(text)
+    cells = [html.unescape(cell) for cell in re.findall(r"<td.*?>(.*?)</td>", page, re.DOTALL)]
+    assert len(cells) == 4
+    # An odd number of backslashes before a bar cannot be written: there is one more.
+    wanted = re.sub(r"(?<!\\)(\\\\)*\\(?=\|)", lambda one: one[0] + "\\", printable(name))
+    assert cells[0] == f"<code>{wanted}</code>"
+    tags = set(re.findall(r"<(\w+)", page))
+    assert tags <= {"h3", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "p"}
+    [title] = re.findall(r"<h3>(.*?)</h3>", page)
+    assert html.unescape(title.replace("<!-- -->", "")) == printable(name).strip()
+
+
+def test_notes_mention_nobody_and_lead_nowhere() -> None:
+    note = "see http://x.y, HTTPS://z, www.x.y, @someone, #12"
+    text = as_markdown([Section("s", "S", notes=(note,))], 20)
+    assert not re.search(r"(?<!\\)(://|#12)|www\.x|@some", text)
+
+
 @pytest.mark.parametrize(("name", "shown"), [("a`b", "``a`b``"), ("`a", "`` `a ``"), ("x", "`x`")])
 def test_names_are_code_whatever_backticks_they_have(name: str, shown: str) -> None:
     assert f"| {shown} |" in as_markdown(sections((name,)), 20)
@@ -167,6 +194,14 @@ def test_csv_is_read_back_and_holds_no_formula() -> None:
     for row, name in zip(rows[1:], HOSTILE, strict=True):
         assert row[0].removeprefix("'") == name
         assert not row[0].startswith(("=", "+", "-", "@"))
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+def test_no_text_is_a_formula_and_every_number_is_one(begin: str) -> None:
+    name = f'{begin}HYPERLINK("http://x",1)'
+    found = Table.of("rows", "", COLUMNS, [(name, "g", -5, -1.5, None, None)])
+    [_, row] = list(csv.reader(io.StringIO(as_csv(found), newline="")))
+    assert row == [f"'{name}", "g", "-5", "-1.5"]
 
 
 def test_csv_files_are_named_by_section_and_table(tmp_path: Path) -> None:

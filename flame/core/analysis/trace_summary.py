@@ -260,4 +260,4 @@ def sample_totals(profile: Profile) -> SampleTotals | None:
 def _levels(profile: Profile) -> tuple[str, ...]:
     """The levels that hold any frame of their own, in natural order."""
     recorded = recorded_levels(profile, metric_of(profile.default_metric, profile.metrics))
-    return tuple(level for level in LEVELS if level in recorded.difference(MADE_LEVELS))
+    return tuple(level for level in LEVELS if level in recorded.difference((*MADE_LEVELS, "phase")))

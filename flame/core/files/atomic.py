@@ -29,6 +29,20 @@ class OccupiedError(InputError):
         super().__init__(f"{path}: is there already")
 
 
+def is_stream(path: str) -> bool:
+    """Tell whether what is written to ``path`` replaces nothing: standard output, pipes, devices.
+
+    And what the shell has opened: its descriptors.
+    """
+    if path == STDOUT or path.startswith(_DESCRIPTORS):
+        return True
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
 @contextmanager
 def atomic_output(path: str, *, replace: bool = True) -> Iterator[BinaryIO]:
     """Open a binary file that takes its place at ``path`` when the block has succeeded.

@@ -62,7 +62,7 @@ def load_all(
     recordings = [_list_files(Path(path)) for path in paths]
     files = [file for recording in recordings for file in recording.dumps]
     notes = [note for recording in recordings for note in recording.notes]
-    profile = _load_files(files, options or LoadOptions(), whole, cache)
+    profile = _load_with_phases(files, options or LoadOptions(), whole, cache)
     whole.end()
     return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
 
@@ -76,6 +76,19 @@ def _list_files(path: Path) -> Recording:
 
         raise InputError(f"{path}: {describe_folder(path)}")
     return read_folder(path)
+
+
+def _load_with_phases(
+    files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
+) -> Profile:
+    """Load files, and name the phases that a file of these has; that file is read first."""
+    if options.phases is None:
+        return _load_files(files, options, progress, cache)
+    from flame.core.names.phases import read_phases
+    from flame.core.projection.phases import name_phases
+
+    rules = read_phases(options.phases)
+    return name_phases(_load_files(files, replace(options, phases=None), progress, cache), rules)
 
 
 def _load_files(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,12 @@ class Grouping:
     rank: I4
     category: I4
     rest: int
+
+    def padded(self, size: int) -> Grouping:
+        """Make the same for a table of ``size`` frames, of which those behind are of no group."""
+        more = np.full(size - len(self.category), -1, np.int32)
+        shapes, category = (np.append(one, more) for one in (self.shapes, self.category))
+        return replace(self, shapes=shapes, category=category)
 
     def stream_of(self, ids: Column) -> I4:
         """Look up the frame ids of the stream ``ids``; -1 for the unknown stream (-1)."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from flame.core.columns import I4, I8
+
+if TYPE_CHECKING:
+    from flame.core.names.phases import Phase
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,17 @@ class Overheads:
 
     def __len__(self) -> int:
         return len(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class NamedPhases:
+    """Hold the phases that a user has named: ``rules`` in their order, the first that fits counts.
+
+    ``frames`` i4[rules + 1] are those that stand for them, the last one for what is of none.
+    """
+
+    rules: tuple[Phase, ...]
+    frames: I4
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from flame.core.model.meta import (
     Device,
     GraphNodes,
     Meta,
+    NamedPhases,
     Overheads,
     Process,
     ProfilerSteps,
@@ -85,7 +86,8 @@ class Profile:
     are the metrics that the file brings, None for the built-in ones. ``timed`` is false where rows
     have no times.
     ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
-    ``sampling`` has the PC samples, None without any. ``known`` is what has been worked out of all
+    ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
+    None where he has not. ``known`` is what has been worked out of all
     rows before, None where nothing has.
     """
 
@@ -119,6 +121,7 @@ class Profile:
     sampling: Sampling | None = None
     nested_finder: Callable[[I4, I8], NestedStacks] | None = None
     known: KnownSums | None = None
+    phases: NamedPhases | None = None
 
     @cached_property
     def with_nested(self) -> Profile:

@@ -21,6 +21,7 @@ from flame.core.projection.filters import (
     Kernel,
     MinShare,
     NvtxRange,
+    Phases,
     Pids,
     Ranks,
     ShowFrom,
@@ -100,10 +101,22 @@ def _parse_span(text: str, part: str) -> tuple[int, int]:
 
 def parse_ranks(text: str) -> Ranks:
     """Parse ranks or labels of files from a list such as ``0,3``; both may be globs."""
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    names = _split_names(text)
     if not names:
         raise UsageError(f"--rank '{text}': no rank given, use a number or a list such as 0,3")
     return Ranks(names)
+
+
+def parse_phase_names(text: str) -> Phases:
+    """Parse names of phases from a list such as ``prefill,decode``; they may be globs."""
+    names = _split_names(text)
+    if not names:
+        raise UsageError(f"--phase '{text}': no phase given")
+    return Phases(names)
+
+
+def _split_names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def parse_nvtx_range(text: str) -> NvtxRange:
@@ -168,7 +181,7 @@ def format_span(first: int, last: int, to: str) -> str:
     return str(first) if first == last else f"{first}{to}{last}"
 
 
-def _format_ranks(filter_: Ranks) -> str:
+def _format_names(filter_: Ranks | Phases) -> str:
     return ",".join(filter_.names)
 
 
@@ -195,8 +208,9 @@ class FilterText(NamedTuple):
 FILTER_TEXTS: Mapping[str, FilterText] = {
     "time": FilterText(Time, parse_window, format_window),
     "step": FilterText(Steps, parse_steps, _format_steps),
-    "rank": FilterText(Ranks, parse_ranks, _format_ranks),
+    "rank": FilterText(Ranks, parse_ranks, _format_names),
     "nvtx": FilterText(NvtxRange, parse_nvtx_range, format_nvtx_range),
+    "phase": FilterText(Phases, parse_phase_names, _format_names),
     "device": FilterText(Devices, _parse_ids(Devices), _format_ids),
     "stream": FilterText(Streams, _parse_ids(Streams), _format_ids),
     "pid": FilterText(Pids, _parse_ids(Pids), _format_ids),
@@ -231,6 +245,7 @@ def parse_filters(
     step: Texts = None,
     rank: Texts = None,
     nvtx: Texts = None,
+    phase: Texts = None,
     device: Ids = None,
     stream: Ids = None,
     pid: Ids = None,

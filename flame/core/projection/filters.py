@@ -18,6 +18,7 @@ from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.names.framework import USUAL
 from flame.core.projection.labels import Naming, exact_labels
+from flame.core.projection.phases import phase_frames, phase_names
 from flame.core.regex import Limit, compile_expression, fits
 
 _MOST_NAMES = 4
@@ -124,6 +125,25 @@ class Ranks:
         """Tell whether a file is one of those."""
         texts = (source.label, str(source.meta.rank))
         return any(_glob(name).fullmatch(text) for name in self.names for text in texts)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Choose activities of some phases, by the names of these, which may be globs."""
+
+    names: tuple[str, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Mark the groups of one of the phases, bool[groups]."""
+        phases = phase_frames(profile, table)
+        chosen = np.zeros(len(profile.frames), bool)
+        for frame in unique(phases[phases >= 0]).tolist():
+            chosen[frame] = self.fits(profile.frames[frame].name)
+        return _pick(chosen, phases)
+
+    def fits(self, phase: str) -> bool:
+        """Tell whether a phase is one of those."""
+        return any(_glob(name).fullmatch(phase) for name in self.names)
 
 
 @dataclass(frozen=True)
@@ -278,7 +298,7 @@ class MinShare:
             raise UsageError(f"--min-percent {self.percent:g}: choose a number from 0 to 100")
 
 
-GroupFilter = NvtxRange | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
+GroupFilter = NvtxRange | Phases | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
 StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames | HideFramework
 RowFilter = Time | Steps
 Filter = RowFilter | GroupFilter | StackFilter | MinShare
@@ -318,7 +338,7 @@ def _pick(fits: list[bool] | Bool, index: Column) -> Bool:
 
 
 def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[str]:
-    """Say which steps or ranks in ``filters`` the trace lacks, and which it has instead.
+    """Say which steps, ranks or phases in ``filters`` the trace lacks, and which it has instead.
 
     The words go on after a colon.
     """
@@ -327,6 +347,10 @@ def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[
             yield _describe_steps(profile)
         elif isinstance(filter_, Ranks) and not filter_.matches_any(profile):
             yield _describe_ranks(profile, filter_)
+        elif isinstance(filter_, Phases):
+            names = phase_names(profile)
+            if not any(map(filter_.fits, names)):
+                yield f"its phases are {', '.join(names)}" if names else "it has no phases"
 
 
 def _describe_steps(profile: Profile) -> str:

@@ -14,6 +14,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import TreeLayout
 from flame.core.projection.levels import MADE_LEVELS, SAMPLE_LEVELS, STACK_LEVELS
 from flame.core.projection.modules import modules_among
+from flame.core.projection.phases import phase_frames
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ def _single_frames(profile: Profile, table: Activities, kept: I8, level: str) ->
     if level in ("kernel", "launch"):
         own: Column = groups.frame if level == "kernel" else groups.launch
         return own[kept]
+    if level == "phase":
+        return phase_frames(profile, table)[kept]
     if level == "category":
         return np.append(grouping.category, np.int32(-1))[groups.frame[kept]]
     if level == "stream":

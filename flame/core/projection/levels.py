@@ -54,6 +54,7 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
     masks |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
     masks["nested"] = (groups.python > 0) | (groups.nvtx > 0)
     masks["module"] = has_modules(profile, table)
+    masks["phase"] = np.array([profile.phases is not None]) | (groups.frame >= 0)
     masks["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
     for level in LEVELS:
         if level not in masks:

@@ -1,4 +1,4 @@
-"""Find frames by a pattern that users type, whatever kernels are called at the moment."""
+"""Find frames by a pattern that users type, and the activities that have such frames."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, Bool
+from flame.core.model.activities import Activities
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.regex import Limit, find_matching, fits
 
@@ -32,3 +33,16 @@ def matching_frames(
     missed: list[int] = kernels[~np.isin(kernels, found)].tolist()
     limit = Limit()
     return found + [kernel for kernel in missed if fits(pattern, table[kernel].name, limit)]
+
+
+def groups_with(table: Activities, marks: Bool) -> Bool:
+    """Tell which groups of ``table`` have a frame of ``marks`` on their path, bool[groups].
+
+    ``marks`` is bool[frames].
+    """
+    groups, within = table.groups, table.stacks.contain_any(marks)
+    found: Bool = within[groups.python] | within[groups.nvtx] | within[groups.native]
+    found |= within[groups.stack]
+    marked = np.append(marks, False)
+    found |= marked[groups.frame] | marked[groups.launch]
+    return found

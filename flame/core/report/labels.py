@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -59,13 +59,3 @@ def shown_as(labels: Labels, frames: Column) -> I8:
     """Look up what each of ``frames`` is shown as; -1 stays."""
     shown: I8 = np.append(labels.shown, np.int32(NONE))[frames].astype(np.int64)
     return shown
-
-
-def groups_with(profile: Profile, marks: Bool) -> Bool:
-    """Tell which groups of activities have a frame of ``marks`` on their path, bool[groups]."""
-    table = profile.activities
-    groups, within = table.groups, table.stacks.contain_any(marks)
-    found: Bool = within[groups.python] | within[groups.nvtx] | within[groups.native]
-    marked = np.append(marks, False)
-    found |= marked[groups.frame] | marked[groups.launch]
-    return found

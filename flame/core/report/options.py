@@ -1,39 +1,18 @@
-"""Understand the options of a report: phases in a file, and what the iterations are."""
+"""Understand the options of a report that say what the iterations are."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from flame.core.errors import InputError, UsageError
+from flame.core.errors import UsageError
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.iterations import chosen_ranges
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Steps
 from flame.core.projection.selection import Selection
 from flame.core.regex import compile_expression
-from flame.core.report.phase_patterns import Phase, parse_phases
 
-_MOST_BYTES = 1 << 20
 _SPAN = lazy_regex(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
-
-
-def read_phases(path: str) -> tuple[Phase, ...]:
-    """Read the file of ``--phases``.
-
-    Raises InputError where it cannot be read, UsageError where it is no file of phases.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"--phases {path}: {error.strerror or error}") from None
-    if len(text) > _MOST_BYTES:
-        raise UsageError(f"--phases {path}: larger than 1 MiB")
-    try:
-        return parse_phases(text.decode())
-    except UnicodeDecodeError:
-        raise UsageError(f"--phases {path}: not UTF-8") from None
 
 
 def with_iterations(selection: Selection, span: str | None) -> Selection:
@@ -53,18 +32,22 @@ def without_steps(selection: Selection) -> Selection:
     return replace(selection, where=kept)
 
 
-def with_iteration(profile: Profile, pattern: str | None) -> Profile:
+def with_iteration(profile: Profile, pattern: str) -> Profile:
     """Make the ranges that ``pattern`` matches the iterations of ``profile``.
 
     Raises UsageError where it is no regular expression, or no range matches.
     """
-    if pattern is None:
-        return profile
     try:
-        expression = compile_expression(pattern)
+        found = with_usual_iteration(profile, pattern)
     except UsageError as error:
         raise UsageError(f"--iteration {pattern!r}: {error}") from None
-    found = chosen_ranges(profile.frames, profile.threads, expression, profile.spans_finder)
-    if not len(found):
+    if found is profile:
         raise UsageError(f"--iteration {pattern!r}: no range of the trace matches")
-    return profile.with_iterations(found)
+    return found
+
+
+def with_usual_iteration(profile: Profile, pattern: str) -> Profile:
+    """Do the same where any range matches; else it is the same profile."""
+    expression = compile_expression(pattern)
+    found = chosen_ranges(profile.frames, profile.threads, expression, profile.spans_finder)
+    return profile.with_iterations(found) if len(found) else profile

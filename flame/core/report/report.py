@@ -72,6 +72,12 @@ SECTIONS = {
 """All sections, in the order in which they are shown."""
 
 
+OF_STACKS = (summary.NAME, kernels.NAME)
+"""The sections of a file of resolved stacks."""
+
+_NO_ACTIVITIES = "a file of stacks knows no activities and no times of them"
+
+
 class Report:
     """Work out sections of a scope; each once."""
 
@@ -82,8 +88,13 @@ class Report:
     def section(self, name: str) -> Section:
         """Get a section by its name; KeyError where there is none such."""
         if name not in self._known:
-            self._known[name] = SECTIONS[name].build(self.scope)
+            self._known[name] = self._build(SECTIONS[name])
         return self._known[name]
+
+    def _build(self, kind: SectionKind) -> Section:
+        if self.scope.profile.resolved and kind.name not in OF_STACKS:
+            return Section(kind.name, kind.title, why=_NO_ACTIVITIES)
+        return kind.build(self.scope)
 
     def sections(self, names: Iterable[str] = SECTIONS) -> list[Section]:
         """Get several sections."""

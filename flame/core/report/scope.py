@@ -18,6 +18,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
 from flame.core.model.threads.events import EventThread, ThreadEvents
 from flame.core.model.tree import StackTree
+from flame.core.names.phases import Phase
 from flame.core.projection.filters import Pids, Ranks, RowFilter, Tids
 from flame.core.projection.labels import Labels
 from flame.core.projection.number_folds import labels_of
@@ -25,7 +26,6 @@ from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.projection.weights import Weights
 from flame.core.report.host_calls import NO_CALLS, HostCalls, collect_calls
-from flame.core.report.phase_patterns import Phase
 from flame.core.report.range_instances import RangeInstances
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
@@ -42,17 +42,21 @@ class Scope:
 
     Tables by name are of ``rows``, the activities that pass all filters. How busy a GPU was is of
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
-    ``details`` are of `DETAILS`: tables that are long, and wanted all the same.
-    ``phases`` are those that the user has named; ``links`` what links can do that copies go over,
-    bytes per second by direction. With ``all_findings`` nothing that a rule says is left out.
+    ``details`` are of `DETAILS`: tables that are long, and wanted all the same. ``links`` is what
+    links can do that copies go over, bytes per second by direction. With ``all_findings`` nothing
+    that a rule says is left out.
     """
 
     profile: Profile
     selection: Selection = field(default_factory=Selection)
     details: frozenset[str] = frozenset()
-    phases: tuple[Phase, ...] = ()
     links: Mapping[str, int] = field(default_factory=dict)
     all_findings: bool = False
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases that the user has named; none where he has not."""
+        return self.profile.phases.rules if self.profile.phases else ()
 
     @cached_property
     def tree(self) -> StackTree:

@@ -8,7 +8,6 @@ import numpy as np
 
 from flame.core.attribution.gaps import describe_unsampled
 from flame.core.columns import I4, I8, run_starts
-from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.metrics import STALLS
 from flame.core.model.pc_samples import Sampling
@@ -34,20 +33,12 @@ def attach_sampling(
         profile,
         frames=frames.build(),
         activities=activities,
-        grouping=replace(
-            profile.grouping,
-            shapes=_pad(profile.grouping.shapes, len(frames)),
-            category=_pad(profile.grouping.category, len(frames)),
-        ),
+        grouping=profile.grouping.padded(len(frames)),
         sampling=sampling,
     )
     before = set(describe_unsampled(profile))
     kept = [warning for warning in profile.warnings if warning not in before]
     return replace(sampled, warnings=(*kept, *describe_unsampled(sampled)))
-
-
-def _pad(of_frame: I4, size: int) -> I4:
-    return np.append(of_frame, np.full(size - len(of_frame), NONE, np.int32))
 
 
 def split_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:

@@ -14,6 +14,7 @@ from flame.tui.dialogs.steps import STEPS_FIELD, StepsField
 from flame.tui.dialogs.text_fields import (
     FRAMEWORK_FIELD,
     KERNEL_FIELD,
+    PHASES_FIELD,
     RANGE_FIELD,
     RANKS_FIELD,
     SHARE_FIELD,
@@ -31,6 +32,7 @@ FIELDS: tuple[Field, ...] = (
     STEPS_FIELD,
     RANKS_FIELD,
     RANGE_FIELD,
+    PHASES_FIELD,
     DEVICE_FIELD,
     STREAM_FIELD,
     PROCESS_FIELD,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from flame.core.projection.filter_options import (
     format_window,
     kind_of,
     parse_nvtx_range,
+    parse_phase_names,
     parse_ranks,
     parse_share,
     parse_window,
@@ -28,11 +29,13 @@ from flame.core.projection.filters import (
     Kernel,
     MinShare,
     NvtxRange,
+    Phases,
     Ranks,
     ShowFrom,
     ShowStacks,
     Time,
 )
+from flame.core.projection.phases import phase_names
 from flame.core.units import format_counted, format_ns
 from flame.tui.session.query import Query, SelectedName
 
@@ -90,6 +93,12 @@ def _range(selected: SelectedName) -> str:
     return format_nvtx_range(NvtxRange(selected.name)) if selected.kind == Kind.NVTX else ""
 
 
+def _phase(selected: SelectedName) -> str:
+    """The name; a comma would end it."""
+    is_phase = selected.kind in (Kind.PHASE, Kind.CATEGORY)
+    return selected.name.replace(",", "?") if is_phase else ""
+
+
 def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
     """Say that no range is called so, and whether any has it in its name."""
     if len(profile.frames) > _AT_ONCE or filter_.ranges(profile).any():
@@ -110,9 +119,12 @@ def _says(text: str) -> Callable[[Profile], str]:
 
 
 def _ranks_there(profile: Profile) -> str:
-    names = [source.label for source in profile.sources]
-    known = ", ".join(names[:_SOME]) + (", …" if len(names) > _SOME else "")
+    known = _some_of([source.label for source in profile.sources])
     return f"numbers or names, such as {known}; * and ? stand for any text and letter"
+
+
+def _some_of(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SOME]) + (", …" if len(names) > _SOME else "")
 
 
 def _about_ranges(profile: Profile) -> str:
@@ -165,8 +177,21 @@ RANKS_FIELD = TextField(
     format_filter,
     parse_ranks,
     _nothing,
-    doubt=lambda profile, filter_: "" if filter_.known(profile) else "no trace is called that",
+    doubt=lambda profile, filter_: (
+        "" if filter_.matches_any(profile) else "no trace is called that"
+    ),
     applies=lambda profile: len(profile.sources) > 1,
+)
+PHASES_FIELD = TextField(
+    Phases,
+    lambda profile: f"by name, of {_some_of(phase_names(profile))}; * and ? are wildcards",
+    format_filter,
+    parse_phase_names,
+    _phase,
+    doubt=lambda profile, filter_: (
+        "" if any(map(filter_.fits, phase_names(profile))) else "no phase is called that"
+    ),
+    applies=lambda profile: bool(phase_names(profile)),
 )
 RANGE_FIELD = TextField(
     NvtxRange,

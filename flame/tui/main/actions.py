@@ -11,6 +11,7 @@ from textual.app import App
 
 from flame.core.analysis.chains import frames_word
 from flame.core.errors import FlameError
+from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.preferences import Memory
@@ -94,13 +95,18 @@ def _command(screen: ShownScreen) -> str:
     line = command_line(session.inputs.paths, session.options, selection, state, names, remembers)
     note = copied(screen.app, line, "the command line of this view")
     state.paths = [str(path.absolute()) for path in session.inputs.paths]
-    ncu = tuple(str(Path(path).absolute()) for path in session.options.ncu)
-    state.options = options_of(replace(session.options, ncu=ncu), selection, names)
+    state.options = options_of(_with_absolute_paths(session.options), selection, names)
     try:
         save(state)
     except (FlameError, OSError) as error:
         return f"{note}; not kept for --state: {getattr(error, 'strerror', None) or error}"
     return f"{note}; flame view --state shows it too"
+
+
+def _with_absolute_paths(options: LoadOptions) -> LoadOptions:
+    ncu = tuple(str(Path(path).absolute()) for path in options.ncu)
+    phases = options.phases and str(Path(options.phases).absolute())
+    return replace(options, ncu=ncu, phases=phases)
 
 
 def show_instructions(screen: ShownScreen) -> str:

@@ -80,6 +80,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("memcpy", "a copy: HtoD to the GPU, DtoH from it, DtoD within"),
             Entry("memset", "memory of a GPU that is filled with a value"),
             Entry("graph", "a CUDA graph whose kernels were not recorded one by one"),
+            Entry("phase", "what work was for, by --phases, else what kernels compute"),
             Entry("category", "what a kernel computes; or the class of a range"),
             Entry("sass", "an instruction of a kernel"),
             Entry("stall", "why a warp did not go on at an instruction"),

@@ -16,6 +16,7 @@ from flame.tui.shell.command import SUSPEND, Command, id_of
 
 _RARE = {
     "rank": "R",
+    "phase": "U",
     "stack": "F",
     "nested": "J",
     "module": "Q",

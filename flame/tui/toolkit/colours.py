@@ -60,6 +60,7 @@ HUES: dict[Kind, RGB] = {
     Kind.FRAME: (238, 138, 88),
     Kind.RANK: (190, 182, 164),
     Kind.CATEGORY: (200, 200, 200),
+    Kind.PHASE: (206, 192, 210),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 
@@ -137,6 +138,8 @@ def look_of(frame: Frame, name: str, by_category: bool) -> tuple[Kind, int]:
     """
     if frame.kind == Kind.CATEGORY:
         return Kind.CATEGORY, category_hue(frame.name)
+    if frame.kind == Kind.PHASE:
+        return Kind.CATEGORY, _hash(name) // SHADES % len(CATEGORIES)
     if by_category and frame.kind in ACTIVITY_KINDS:
         from flame.core.model.grouping import category_of_frame
 

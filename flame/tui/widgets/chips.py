@@ -18,6 +18,7 @@ from flame.core.projection.filters import (
     Include,
     MinShare,
     NvtxRange,
+    Phases,
     Pids,
     Ranks,
     ShowFrom,
@@ -75,7 +76,7 @@ def value_of(filter_: Filter, profile: Profile | None = None) -> str:
         return _window(filter_) + (_cut_off(filter_, profile) if profile else "")
     if isinstance(filter_, Steps):
         return _steps(filter_)
-    if isinstance(filter_, Ranks):
+    if isinstance(filter_, Ranks | Phases):
         return printable(", ".join(filter_.names))
     if isinstance(filter_, NvtxRange):
         return printable(

@@ -175,6 +175,7 @@ def shown_levels(tree: StackTree) -> list[str]:
     titles = {"kernel" if kind in ACTIVITY_KINDS else kind.title for kind in kinds}
     # What stands in a stack that a file has resolved may be of any kind.
     titles |= {"stack"} | ({*MADE_LEVELS} if titles & {"python", "nvtx"} else set())
+    titles |= {"phase"} if "category" in titles else set()
     return [level for level in tree.levels if level in titles]
 
 

@@ -28,6 +28,7 @@ EXAMPLES: tuple[Filter, ...] = (
     filters.Ranks(("0", "node *")),
     filters.NvtxRange("a@b\\", "c@d"),
     filters.NvtxRange("decode*", None),
+    filters.Phases(("prefill", "de code*")),
     filters.Devices((0, 3)),
     filters.Streams((7,)),
     filters.Pids((1, 2, 3)),

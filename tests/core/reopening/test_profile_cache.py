@@ -23,6 +23,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.projection.filters import Time
 from flame.core.projection.project import project
+from flame.core.projection.selection import select
 from flame.core.reopening import column_file, profile_cache
 from flame.core.reopening.profile_cache import ProfileCache
 from tests.conftest import TRACES, is_small
@@ -526,3 +527,21 @@ def _with_a_surrogate(path: Path, options: LoadOptions, progress: Progress) -> P
     profile = load_file(path, options, progress)
     frames = (*profile.frames.frames[:-1], Frame(Kind.KERNEL, "\udc80"))
     return replace(profile, frames=FrameTable(frames, {}))
+
+
+def test_phases_of_what_is_found_again_are_those_of_what_was_read(
+    trace: Path, tmp_path: Path
+) -> None:
+    phases = tmp_path / "phases.json"
+    phases.write_text('{"even": ["re:[02468]$"]}')
+    options, selection = LoadOptions(phases=str(phases)), select("phase,kernel")
+    trees = []
+    for _ in range(2):
+        cache = any_size()
+        profile = load_all([trace], options, cache=cache)
+        cache.write()
+        tree = project(profile, selection)
+        trees.append([(tree.names(node), int(tree.total[node])) for node in range(len(tree))])
+    assert profile.known is not None, "it has been found"
+    assert trees[0] == trees[1]
+    assert {path[0] for path, _ in trees[0][1:]} <= {"even", "unmapped"}

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
+from flame.core.names.phases import parse_phases
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Devices, Filter, Kernel, Pids, Time
+from flame.core.projection.phases import name_phases
 from flame.core.projection.selection import select
 from flame.core.report.options import with_iteration
-from flame.core.report.phase_patterns import parse_phases
 from flame.core.report.report import Report
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section
+from flame.reporting.html import as_html
 from flame.reporting.markdown import as_markdown
 from flame.reporting.report_json import as_json
 from flame.reporting.text import as_text
@@ -50,7 +52,7 @@ def sections(path: Path, script: Script, where: tuple[Filter, ...]) -> list[Sect
         chosen = [at for at in profile.ranges.frame if profile.frames[at].name == RANGE_TEXTS[0]]
         profile = with_iteration(profile, "^forward$") if chosen else profile
     try:
-        found = Report(Scope(profile, select(where=where), phases=PHASES))
+        found = Report(Scope(name_phases(profile, PHASES), select(where=where)))
         return found.sections((*PROGRAM, *PARTIES))
     except NoMatchError:
         return None
@@ -72,6 +74,7 @@ def test_all_sections_can_be_written(trace_file: Path, script: Script, where: li
     assert json.loads(as_json(found, 10, lambda place: None))
     assert as_text(found, 80, 5)
     assert as_markdown(found, 5)
+    assert as_html(found, 5, lambda place: None, title="t", icicle="").endswith("</html>\n")
 
 
 def check_phases(section: Section) -> None:

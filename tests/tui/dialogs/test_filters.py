@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.loading.many import load
+from flame.core.loading.many import load, load_all
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.names.phases import parse_phases
 from flame.core.projection.filter_kinds import FILTER_KINDS
 from flame.core.projection.filters import (
     Devices,
@@ -19,7 +20,9 @@ from flame.core.projection.filters import (
     Kernel,
     MinShare,
     NvtxRange,
+    Phases,
     Pids,
+    Ranks,
     ShowFrom,
     ShowStacks,
     Steps,
@@ -27,9 +30,10 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
+from flame.core.projection.phases import name_phases
 from flame.tui.dialogs.filter_fields import FIELDS
 from flame.tui.dialogs.filters import FiltersDialog, slots
-from flame.tui.dialogs.text_fields import TextField
+from flame.tui.dialogs.text_fields import PHASES_FIELD, TextField
 from flame.tui.session.query import SelectedName
 from tests.support.writers.nsysfile import HTOD, NsysFile
 from tests.tui import sources, traces
@@ -438,3 +442,22 @@ async def test_it_works_on_the_smallest_screen(profile: Profile) -> None:
 
 def test_the_dialog_offers_every_kind_of_filter() -> None:
     assert sorted(field.title for field in FIELDS) == sorted(kind.title for kind in FILTER_KINDS)
+
+
+def test_names_that_nothing_has_are_doubted(tmp_path: Path) -> None:
+    paths = [tmp_path / f"rank{number}.folded" for number in range(2)]
+    for path in paths:
+        path.write_text("a;train 5\nb 7\n")
+    profile = name_phases(load_all(paths), parse_phases('{"training": ["train"]}'))
+    for kind, known, why in (
+        (Ranks, "rank*", "no trace is called that"),
+        (Phases, "unm*", "no phase is called that"),
+    ):
+        [field] = [field for field in FIELDS if field.type is kind]
+        assert isinstance(field, TextField) and field.applies(profile)
+        assert field.doubt(profile, field.read(known)) == ""
+        assert field.doubt(profile, field.read("other")) == why
+    assert not PHASES_FIELD.applies(load(paths[0])), "stacks have no phases but those of a file"
+    selected = SelectedName("a, b", Kind.PHASE)
+    assert PHASES_FIELD.guess(selected) == "a? b"
+    assert "training, unmapped" in PHASES_FIELD.about(profile)

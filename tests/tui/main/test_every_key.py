@@ -191,7 +191,7 @@ EVERYWHERE: dict[str, Check] = {
     "level_launch": Check(levels(-1)),
     "level_nvtx": Check(levels(-1)),
     "level_shapes": Check(noted("this trace has no shapes frames")),
-    "level_category": Check(levels(1)),
+    **{f"level_{level}": Check(levels(1)) for level in ("phase", "category")},
     "level_kernel": Check(levels(-1)),
     "level_rank": Check(noted("this trace has no rank frames")),
     **{f"level_{level}": Check(levels(1)) for level in ("nested", "module")},

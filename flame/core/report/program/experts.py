@@ -12,7 +12,8 @@ from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from flame.core.report.labels import frame_place, groups_with, shown_as
+from flame.core.projection.matching import groups_with
+from flame.core.report.labels import frame_place, shown_as
 from flame.core.report.program.iteration_measures import work_of
 from flame.core.report.program.layers import measure_layers, sum_families
 from flame.core.report.scope import Scope
@@ -81,12 +82,12 @@ def measure_experts(scope: Scope) -> Experts:
 
 def _parts(profile: Profile) -> I8:
     """What each group of activities is: products of experts, their routing, 0: neither."""
-    below = groups_with(profile, _matching(profile, FRAMES, _CODE))
+    below = groups_with(profile.activities, _matching(profile, FRAMES, _CODE))
     products = _run(profile, KERNELS)
     experts = below | products
     if not experts.any():
         return np.zeros(len(experts), np.int64)
-    inside = groups_with(profile, _matching(profile, ROUTING_FRAMES, _CODE))
+    inside = groups_with(profile.activities, _matching(profile, ROUTING_FRAMES, _CODE))
     routing = _run(profile, ROUTING_KERNELS) | (below & _run(profile, ROUTING_INSIDE))
     routing |= experts & inside
     return np.where(routing, ROUTING, np.where(experts, PRODUCTS, 0))

@@ -10,24 +10,19 @@ import numpy as np
 from flame.core.columns import I8, Bool, sum_by
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import ThreadPieces
-from flame.core.model.frames import ACTIVITY_KINDS, Kind
+from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import RULES
 from flame.core.names.nvtx import clean_range
-from flame.core.projection.labels import exact_labels
-from flame.core.projection.matching import matching_frames
-from flame.core.report.labels import groups_with
+from flame.core.names.phases import UNMAPPED as UNMAPPED
+from flame.core.projection.phases import phase_marks, phase_of_groups
 from flame.core.report.measures.host_time import HostTime
-from flame.core.report.phase_patterns import Phase
 from flame.core.report.program.iteration_measures import work_of
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "phases", "How the GPU time divides among phases"
 
-UNMAPPED = "unmapped"
-
-_ON_PATHS = (Kind.PYTHON, Kind.NATIVE, Kind.LAUNCH, Kind.NVTX, *ACTIVITY_KINDS)
 _PHASE = lazy_regex(r"phase=(\w+)")
 
 _COLUMNS = (
@@ -58,12 +53,8 @@ class PhaseColumns(NamedTuple):
 def user_phases(scope: Scope) -> PhaseColumns:
     """Divide what passes among the phases of ``scope``, the first that fits; the rest is last."""
     profile = scope.profile
-    table, size = profile.activities, len(scope.phases)
-    of_group = np.full(len(table.groups), size)
-    marks = [_marked(scope, phase) for phase in scope.phases]
-    for place in reversed(range(size)):
-        of_group[groups_with(profile, marks[place])] = place
-    host = np.array([_host_time(scope, one) for one in marks] + [0], np.int64)
+    of_group = phase_of_groups(profile, profile.activities)
+    host = np.array([_host_time(scope, one) for one in phase_marks(profile)] + [0], np.int64)
     names = (*(phase.name for phase in scope.phases), UNMAPPED)
     return _columns(scope, names, of_group, host if host.any() else None)
 
@@ -115,18 +106,6 @@ def _columns(scope: Scope, names: tuple[str, ...], of_group: I8, host: I8 | None
 # What belongs to a phase
 
 
-def _marked(scope: Scope, phase: Phase) -> Bool:
-    """Mark the frames that any pattern of ``phase`` matches, bool[frames]."""
-    frames = scope.profile.frames
-    text = exact_labels(frames, scope.selection.naming).text
-    marks = np.zeros(len(frames), bool)
-    for pattern in phase.patterns:
-        kinds = _ON_PATHS if pattern.kind is None else (pattern.kind,)
-        ids = np.flatnonzero(np.isin(frames.kind, kinds))
-        marks[matching_frames(frames, text, ids, pattern.expression)] = True
-    return marks
-
-
 def _host_time(scope: Scope, marks: Bool) -> int:
     """How long threads were in marked ranges and functions, ns."""
     found = [_of_frames(one, marks) for one in (scope.profile.ranges, scope.profile.functions)]
@@ -161,24 +140,30 @@ def phases_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity was recorded")
     found = user_phases(scope) if scope.phases else named_phases(scope)
     by = "file" if scope.phases else "ranges" if found else "kernels"
-    tables = [] if found is None else [_table("rows", "", _COLUMNS, found)]
+    tables = [] if found is None else [_phase_table(scope, found)]
     notes = []
     if not scope.phases:
-        title = "by names of kernels; the table of patterns: --phases show"
-        families = kernel_families(scope)
-        tables.append(_table("families", title, _FAMILIES, families))
+        tables.append(_family_table(kernel_families(scope)))
     if found is None:
         notes.append("no range tells its phase: name phases by --phases FILE")
     return Section(NAME, TITLE, {"by": by}, tuple(tables), tuple(notes))
 
 
-def _table(key: str, title: str, columns: Sequence[TableColumn], found: PhaseColumns) -> Table:
-    rows = list(_rows(found))
-    if columns is not _FAMILIES:
-        return Table.of(key, title, columns, rows)
-    rows.sort(key=_by_time)
+def _phase_table(scope: Scope, found: PhaseColumns) -> Table:
+    """The phases; those that the user names are frames of the level ``phase``."""
+    places = [
+        Place(("phase", "kernel"), (name,)) if ns else None
+        for name, ns in zip(found.names, found.gpu_time.tolist(), strict=True)
+    ]
+    return Table.of("rows", "", _COLUMNS, _rows(found), places if scope.phases else ())
+
+
+def _family_table(found: PhaseColumns) -> Table:
+    rows = sorted(_rows(found), key=_by_time)
     places = [Place(("category", "kernel"), (str(row[0]),)) for row in rows]
-    return Table.of(key, title, columns, ((*row[:4], row[5]) for row in rows), places)
+    title = "by names of kernels; the table of patterns: --phases show"
+    cells = ((*row[:4], row[5]) for row in rows)
+    return Table.of("families", title, _FAMILIES, cells, places)
 
 
 def _by_time(row: Sequence[Value]) -> int:

@@ -17,6 +17,7 @@ from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, picked
 
 NAME, TITLE = "kernels", "What ran on the GPUs"
+_OF_STACKS = "Frames, by what they hold"
 
 _KERNELS = (Kind.KERNEL, Kind.GRAPH)
 """A graph that was traced as a whole stands for the kernels in it."""
@@ -169,6 +170,6 @@ def _frames_section(scope: Scope) -> Section:
     percent = shares(totals.total, int(tree.total[0]))
     cells = (names, totals.total, percent, totals.own, totals.count)
     order = np.argsort(-totals.total, kind="stable")
-    table = Table.of("rows", "frames", columns, picked(order, *cells))
+    table = Table.of("rows", "", columns, picked(order, *cells))
     facts = {"metric": metric.key, "unit": metric.unit, "total": int(tree.total[0])}
-    return Section(NAME, TITLE, facts=facts, tables=(table,))
+    return Section(NAME, _OF_STACKS, facts=facts, tables=(table,))

@@ -76,7 +76,10 @@ def _facts(scope: Scope, summary: TraceSummary) -> dict[str, object]:
         "options": dict(summary.meta.options),
         "versions": dict(summary.meta.versions),
         "processes": [{"pid": each.pid, "name": each.name} for each in summary.processes],
-        "trace": {"activities": summary.activities, "gpu_time_ns": summary.gpu_time},
+        "trace": {
+            "activities": summary.activities,
+            "gpu_time_ns": None if summary.resolved else summary.gpu_time,
+        },
         "levels": list(summary.levels),
     }
     if summary.resolved:

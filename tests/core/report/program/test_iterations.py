@@ -148,7 +148,6 @@ def test_the_options_are_checked() -> None:
         with_iteration(profile, "nothing")
     with pytest.raises(UsageError, match="not a regular expression"):
         with_iteration(profile, "(")
-    assert with_iteration(profile, None) is profile
     assert with_iterations(Selection(), None) == Selection()
     for text in ("5-3", "", "a", "1,2", "-3"):
         with pytest.raises(UsageError, match="--iterations"):

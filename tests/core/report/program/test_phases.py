@@ -13,13 +13,12 @@ from flame.core.errors import InputError, UsageError
 from flame.core.loading.many import load
 from flame.core.model.activities import ThreadPieces
 from flame.core.model.profile import Profile
+from flame.core.names.phases import UNMAPPED, parse_phases, read_phases
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Kernel, Steps
+from flame.core.projection.phases import name_phases
 from flame.core.projection.selection import select
-from flame.core.report.options import read_phases
-from flame.core.report.phase_patterns import parse_phases
 from flame.core.report.program.phases import (
-    UNMAPPED,
     built_in_patterns,
     kernel_families,
     named_phases,
@@ -69,7 +68,7 @@ def test_each_activity_is_of_the_first_phase_that_fits(trace_file: Path, script:
     profile = load(script.write(trace_file), LoadOptions("raw"))
     if not len(profile.activities):
         return
-    found = user_phases(Scope(profile, phases=parse_phases(TEXT)))
+    found = user_phases(Scope(name_phases(profile, parse_phases(TEXT))))
     expected = dict.fromkeys(found.names, 0)
     for row in range(len(profile.activities)):
         expected[phase_of(path_of(profile, row))] += int(profile.activities.duration[row])
@@ -144,12 +143,12 @@ def test_per_iteration_is_the_mean_of_those_there_are() -> None:
         trace.call("cudaLaunchKernel", at + 1, at + 2, number + 1)
         trace.kernel("gemm", at + 10, at + 20 + number, number + 1)
     trace.kernel("gemm", 1_000, 1_030)
-    phases = parse_phases('{"mm": ["gemm"]}')
-    found = user_phases(Scope(trace.profile(), phases=phases))
+    profile = name_phases(trace.profile(), parse_phases('{"mm": ["gemm"]}'))
+    found = user_phases(Scope(profile))
     assert found.gpu_time.tolist() == [76, 0]
     assert found.iteration_ns is not None
     assert found.iteration_ns.tolist() == [11, 0], "46 ns in four of them"
-    some = user_phases(Scope(trace.profile(), select(where=(Steps.of([2, 3]),)), phases=phases))
+    some = user_phases(Scope(profile, select(where=(Steps.of([2, 3]),))))
     assert some.iteration_ns is not None
     assert some.iteration_ns.tolist() == [12, 0], "25 ns in two"
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
+from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.errors import UsageError
-from flame.core.model.frames import Kind
+from flame.core.errors import InputError, UsageError
+from flame.core.frame import Kind
 from flame.core.regex import compile_expression
 
 _KINDS = {"kernel": Kind.KERNEL, "nvtx": Kind.NVTX, "python": Kind.PYTHON}
 _EXPRESSION = "re:"
+_MOST_BYTES = 1 << 20
+
+UNMAPPED = "unmapped"
+"""The phase of what is of none."""
 
 
 class PhasePattern(NamedTuple):
@@ -28,6 +32,27 @@ class Phase(NamedTuple):
     patterns: tuple[PhasePattern, ...]
 
 
+def read_phases(path: str) -> tuple[Phase, ...]:
+    """Read a file of phases.
+
+    Raises InputError where it cannot be read, UsageError where it is none.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"--phases {path}: {reason}") from None
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"--phases {path}: larger than 1 MiB")
+    try:
+        return parse_phases(text.decode())
+    except UnicodeDecodeError:
+        raise UsageError(f"--phases {path}: not UTF-8") from None
+    except UsageError as error:
+        raise UsageError(f"--phases {path}: {error}") from None
+
+
 def parse_phases(text: str) -> tuple[Phase, ...]:
     """Parse ``{"prefill": ["prefill", "re:ctx_[0-9]+", "kernel:flash"], …}``, the first first.
 
@@ -35,18 +60,20 @@ def parse_phases(text: str) -> tuple[Phase, ...]:
     expression; ``kernel:``, ``nvtx:`` and ``python:`` before it restrict it to such frames. Raises
     UsageError where it is anything else.
     """
+    import json  # most commands need none
+
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--phases: not JSON: {error}") from None
+        raise UsageError(f"not JSON: {error}") from None
     if not isinstance(found, dict) or not found:
-        raise UsageError('--phases: not an object such as {"prefill": ["prefill"]}')
+        raise UsageError('not an object such as {"prefill": ["prefill"]}')
     return tuple(_phase(name, patterns) for name, patterns in found.items())
 
 
 def _phase(name: str, patterns: object) -> Phase:
     if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
-        raise UsageError(f"--phases: '{name}' has no list of patterns")
+        raise UsageError(f"'{name}' has no list of patterns")
     return Phase(name, tuple(map(_pattern, patterns)))
 
 
@@ -55,7 +82,7 @@ def _pattern(text: str) -> PhasePattern:
     kind = _KINDS.get(word) if colon else None
     pattern = text if kind is None else rest
     if not pattern.removeprefix(_EXPRESSION):
-        raise UsageError(f"--phases: '{text}' matches everything")
+        raise UsageError(f"'{text}' matches everything")
     if pattern.startswith(_EXPRESSION):
         expression = compile_expression(pattern.removeprefix(_EXPRESSION), re.IGNORECASE)
     else:

@@ -1,0 +1,98 @@
+"""Draw a stack tree as a static icicle in SVG: no script, a tooltip says what each frame is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+import numpy as np
+
+from flame.console.terminal import cut, printable
+from flame.core.analysis.wording import short_place
+from flame.core.columns import I8
+from flame.core.model.frames import SAMPLE_KINDS
+from flame.core.model.tree import StackTree
+from flame.core.units import format_counted, format_percent, format_value, one_of
+
+SMALLEST = 0.0005
+"""Part of the whole that a frame needs: half a pixel of a picture of 1,000."""
+
+MOST, DEEPEST = 4_000, 120
+"""Frames and rows that are drawn at most: browsers are slow with more."""
+
+_ROW, _GAP = 18, 1
+_WIDEST, _LETTER = 1_600, 6.6
+"""Pixels of a wide window, and of a letter."""
+
+_LEAST_TEXT, _LONGEST_TITLE = 2, 400
+
+
+def icicle_svg(tree: StackTree, *, folded: bool = False) -> str:
+    """Draw ``tree``, and say below it which frames are left out; a sentence where it is empty.
+
+    ``folded`` says that names have a ``*`` in place of numbers.
+    """
+    whole = int(tree.total[0])
+    if not whole:
+        return f"<p>nothing to draw: {escape(tree.metric.title)} is zero</p>\n"
+    nodes = drawn_nodes(tree)
+    height = (int(tree.depth[nodes].max()) + 1) * _ROW
+    frames = "".join(_frames(tree, nodes))
+    title = f"{tree.metric.title} {format_value(whole, tree.metric.unit)}"
+    label = escape(f"{title} by {', '.join(tree.levels)}")
+    notes = _left_out(len(tree) - len(nodes))
+    if folded:
+        notes += '<p class="note">* stands for numbers: --no-fold-numbers shows all of them</p>\n'
+    return (
+        f'<p class="note">{label}</p>\n<svg class="icicle" role="img" aria-label="{label}"'
+        f' width="100%" height="{height}">\n{frames}</svg>\n{notes}'
+    )
+
+
+def drawn_nodes(tree: StackTree) -> I8:
+    """Choose the nodes that are drawn, in preorder: what stands above one is drawn, too."""
+    least = max(SMALLEST * int(tree.total[0]), 1)
+    wide = np.flatnonzero((tree.total >= least) & (tree.depth < DEEPEST))
+    # No node is larger than its parent, which comes before it.
+    heaviest = wide[np.argsort(-tree.total[wide], kind="stable")[:MOST]]
+    return np.sort(heaviest)
+
+
+def _left_out(number: int) -> str:
+    if not number:
+        return ""
+    frames = format_counted(number, "frame is", "frames are")
+    text = f"{frames} left out: less than {100 * SMALLEST:g} % of all,"
+    text += f" below {DEEPEST} others, or not among the {MOST:,} largest"
+    return f'<p class="note">{text}</p>\n'
+
+
+def _frames(tree: StackTree, nodes: I8) -> Iterator[str]:
+    whole = int(tree.total[0])
+    left, share = 100 * tree.x[nodes] / whole, 100 * tree.total[nodes] / whole
+    columns = (nodes.tolist(), left.tolist(), share.tolist(), tree.depth[nodes].tolist())
+    for node, x, width, depth in zip(*columns, strict=True):
+        name = printable(tree.name(node))
+        text = _text(name, width)
+        yield (
+            f'<svg x="{x:.4f}%" y="{depth * _ROW}" width="{width:.4f}%" height="{_ROW - _GAP}"'
+            f' class="{tree.kind(node).title}"><title>{_title(tree, node, name)}</title>'
+            f'<rect width="100%" height="100%"/>{text}</svg>\n'
+        )
+
+
+def _text(name: str, percent: float) -> str:
+    """The name, as much of it as may have room; the frame cuts off what has not."""
+    room = int(percent / 100 * _WIDEST / _LETTER)
+    return f'<text x="3" y="13">{escape(cut(name, room))}</text>' if room > _LEAST_TEXT else ""
+
+
+def _title(tree: StackTree, node: int, name: str) -> str:
+    metric, total = tree.metric, int(tree.total[node])
+    words = [f"{format_value(total, metric.unit)}, {format_percent(total, int(tree.total[0]))}"]
+    if metric.noun == "activities" and tree.kind(node) not in SAMPLE_KINDS:
+        count = int(tree.count[node])
+        words.append(format_counted(count, one_of(metric.noun), metric.noun))
+    if place := short_place(tree.frames[int(tree.frame[node])]):
+        words.append(printable(place))
+    return escape(f"{cut(name, _LONGEST_TITLE)}\n{cut(', '.join(words), _LONGEST_TITLE)}")
