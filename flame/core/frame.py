@@ -34,6 +34,7 @@ class Kind(IntEnum):
     FRAME = 17
     RANK = 18
     CATEGORY = 19
+    CAUSE = 20
 
     @property
     def title(self) -> str:
@@ -94,6 +95,7 @@ LEVELS = (
     "nvtx",
     "shapes",
     "category",
+    "cause",
     "kernel",
     *SAMPLE_LEVELS,
 )

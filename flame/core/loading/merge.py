@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flame.core.analysis.waiting import MEASURES
 from flame.core.columns import I4, I8, Column
 from flame.core.loading.clocks import align_clocks
 from flame.core.loading.merge_metrics import (
@@ -122,6 +123,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         timed=all(profile.timed for profile in profiles),
         sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
         nested_finder=partial(_find_nested, parts) if any(p.nested for p in parts) else None,
+        **MEASURES,
     )
 
 

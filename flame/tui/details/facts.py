@@ -125,11 +125,17 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     if facts.root is not None and profile.launches_builder is not None:
         yield replace(facts, complete=False)
         yield replace(facts, root=read_bytes(facts.root, profile, rows))
-    elif tree.kind(node) not in _LAUNCHED or profile.launches_builder is None:
+    elif not _are_launched(shown, tree.kind(node)):
         yield facts
     else:
         yield replace(facts, complete=False)
         yield _with_launches(facts, profile, rows)
+
+
+def _are_launched(shown: Projection, kind: Kind) -> bool:
+    """Whether the file may say how what is of ``kind`` was launched."""
+    known = shown.metric.table == "gpu" and shown.profile.launches_builder is not None
+    return known and kind in _LAUNCHED
 
 
 def _by_group(shown: Projection, own: bool, node: int, frame: int, rows: I8) -> tuple[I8, int]:
@@ -227,7 +233,7 @@ def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> HeaviestPa
 def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     """What is missing from the trace that matters for this frame."""
     profile, selected = shown.profile, shown.profile.frames[frame]
-    if shown.metric.table == "host" or profile.resolved:
+    if shown.metric.table != "gpu" or profile.resolved:
         return
     launches = selected.kind == Kind.LAUNCH
     if launches and selected.name == NO_LAUNCH:

@@ -1,0 +1,227 @@
+"""Charge the idle time of GPUs to what the thread did that launched what ran next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flame.core.analysis.utilization import utilizations
+from flame.core.attribution.nesting import MAX_MIXED_DEPTH
+from flame.core.attribution.thread_pieces import innermost_pieces, nested_pieces
+from flame.core.columns import I4, I8, Bool, Column
+from flame.core.model.activities import NONE, Activities, off_gpu_columns
+from flame.core.model.calls import IdleCause
+from flame.core.model.frames import NO_LAUNCH, FrameTable, Kind
+from flame.core.model.profile import Profile
+from flame.core.model.stack_joins import join_stacks
+from flame.core.model.stacks import EMPTY, StackBuilder
+from flame.core.projection.filters import Filter
+from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.exposure import exposed_times
+from flame.core.timeline.idle_parts import IdleParts, idle_parts
+from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
+
+_OF_LAUNCH = (IdleCause.IN_LAUNCH, IdleCause.AFTER_LAUNCH, IdleCause.UNKNOWN)
+"""Causes in which the API call is the launch of what came then."""
+
+
+def waiting_table(profile: Profile, where: Sequence[Filter] = ()) -> Activities:
+    """Make the table of idle time, within what filters ``where`` by time and step choose.
+
+    A row is a piece of the idle time of a GPU that has one `IdleCause`. Its thread is the one that
+    launched what ended the gap, its API call the one that was open, or the launch itself. Ranges,
+    and Python functions on threads that have some with times, are those that the thread was in
+    then; those of ``AFTER_LAUNCH`` at the launch, for the thread did other things since. Without
+    such functions the Python frames are those of the launch that ended the gap, as native frames
+    always are. Kind, frame and stream are those of the activity that ended it. Where its launch is
+    not known the stacks are its own.
+    """
+    windows = {each.device: each.windows for each in utilizations(profile, tuple(where))}
+    idle = _IdleTime.concatenate(
+        _within(parts, windows[parts.device])
+        for parts in idle_parts(profile)
+        if parts.device in windows
+    )
+    return _table(profile, idle)
+
+
+MEASURES: dict[str, Any] = {
+    "exposed_builder": exposed_times,
+    "waiting_builder": waiting_table,
+}
+"""What a `Profile` that has all its rows is made with, to have the metrics of that."""
+
+
+class _IdleTime(NamedTuple):
+    """Pieces of idle time; ``after`` is the row of the activity that came then, or -1.
+
+    ``call`` is the piece of `Profile.calls` that was open, -1 without one.
+    """
+
+    device: Column
+    after: Column
+    cause: Column
+    call: Column
+    low: I8
+    high: I8
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[_IdleTime]) -> _IdleTime:
+        """Put ``parts`` behind each other."""
+        none = np.zeros(0, np.int64)
+        every = [cls(none, none, none, none, none, none), *parts]
+        return cls(*map(np.concatenate, zip(*every, strict=True)))
+
+    def take(self, rows: I8, low: I8, high: I8) -> _IdleTime:
+        """Choose ``rows``, which last from ``low`` to ``high``."""
+        return _IdleTime(*(column[rows] for column in self[:4]), low, high)
+
+
+def _within(parts: IdleParts, windows: BusyTime) -> _IdleTime:
+    """The idle time of a GPU that lies in ``windows``."""
+    lane = np.zeros(len(windows), np.int64)
+    chosen = LaneIntervals.union(lane, windows.low, windows.high)
+    inside = chosen.cut(np.zeros(len(parts.low), np.int64), parts.low, parts.high)
+    inside = inside.where(inside.by >= 0)
+    device = np.full(len(parts.low), parts.device, np.int32)
+    whole = _IdleTime(
+        device, parts.after[parts.gap], parts.cause, parts.call, parts.low, parts.high
+    )
+    return whole.take(inside.source, inside.begin, inside.end)
+
+
+# What threads were in
+
+
+class _OpenFrames(NamedTuple):
+    """What was innermost on threads, of functions and ranges nested together, and its stacks.
+
+    ``piece`` i4[intervals] are places in ``python``, ``nvtx`` and ``nested`` (i4 each), of which
+    the last are empty. ``has_functions`` tells that of each thread, bool[threads + 1].
+    """
+
+    intervals: LaneIntervals
+    piece: I4
+    python: I4
+    nvtx: I4
+    nested: I4
+    has_functions: Bool
+
+    def stacks(self, by: I8) -> tuple[I4, I4, I4]:
+        """Look up (python, nvtx, nested) in the intervals ``by``, -1 for none."""
+        piece = np.append(self.piece, NONE)[by]
+        return self.python[piece], self.nvtx[piece], self.nested[piece]
+
+
+def _open_frames(profile: Profile, stacks: StackBuilder) -> _OpenFrames:
+    """Nest what the threads of ``profile`` were in; what has equal times is in a function first."""
+    tables = [table for table in (profile.functions, profile.ranges) if table is not None]
+    functions = 0 if profile.functions is None else len(profile.functions)
+    none = np.zeros(0, np.int64)
+    thread, start, end, frame = (
+        np.concatenate([none, *(getattr(table, name) for table in tables)])
+        for name in ("thread", "start", "end", "frame")
+    )
+    place = np.arange(len(thread), dtype=np.int32)
+    mixed = nested_pieces(thread, start, end, place, MAX_MIXED_DEPTH)
+    is_function = mixed.frame < functions
+    own, of_stack = frame[mixed.frame], np.full((3, len(mixed) + 1), EMPTY, np.int32)
+    kinds = (is_function, ~is_function, np.ones(len(mixed), bool))
+    for rows in _by_depth(mixed.depth):
+        of_stack[:, rows] = of_stack[:, mixed.parent[rows]]
+        for column, chosen in zip(of_stack, kinds, strict=True):
+            inner = rows[chosen[rows]]
+            column[inner] = stacks.extend(column[inner], own[inner])
+    inner = innermost_pieces(mixed) if len(mixed) else mixed
+    has_functions = np.zeros(len(profile.threads) + 1, bool)
+    has_functions[thread[:functions]] = True
+    intervals = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
+    return _OpenFrames(intervals, inner.parent, *of_stack, has_functions)
+
+
+def _by_depth(depth: I4) -> Iterator[I8]:
+    """The pieces of depth 0, 1, …."""
+    order = np.argsort(depth, kind="stable")
+    for low, high in pairwise([0, *np.cumsum(np.bincount(depth)).tolist()]):
+        yield order[low:high]
+
+
+# The table
+
+
+def _table(profile: Profile, idle: _IdleTime) -> Activities:
+    work, stacks = profile.activities, StackBuilder.from_table(profile.activities.stacks)
+    frames = _open_frames(profile, stacks)
+    found = _cut(profile, idle, frames.intervals)
+    idle = idle.take(found.source, found.begin, found.end)
+    row, known = np.maximum(idle.after, 0), idle.after >= 0
+    launched = known & work.launched[row]
+    thread = np.where(known, work.thread[row], NONE)
+    timed = launched & frames.has_functions[thread]
+    python, nvtx, nested = frames.stacks(found.by)
+    python = np.where(timed, python, _of_work(work.own_python, work.python, idle.after))
+    nvtx = np.where(launched, nvtx, _of_work(work.own_nvtx, work.nvtx, idle.after))
+    columns = {
+        "kind": np.where(known, work.kind[row], Kind.LAUNCH).astype(np.uint8),
+        "start": idle.low,
+        "duration": idle.high - idle.low,
+        "process": np.where(known, work.process[row], NONE).astype(np.int32),
+        "thread": thread.astype(np.int32),
+        "device": idle.device.astype(np.int32),
+        "stream": np.where(known, work.stream[row], NONE).astype(np.int32),
+        "python": python,
+        "native": _of_work(None, work.native, idle.after),
+        "launch": _calls(profile, idle),
+        "nvtx": nvtx,
+        "frame": np.where(known, work.frame[row], NONE).astype(np.int32),
+        "cause": _cause_frames(profile.frames)[idle.cause],
+    }
+    if frames.has_functions.any():
+        columns["nested"] = np.where(timed, nested, join_stacks(stacks, python, nvtx))
+    return Activities(**off_gpu_columns(len(row)) | columns, stacks=stacks.build())
+
+
+def _cut(profile: Profile, idle: _IdleTime, frames: LaneIntervals) -> Pieces:
+    """Cut ``idle`` time by what the thread was in; what was launched before is looked up there."""
+    work, row = profile.activities, np.maximum(idle.after, 0)
+    launched = (idle.after >= 0) & work.launched[row]
+    before = launched & (idle.cause == IdleCause.AFTER_LAUNCH)
+    low = np.where(before, work.launch_start[row], idle.low)
+    high = np.where(before, low + 1, idle.high)
+    found = frames.cut(np.where(launched, work.thread[row], NONE), low, high)
+    moved = before[found.source]
+    begin = np.where(moved, idle.low[found.source], found.begin)
+    end = np.where(moved, idle.high[found.source], found.end)
+    return found._replace(begin=begin, end=end)
+
+
+def _of_work(own: I4 | None, column: I4, after: Column) -> I4:
+    """The stacks of the activities ``after``, -1 without any, below no forward operator."""
+    of_row = column if own is None else own
+    return np.where(after >= 0, of_row[np.maximum(after, 0)], np.int32(EMPTY))
+
+
+def _calls(profile: Profile, idle: _IdleTime) -> I4:
+    """The frame of the API call that was open, or of the launch; -1 in no call."""
+    row, calls = np.maximum(idle.after, 0), profile.calls
+    of_launch = np.isin(idle.cause, _OF_LAUNCH)
+    frame = np.where(of_launch, profile.activities.launch[row], NONE)
+    if (idle.after < 0).any():
+        frame[idle.after < 0] = _frames_of(profile.frames, Kind.LAUNCH).get(NO_LAUNCH, NONE)
+    if calls is not None and len(calls):
+        frame = np.where(idle.call >= 0, calls.frame[idle.call], frame)
+    return frame.astype(np.int32)
+
+
+def _cause_frames(frames: FrameTable) -> I4:
+    """The frame of each `IdleCause`, i4[causes]."""
+    known = _frames_of(frames, Kind.CAUSE)
+    return np.array([known.get(cause.title, NONE) for cause in IdleCause], np.int32)
+
+
+def _frames_of(frames: FrameTable, kind: Kind) -> dict[str, int]:
+    """The frames of a kind, by name."""
+    return {frames[at].name: at for at in np.flatnonzero(frames.kind == kind).tolist()}
