@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from flame.core.analysis.between_launches import LaunchFrames
 from flame.core.analysis.utilization import utilizations
 from flame.core.attribution.nesting import MAX_MIXED_DEPTH
 from flame.core.attribution.thread_pieces import innermost_pieces, nested_pieces
@@ -35,9 +36,10 @@ def waiting_table(profile: Profile, where: Sequence[Filter] = ()) -> Activities:
     launched what ended the gap, its API call the one that was open, or the launch itself. Ranges,
     and Python functions on threads that have some with times, are those that the thread was in
     then; those of ``AFTER_LAUNCH`` at the launch, for the thread did other things since. Without
-    such functions the Python frames are those of the launch that ended the gap, as native frames
-    always are. Kind, frame and stream are those of the activity that ended it. Where its launch is
-    not known the stacks are its own.
+    such functions the Python frames are those of the launch in it and after it, and before it
+    those that it has in common with the launch before; so are native frames. Kind, frame and
+    stream are those of the activity that ended the gap. Where its launch is not known the stacks
+    are its own.
     """
     windows = {each.device: each.windows for each in utilizations(profile, tuple(where))}
     idle = _IdleTime.concatenate(
@@ -77,7 +79,8 @@ class _IdleTime(NamedTuple):
 
     def take(self, rows: I8, low: I8, high: I8) -> _IdleTime:
         """Choose ``rows``, which last from ``low`` to ``high``."""
-        return _IdleTime(*(column[rows] for column in self[:4]), low, high)
+        device, after, cause, call = (column[rows] for column in self[:4])
+        return _IdleTime(device, after, cause, call, low, high)
 
 
 def _within(parts: IdleParts, windows: BusyTime) -> _IdleTime:
@@ -139,7 +142,8 @@ def _open_frames(profile: Profile, stacks: StackBuilder) -> _OpenFrames:
     has_functions = np.zeros(len(profile.threads) + 1, bool)
     has_functions[thread[:functions]] = True
     intervals = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
-    return _OpenFrames(intervals, inner.parent, *of_stack, has_functions)
+    python, nvtx, nested = of_stack
+    return _OpenFrames(intervals, inner.parent, python, nvtx, nested, has_functions)
 
 
 def _by_depth(depth: I4) -> Iterator[I8]:
@@ -162,8 +166,11 @@ def _table(profile: Profile, idle: _IdleTime) -> Activities:
     thread = np.where(known, work.thread[row], NONE)
     timed = launched & frames.has_functions[thread]
     python, nvtx, nested = frames.stacks(found.by)
-    python = np.where(timed, python, _of_work(work.own_python, work.python, idle.after))
-    nvtx = np.where(launched, nvtx, _of_work(work.own_nvtx, work.nvtx, idle.after))
+    recorded, native = _launch_frames(profile, idle, launched)
+    python = np.where(timed, python, recorded)
+    own_nvtx = work.nvtx if work.own_nvtx is None else work.own_nvtx
+    of_work = np.where(known, own_nvtx[row], np.int32(EMPTY))
+    nvtx = np.where(launched, nvtx, of_work)
     columns = {
         "kind": np.where(known, work.kind[row], Kind.LAUNCH).astype(np.uint8),
         "start": idle.low,
@@ -173,7 +180,7 @@ def _table(profile: Profile, idle: _IdleTime) -> Activities:
         "device": idle.device.astype(np.int32),
         "stream": np.where(known, work.stream[row], NONE).astype(np.int32),
         "python": python,
-        "native": _of_work(None, work.native, idle.after),
+        "native": native,
         "launch": _calls(profile, idle),
         "nvtx": nvtx,
         "frame": np.where(known, work.frame[row], NONE).astype(np.int32),
@@ -198,10 +205,15 @@ def _cut(profile: Profile, idle: _IdleTime, frames: LaneIntervals) -> Pieces:
     return found._replace(begin=begin, end=end)
 
 
-def _of_work(own: I4 | None, column: I4, after: Column) -> I4:
-    """The stacks of the activities ``after``, -1 without any, below no forward operator."""
-    of_row = column if own is None else own
-    return np.where(after >= 0, of_row[np.maximum(after, 0)], np.int32(EMPTY))
+def _launch_frames(profile: Profile, idle: _IdleTime, launched: Bool) -> tuple[I4, I4]:
+    """The frames recorded with launches, (python, native), that the thread was in."""
+    work = profile.activities
+    frames = LaunchFrames.of(work, profile.frames)
+    python, native = frames.at(idle.after)
+    rows = np.flatnonzero(launched & ~np.isin(idle.cause, _OF_LAUNCH))
+    after = idle.after[rows]
+    python[rows], native[rows] = frames.before(after, work.thread[after], idle.low[rows])
+    return python, native
 
 
 def _calls(profile: Profile, idle: _IdleTime) -> I4:

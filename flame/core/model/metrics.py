@@ -86,6 +86,7 @@ WAITING = Metric(
     _duration,
     "waiting",
     _WAITING_LEVELS,
+    "idle parts",
     about="idle time, by what the launching CPU did",
     lacking="no GPU was idle between activities",
     when_asked=True,
