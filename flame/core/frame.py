@@ -83,6 +83,7 @@ MADE_LEVELS = ("nested", "module")
 
 LEVELS = (
     "rank",
+    "cause",
     "process",
     "thread",
     "device",
@@ -95,7 +96,6 @@ LEVELS = (
     "nvtx",
     "shapes",
     "category",
-    "cause",
     "kernel",
     *SAMPLE_LEVELS,
 )

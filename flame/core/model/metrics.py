@@ -68,7 +68,7 @@ def _exposed(table: Activities) -> I8:
 
 
 HOST_LEVELS = ("thread", "python", "nvtx", "launch")
-_WAITING_LEVELS = ("thread", "python", "native", "nvtx", "launch", "cause")
+_WAITING_LEVELS = ("cause", "thread", "python", "native", "nvtx", "launch")
 
 EXPOSED = Metric(
     "exposed",

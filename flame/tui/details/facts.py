@@ -25,6 +25,7 @@ from flame.tui.details.labels import Label
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import RootFacts, has_root_facts, read_bytes, root_facts
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
+from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import Projection
 
 BINS = 720
@@ -233,6 +234,9 @@ def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> HeaviestPa
 def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     """What is missing from the trace that matters for this frame."""
     profile, selected = shown.profile, shown.profile.frames[frame]
+    if selected.kind == Kind.CAUSE:
+        meaning = meaning_of(selected.name)
+        yield f"{meaning[:1].upper()}{meaning[1:]}."
     if shown.metric.table != "gpu" or profile.resolved:
         return
     launches = selected.kind == Kind.LAUNCH

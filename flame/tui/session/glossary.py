@@ -22,12 +22,12 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         "Metrics",
         (
             Entry("GPU time", "durations of all work on GPUs, summed, side by side or not"),
-            Entry("exposed time", "how long this alone kept a GPU busy: copies beside no kernel"),
+            Entry("exposed time", "time a GPU was busy, each moment charged to one activity"),
             Entry("GPU activities", "how many kernels, copies, sets and graphs ran on GPUs"),
             Entry("launch API time", "how long the CUDA calls took that launched the work"),
             Entry("queue delay", "how long work waited from the end of its launch to its start"),
             Entry("GPU idle before", "how long the GPU was empty just before the work started"),
-            Entry("GPU waiting", "idle time of GPUs, by what the CPU did that launched next"),
+            Entry("GPU waiting", "time a GPU was idle, by what the CPU did that launched next"),
             Entry("host self time", "wall time of CPU threads, of each frame without those below"),
             Entry("PC samples", "how often a warp was seen at an instruction of a kernel"),
         ),
@@ -132,7 +132,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Causes of idle time",
         (
-            Entry("host code", "before the launch, in no API call: Python, data loading, …"),
+            Entry("host code", "before the launch, in no API call: Python, or loading data"),
             Entry("launch call", "in a call that launched something else"),
             Entry("copy call", "in a call that copies or sets memory"),
             Entry("sync", "in a call that waits for the GPU, which was idle"),
