@@ -346,7 +346,10 @@ def test_frames_before_a_launch_are_those_that_two_launches_share(tmp_path: Path
     with NsysFile(tmp_path / "trace.sqlite") as file:
         file.kernel("first", 10, 20, corr=1)
         file.kernel("second", 60, 70, corr=2)
-        for corr, start, caller in ((1, 0, "forward"), (2, 40, "optimizer")):
+        file.kernel("third", 100, 110, corr=3)
+        file.kernel("last", 110, 120, corr=4)
+        launches = ((1, 0, "forward"), (2, 40, "optimizer"), (3, 62, "copy"), (4, 80, "print"))
+        for corr, start, caller in launches:
             call = "cudaLaunchKernel"
             file.api(f"{call}_v7000", start, start + 10, corr=corr)
             file.api(call, start - 1, start + 11, corr=corr, event_class=67, chain=corr)
@@ -356,6 +359,8 @@ def test_frames_before_a_launch_are_those_that_two_launches_share(tmp_path: Path
         "main > step > host code": 20,
         "main > step > optimizer > in launch": 10,
         "main > step > optimizer > after launch": 10,
+        "main > step > copy > in launch": 2,
+        "main > step > copy > after launch": 28,
     }
 
 
