@@ -50,8 +50,8 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,process,thread,device,stream,stack,nested,module,python,native,launch,nvtx,"
-    levels += "shapes,category,kernel,sass,stall"
+    levels = "rank,cause,process,thread,device,stream,stack,nested,module,python,native,launch,"
+    levels += "nvtx,shapes,category,kernel,sass,stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
     text = "levels by name: unified (the usual), nested, modules, layers, kernels, functions, "
     text += "shapes, streams, stalls or instructions"

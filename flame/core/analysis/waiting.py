@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from flame.core.analysis.utilization import utilizations
 from flame.core.attribution.nesting import MAX_MIXED_DEPTH
 from flame.core.attribution.thread_pieces import innermost_pieces, nested_pieces
 from flame.core.columns import I4, I8, Bool, Column
-from flame.core.model.activities import NONE, Activities, off_gpu_columns
+from flame.core.model.activities import NONE, Activities, ThreadPieces, off_gpu_columns
 from flame.core.model.calls import IdleCause
 from flame.core.model.frames import NO_LAUNCH, FrameTable, Kind
 from flame.core.model.profile import Profile
@@ -121,8 +122,27 @@ class _OpenFrames(NamedTuple):
 
 def _open_frames(profile: Profile, stacks: StackBuilder) -> _OpenFrames:
     """Nest what the threads of ``profile`` were in; what has equal times is in a function first."""
-    tables = [table for table in (profile.functions, profile.ranges) if table is not None]
-    functions = 0 if profile.functions is None else len(profile.functions)
+    mixed, is_function = _mixed(profile)
+    of_stack = np.full((3, len(mixed) + 1), EMPTY, np.int32)
+    kinds = (is_function, ~is_function, np.ones(len(mixed), bool))
+    for rows in _by_depth(mixed.depth):
+        of_stack[:, rows] = of_stack[:, mixed.parent[rows]]
+        for column, chosen in zip(of_stack, kinds, strict=True):
+            inner = rows[chosen[rows]]
+            column[inner] = stacks.extend(column[inner], mixed.frame[inner])
+    inner = innermost_pieces(mixed) if len(mixed) else mixed
+    has_functions = np.zeros(len(profile.threads) + 1, bool)
+    has_functions[mixed.thread[is_function]] = True
+    intervals = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
+    python, nvtx, nested = of_stack
+    return _OpenFrames(intervals, inner.parent, python, nvtx, nested, has_functions)
+
+
+def _mixed(profile: Profile) -> tuple[ThreadPieces, Bool]:
+    """Nest functions and ranges together; and which of the pieces are functions, bool[n]."""
+    tables = [table for table in (profile.functions, profile.ranges) if table]
+    if len(tables) == 1:  # nested as it is
+        return tables[0], np.full(len(tables[0]), tables[0] is profile.functions)
     none = np.zeros(0, np.int64)
     thread, start, end, frame = (
         np.concatenate([none, *(getattr(table, name) for table in tables)])
@@ -130,20 +150,8 @@ def _open_frames(profile: Profile, stacks: StackBuilder) -> _OpenFrames:
     )
     place = np.arange(len(thread), dtype=np.int32)
     mixed = nested_pieces(thread, start, end, place, MAX_MIXED_DEPTH)
-    is_function = mixed.frame < functions
-    own, of_stack = frame[mixed.frame], np.full((3, len(mixed) + 1), EMPTY, np.int32)
-    kinds = (is_function, ~is_function, np.ones(len(mixed), bool))
-    for rows in _by_depth(mixed.depth):
-        of_stack[:, rows] = of_stack[:, mixed.parent[rows]]
-        for column, chosen in zip(of_stack, kinds, strict=True):
-            inner = rows[chosen[rows]]
-            column[inner] = stacks.extend(column[inner], own[inner])
-    inner = innermost_pieces(mixed) if len(mixed) else mixed
-    has_functions = np.zeros(len(profile.threads) + 1, bool)
-    has_functions[thread[:functions]] = True
-    intervals = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
-    python, nvtx, nested = of_stack
-    return _OpenFrames(intervals, inner.parent, python, nvtx, nested, has_functions)
+    is_function = mixed.frame < (len(tables[0]) if tables else 0)
+    return replace(mixed, frame=frame[mixed.frame].astype(np.int32)), is_function
 
 
 def _by_depth(depth: I4) -> Iterator[I8]:

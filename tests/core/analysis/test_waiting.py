@@ -64,7 +64,7 @@ def by_table(profile: Profile, device: int) -> dict[int, Told]:
     table, found = profile.waiting, dict[int, Told]()
     assert table.cause is not None
     for row in np.flatnonzero(table.device == device).tolist():
-        stacks = (
+        python, native, nvtx = (
             names(profile, table.stacks.path(int(column[row])))
             for column in (table.python, table.native, table.nvtx)
         )
@@ -72,7 +72,9 @@ def by_table(profile: Profile, device: int) -> dict[int, Told]:
         told = Told(
             profile.frames[int(table.cause[row])].name,
             int(table.thread[row]),
-            *stacks,
+            python,
+            native,
+            nvtx,
             launch=profile.frames[launch].name if launch >= 0 else None,
             begin=int(table.start[row]),
         )
@@ -113,7 +115,9 @@ def expected(profile: Profile, device: int, moment: int, begin: int) -> Told | N
     return Told(
         cause.title,
         thread,
-        *(names(profile, stack) for stack in (python, native, nvtx)),
+        names(profile, python),
+        names(profile, native),
+        names(profile, nvtx),
         launch=None if launch is None else profile.frames[launch].name,
         begin=begin,
     )
