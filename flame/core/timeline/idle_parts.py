@@ -63,6 +63,8 @@ class IdleParts:
         return sum_by(self.cause, self.within(windows), len(IdleCause))
 
 
+_NEVER = np.iinfo(np.int64).min
+
 _KEPT: WeakKeyDictionary[Profile, tuple[IdleParts, ...]] = WeakKeyDictionary()
 
 
@@ -89,14 +91,15 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
 
 
 def _began(profile: Profile, device: int, times: I8) -> I8:
-    """The activity of ``device`` that began at each time, of several the one launched last.
+    """The activity of ``device`` that began at each of ``times``, which ascend.
 
-    -1 without any.
+    Of several it is the one launched last, -1 without any.
     """
     table = profile.activities
     rows = np.flatnonzero((table.device == device) & has_times(table))
     start = table.start[rows]
-    rows = rows[np.isin(start, times)]
+    # Several times as fast as np.isin, which knows of no order.
+    rows = rows[np.append(times, _NEVER)[np.searchsorted(times, start)] == start]
     start = table.start[rows]
     order = np.lexsort((table.launch_start[rows], table.launched[rows], start))
     last = np.append(run_starts(start[order])[1:], len(order))[: len(order)] - 1
