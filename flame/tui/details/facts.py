@@ -107,7 +107,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     profile, table = shown.profile, shown.profile.table(shown.metric)
     values = shown.metric.values(table)[rows]
     each = values if shown.metric.unit == "ns" else table.duration[rows]
-    each = each[:0] if profile.resolved else each
+    each = each if shown.metric.noun == "activities" else each[:0]
     groups, number = _by_group(shown, own, node, frame, rows)
     facts = Facts(
         not own,

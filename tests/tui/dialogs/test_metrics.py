@@ -109,6 +109,16 @@ def test_samples_that_are_there_are_listed_once(recorded: Profile) -> None:
     assert [metric.key for metric in listed_metrics(sampled)] == keys
 
 
+async def test_a_recording_that_goes_on_says_what_it_cannot_measure(recorded: Profile) -> None:
+    live = replace(recorded, exposed_builder=None, waiting_builder=None)
+    async with stage(dialog(live)) as player:
+        await summed(player)
+        for title in ("exposed time", "GPU waiting"):
+            assert player.line(title).endswith("–  not while a recording goes on")
+        await player.press("7")
+        assert player.result is PENDING
+
+
 # Choosing
 
 
@@ -188,6 +198,20 @@ async def test_the_host_keeps_its_own_levels(decode: Path) -> None:
         assert user.levels == "cause,thread,python,native,nvtx,launch"
         await user.press("m", "3")
         assert user.levels == "python,native,nvtx,kernel"
+
+
+async def test_idle_time_is_shown_by_cause_and_a_key_hides_it(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("m", "7", "down")
+        first = user.screen.view.tree.names(user.screen.view.cursor.node)[0]
+        meaning = meaning_of(first)
+        assert meaning and meaning[1:] in " ".join(user.read("details").split())
+        await user.press("W")
+        assert user.levels == "thread,python,native,nvtx,launch"
+        await user.press("z", "C")
+        assert "--metric waiting" in user.app.clipboard
+        await user.press("m", "1", "W")
+        assert "no cause frames" in user.read("status")
 
 
 async def test_a_click_on_the_header_opens_the_list(decode: Path) -> None:
