@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.analysis.between_launches import LaunchFrames
-from flame.core.analysis.utilization import utilizations
+from flame.core.analysis.utilization import Utilization, utilizations
 from flame.core.attribution.nesting import MAX_MIXED_DEPTH
 from flame.core.attribution.thread_pieces import innermost_pieces, nested_pieces
 from flame.core.columns import I4, I8, Bool, Column
@@ -21,7 +22,6 @@ from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.projection.filters import Filter
-from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import exposed_times
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
@@ -42,14 +42,13 @@ def waiting_table(profile: Profile, where: Sequence[Filter] = ()) -> Activities:
     stream are those of the activity that ended the gap. Where its launch is not known the stacks
     are its own.
     """
-    windows = {each.device: each.windows for each in utilizations(profile, tuple(where))}
-    idle = _IdleTime.concatenate(
-        _within(parts, windows[parts.device])
-        for parts in idle_parts(profile)
-        if parts.device in windows
-    )
-    return _table(profile, idle)
+    if profile not in _KEPT:
+        _KEPT[profile] = _table(profile, _IdleTime.concatenate(map(_of_gpu, idle_parts(profile))))
+    return _within(_KEPT[profile], utilizations(profile, tuple(where)))
 
+
+_KEPT: WeakKeyDictionary[Profile, Activities] = WeakKeyDictionary()
+"""The table of all idle time, from the first recorded event to the last."""
 
 MEASURES: dict[str, Any] = {
     "exposed_builder": exposed_times,
@@ -84,17 +83,37 @@ class _IdleTime(NamedTuple):
         return _IdleTime(device, after, cause, call, low, high)
 
 
-def _within(parts: IdleParts, windows: BusyTime) -> _IdleTime:
-    """The idle time of a GPU that lies in ``windows``."""
-    lane = np.zeros(len(windows), np.int64)
-    chosen = LaneIntervals.union(lane, windows.low, windows.high)
-    inside = chosen.cut(np.zeros(len(parts.low), np.int64), parts.low, parts.high)
-    inside = inside.where(inside.by >= 0)
+def _of_gpu(parts: IdleParts) -> _IdleTime:
     device = np.full(len(parts.low), parts.device, np.int32)
-    whole = _IdleTime(
-        device, parts.after[parts.gap], parts.cause, parts.call, parts.low, parts.high
-    )
-    return whole.take(inside.source, inside.begin, inside.end)
+    after = parts.after[parts.gap]
+    return _IdleTime(device, after, parts.cause, parts.call, parts.low, parts.high)
+
+
+_ROW_COLUMNS = (
+    *("kind", "process", "thread", "device", "stream"),
+    *("python", "native", "launch", "nvtx", "nested", "frame", "cause"),
+)
+
+
+def _within(table: Activities, gpus: Iterable[Utilization]) -> Activities:
+    """The part of ``table`` that lies in the windows of ``gpus``."""
+    none = np.zeros(0, np.int64)
+    chosen = [LaneIntervals.union(none, none, none)]
+    for each in sorted(gpus, key=lambda one: one.device):  # the unknown one is -1
+        lane = np.full(len(each.windows), each.device + 1)
+        chosen.append(LaneIntervals.union(lane, each.windows.low, each.windows.high))
+    columns = zip(*((one.lane, one.begin, one.end) for one in chosen), strict=True)
+    windows = LaneIntervals(*map(np.concatenate, columns))
+    inside = windows.cut(table.device + 1, table.start, table.start + table.duration)
+    inside = inside.where(inside.by >= 0)
+    taken = {
+        name: getattr(table, name)[inside.source]
+        for name in _ROW_COLUMNS
+        if getattr(table, name) is not None
+    }
+    taken |= {"start": inside.begin, "duration": inside.lengths}
+    columns_of_all = off_gpu_columns(len(inside.source)) | taken
+    return Activities(**columns_of_all, stacks=table.stacks)
 
 
 # What threads were in

@@ -185,8 +185,8 @@ class Profile:
         known: list[Profile] = self._waiting_elsewhere
         if not known or known[0]._waiting_where != chosen:
             profile = self._with_table(self.activities)
-            profile.__dict__.pop("waiting", None)
-            profile.__dict__["_waiting_where"] = chosen
+            made = self.waiting_builder(self, chosen) if self.waiting_builder else self.activities
+            profile.__dict__.update(waiting=made, _waiting_where=chosen)
             known[:] = [profile]
         return known[0]
 
