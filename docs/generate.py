@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from flame.cli.parser import build_parser
-from flame.core.model.metrics import METRICS, STALLS
+from flame.core.model.metrics import ALL_METRICS
 from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
@@ -149,7 +149,7 @@ def _arrangement(named: NamedLevels) -> tuple[str, str]:
 
 def metric_table() -> str:
     """Return the metrics: how options and screens call them, and what they measure."""
-    listed = ((_code(one.key), one.title, meaning_of(one.title)) for one in (*METRICS, STALLS))
+    listed = ((_code(one.key), one.title, meaning_of(one.title)) for one in ALL_METRICS)
     rows = (f"| {' | '.join(cells)} |" for cells in listed)
     return "\n".join(["| metric | on screen | what it measures |", "|---|---|---|", *rows, ""])
 

@@ -48,7 +48,7 @@ def profile_cache(
 
 
 def _needs_trace(selection: Selection) -> bool:
-    return selection.metric == "host" or "nested" in (selection.levels or ())
+    return selection.metric in ("host", "waiting") or "nested" in (selection.levels or ())
 
 
 def _may_be_large(path: Path) -> bool:

@@ -35,6 +35,7 @@ class Kind(IntEnum):
     RANK = 18
     CATEGORY = 19
     PHASE = 20
+    CAUSE = 21
 
     @property
     def title(self) -> str:
@@ -83,6 +84,7 @@ MADE_LEVELS = ("nested", "module")
 
 LEVELS = (
     "rank",
+    "cause",
     "process",
     "thread",
     "device",

@@ -52,9 +52,10 @@ def write(
     """Write ``profile`` under ``selection``: a speedscope profile for each metric that is not zero.
 
     The selection's own metric comes first and is always there; the others measure the same
-    activities on the same levels. ``name`` is what speedscope shows as the title. ``first`` is the
-    tree of ``selection`` where it is there already. Returns warnings where the file goes beyond
-    what speedscope opens well. Raises as `project.project`.
+    activities on the same levels, but for those that are made only when they are asked for.
+    ``name`` is what speedscope shows as the title. ``first`` is the tree of ``selection`` where it
+    is there already. Returns warnings where the file goes beyond what speedscope opens well. Raises
+    as `project.project`.
     """
     if first is None:
         first = project(profile, selection)
@@ -68,7 +69,7 @@ def write_tree(tree: StackTree, file: BinaryIO, name: str) -> list[str]:
 
 def _other_trees(profile: Profile, selection: Selection, first: Metric) -> Iterator[StackTree]:
     for metric in profile.metrics:
-        if metric.table == first.table and metric != first:
+        if metric.table == first.table and metric != first and not metric.when_asked:
             tree = project(profile, replace(selection, metric=metric.key))
             if tree.own.any():
                 yield tree

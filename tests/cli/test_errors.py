@@ -77,7 +77,16 @@ def test_nothing_matches(command: list[str], flame: Flame, trace: Path, folder: 
 def test_a_metric_that_the_trace_lacks_is_a_usage_error(flame: Flame, trace: Path) -> None:
     result = flame("view", trace, "--metric", "nope")
     assert result.code == 2
-    assert "'nope': choose from gpu, count" in result.complaint()
+    assert "'nope': choose from gpu, exposed, count" in result.complaint()
+
+
+@pytest.mark.parametrize("metric", ["exposed", "waiting"])
+def test_stacks_do_not_say_when_a_gpu_was_busy(metric: str, flame: Flame, folder: Path) -> None:
+    (folder / "stacks.folded").write_text("main;work 3\n")
+    result = flame("view", folder / "stacks.folded", "--metric", metric)
+    assert result.code == 2
+    assert f"--metric {metric}: " in result.complaint()
+    assert "stacks do not say when a GPU was busy" in result.complaint()
 
 
 def test_nothing_to_export(flame: Flame, folder: Path) -> None:

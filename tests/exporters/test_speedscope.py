@@ -32,6 +32,7 @@ from flame.exporters.speedscope_format import (
 )
 from tests.conftest import NSYS_TRACES
 from tests.exporters.profiles import Place, Row, chain, fan, profile_of, some_rows
+from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
 from tests.support.sampled import Run
 
@@ -225,6 +226,24 @@ def test_real_traces_add_up(trace: str, nsys_trace: Callable[[str], Path]) -> No
     for metric in ("gpu", "host"):
         file = checked(export(profile, Selection(metric=metric)))
         assert {one.name: one.end_value for one in file.profiles}.items() <= totals.items()
+
+
+@pytest.mark.parametrize(
+    ("metric", "titles"),
+    [
+        (
+            "gpu",
+            ["GPU time", "GPU activities", "launch API time", "queue delay", "GPU idle before"],
+        ),
+        ("exposed", ["exposed time", "GPU time", "GPU activities", "launch API time"]),
+        ("waiting", ["GPU waiting"]),
+    ],
+)
+def test_what_is_made_when_asked_for_is_there_only_then(metric: str, titles: list[str]) -> None:
+    profile = load(SAMPLES / "decode_small.sqlite")
+    file = checked(export(profile, Selection(metric=metric)))
+    assert [one.name for one in file.profiles][: len(titles)] == titles
+    assert ("exposed time" in titles) == any(one.name == "exposed time" for one in file.profiles)
 
 
 SAMPLED = Run((((), (), "gemm", 70),), (((0, 0, 0, 4), (0, 3, 3, 3)),), (0,))

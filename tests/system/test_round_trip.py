@@ -90,7 +90,7 @@ def check_speedscope(profile: Profile, selection: Selection) -> bool:
     first = project(profile, selection).metric
     assert back.default_metric == first.key
     for metric in profile.metrics:
-        if metric.table == first.table:
+        if metric == first or (metric.table == first.table and not metric.when_asked):
             chosen = Selection(selection.levels, selection.where, metric.key, selection.naming)
             expected = stacks(project(profile, chosen))
             if expected or metric == first:
@@ -135,6 +135,7 @@ SELECTIONS = {
     "shapes": Selection(("nvtx", "shapes", "kernel")),
     "no frame for some": Selection(("nvtx",), where(kernel="gemm|softmax")),
     "another metric": Selection(metric="idle"),
+    "one that is made": Selection(metric="waiting"),
     "smaller frames": Selection(where=where(min_percent=5)),
 }
 

@@ -346,7 +346,7 @@ async def test_a_filter_may_be_left_right_behind_its_enter(decode: Path) -> None
 
 async def test_a_frame_without_width_zooms_to_what_has_any(decode: Path) -> None:
     async with open_app(decode) as user:
-        await user.press("m", "5", "tab", "tab", "end")
+        await user.press("m", "6", "tab", "tab", "end")
         view = user.screen.shown.view
         assert view.tree.metric.key == "idle" and not view.tree.total[view.cursor.node]
         await user.press("tab", "tab", "enter")

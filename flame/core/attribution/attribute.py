@@ -24,6 +24,7 @@ from flame.core.attribution.time_warnings import lacks_times, time_warnings
 from flame.core.columns import I4, I8, Column, run_starts, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
+from flame.core.model.calls import IdleCause
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Overheads, Source
@@ -58,6 +59,8 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     _check_sums(table, end - begin)
     warnings += time_warnings(raw, origins.ranges.too_deep, functions)
     sources = (Source("", raw.meta),)
+    for cause in IdleCause:
+        raw.frames.add(Frame(Kind.CAUSE, cause.title))
     grouping = add_grouping(
         raw.frames, raw.processes, raw.threads, raw.devices, table.stream, sources
     )

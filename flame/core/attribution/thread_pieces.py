@@ -18,7 +18,7 @@ from flame.core.model.threads.call_rows import CallRows
 def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
     """Cut ``ranges`` into pieces that nest; those still open last until ``capture_end``."""
     end = close_open_ends(ranges.end, capture_end)
-    return _nested(ranges.thread, ranges.start, end, ranges.frame)
+    return nested_pieces(ranges.thread, ranges.start, end, ranges.frame)
 
 
 def range_spans(ranges: RawRanges, capture_end: int, frames: Sequence[int]) -> ThreadSpans:
@@ -37,12 +37,18 @@ def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces
     order = np.argsort(functions.call, kind="stable")
     end = close_open_ends(functions.end, capture_end)
     thread, frame = functions.thread[order], functions.frame[order]
-    return _nested(thread, functions.start[order], end[order], frame)
+    return nested_pieces(thread, functions.start[order], end[order], frame)
 
 
-def _nested(thread: Column, start: I8, end: I8, frame: I4) -> ThreadPieces:
+def nested_pieces(
+    thread: Column, start: I8, end: I8, frame: I4, deepest: int = MAX_DEPTH
+) -> ThreadPieces:
+    """Cut intervals into pieces that nest; of equal times the first is the outer.
+
+    Those in ``deepest`` others or more are left out.
+    """
     on = np.maximum(thread, 0)
-    nesting = nest(on, start, np.where(thread >= 0, end, start))
+    nesting = nest(on, start, np.where(thread >= 0, end, start), deepest)
     on = on[nesting.source]
     order = order_by([nesting.depth, on])
     place = np.empty(len(order) + 1, np.int32)

@@ -49,10 +49,12 @@ def build_profile(decoded: Decoded, progress: Progress = silent) -> Profile:
 
 
 def _attribute(raw: RawTrace, progress: Progress) -> Profile:
+    from flame.core.analysis.waiting import MEASURES
     from flame.core.attribution.attribute import attribute
     from flame.core.attribution.gaps import describe_gaps
 
-    profile, notes = attribute(raw, LoadPart(progress, 0, _ATTRIBUTION)), list[str]()
+    profile = replace(attribute(raw, LoadPart(progress, 0, _ATTRIBUTION)), **MEASURES)
+    notes: list[str] = []
     warnings = profile.warnings
     progress("placing samples", round(100 * _ATTRIBUTION), 100)
     if raw.pc_samples is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flame.core.analysis.waiting import MEASURES
 from flame.core.columns import I4, I8, Column
 from flame.core.loading.clocks import align_clocks
 from flame.core.loading.merge_metrics import (
@@ -119,7 +120,6 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         overheads_builder=partial(_merge_overheads, parts)
         if any(p.overheads for p in parts)
         else None,
-        **thread_builders(parts),
         side_tables=merge_side_tables([part.side for part in parts]),
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
@@ -128,6 +128,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         timed=all(profile.timed for profile in profiles),
         sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
         nested_finder=partial(_find_nested, parts) if any(p.nested for p in parts) else None,
+        **thread_builders(parts) | MEASURES,
     )
 
 

@@ -35,6 +35,8 @@ GROUP_COLUMNS = (
 FOUND_COLUMNS = ("own_python", "own_nvtx", "nested", "own_nested")
 """Columns that a table may lack: then they would be what `Activities` says."""
 
+_OPTIONAL = (*FOUND_COLUMNS, "cause")
+
 _OWN = {"python": "own_python", "nvtx": "own_nvtx", "nested": "own_nested"}
 
 
@@ -64,6 +66,8 @@ class Activities:
     ``nested`` would be if no backward pass stood below its forward operators; None: the same.
     ``nested`` are stacks of Python frames and ranges as they were nested in time; None: the ranges
     stand below the Python frames.
+
+    A table of idle time has the ``cause`` (frame id) of each row, other tables None.
     """
 
     kind: U1
@@ -90,6 +94,7 @@ class Activities:
     own_nvtx: I4 | None = None
     nested: I4 | None = None
     own_nested: I4 | None = None
+    cause: I4 | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -97,7 +102,7 @@ class Activities:
     @cached_property
     def groups(self) -> Groups:
         """Group the rows that differ in nothing but time and duration."""
-        found = (name for name in FOUND_COLUMNS if getattr(self, name) is not None)
+        found = (name for name in _OPTIONAL if getattr(self, name) is not None)
         names = [*GROUP_COLUMNS, *found]
         first, group = unique_rows([getattr(self, name) for name in names])
         if len(first) == len(self) and np.array_equal(first, np.arange(len(self))):
@@ -113,6 +118,13 @@ class Activities:
             return self
         table = self.with_columns(**_own_columns(self))
         table.__dict__["groups"] = self.groups.with_columns(**_own_columns(self.groups))
+        return table
+
+    def with_measure(self, key: str, values: I8) -> Activities:
+        """Make a table of the same rows, in the same groups, with one more of ``measures``."""
+        table = object.__new__(type(self))  # all else is as lazy as it was
+        measures = {**self.measures, key: values}
+        table.__dict__.update(self.__dict__, groups=self.groups, measures=measures)
         return table
 
     def with_columns(self, **columns: Any) -> Activities:
@@ -172,6 +184,7 @@ class Groups:
     own_nvtx: I4 | None = None
     nested: I4 | None = None
     own_nested: I4 | None = None
+    cause: I4 | None = None
 
     def __len__(self) -> int:
         return len(self.kind)

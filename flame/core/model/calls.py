@@ -1,4 +1,4 @@
-"""Class CUDA and HIP API calls by what they do, from their names."""
+"""Class CUDA and HIP API calls by their names, and name what else a GPU may wait for."""
 
 from __future__ import annotations
 
@@ -36,3 +36,28 @@ def call_class(name: str) -> CallClass:
     """Class the API call ``name``; a suffix of a default stream per thread does not count."""
     bare = _STREAM_SUFFIX.sub("", name)
     return next((key for key, one in _PATTERNS.items() if re.fullmatch(one, bare)), CallClass.OTHER)
+
+
+class IdleCause(IntEnum):
+    """Name what a part of an idle gap passed with: of the thread that launched what ended it.
+
+    ``AFTER_LAUNCH`` is what had been launched and had not begun, ``IN_LAUNCH`` the launching call;
+    before that the call that was open, or ``HOST_CODE`` where none was. ``UNKNOWN`` are gaps before
+    work of which no launch was recorded.
+    """
+
+    PROFILER = 0
+    UNKNOWN = 1
+    AFTER_LAUNCH = 2
+    IN_LAUNCH = 3
+    SYNC = 4
+    ALLOC = 5
+    COPY_CALL = 6
+    LAUNCH_CALL = 7
+    OTHER_CALL = 8
+    HOST_CODE = 9
+
+    @property
+    def title(self) -> str:
+        """Spell the cause as tables show it."""
+        return self.name.lower().replace("_", " ")

@@ -20,21 +20,19 @@ class Metric:
     ``unit`` is ``ns``, ``count``, ``bytes``, or ``1e-k`` (k from 1 to 9): a plain number, of which
     the values count the parts of that size. ``noun`` is what the rows are called. ``about`` says on
     a short line what is measured and in what, but for metrics that a file brings, ``lacking`` why
-    a trace may have nothing of it.
+    a trace may have nothing of it. What is worked out of all rows together is made ``when_asked``.
     """
 
     key: str
     title: str
     unit: str
     values: Callable[[Activities], I8]
-    table: Literal["gpu", "host"] = "gpu"
+    table: Literal["gpu", "host", "waiting"] = "gpu"
     levels: tuple[str, ...] = ("python", "native", "launch", "nvtx", "kernel")
     noun: str = "activities"
     about: str = ""
     lacking: str = "zero everywhere"
-
-
-_NOTHING_RAN = "nothing ran on a GPU"
+    when_asked: bool = False
 
 
 def _duration(table: Activities) -> I8:
@@ -62,7 +60,38 @@ def _samples(table: Activities) -> I8:
     return table.measures.get("stalls", np.zeros(len(table), np.int64))
 
 
+_NOTHING_RAN = "nothing ran on a GPU"
+
+
+def _exposed(table: Activities) -> I8:
+    return table.measures[EXPOSED.key]
+
+
 HOST_LEVELS = ("thread", "python", "nvtx", "launch")
+_WAITING_LEVELS = ("cause", "thread", "python", "native", "nvtx", "launch")
+
+EXPOSED = Metric(
+    "exposed",
+    "exposed time",
+    "ns",
+    _exposed,
+    about="time that each alone kept its GPU busy",
+    lacking=_NOTHING_RAN,
+    when_asked=True,
+)
+WAITING = Metric(
+    "waiting",
+    "GPU waiting",
+    "ns",
+    _duration,
+    "waiting",
+    _WAITING_LEVELS,
+    "idle parts",
+    about="idle time, by what the launching CPU did",
+    lacking="no GPU was idle between activities",
+    when_asked=True,
+)
+"""With `EXPOSED`, metrics of profiles that have all their rows, besides `METRICS`."""
 
 STALLS = Metric(
     "stalls",
@@ -128,9 +157,18 @@ METRICS: tuple[Metric, ...] = (
 )
 """Metrics of traces; files of resolved stacks bring metrics of their own."""
 
+ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS)
+"""All of them, in the order in which they are listed."""
+
 NO_SAMPLES = (
     "there are no PC samples here: name a report of Nsight Compute by --ncu, or record with "
     "flame record --pc continuous"
+)
+
+
+NOT_ALL_ROWS = (
+    "only of traces that have ended: stacks do not say when a GPU was busy, and of a recording "
+    "that goes on not all is kept"
 )
 
 
@@ -142,4 +180,6 @@ def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
     choices = ", ".join(metric.key for metric in metrics)
     if key == STALLS.key:
         raise UsageError(NO_SAMPLES)
+    if key in (EXPOSED.key, WAITING.key):
+        raise UsageError(f"--metric {key}: {NOT_ALL_ROWS}")
     raise UsageError(f"unknown metric '{key}': choose from {choices}")

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
     *("overheads", "iterations", "os_calls", "gpu_metrics", "device_memory"),
+    *("exposed_times", "waiting", "_waiting_where"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
 
@@ -84,10 +85,11 @@ class Profile:
     ``spans_finder`` finds the NVTX ranges of given frames, whole. ``nested_finder`` finds how
     Python frames and ranges were nested at launches, by their threads and times. ``own_metrics``
     are the metrics that the file brings, None for the built-in ones. ``timed`` is false where rows
-    have no times.
-    ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
-    ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
-    None where he has not. ``known`` is what has been worked out of all
+    have no times. ``exposed_builder`` measures how long each activity alone kept its GPU busy,
+    ``waiting_builder`` makes the table of idle time within what filters by time and step choose;
+    None where not all rows are there. ``totals`` are of a recording that goes on, whose older rows
+    are not kept, else None. ``sampling`` has the PC samples, None without any. ``phases`` are those
+    that the user has named, None where he has not. ``known`` is what has been worked out of all
     rows before, None where nothing has.
     """
 
@@ -122,6 +124,8 @@ class Profile:
     nested_finder: Callable[[I4, I8], NestedStacks] | None = None
     known: KnownSums | None = None
     phases: NamedPhases | None = None
+    exposed_builder: Callable[[Profile], I8] | None = None
+    waiting_builder: Callable[[Profile, Sequence[Any]], Activities] | None = None
 
     @cached_property
     def with_nested(self) -> Profile:
@@ -162,6 +166,46 @@ class Profile:
     def host(self) -> Activities:
         """Wall self time of Python functions, ranges and API calls per thread."""
         return self.host_builder()
+
+    @cached_property
+    def exposed_times(self) -> I8:
+        """How long each of ``activities`` alone kept its GPU busy, i8[n] in ns."""
+        assert self.exposed_builder is not None
+        return self.exposed_builder(self)
+
+    @cached_property
+    def exposed(self) -> Activities:
+        """The same as ``activities``, with the measure ``exposed``."""
+        return self.activities.with_measure("exposed", self.exposed_times)
+
+    @cached_property
+    def waiting(self) -> Activities:
+        """Idle time of GPUs, by what the thread did that launched what came next."""
+        assert self.waiting_builder is not None
+        return self.waiting_builder(self, self._waiting_where)
+
+    def waiting_in(self, filters: Sequence[Any]) -> Profile:
+        """Return the same, with ``waiting`` within what ``filters`` by time and step choose."""
+        chosen = tuple(filters)
+        if chosen == self._waiting_where:
+            return self
+        known: list[Profile] = self._waiting_elsewhere
+        if not known or known[0]._waiting_where != chosen:
+            profile = self._with_table(self.activities)
+            made = self.waiting_builder(self, chosen) if self.waiting_builder else self.activities
+            profile.__dict__.update(waiting=made, _waiting_where=chosen)
+            known[:] = [profile]
+        return known[0]
+
+    @cached_property
+    def _waiting_where(self) -> tuple[Any, ...]:
+        """The filters that have cut ``waiting``."""
+        return ()
+
+    @cached_property
+    def _waiting_elsewhere(self) -> list[Profile]:
+        """The profile that `waiting_in` returned last."""
+        return []
 
     @cached_property
     def launches(self) -> LaunchDetails | None:
@@ -316,12 +360,17 @@ class Profile:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Metrics that the activities can be weighed by."""
-        from flame.core.model.metrics import METRICS, STALLS
+        from flame.core.model.metrics import ALL_METRICS, STALLS
 
         if self.own_metrics is not None:
             return self.own_metrics
         counted = self.sampling is not None and self.totals is None
-        return (*METRICS, STALLS) if counted else METRICS
+        whole = self.exposed_builder is not None and self.totals is None
+        return tuple(
+            metric
+            for metric in ALL_METRICS
+            if (counted if metric is STALLS else whole or not metric.when_asked)
+        )
 
     @property
     def resolved(self) -> bool:
@@ -337,7 +386,11 @@ class Profile:
 
     def table(self, metric: Metric) -> Activities:
         """Choose the table of activities that ``metric`` measures."""
-        return self.host if metric.table == "host" else self.activities
+        if metric.table == "host":
+            return self.host
+        if metric.table == "waiting":
+            return self.waiting
+        return self.exposed if metric.when_asked else self.activities
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
         """Sum (value, number of activities) per group, over ``rows`` (indices) or all."""

@@ -112,6 +112,8 @@ def _single_frames(profile: Profile, table: Activities, kept: I8, level: str) ->
         return own[kept]
     if level == "phase":
         return phase_frames(profile, table)[kept]
+    if level == "cause":
+        return np.full(len(kept), -1, np.int32) if groups.cause is None else groups.cause[kept]
     if level == "category":
         return np.append(grouping.category, np.int32(-1))[groups.frame[kept]]
     if level == "stream":

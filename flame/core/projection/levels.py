@@ -50,9 +50,10 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
     groups = table.groups
     shapes = table.stacks.innermost(profile.grouping.shapes)[groups.nvtx]
     masks = dict.fromkeys(("kernel", "category"), groups.frame >= 0) | {"shapes": shapes >= 0}
-    sampled = profile.sampling is not None and table is profile.activities
+    sampled = profile.sampling is not None and metric.table == "gpu"
     masks |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
     masks["nested"] = (groups.python > 0) | (groups.nvtx > 0)
+    masks["cause"] = np.array([groups.cause is not None and len(groups) > 0])
     masks["module"] = has_modules(profile, table)
     masks["phase"] = np.array([profile.phases is not None]) | (groups.frame >= 0)
     masks["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))

@@ -48,7 +48,7 @@ was, those of kernels, shapes and instructions what it was."""
 
 _PACKED = Frame(Kind.FRAME, "")
 
-_TABLES = 2  # a table of the GPU's activities and one of the host's
+_TABLES = 3  # of the GPUs' activities, of the host's, and of what GPUs waited for
 
 _KEPT: WeakKeyDictionary[FrameTable, dict[Naming, list[tuple[StackTable, Labels]]]] = (
     WeakKeyDictionary()

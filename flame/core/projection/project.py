@@ -6,10 +6,15 @@ import numpy as np
 
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
-from flame.core.model.metrics import Metric, metric_of
+from flame.core.model.metrics import WAITING, Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.filters import Filter, StackFilter, explain_no_match
+from flame.core.projection.filters import (
+    Filter,
+    RowFilter,
+    StackFilter,
+    explain_no_match,
+)
 from flame.core.projection.labels import Labels, exact_labels
 from flame.core.projection.level_columns import StackColumns, arrange_stacks, level_columns
 from flame.core.projection.levels import check_levels, default_levels
@@ -63,6 +68,8 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
 
 def shown_profile(profile: Profile, selection: Selection) -> Profile:
     """Choose the variant of ``profile`` that ``selection`` shows; its groups are the tree's."""
+    if selection.metric == WAITING.key and profile.waiting_builder is not None:
+        return profile.waiting_in([one for one in selection.where if isinstance(one, RowFilter)])
     if "nested" in (selection.levels or ()):
         profile = profile.with_nested
     return profile if selection.forward else profile.unlinked

@@ -72,7 +72,7 @@ def split_by_samples(
     unit_of_group = np.full(len(weights.activities), -1, np.int32)
     unit_of_group[kept] = rows
     levels = tuple(column for column in columns if isinstance(column, str))
-    if profile.sampling is None or metric.table == "host" or not levels:
+    if profile.sampling is None or metric.table != "gpu" or not levels:
         frames = tuple(column for column in columns if not isinstance(column, str))
         stacks = StackColumns(rows, frames)
         return WeightedStacks(stacks, weights.take(kept), rows, unit_of_group)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from flame.core.analysis.waiting import MEASURES
 from flame.core.columns import I4, Column
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import FrameTable
@@ -79,6 +80,7 @@ def decode(
         sources=(Source("", meta),),
         steps=_steps(checked) if head.has_steps else None,
         known=_known_sums(file, head, checked, table, again),
+        **MEASURES,
     )
 
 

@@ -16,6 +16,7 @@ from flame.core.model.frames import PackedFrames
 from flame.core.model.launches import launches_at_hand
 from flame.core.model.lazy_rows import ROW_COLUMNS
 from flame.core.model.meta import Source
+from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.reopening.profile_head import (
     BUILDER_FIELDS,
@@ -90,7 +91,11 @@ def _builders(profile: Profile) -> Iterator[Builder]:
 
 
 def _metrics(profile: Profile) -> Iterator[str]:
-    return (metric.key for metric in profile.metrics if metric.table == "gpu")
+    return (metric.key for metric in _kept_metrics(profile))
+
+
+def _kept_metrics(profile: Profile) -> Iterator[Metric]:
+    return (one for one in profile.metrics if one.table == "gpu" and not one.when_asked)
 
 
 def _columns(profile: Profile) -> Iterator[tuple[str, Column]]:
@@ -101,10 +106,9 @@ def _columns(profile: Profile) -> Iterator[tuple[str, Column]]:
     yield from _named("iterations", profile.iterations, ITERATION_COLUMNS)
     if profile.steps is not None:
         yield from _named("steps", profile.steps, STEP_COLUMNS)
-    for metric in profile.metrics:
-        if metric.table == "gpu":
-            values, counts = profile.totals_by_group(metric)
-            yield f"sums.{metric.key}", values
+    for metric in _kept_metrics(profile):
+        values, counts = profile.totals_by_group(metric)
+        yield f"sums.{metric.key}", values
     yield "sums", counts
 
 

@@ -106,8 +106,9 @@ def passing_intervals(
 
     Of activities those that it counts; of ranges and functions those in which any of these was
     launched, or all where nothing is filtered; of API calls those that launched nothing as well.
+    Idle time counts no activity: these pass where nothing is filtered.
     """
-    if not filters and tree.metric.table == "gpu":
+    if not filters and tree.metric.table != "host":
         return np.ones(len(timeline), bool)
     table = profile.table(tree.metric)
     rows = tree.node_of_group[table.groups.of_row] >= 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
@@ -11,38 +10,13 @@ from flame.core.columns import I4, I8, U1, Column, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces, has_times
 from flame.core.model.calls import CallClass
+from flame.core.model.calls import IdleCause as IdleCause
 from flame.core.model.meta import Overheads
 from flame.core.model.profile import Profile
 from flame.core.names.overheads import holds_process, is_of_profiler
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import DeviceTime, device_times
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
-
-
-class IdleCause(IntEnum):
-    """Name what a part of an idle gap passed with: of the thread that launched what ended it.
-
-    ``AFTER_LAUNCH`` is what had been launched and had not begun, ``IN_LAUNCH`` the launching call;
-    before that the call that was open, or ``HOST_CODE`` where none was. ``UNKNOWN`` are gaps before
-    work of which no launch was recorded.
-    """
-
-    PROFILER = 0
-    UNKNOWN = 1
-    AFTER_LAUNCH = 2
-    IN_LAUNCH = 3
-    SYNC = 4
-    ALLOC = 5
-    COPY_CALL = 6
-    LAUNCH_CALL = 7
-    OTHER_CALL = 8
-    HOST_CODE = 9
-
-    @property
-    def title(self) -> str:
-        """Spell the cause as tables show it."""
-        return self.name.lower().replace("_", " ")
-
 
 CAUSE_OF_CALLS = {
     CallClass.SYNC: IdleCause.SYNC,
@@ -111,9 +85,9 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
 
 
 def _began(profile: Profile, device: int, times: I8) -> I8:
-    """The activity of ``device`` that began at each time, of several the one launched last.
+    """The activity of ``device`` that began at each of ``times``, which ascend.
 
-    -1 without any.
+    Of several it is the one launched last, -1 without any.
     """
     table = profile.activities
     found = np.full(len(times), NONE, np.int64)

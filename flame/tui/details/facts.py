@@ -25,6 +25,7 @@ from flame.tui.details.labels import Label
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import RootFacts, has_root_facts, read_bytes, root_facts
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
+from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import Projection
 
 BINS = 720
@@ -106,7 +107,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     profile, table = shown.profile, shown.profile.table(shown.metric)
     values = shown.metric.values(table)[rows]
     each = values if shown.metric.unit == "ns" else table.duration[rows]
-    each = each[:0] if profile.resolved else each
+    each = each if shown.metric.noun == "activities" else each[:0]
     groups, number = _by_group(shown, own, node, frame, rows)
     facts = Facts(
         not own,
@@ -125,11 +126,17 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     if facts.root is not None and profile.launches_builder is not None:
         yield replace(facts, complete=False)
         yield replace(facts, root=read_bytes(facts.root, profile, rows))
-    elif tree.kind(node) not in _LAUNCHED or profile.launches_builder is None:
+    elif not _are_launched(shown, tree.kind(node)):
         yield facts
     else:
         yield replace(facts, complete=False)
         yield _with_launches(facts, profile, rows)
+
+
+def _are_launched(shown: Projection, kind: Kind) -> bool:
+    """Whether the file may say how what is of ``kind`` was launched."""
+    known = shown.metric.table == "gpu" and shown.profile.launches_builder is not None
+    return known and kind in _LAUNCHED
 
 
 def _by_group(shown: Projection, own: bool, node: int, frame: int, rows: I8) -> tuple[I8, int]:
@@ -227,7 +234,10 @@ def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> HeaviestPa
 def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     """What is missing from the trace that matters for this frame."""
     profile, selected = shown.profile, shown.profile.frames[frame]
-    if shown.metric.table == "host" or profile.resolved:
+    if selected.kind == Kind.CAUSE:
+        meaning = meaning_of(selected.name)
+        yield f"{meaning[:1].upper()}{meaning[1:]}."
+    if shown.metric.table != "gpu" or profile.resolved:
         return
     launches = selected.kind == Kind.LAUNCH
     if launches and selected.name == NO_LAUNCH:

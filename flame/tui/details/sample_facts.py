@@ -44,7 +44,7 @@ def sampled_of(shown: Projection, tree: StackTree, node: int) -> SampledFacts | 
     ``tree`` is the projection's, or one made of it: then its frame counts at all places.
     """
     sampling = shown.profile.sampling
-    if sampling is None or tree.kind(node) not in SAMPLED or shown.metric.table == "host":
+    if sampling is None or tree.kind(node) not in SAMPLED or shown.metric.table != "gpu":
         return None
     below = groups_below(shown, tree, kernel_above(tree, node)) & (sampling.of_group >= 0)
     used = unique(sampling.of_group[below])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from flame.core.errors import InputError
-from flame.core.model.metrics import STALLS, Metric
+from flame.core.model.metrics import ALL_METRICS, Metric
 from flame.core.model.profile import Profile
 from flame.core.units import format_value
 from flame.tui.session.glossary import meaning_of
@@ -20,6 +21,7 @@ from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
 
 _DIGITS = "123456789"
+_NOT_LIVE = "not while a recording goes on"
 _UNITS = {"ns": "time", "bytes": "bytes"}
 _TITLE = 17
 _VALUE = 9
@@ -28,9 +30,15 @@ _MEANING = 2
 
 
 def listed_metrics(profile: Profile) -> tuple[Metric, ...]:
-    """Return the metrics worth a row: those of ``profile``, and PC samples, which it may lack."""
-    lacks_samples = not profile.resolved and profile.sampling is None
-    return (*profile.metrics, *((STALLS,) if lacks_samples else ()))
+    """Return the metrics worth a row: those of ``profile``, and, with why, those it lacks."""
+    if profile.resolved:
+        return profile.metrics
+    known = {metric.key: metric for metric in profile.metrics}
+    return tuple(known.get(metric.key, _lacking(metric)) for metric in ALL_METRICS)
+
+
+def _lacking(metric: Metric) -> Metric:
+    return replace(metric, lacking=_NOT_LIVE) if metric.when_asked else metric
 
 
 def about_metric(metric: Metric) -> str:
@@ -60,15 +68,14 @@ class MetricDialog(Dialog[str | None]):
         self.cursor = keys.index(shown) if shown in keys else 0
 
     def on_mount(self) -> None:
-        """Add up what is there: the host's part, which may take longer, beside the others."""
-        for table in ("gpu", "host"):
-            in_background(partial(self._sums, table), 0, self.post_message)
-
-    def _sums(self, table: str) -> dict[str, int]:
+        """Add up what is there: what may take longer, such as the host's part, beside the rest."""
         missing = [metric for metric in self._metrics if metric.key not in self._totals]
-        sums = (
-            (one, self._profile.totals_by_group(one)[0]) for one in missing if one.table == table
-        )
+        quick = [one for one in missing if one.table == "gpu" and not one.when_asked]
+        for metrics in (quick, *([one] for one in missing if one not in quick)):
+            in_background(partial(self._sums, metrics), 0, self.post_message)
+
+    def _sums(self, metrics: Sequence[Metric]) -> dict[str, int]:
+        sums = ((one, self._profile.totals_by_group(one)[0]) for one in metrics)
         return {one.key: int(values.sum()) for one, values in sums}
 
     @on(Done)

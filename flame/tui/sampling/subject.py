@@ -66,7 +66,7 @@ def subject_of(shown: Projection, tree: StackTree, node: int) -> Subject | str:
     profile = shown.profile
     if profile.sampling is None:
         return NO_SAMPLES
-    if shown.metric.table == "host":
+    if shown.metric.table != "gpu":
         return ON_HOST
     below = groups_below(shown, tree, kernel_above(tree, node))
     if not (below & (profile.sampling.of_group >= 0)).any():

@@ -198,7 +198,9 @@ def metrics_of(profile: Profile) -> tuple[str, ...]:
 
 
 def _weighs(profile: Profile, metric: Metric) -> bool:
-    """Whether ``metric`` is above zero anywhere; the host table is not built just to find out."""
+    """Whether ``metric`` may be above zero anywhere; nothing is made just to find out."""
+    if metric.when_asked:
+        return profile.size > 0
     return metric.table == "host" or bool(profile.totals_by_group(metric)[0].any())
 
 

@@ -57,6 +57,7 @@ _LEVELS = {
     "launch": "the API call that launched it",
     "shapes": "tensor shapes of the innermost range",
     "category": "what kernels compute: matrix products, …",
+    "cause": "why the GPU was idle: metric waiting",
     "kernel": "kernel, copy, memset or graph",
     "sass": "instruction of the kernel, by PC samples",
     "stall": "what a warp waited for there",

@@ -21,6 +21,7 @@ _RARE = {
     "nested": "J",
     "module": "Q",
     "category": "T",
+    "cause": "W",
     "sass": "I",
     "stall": "r",
 }
@@ -281,7 +282,7 @@ _LIVE_INSTEAD = {
     Action.METRIC(1): SHOWING[1]._replace(shown="ctrl+n", help="next metric"),
     Action.QUIT: ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
 }
-_NOT_LIVE = (Action.METRIC(-1), Action.SCREENSHOT, Action.STEPS)
+_NOT_LIVE = (Action.METRIC(-1), Action.LEVEL("cause"), Action.SCREENSHOT, Action.STEPS)
 """Their keys are others' where a recording goes on."""
 
 Groups = tuple[tuple[str, tuple[Command, ...]], ...]

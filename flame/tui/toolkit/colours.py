@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from zlib import crc32
 
 from flame.core.frame import ACTIVITY_KINDS, LEVELS, Frame, Kind
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, IdleCause
 from flame.core.model.stalls import stall_of
 from flame.core.names.kernel_category import (
     ATTENTION,
@@ -61,6 +61,7 @@ HUES: dict[Kind, RGB] = {
     Kind.RANK: (190, 182, 164),
     Kind.CATEGORY: (200, 200, 200),
     Kind.PHASE: (206, 192, 210),
+    Kind.CAUSE: (160, 168, 176),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 
@@ -109,6 +110,20 @@ CALLS: dict[CallClass, RGB] = {
 }
 """Hues of API calls by class, where they stand by themselves."""
 
+_OF_CAUSE: dict[IdleCause, RGB] = {
+    IdleCause.HOST_CODE: HUES[Kind.PYTHON],
+    IdleCause.SYNC: CALLS[CallClass.SYNC],
+    IdleCause.ALLOC: CALLS[CallClass.ALLOC],
+    IdleCause.COPY_CALL: CALLS[CallClass.COPY],
+    IdleCause.LAUNCH_CALL: CALLS[CallClass.LAUNCH],
+    IdleCause.IN_LAUNCH: CALLS[CallClass.LAUNCH],
+    IdleCause.OTHER_CALL: CALLS[CallClass.OTHER],
+}
+CAUSES = tuple(_OF_CAUSE.get(cause, HUES[Kind.CAUSE]) for cause in IdleCause)
+"""Hues of causes of idle time, after the calls that they are, and of the rest."""
+
+_TITLES = [cause.title for cause in IdleCause]
+
 ON_DARK = (-0.10, -0.03, 0.05, 0.16, 0.28)
 ON_LIGHT = (-0.10, -0.06, -0.01, 0.05, 0.11)
 STRONG = (0.12, 0.19, 0.27, 0.35, 0.44)
@@ -156,6 +171,8 @@ def _hue_of(kind: Kind, name: str) -> int:
     """Pick the hue of ``kind`` that frames called ``name`` have; most kinds have but one, 0."""
     if kind == Kind.STALL:
         return class_of_title(name)
+    if kind == Kind.CAUSE:
+        return _TITLES.index(name) if name in _TITLES else int(IdleCause.UNKNOWN)
     return _hash(name) // SHADES % len(WARM) if kind == Kind.FRAME else 0
 
 
@@ -173,6 +190,8 @@ def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int
         own = STALLS[StallClass(hue)]
     elif kind == Kind.CATEGORY:
         own = CATEGORY_HUES[CATEGORIES[hue]]
+    elif kind == Kind.CAUSE:
+        own = CAUSES[hue]
     elif kind == Kind.LAUNCH and hue:
         own = CALLS[CallClass(hue)]
     return mix(own, WHITE if part > 0 else BLACK, abs(part))

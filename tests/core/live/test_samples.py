@@ -134,6 +134,9 @@ def test_a_window_splits_what_is_in_it(tmp_path: Path, feed: RecordingFeed) -> N
     assert sorted(paths(profile).values()) == [2, 8]
     with pytest.raises(UsageError, match="PC samples"):
         project_tree(profile, metric="stalls")
+    for metric in ("exposed", "waiting"):
+        with pytest.raises(UsageError, match="of a recording that goes on not all is kept"):
+            project_tree(profile, metric=metric)
 
 
 def test_code_stands_there_when_it_has_been_found(tmp_path: Path, feed: RecordingFeed) -> None:

@@ -173,7 +173,7 @@ def test_levels_are_a_list_with_room_around_commas() -> None:
 @pytest.mark.parametrize(
     ("levels", "said"),
     [
-        ("kernel,cpu", "unknown level 'cpu': choose from rank, process"),
+        ("kernel,cpu", "unknown level 'cpu': choose from rank, cause"),
         ("nvtx,kernel,nvtx", "'nvtx' stands there twice"),
         (",", "no level given"),
     ],

@@ -118,6 +118,19 @@ def test_a_tree_and_its_export_read_no_row(trace: Path, monkeypatch: pytest.Monk
     assert [name for name in asked if name.startswith("rows")]
 
 
+def test_times_of_gpus_are_made_of_the_rows_and_idle_time_of_the_trace(trace: Path) -> None:
+    loaded = load_file(trace, LoadOptions(), silent)
+    keep(trace)
+    found = any_size().find(trace, LoadOptions(), not_loaded)
+    assert found is not None
+    for metric in ("exposed", "waiting"):
+        found = found if metric == "exposed" else any_size().find(trace, LoadOptions(), load_file)
+        assert found is not None
+        own, again = (project_tree(one, metric=metric) for one in (loaded, found))
+        assert own.total[0] and again.total.tolist() == own.total.tolist()
+        assert list(map(again.name, range(len(again)))) == list(map(own.name, range(len(own))))
+
+
 def test_only_what_the_cache_lacks_is_read_from_the_trace(trace: Path) -> None:
     keep(trace)
     found = any_size().find(trace, LoadOptions(), not_loaded)

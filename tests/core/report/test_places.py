@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load, load_all
+from flame.core.projection.filters import Time
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from flame.core.report.report import Report
@@ -14,6 +15,7 @@ from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Table
 from tests.conftest import TRACES, needs_traces
 from tests.support.paths import SAMPLES
+from tests.support.writers.nsysfile import NsysFile
 
 SECTIONS = ("phases", "layers", "experts", "iterations", "communication")
 PARTIES = ("processes", "devices", "threads", "ranks")
@@ -43,6 +45,8 @@ def check_place(scope: Scope, table: Table, row: tuple[object, ...], place: Plac
         and "gpu_time_ns" in keys
     ):
         assert tree.total[node] == row[keys.index("gpu_time_ns")]
+    if place.metric == "waiting":
+        assert tree.total[node] == row[keys.index("ns")]
 
 
 @needs_traces
@@ -67,3 +71,17 @@ def test_rows_of_ranks_lead_to_their_files(tmp_path: Path) -> None:
     for path in paths:
         path.write_bytes(sample.read_bytes())
     assert check(Scope(load_all(paths)), PARTIES) >= 2
+
+
+def test_causes_lead_to_what_the_host_did(tmp_path: Path) -> None:
+    sample = SAMPLES / "torch_small.pt.trace.json.gz"
+    assert check(Scope(load(sample)), ("idle",)) > 1
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        for device in (0, 1):
+            file.kernel("first", 0, 10, corr=None, device=device)
+            file.kernel("second", 30 + device, 40, corr=1, device=device)
+        file.api("cudaLaunchKernel_v7000", 20, 25, corr=1)
+    window = (Time(5, 28),)
+    for where in ((), window):
+        scope = Scope(load(tmp_path / "trace.sqlite"), select(where=where))
+        assert check(scope, ("idle",)) > 3

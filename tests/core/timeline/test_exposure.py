@@ -22,6 +22,7 @@ from flame.core.timeline.exposure import (
     work_classes,
 )
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
@@ -88,3 +89,25 @@ def test_it_adds_up_to_the_busy_time_of_real_traces(name: str) -> None:
         window = each.busy.window.moved(profile.rows_begin)
         windows = BusyTime.between(np.array([window.low]), np.array([window.high]))
         assert sum(class_times(profile, each.device).exposed(windows)) == each.busy.total
+
+
+def test_it_is_a_metric_that_is_made_when_it_is_asked_for(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.kernel("gemm", 10, 20)
+        file.kernel("softmax", 15, 30, stream=8)
+        file.memcpy(HTOD, 0, 40, stream=9)
+        file.kernel("gemm", 50, 60, device=1)
+    profile = load(tmp_path / "trace.sqlite")
+    tree = project_tree(profile, "device,kernel")
+    assert "exposed_times" not in profile.__dict__
+    tree = project_tree(profile, "device,kernel", metric="exposed")
+    own = {tree.names(node): int(tree.own[node]) for node in np.flatnonzero(tree.own).tolist()}
+    assert own == {
+        ("GPU 0", "gemm"): 10,
+        ("GPU 0", "softmax"): 10,
+        ("GPU 0", "memcpy HtoD"): 20,
+        ("GPU 1", "gemm"): 10,
+    }
+    other = profile.unlinked if profile.has_forward else profile.with_nested
+    assert project_tree(other, metric="exposed").total[0] == 50
+    assert profile.activities.groups is profile.exposed.groups

@@ -52,7 +52,7 @@ def test_toggling_twice_keeps_the_set_and_the_order_of_the_others(
 
 def test_a_choice_lists_the_shown_levels_first() -> None:
     choice = Choice(("kernel", "nvtx"))
-    assert choice.order[:4] == ["kernel", "nvtx", "rank", "process"]
+    assert choice.order[:4] == ["kernel", "nvtx", "rank", "cause"]
     assert set(choice.order) == set(LEVELS)
     assert choice.result == ("kernel", "nvtx")
 
@@ -86,7 +86,7 @@ def test_every_level_has_a_key_and_an_explanation() -> None:
 
 
 def test_only_levels_that_can_be_in_the_trace_are_offered() -> None:
-    usual = tuple(level for level in LEVELS if level not in ("rank", "stack"))
+    usual = tuple(level for level in LEVELS if level not in ("rank", "cause", "stack"))
     assert offered(("nvtx", "kernel"), ("nvtx", "kernel")) == usual
     assert offered(("nvtx",), ("rank", "nvtx")) == ("rank", *usual)
     assert offered(("stack",), ("stack", "thread")) == ("thread", "stack")

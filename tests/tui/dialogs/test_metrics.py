@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.model.metrics import METRICS, STALLS, Metric
+from flame.core.model.metrics import ALL_METRICS, STALLS, Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
 from flame.core.units import format_value
@@ -40,13 +40,20 @@ async def summed(player: Player) -> None:
 def totals(profile: Profile) -> dict[str, int]:
     """What the rows of activities come to, one by one."""
     gpu, host = profile.activities, profile.host
+    ran = {
+        (device, moment)
+        for device, start, duration in zip(gpu.device, gpu.start, gpu.duration, strict=True)
+        for moment in range(int(start), int(start + duration))
+    }
     waits = zip(gpu.start.tolist(), gpu.launch_end.tolist(), gpu.launched.tolist(), strict=True)
     return {
         "gpu": sum(gpu.duration.tolist()),
+        "exposed": len(ran),
         "count": len(gpu.duration),
         "launch": sum(gpu.launch_share.tolist()),
         "queue": sum(max(start - end, 0) for start, end, launched in waits if launched),
         "idle": sum(gpu.idle.tolist()),
+        "waiting": sum(gpu.idle.tolist()),
         "host": sum(host.duration.tolist()),
     }
 
@@ -60,20 +67,20 @@ async def test_every_metric_has_a_line_with_its_total_and_the_shown_one_its_mean
     async with stage(dialog(recorded, "queue"), size=(80, 24)) as player:
         await summed(player)
         expected = totals(recorded)
-        for place, metric in enumerate(METRICS, 1):
+        for place, metric in enumerate(ALL_METRICS[:-1], 1):
             value = format_value(expected[metric.key], metric.unit)
             mark = "▸" if metric.key == "queue" else " "
             line = player.line(metric.title)
             assert line.split()[-len(metric.about.split()) :] == metric.about.split()
             assert line.startswith(f"{mark} {place}  {metric.title} ") and value in line
-        assert player.line("7  PC samples").endswith(f"–  {STALLS.lacking}")
+        assert player.line("9  PC samples").endswith(f"–  {STALLS.lacking}")
         assert meaning_of("queue delay") in player.read()
         await player.press("down")
         assert meaning_of("GPU idle before") in player.read()
 
 
 def test_every_metric_is_explained_on_a_line_and_says_its_unit() -> None:
-    for metric in (*METRICS, STALLS):
+    for metric in ALL_METRICS:
         assert metric.about.split()[0] == "number" or "time" in metric.about, metric
         assert max(len(metric.about), len(metric.lacking)) <= 40, metric
         assert meaning_of(metric.title), metric
@@ -97,9 +104,19 @@ def test_times_of_a_file_are_said_to_be_times() -> None:
 
 def test_samples_that_are_there_are_listed_once(recorded: Profile) -> None:
     keys = [metric.key for metric in listed_metrics(recorded)]
-    assert keys == [*(metric.key for metric in METRICS), "stalls"]
+    assert keys == [metric.key for metric in ALL_METRICS]
     sampled = replace(recorded, sampling=object())  # type: ignore[arg-type]
     assert [metric.key for metric in listed_metrics(sampled)] == keys
+
+
+async def test_a_recording_that_goes_on_says_what_it_cannot_measure(recorded: Profile) -> None:
+    live = replace(recorded, exposed_builder=None, waiting_builder=None)
+    async with stage(dialog(live)) as player:
+        await summed(player)
+        for title in ("exposed time", "GPU waiting"):
+            assert player.line(title).endswith("–  not while a recording goes on")
+        await player.press("7")
+        assert player.result is PENDING
 
 
 # Choosing
@@ -108,9 +125,9 @@ def test_samples_that_are_there_are_listed_once(recorded: Profile) -> None:
 @pytest.mark.parametrize(
     ("keys", "result"),
     [
-        (("3",), "launch"),
-        (("down", "enter"), "count"),
-        (("down", "down", "up", "space"), "count"),
+        (("4",), "launch"),
+        (("down", "enter"), "exposed"),
+        (("down", "down", "down", "up", "space"), "count"),
         (("enter",), "gpu"),
         (("m",), None),
         (("escape",), None),
@@ -140,10 +157,10 @@ async def test_what_a_trace_has_nothing_of_says_why(tmp_path: Path) -> None:
         await summed(player)
         assert player.line("launch API time").endswith("–  no launching call was recorded")
         assert player.line("host self time").endswith("–  no call, range or function of the CPU")
-        await player.press("3")
+        await player.press("4")
         assert player.result is PENDING
         assert "launch API time: no launching call was recorded" in player.read()
-        await player.press("6")
+        await player.press("8")
         assert player.result is PENDING
 
 
@@ -154,7 +171,7 @@ async def test_m_lists_the_metrics_and_a_digit_shows_one(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("m")
         assert isinstance(user.app.screen, MetricDialog)
-        await user.press("5")
+        await user.press("6")
         assert user.screen.shown.metric.key == "idle"
         assert "GPU idle before ▾" in user.read("header")
         await user.press("C")
@@ -175,10 +192,26 @@ async def test_the_metric_that_is_shown_changes_nothing(decode: Path) -> None:
 
 async def test_the_host_keeps_its_own_levels(decode: Path) -> None:
     async with open_app(decode) as user:
-        await user.press("7", "m", "6")
+        await user.press("7", "m", "8")
         assert user.levels == "thread,python,nvtx,launch"
-        await user.press("m", "2")
+        await user.press("m", "7")
+        assert user.levels == "cause,thread,python,native,nvtx,launch"
+        await user.press("m", "3")
         assert user.levels == "python,native,nvtx,kernel"
+
+
+async def test_idle_time_is_shown_by_cause_and_a_key_hides_it(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("m", "7", "down")
+        first = user.screen.view.tree.names(user.screen.view.cursor.node)[0]
+        meaning = meaning_of(first)
+        assert meaning and meaning[1:] in " ".join(user.read("details").split())
+        await user.press("W")
+        assert user.levels == "thread,python,native,nvtx,launch"
+        await user.press("z", "C")
+        assert "--metric waiting" in user.app.clipboard
+        await user.press("m", "1", "W")
+        assert "no cause frames" in user.read("status")
 
 
 async def test_a_click_on_the_header_opens_the_list(decode: Path) -> None:
@@ -191,8 +224,8 @@ async def test_a_click_on_the_header_opens_the_list(decode: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "keys"),
     [
-        (traces.decode, ["gpu", "count", "launch", "queue", "idle", "host"]),
-        (traces.unlaunched, ["gpu", "count", "host"]),
+        (traces.decode, ["gpu", "exposed", "count", "launch", "queue", "idle", "waiting", "host"]),
+        (traces.unlaunched, ["gpu", "exposed", "count", "waiting", "host"]),
     ],
 )
 async def test_the_palette_has_each_metric_by_name(
@@ -200,8 +233,8 @@ async def test_the_palette_has_each_metric_by_name(
 ) -> None:
     async with open_app(write(tmp_path / "trace.sqlite"), selection=Selection()) as user:
         offered = user.screen.offered["metrics"]
-        titles = {metric.key: metric.title for metric in METRICS}
+        titles = {metric.key: metric.title for metric in ALL_METRICS}
         assert [offer.title for offer in offered] == [f"Measure {titles[key]}" for key in keys]
-        await user.screen.run_action(offered[1].action)
+        await user.screen.run_action(offered[2].action)
         await user.settle()
         assert user.screen.shown.metric.key == "count"

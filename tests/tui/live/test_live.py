@@ -212,7 +212,7 @@ async def test_siblings_stand_by_name_and_the_header_says_where_not(recording: R
 
 async def test_an_update_keeps_what_the_user_has_chosen(recording: Recording) -> None:
     async with follow(recording) as user:
-        await user.press("m", "2", *"/gemm", "enter", "f")
+        await user.press("m", "3", *"/gemm", "enter", "f")
         await user.press("escape")
         await user.press("i")
         metric, selected = user.screen.shown.metric.key, user.selected
@@ -517,9 +517,9 @@ async def test_live_keys_can_be_changed(recording: Recording) -> None:
 def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) -> None:
     from flame.tui.shell.keymap import keymap_of
 
-    keys = {"brush": "W"}
-    assert keymap_of(keys) == {"flame.brush": "W"}
-    with pytest.raises(UsageError, match=r"\[keys\] has W for both brush and window"):
+    keys = {"pause": "W"}
+    assert keymap_of(keys) == {}, "a trace cannot be paused"
+    with pytest.raises(UsageError, match=r"\[keys\] has W for both pause and window"):
         config = Config(keys=keys)
         LiveApp(Recording(tmp_path), None, "x", LoadOptions(), BY_NAME, ALL, config)
 

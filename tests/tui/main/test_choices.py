@@ -25,10 +25,11 @@ from tests.tui.conftest import open_app
 async def test_a_key_shows_the_next_metric_that_has_anything(decode: Path) -> None:
     async with open_app(decode) as user:
         seen = []
-        for _ in range(6):
+        for _ in range(8):
             await user.press("ctrl+n")
             seen.append(user.screen.shown.metric.key)
-        assert seen == ["count", "launch", "queue", "idle", "host", "gpu"]
+        keys = ["exposed", "count", "launch", "queue", "idle", "waiting", "host", "gpu"]
+        assert seen == keys
         await user.press("M")
         assert user.screen.shown.metric.key == "host"
         assert "host self time ▾" in user.read("header")
@@ -37,10 +38,10 @@ async def test_a_key_shows_the_next_metric_that_has_anything(decode: Path) -> No
 async def test_metrics_without_a_value_are_skipped(tmp_path: Path) -> None:
     async with open_app(traces.unlaunched(tmp_path / "alone.sqlite")) as user:
         seen = []
-        for _ in range(2):
+        for _ in range(3):
             await user.press("ctrl+n")
             seen.append(user.screen.shown.metric.key)
-        assert seen == ["count", "gpu"]
+        assert seen == ["exposed", "count", "gpu"]
 
 
 async def test_the_only_metric_stays_and_says_so(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ async def test_selection_and_zoom_survive_a_metric_and_a_level(decode: Path) -> 
     async with open_app(decode) as user:
         await user.press("down", "down", "down", "right", "enter", "down")
         assert (user.zoomed, user.selected) == ("model.layers.1", "model.layers.1.mlp")
-        await user.press("ctrl+n")
+        await user.press("ctrl+n", "ctrl+n")
         assert user.screen.shown.metric.key == "count"
         assert (user.zoomed, user.selected) == ("model.layers.1", "model.layers.1.mlp")
         await user.press("9", "slash", *"mlp", "enter", "4")

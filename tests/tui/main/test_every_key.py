@@ -180,7 +180,7 @@ EVERYWHERE: dict[str, Check] = {
     "steps": Check(noted("no steps in this trace")),
     "framework": Check(noted("no frames of Python or native code in this trace")),
     "metrics": Check(opened(MetricDialog)),
-    "metric_next": Check(lambda before, after: (before.metric, after.metric) == ("gpu", "count")),
+    "metric_next": Check(lambda before, after: (before.metric, after.metric) == ("gpu", "exposed")),
     "metric_previous": Check(
         lambda before, after: (before.metric, after.metric) == ("gpu", "host")
     ),
@@ -192,6 +192,7 @@ EVERYWHERE: dict[str, Check] = {
     "level_nvtx": Check(levels(-1)),
     "level_shapes": Check(noted("this trace has no shapes frames")),
     **{f"level_{level}": Check(levels(1)) for level in ("phase", "category")},
+    "level_cause": Check(noted("this trace has no cause frames")),
     "level_kernel": Check(levels(-1)),
     "level_rank": Check(noted("this trace has no rank frames")),
     **{f"level_{level}": Check(levels(1)) for level in ("nested", "module")},

@@ -79,7 +79,7 @@ async def test_metrics_say_why_one_of_them_is_not_known(trace: Path, home: Path)
         await user.press("m")
         await user.until(lambda: CHANGED in user.read("hint"))
         assert "4.00 µs" not in user.read("dialog") and " 41 " in user.read("dialog")
-        await user.press("6")
+        await user.press("8")
         await user.until(lambda: CHANGED in user.read("status"))
         assert user.screen.shown.metric.key == "gpu"
 
@@ -103,5 +103,5 @@ async def test_a_trace_from_the_cache_has_all_views(trace: Path, home: Path) -> 
         await user.press("tab", "tab", "tab")
         await user.until(lambda: "GPU0 busy" in user.read("timeline-head"))
         assert "step 0" in user.read("timeline-rows")
-        await user.press("m", "6")
+        await user.press("m", "8")
         await user.until(lambda: user.screen.shown.metric.key == "host")

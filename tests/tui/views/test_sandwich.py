@@ -230,11 +230,11 @@ async def test_a_projection_keeps_the_subject_and_the_place(decode: Path) -> Non
         await sandwich_of(user, KERNEL)
         await user.press("up", "right", "enter")
         assert user.zoomed == "model.layers.1.attention"
-        await user.press("ctrl+n")
+        await user.press("ctrl+n", "ctrl+n")
         assert user.screen.shown.metric.key == "count"
         assert user.read("subject").startswith(f"▏{KERNEL}  2 · ")
         assert user.zoomed == "model.layers.1.attention"
-        await user.press("z")
+        await user.press("z", "z")
         assert user.screen.shown.metric.key == "gpu"
         assert user.zoomed == "model.layers.1.attention"
         await user.press("z")

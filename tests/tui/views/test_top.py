@@ -348,7 +348,7 @@ async def test_keys_of_other_views_mean_nothing_here(decode: Path) -> None:
 async def test_another_projection_has_its_own_table(decode: Path) -> None:
     async with open_app(decode) as user:
         pane = await top(user)
-        await user.press("v", "v", "ctrl+n")
+        await user.press("v", "v", "ctrl+n", "ctrl+n")
         await user.until(lambda: not pane.busy)
         assert user.screen.shown.metric.key == "count"
         assert "p99" not in user.read("heads")

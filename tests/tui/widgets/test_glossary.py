@@ -18,8 +18,9 @@ from flame.core.analysis.wording import (
     kind_word,
     level_word,
 )
+from flame.core.model.calls import IdleCause
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.metrics import METRICS, STALLS
+from flame.core.model.metrics import ALL_METRICS
 from flame.core.model.tree import ORDERS, TreeLayout
 from flame.core.projection.filter_kinds import FILTER_KINDS
 from flame.core.projection.labels import Naming
@@ -69,7 +70,8 @@ def kinds(terms: Terms) -> set[str]:
 
 SHOWN = {
     "details": {*map(str, Label)},
-    "metrics": {metric.title for metric in (*METRICS, STALLS)},
+    "metrics": {metric.title for metric in ALL_METRICS},
+    "causes": {cause.title for cause in IdleCause},
     "table": heads(),
     "header": modes_of(),
     "chips": {kind.word for kind in FILTER_KINDS} | {FOLDED},

@@ -17,7 +17,7 @@ from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Thread
-from flame.core.model.metrics import METRICS, STALLS
+from flame.core.model.metrics import ALL_METRICS
 from flame.core.model.raw import Measure
 from flame.core.readers.shared import decimals
 from flame.core.readers.shared.decimals import MAX_DECIMALS
@@ -214,7 +214,7 @@ def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
 
 def _metric_key(title: str, taken: Container[str]) -> str:
     """Return the key of the metric with that title, or a new one; none that is ``taken``."""
-    known = next((metric.key for metric in (*METRICS, STALLS) if metric.title == title), "")
+    known = next((metric.key for metric in ALL_METRICS if metric.title == title), "")
     key = known or "-".join(re.findall(r"\w+", title.lower())) or "value"
     spellings = itertools.chain([key], (f"{key}-{number}" for number in itertools.count(2)))
     return next(spelling for spelling in spellings if spelling not in taken)

@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.kept_results import kept
+from flame.core.model.metrics import WAITING
 from flame.core.report.measures.host_code import find_holdups, host_code
 from flame.core.report.measures.os_time import host_code_parts
 from flame.core.report.scope import Scope
@@ -85,7 +86,7 @@ def idle_section(scope: Scope) -> Section:
         TITLE,
         facts={"devices": [_facts(scope, gpu, gaps[gpu.device]) for gpu in scope.gpus]},
         tables=(
-            Table.of("causes", "by cause", _CAUSES, _cause_rows(scope)),
+            _cause_table(scope),
             *_host_state_tables(scope),
             Table.of("by_host_frame", "by what the host ran", _HOST, _host_rows(scope)),
             *_host_code(scope),
@@ -128,7 +129,23 @@ def _by_length(gaps: DeviceGaps) -> tuple[I8, I8]:
     return number, sum_by(place, lengths, len(EDGES) + 1)
 
 
-def _cause_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
+def _cause_table(scope: Scope) -> Table:
+    """The causes, which lead to the picture of what the host did then."""
+    found = list(_cause_rows(scope))
+    places = [_place(scope, gpu, cause.title) for gpu, cause, _ in found]
+    return Table.of("causes", "by cause", _CAUSES, [row for _, _, row in found], places)
+
+
+def _place(scope: Scope, gpu: Utilization, cause: str) -> Place:
+    if len(scope.gpus) < 2 or gpu.device < 0:
+        return Place(WAITING.levels, (cause,), WAITING.key)
+    device = scope.labels.text[int(scope.profile.grouping.device[gpu.device])]
+    return Place(("device", *WAITING.levels), (device, cause), WAITING.key)
+
+
+def _cause_rows(
+    scope: Scope,
+) -> Iterator[tuple[Utilization, IdleCause, tuple[Value, ...]]]:
     for gpu in scope.gpus:
         parts = scope.idle(gpu)
         inside = parts.within(gpu.windows)
@@ -136,8 +153,9 @@ def _cause_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
         number = np.bincount(parts.cause[inside > 0], minlength=len(IdleCause))
         for cause in sorted(IdleCause, key=lambda one: -int(sums[one])):
             if sums[cause]:
-                ns = int(sums[cause])
-                yield gpu.label, cause.title, ns, share(ns, gpu.length), int(number[cause])
+                ns, often = int(sums[cause]), int(number[cause])
+                row = (gpu.label, cause.title, ns, share(ns, gpu.length), often)
+                yield gpu, cause, row
 
 
 def _host_state_tables(scope: Scope) -> Iterator[Table]:
