@@ -29,12 +29,15 @@ class Thread:
 class Device:
     """Name a GPU. ``id`` is its number in the machine where known, else its CUDA ordinal.
 
-    ``source`` indexes ``Profile.sources``: files may be of different machines.
+    ``source`` indexes ``Profile.sources``: files may be of different machines. ``memory`` is in
+    bytes; None is not known, as with the number of its ``multiprocessors``.
     """
 
     id: int
     name: str = ""
     source: int = 0
+    memory: int | None = None
+    multiprocessors: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,22 @@ class Overheads:
         return len(self.start)
 
 
+@dataclass(frozen=True, eq=False)
+class MemoryUse:
+    """Hold how many bytes were in use from each moment on, in order of time.
+
+    ``time`` i8[n] is in ns on the trace's clock, ``device`` i4[n] indexes ``Profile.devices`` (-1
+    unknown), ``bytes`` i8[n] is what the program had got of that device's memory.
+    """
+
+    time: I8
+    device: I4
+    bytes: I8
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
 @dataclass(frozen=True)
 class Source:
     """Describe a file that a profile was read from; ``label`` names its group (``rank 3``)."""
@@ -102,15 +121,16 @@ class Meta:
     """Describe the capture besides its events. Never holds environment variables.
 
     ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
-    ``rank`` is the process's number in a distributed job. ``label`` is what the trace calls itself
-    among others. Traces with equal ``clock`` are of one recording: their times compare, however far
-    apart they are; empty where nothing says so.
+    ``rank`` is the process's number in a distributed job of so many ``ranks``. ``label`` is what
+    the trace calls itself among others. Traces with equal ``clock`` are of one recording: their
+    times compare, however far apart they are; empty where nothing says so.
     """
 
     path: str = ""
     format: str = ""
     origin: int | None = None
     rank: int | None = None
+    ranks: int | None = None
     label: str = ""
     clock: str = ""
     producer: str = ""

@@ -28,10 +28,25 @@ if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces, ThreadSpans
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
-    from flame.core.model.launches import LaunchDetails
+    from flame.core.model.launches import Collectives, LaunchDetails
+    from flame.core.model.meta import MemoryUse
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
+
+
+_BUILT = (
+    "host",
+    "launches",
+    "ranges",
+    "functions",
+    "calls",
+    "overheads",
+    "collectives",
+    "memory",
+    "iterations",
+)
+"""What is built when it is first asked for, and holds for another table of the same activities."""
 
 
 class KnownBusy(NamedTuple):
@@ -64,7 +79,9 @@ class Profile:
     for, ``launches_builder`` reads the launch geometry from the file when that is;
     ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
     functions and API calls into pieces when those are. ``overheads_builder`` tells when the
-    profiler held the program up, where the format does. ``spans_finder`` finds the NVTX ranges of
+    profiler held the program up, where the format does; ``collectives_builder`` and
+    ``memory_builder`` which collectives activities are of, and how much memory was in use.
+    ``spans_finder`` finds the NVTX ranges of
     given frames, whole. ``nested_finder`` finds how Python frames and ranges were nested at
     launches, by their threads and times. ``own_metrics`` are the metrics that the file brings, None
     for the built-in ones. ``timed`` is false where rows have no times.
@@ -90,6 +107,8 @@ class Profile:
     functions_builder: Callable[[], ThreadPieces] | None = None
     calls_builder: Callable[[], ThreadPieces] | None = None
     overheads_builder: Callable[[], Overheads] | None = None
+    collectives_builder: Callable[[], Collectives] | None = None
+    memory_builder: Callable[[], MemoryUse] | None = None
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
@@ -130,7 +149,7 @@ class Profile:
     def _with_table(self, table: Activities, **changes: Any) -> Profile:
         """The same with another ``table`` of the same activities, and what is built when needed."""
         profile = replace(self, activities=table, **changes)
-        for name in ("host", "launches", "ranges", "functions", "calls", "overheads", "iterations"):
+        for name in _BUILT:
             if name in self.__dict__:
                 profile.__dict__[name] = self.__dict__[name]
         return profile
@@ -167,6 +186,16 @@ class Profile:
     def overheads(self) -> Overheads | None:
         """When the profiler held the program up; None where the format does not tell."""
         return self.overheads_builder() if self.overheads_builder else None
+
+    @cached_property
+    def collectives(self) -> Collectives | None:
+        """Which collectives activities are of; None where the format does not tell."""
+        return self.collectives_builder() if self.collectives_builder else None
+
+    @cached_property
+    def memory(self) -> MemoryUse | None:
+        """How much memory of the GPUs was in use; None where the format does not tell."""
+        return self.memory_builder() if self.memory_builder else None
 
     @cached_property
     def iterations(self) -> Iterations:

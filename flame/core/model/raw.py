@@ -14,7 +14,8 @@ from flame.core.model.meta import Device, Meta, Overheads, Process, ProfilerStep
 from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:
-    from flame.core.model.launches import LaunchDetails
+    from flame.core.model.launches import LaunchDetails, RawCollectives
+    from flame.core.model.meta import MemoryUse
     from flame.core.model.pc_samples import Code
 
 OPEN = np.int64(np.iinfo(np.int64).max)
@@ -226,7 +227,8 @@ class RawTrace:
 
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
     an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
-    row, where the format says so. ``overheads`` are None where it does not tell of any.
+    row, where the format says so. ``overheads``, ``collectives`` and ``memory`` are
+    None where it does not tell of any.
     """
 
     activities: RawActivities
@@ -249,6 +251,8 @@ class RawTrace:
     paths: RecordedPaths | None = None
     pc_samples: RawPcSamples | None = None
     overheads: Overheads | None = None
+    collectives: RawCollectives | None = None
+    memory: MemoryUse | None = None
 
 
 def close_open_ends(end: I8, capture_end: int) -> I8:

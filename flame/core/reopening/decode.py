@@ -131,6 +131,8 @@ def _builders(
         "functions_builder": again.builder("functions"),
         "calls_builder": again.builder("calls"),
         "overheads_builder": again.builder("overheads"),
+        "collectives_builder": again.builder("collectives"),
+        "memory_builder": again.builder("memory"),
         "spans_finder": again.builder("spans"),
         "nested_finder": again.builder("nested"),
     }

@@ -95,6 +95,10 @@ def _builders(profile: Profile) -> Iterator[Builder]:
         yield "calls"
     if profile.overheads_builder is not None:
         yield "overheads"
+    if profile.collectives_builder is not None:
+        yield "collectives"
+    if profile.memory_builder is not None:
+        yield "memory"
     if profile.spans_finder is not None:
         yield "spans"
     if profile.nested_finder is not None:

@@ -27,6 +27,8 @@ _FIELDS: dict[Builder, str] = {
     "functions": "functions_builder",
     "calls": "calls_builder",
     "overheads": "overheads_builder",
+    "collectives": "collectives_builder",
+    "memory": "memory_builder",
     "spans": "spans_finder",
     "nested": "nested_finder",
 }

@@ -19,7 +19,16 @@ FAR = 1 << 61
 _Time = Annotated[int, msgspec.Meta(gt=-FAR, lt=FAR)]
 
 Builder = Literal[
-    "host", "launches", "ranges", "functions", "calls", "overheads", "spans", "nested"
+    "host",
+    "launches",
+    "ranges",
+    "functions",
+    "calls",
+    "overheads",
+    "collectives",
+    "memory",
+    "spans",
+    "nested",
 ]
 """What a profile can make of its trace when it is asked for."""
 

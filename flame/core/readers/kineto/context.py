@@ -97,6 +97,18 @@ class KinetoContext:
         self.last_time = max(self.last_time, int(end.max(initial=-LIMIT)))
         return whole, start, end
 
+    def find_timed(self, events: Sequence[AnyEvent]) -> tuple[list[AnyEvent], I8, I8]:
+        """Find the ``events`` that have a time, as `select_timed`, and pass over the others.
+
+        The trace is as long as it is without them.
+        """
+        start, started = to_nanoseconds([event.ts for event in events])
+        length, _ = to_nanoseconds([event.dur for event in events])  # an instant has none
+        end = start + length
+        good = started & (length >= 0) & (end <= LIMIT)
+        rows = np.flatnonzero(good).tolist()
+        return [events[row] for row in rows], start[rows], end[rows]
+
     def thread_numbers(self, events: Sequence[AnyEvent]) -> I4:
         """Return the thread numbers of ``events``."""
         # No list of pairs: `zip` hands out the same tuple again and again.

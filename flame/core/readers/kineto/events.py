@@ -38,11 +38,20 @@ _SPELLED = {
     "registers": "registers per thread",
     "shared": "shared memory",
     "dims": "Input Dims",
+    "types": "Input type",
     "call_stack": "Call stack",
     "collective": "Collective name",
     "elements": "In msg nelems",
+    "received": "Out msg nelems",
     "group_size": "Group size",
+    "group": "Process Group Name",
+    "about": "Process Group Description",
+    "members": "Process Group Ranks",
+    "number": "Seq",
     "backend": "kernel_backend",
+    "in_use": "Total Allocated",
+    "memory_of": "Device Id",
+    "memory_kind": "Device Type",
 }
 
 
@@ -63,6 +72,7 @@ class EventArgs(msgspec.Struct, gc=False, rename=_SPELLED):
     registers: Number | None = None
     shared: Number | None = None
     dims: Text = msgspec.UNSET
+    types: Text = msgspec.UNSET
     grid: Text = msgspec.UNSET
     block: Text = msgspec.UNSET
     call_stack: str | None = None
@@ -70,10 +80,18 @@ class EventArgs(msgspec.Struct, gc=False, rename=_SPELLED):
     collective: str | None = None
     dtype: str | None = None
     elements: Number | None = None
+    received: Number | None = None
     group_size: Number | None = None
+    group: Text = msgspec.UNSET
+    about: Text = msgspec.UNSET
+    members: Text = msgspec.UNSET
+    number: Number | None = None
     backend: str | None = None
     num_warps: Number | None = None
     num_stages: Number | None = None
+    in_use: Number | None = None
+    memory_of: Number | None = None
+    memory_kind: Number | None = None
 
 
 class TraceEvent(msgspec.Struct, Generic[_Us], gc=False):

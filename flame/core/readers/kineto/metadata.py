@@ -17,6 +17,7 @@ from flame.core.readers.kineto.events import Number
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops", "with_modules")
 _VERSIONS = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _BASE, _DISTRIBUTED, _DEVICES = "baseTimeNanoseconds", "distributedInfo", "deviceProperties"
+_PROPERTIES = {"memory": "totalGlobalMem", "multiprocessors": "numSms"}
 _SYNTHETIC = "FLAME_SYNTHETIC"
 WANTED = frozenset(
     {"schemaVersion", _SYNTHETIC, _BASE, _DISTRIBUTED, _DEVICES, *_OPTIONS, *_VERSIONS}
@@ -25,6 +26,8 @@ WANTED = frozenset(
 
 # JSON, or JSON or a Python dict printed into a string.
 _RANK = lazy_regex(rb"""["']rank\\?["']\s*:\s*["']?(\d{1,9})\b""")
+_RANKS = lazy_regex(rb"""["']world_size\\?["']\s*:\s*["']?(\d{1,9})\b""")
+_NCCL = lazy_regex(rb"""["']nccl_version\\?["']\s*:\s*\\?["'](\d[\d.]{0,30})\\?["']""")
 _UNIX = (978_307_200 * 10**9, 1 << 61)
 """Times from 2001 on, in ns, are Unix times: a machine that has been up for so long is none."""
 
@@ -32,11 +35,13 @@ _UNIX = (978_307_200 * 10**9, 1 << 61)
 _DEFAULT_NAME = lazy_regex(r"thread -?\d+ \((.*)\)", re.DOTALL)
 
 
-class _Properties(msgspec.Struct):
-    """An entry of `deviceProperties`."""
+class _Properties(msgspec.Struct, rename=_PROPERTIES):
+    """An entry of `deviceProperties`; what is no number is not known."""
 
     id: Number
     name: str = ""
+    memory: object = None
+    multiprocessors: object = None
 
 
 def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
@@ -45,7 +50,10 @@ def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
     versions = [
         f"{title} {_version(known[key])}" for key, title in _VERSIONS.items() if key in known
     ]
-    rank = _RANK.search(top.get(_DISTRIBUTED, b""))
+    job = top.get(_DISTRIBUTED, b"")
+    rank, ranks, nccl = (pattern.search(job) for pattern in (_RANK, _RANKS, _NCCL))
+    if nccl:
+        versions.append(f"NCCL {nccl[1].decode()}")
     schema = known.get("schemaVersion")
     return Meta(
         path=path,
@@ -54,6 +62,7 @@ def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
         schema_version="" if schema is None else str(schema),
         origin=known.get(_BASE, 0 if _UNIX[0] <= first_time <= _UNIX[1] else None),
         rank=int(rank[1]) if rank else None,
+        ranks=int(ranks[1]) if ranks else None,
         synthetic=_SYNTHETIC in top,
         options={key: str(known[key]) for key in _OPTIONS if key in known},
     )
@@ -75,8 +84,19 @@ def _version(number: int) -> str:
 
 def read_devices(top: Mapping[str, bytes], numbers: I4) -> tuple[Device, ...]:
     """Describe the GPUs with these ``numbers``."""
-    names = {device.id: device.name for device in decode_devices(top.get(_DEVICES, b"[]"))}
-    return tuple(Device(number, names.get(number, "")) for number in numbers.tolist())
+    known = {device.id: device for device in decode_devices(top.get(_DEVICES, b"[]"))}
+    return tuple(_device(number, known.get(number)) for number in numbers.tolist())
+
+
+def _device(number: int, known: _Properties | None) -> Device:
+    if known is None:
+        return Device(number)
+    memory, multiprocessors = map(_positive, (known.memory, known.multiprocessors))
+    return Device(number, known.name, memory=memory, multiprocessors=multiprocessors)
+
+
+def _positive(value: object) -> int | None:
+    return value if type(value) is int and 0 < value < 1 << 62 else None
 
 
 def decode_devices(listed: bytes) -> list[_Properties]:

@@ -45,6 +45,7 @@ _DEVICES = (
 )
 _COLLECTIVES = (
     TableColumn("collective", "collective"),
+    TableColumn("group", "group"),
     TableColumn("group_ranks", "ranks", "count"),
     TableColumn("count", "number", "count"),
     TableColumn("sum_ns", "sum", "ns"),
@@ -68,12 +69,14 @@ _RANKS = (
 )
 _OPERATIONS = (
     TableColumn("collective", "collective"),
+    TableColumn("group", "group"),
     TableColumn("bytes", "bytes", "bytes"),
     TableColumn("ranks", "ranks", "count"),
     TableColumn("number", "operations", "count"),
     TableColumn("transfer_ns", "transfer", "ns"),
     TableColumn("wait_ns", "all waited", "ns"),
     TableColumn("skew_ns", "apart", "ns"),
+    TableColumn("alone", "not on all", "count"),
     TableColumn("why", "not matched"),
 )
 
@@ -219,7 +222,7 @@ def _places(scope: Scope, devices: list[DeviceCommunication]) -> list[Place | No
 
 
 def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Value, ...]]:
-    """By collective and the size of its group, the one with most time first."""
+    """By collective and group, the one with most time first."""
     if not len(rows):
         return
     exposed = exposed_times(scope.profile)
@@ -231,7 +234,7 @@ def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Va
         _collective_row(scope.profile, kind, rows.row[of_kind == at], moved[of_kind == at], exposed)
         for at, kind in enumerate(known)
     ]
-    yield from sorted(found, key=lambda row: -int(row[3] or 0))
+    yield from sorted(found, key=lambda row: -int(row[4] or 0))
 
 
 def _collective_row(
@@ -244,7 +247,8 @@ def _collective_row(
     rate = size / time if time and (moved >= 0).any() else None
     factor = kind.bus_factor
     return (
-        *(kind.name, kind.ranks, told.count, told.total, int(exposed[rows].sum())),
+        *(kind.name, kind.group or None, kind.ranks),
+        *(told.count, told.total, int(exposed[rows].sum())),
         *(round(told.mean), told.p50, told.p99, told.maximum),
         size if (moved >= 0).any() else None,
         None if rate is None else round(rate, 3),
@@ -266,8 +270,9 @@ def _operations(matched: MatchedRanks, several: bool) -> Iterator[tuple[Value, .
     for one in ordered if several else ():
         times = (one.number, one.transfer, one.wait, one.skew)
         yield (
-            *(one.collective.name, one.collective.bytes, one.ranks),
+            *(one.collective.name, one.collective.group or None, one.collective.bytes, one.ranks),
             *((None,) * 4 if one.why else times),
+            one.alone or None,
             one.why or None,
         )
 
