@@ -2,52 +2,56 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
 from flame.core.columns import I4, I8, Column
+from flame.core.model.activities import NONE
 from flame.core.model.launches import (
     CollectiveCalls,
     Collectives,
     RawCollectives,
     RecordedCollective,
 )
-from flame.core.readers.kineto.context import fill_absent
-from flame.core.readers.kineto.events import EventArgs, Text
+from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, KinetoContext, fill_absent
+from flame.core.readers.kineto.events import EventDetails
+from flame.core.readers.kineto.vocabulary import amount, text_of
 
 _UNSAID = "undefined"
 """What PyTorch writes of groups that nobody has described."""
 
 
 class ToldCollectives:
-    """Collects the collectives of one trace; those of nothing cost a look at each event."""
+    """Collects the collectives of one trace."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: KinetoContext) -> None:
+        self._context = context
         self._kinds: dict[RecordedCollective, int] = {}
         self._told: list[tuple[Column, ...]] = []
         self._calls: list[tuple[Column, ...]] = []
 
-    def add_activities(self, first: int, args: Sequence[EventArgs]) -> None:
+    def add_activities(self, first: int, events: Sequence[AnyEvent]) -> None:
         """Add those of activities, the first of which is the row ``first``."""
-        rows = [at for at, one in enumerate(args, first) if one.collective]
-        if rows:
-            self._told.append((np.array(rows, np.int64), *self._number(args)))
+        if rows := _telling(events):
+            self._told.append((np.array(rows) + first, *self._number(events, rows)))
 
-    def add_calls(self, args: Sequence[EventArgs], thread: I4, start: I8, end: I8) -> None:
+    def add_calls(self, events: Sequence[AnyEvent], thread: I4, start: I8, end: I8) -> None:
         """Add those of operators."""
-        rows = [at for at, one in enumerate(args) if one.collective]
-        if rows:
-            self._calls.append((thread[rows], start[rows], end[rows], *self._number(args)))
+        if rows := _telling(events):
+            times = start[rows], end[rows]
+            self._calls.append((thread[rows], *times, *self._number(events, rows)))
 
-    def _number(self, args: Iterable[EventArgs]) -> tuple[I4, I8]:
-        """The kinds of those of ``args`` that tell of any, and their numbers."""
-        some = [one for one in args if one.collective]
-        kinds = [self._kinds.setdefault(_kind(one), len(self._kinds)) for one in some]
-        sequence = fill_absent([one.number for one in some], -1)
-        return np.array(kinds, np.int32), np.maximum(sequence, -1)
+    def _number(self, events: Sequence[AnyEvent], rows: Sequence[int]) -> tuple[I4, I8]:
+        """The kinds of the events ``rows``, and their sequence numbers."""
+        some = [events[row] for row in rows]
+        details = self._context.details.of(some)
+        kinds = [
+            self._kinds.setdefault(_kind(event, one), len(self._kinds))
+            for event, one in zip(some, details, strict=True)
+        ]
+        sequence = fill_absent([amount(one.sequence) for one in details], NONE)
+        return np.array(kinds, np.int32), sequence
 
     def build(self) -> RawCollectives | None:
         """Build the tables; None where the trace tells of none."""
@@ -58,35 +62,24 @@ class ToldCollectives:
         return RawCollectives(Collectives(*told, tuple(self._kinds)), CollectiveCalls(*calls))
 
 
+def _telling(events: Sequence[AnyEvent]) -> list[int]:
+    return [at for at, event in enumerate(events) if (event.args or NO_ARGS).collective]
+
+
 def _joined(parts: Sequence[tuple[Column, ...]], dtypes: Sequence[type]) -> list[Column]:
     none = tuple(np.zeros(0, dtype) for dtype in dtypes)
     return [np.concatenate(columns) for columns in zip(none, *parts, strict=True)]
 
 
-def _kind(args: EventArgs) -> RecordedCollective:
-    about = _text(args.about)
+def _kind(event: AnyEvent, details: EventDetails) -> RecordedCollective:
+    about = text_of(details.about)
     return RecordedCollective(
-        args.collective or "",
-        args.dtype or "",
-        _amount(args.elements),
-        _amount(args.received),
-        _amount(args.group_size),
-        _text(args.group),
+        (event.args or NO_ARGS).collective or "",
+        text_of(details.dtype),
+        amount(details.sent),
+        amount(details.received),
+        amount(details.ranks),
+        text_of(details.group),
         "" if about == _UNSAID else about,
-        _text(args.members),
+        text_of(details.members),
     )
-
-
-def _amount(number: int | None) -> int | None:
-    return None if number is None or number < 0 else number
-
-
-def _text(value: Text) -> str:
-    """A value as text, whatever JSON it is; empty where it is absent."""
-    if value is msgspec.UNSET:
-        return ""
-    try:
-        found = msgspec.json.decode(value)
-    except (ValueError, RecursionError):
-        return ""
-    return found if isinstance(found, str) else "" if found is None else json.dumps(found)

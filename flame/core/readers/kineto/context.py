@@ -16,7 +16,14 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.readers.kineto.events import LIMIT, EventArgs, Number, TraceEvent, to_nanoseconds
+from flame.core.readers.kineto.events import (
+    LIMIT,
+    EventArgs,
+    Number,
+    PieceDetails,
+    TraceEvent,
+    to_nanoseconds,
+)
 from flame.core.readers.kineto.vocabulary import RangeFrames, detail_text, raw_texts
 from flame.core.units import format_counted, one_of
 
@@ -62,9 +69,10 @@ _NUMBER = lazy_regex(r"-?[0-9]{1,18}", re.ASCII)
 
 
 class KinetoContext:
-    """State of reading one trace."""
+    """State of reading one trace; ``details`` are of the piece that is being read."""
 
     def __init__(self, options: LoadOptions) -> None:
+        self.details = PieceDetails((), ())
         self.options = options
         self.frames = FrameBuilder()
         self.stacks = StackBuilder()
@@ -130,13 +138,18 @@ class KinetoContext:
         keys = zip(
             [event.name for event in events],
             raw_texts([event_args.dims for event_args in args]),
-            [
-                detail_text(event_args) if event_args.collective or event_args.backend else ""
-                for event_args in args
-            ],
+            self._detail_texts(events, args),
             strict=True,
         )
         return self.ranges.of(keys)
+
+    def _detail_texts(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[str]:
+        """What is known of each operator besides, empty for most."""
+        texts = [""] * len(args)
+        rows = [at for at, one in enumerate(args) if one.collective or one.backend]
+        for row, details in zip(rows, self.details.of([events[at] for at in rows]), strict=True):
+            texts[row] = detail_text(args[row], details)
+        return texts
 
     def time_warnings(self) -> list[str]:
         """Return a warning for each kind of event without usable times."""

@@ -95,7 +95,7 @@ class OperatorRanges:
         self._add_call_stacks([event_args.call_stack for event_args in args])
         if self._context.options.forward:
             self.sequences.add(args)
-        self._collectives.add_calls(args, thread, start, end)
+        self._collectives.add_calls(whole, thread, start, end)
         self._add_steps(whole, frame, start, end, thread)
 
     def _add_call_stacks(self, texts: Sequence[str | None]) -> None:

@@ -96,6 +96,7 @@ class TraceDocument(JsonDocument):
         stream, size = self._stream, self._stream.piece
         while (opening := self._next_byte(_SPACE_AND_COMMAS)) not in (b"]", b""):
             stream.ensure(size)
+            self.decoder.texts = []
             events = self._decode_piece(size)
             if events is not None:
                 yield events

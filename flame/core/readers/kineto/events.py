@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
@@ -41,17 +42,19 @@ _SPELLED = {
     "types": "Input type",
     "call_stack": "Call stack",
     "collective": "Collective name",
-    "elements": "In msg nelems",
+    "backend": "kernel_backend",
+}
+_DETAILS = {
+    "sent": "In msg nelems",
     "received": "Out msg nelems",
-    "group_size": "Group size",
+    "ranks": "Group size",
     "group": "Process Group Name",
     "about": "Process Group Description",
     "members": "Process Group Ranks",
-    "number": "Seq",
-    "backend": "kernel_backend",
+    "sequence": "Seq",
     "in_use": "Total Allocated",
-    "memory_of": "Device Id",
-    "memory_kind": "Device Type",
+    "device": "Device Id",
+    "device_type": "Device Type",
 }
 
 
@@ -78,20 +81,25 @@ class EventArgs(msgspec.Struct, gc=False, rename=_SPELLED):
     call_stack: str | None = None
     name: str | None = None
     collective: str | None = None
-    dtype: str | None = None
-    elements: Number | None = None
-    received: Number | None = None
-    group_size: Number | None = None
-    group: Text = msgspec.UNSET
-    about: Text = msgspec.UNSET
-    members: Text = msgspec.UNSET
-    number: Number | None = None
     backend: str | None = None
-    num_warps: Number | None = None
-    num_stages: Number | None = None
-    in_use: Number | None = None
-    memory_of: Number | None = None
-    memory_kind: Number | None = None
+
+
+class EventDetails(msgspec.Struct, gc=False, rename=_DETAILS):
+    """What only few events have in their `args`, of any type; see `PieceDetails`."""
+
+    dtype: object = None
+    sent: object = None
+    received: object = None
+    ranks: object = None
+    group: object = None
+    about: object = None
+    members: object = None
+    sequence: object = None
+    num_warps: object = None
+    num_stages: object = None
+    in_use: object = None
+    device: object = None
+    device_type: object = None
 
 
 class TraceEvent(msgspec.Struct, Generic[_Us], gc=False):
@@ -111,14 +119,46 @@ class TraceEvent(msgspec.Struct, Generic[_Us], gc=False):
 Events = Sequence[TraceEvent[Number | float]] | Sequence[TraceEvent[Decimal]]
 
 
+class _BareEvent(msgspec.Struct, gc=False):
+    args: Text = msgspec.UNSET
+
+
+_bare = msgspec.json.Decoder(list[_BareEvent])
+_details = msgspec.json.Decoder(EventDetails)
+
+
+class PieceDetails:
+    """Decodes the details of some ``events`` of a piece, which are all those of ``texts``.
+
+    Each field of `EventArgs` makes every event dearer, also those that lack it. So what few events
+    have is decoded in another pass, of pieces with such events alone.
+    """
+
+    def __init__(self, events: Events, texts: Sequence[bytes]) -> None:
+        self._events = events
+        self._texts = texts
+
+    @cached_property
+    def _args(self) -> dict[int, Text]:
+        """The JSON text of the `args` of each event."""
+        args = (bare.args for text in self._texts for bare in _bare.decode(text))
+        return dict(zip(map(id, self._events), args, strict=True))
+
+    def of(self, events: Sequence[object]) -> list[EventDetails]:
+        """Decode the details of ``events``, which have `args`."""
+        return [_details.decode(self._args[id(event)] or b"{}") for event in events]
+
+
 class EventDecoder:
     """Decodes events; ``bad`` counts JSON values that are no event.
 
     Times are decoded as floats until one is met that a float cannot hold to the nanosecond.
+    ``texts`` are what has been decoded since that was last emptied.
     """
 
     def __init__(self) -> None:
         self.bad = 0
+        self.texts: list[bytes] = []
         self._exact = False
         self._float = msgspec.json.Decoder(list[TraceEvent[Number | float]], strict=False)
         self._decimal = msgspec.json.Decoder(list[TraceEvent[Decimal]], strict=False)
@@ -129,6 +169,11 @@ class EventDecoder:
         Raises ValueError where anything about it is unusual: not JSON, not UTF-8, a wrong type.
         """
         whole = b"".join((b"[", text, b"]"))
+        events = self._decode(whole)
+        self.texts.append(whole)
+        return events
+
+    def _decode(self, whole: bytes) -> Events:
         if not self._exact:
             events = self._float.decode(whole)
             self._exact = _has_inexact([event.ts for event in events])

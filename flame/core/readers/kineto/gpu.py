@@ -93,7 +93,7 @@ class GpuActivities:
         )
         if kind == Kind.KERNEL:
             self._config.append(self._launched(args))
-            self._collectives.add_activities(self._size, args)
+            self._collectives.add_activities(self._size, whole)
         else:
             memories = (self._memories[event.name,] for event in whole)
             self._config.append(np.fromiter(memories, np.int32, len(whole)))

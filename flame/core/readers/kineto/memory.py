@@ -9,7 +9,9 @@ import numpy as np
 from flame.core.columns import Column
 from flame.core.model.activities import NONE
 from flame.core.model.meta import MemoryUse
-from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, KinetoContext, fit_31_bits
+from flame.core.readers.kineto.context import AnyEvent, KinetoContext, fit_31_bits
+from flame.core.readers.kineto.events import EventDetails
+from flame.core.readers.kineto.vocabulary import amount
 
 CATEGORY, NAME = "cpu_instant_event", "[memory]"
 _CPU = 0
@@ -25,12 +27,13 @@ class AllocatorMemory:
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """Add instants. Those before 2022 tell no sums."""
-        told = [event for event in events if event.name == NAME and _tells(event)]
-        some, time, _ = self._context.find_timed(told)
-        args = [event.args or NO_ARGS for event in some]
-        device = fit_31_bits([one.memory_of for one in args])
-        size = np.array([one.in_use for one in args], np.int64)
-        self._parts.append((time, device, size))
+        named = [event for event in events if event.name == NAME and event.args is not None]
+        some, time, _ = self._context.find_timed(named)
+        details = self._context.details.of(some)
+        rows = [at for at, one in enumerate(details) if _is_of_gpu(one)]
+        device = fit_31_bits([amount(details[row].device) for row in rows])
+        size = np.array([amount(details[row].in_use) for row in rows], np.int64)
+        self._parts.append((time[rows], device, size))
 
     def build(self, numbers: Column) -> MemoryUse | None:
         """Build the table, in order of time; ``numbers`` are those of GPUs by index.
@@ -47,7 +50,5 @@ class AllocatorMemory:
         return MemoryUse(time[order], index[order], size[order])
 
 
-def _tells(event: AnyEvent) -> bool:
-    args = event.args or NO_ARGS
-    known = args.in_use is not None and args.in_use >= 0
-    return known and args.memory_kind is not None and args.memory_kind != _CPU
+def _is_of_gpu(details: EventDetails) -> bool:
+    return amount(details.in_use) is not None and amount(details.device_type) not in (None, _CPU)

@@ -30,7 +30,7 @@ from flame.core.readers.kineto import memory, metadata, overheads
 from flame.core.readers.kineto.collectives import ToldCollectives
 from flame.core.readers.kineto.context import AnyEvent, KinetoContext
 from flame.core.readers.kineto.cpu import OperatorRanges, PythonCalls, RuntimeCalls
-from flame.core.readers.kineto.events import Events
+from flame.core.readers.kineto.events import Events, PieceDetails
 from flame.core.readers.kineto.forward import FLOWS, ForwardFlows
 from flame.core.readers.kineto.gpu import GpuActivities, GpuAnnotations
 from flame.core.readers.kineto.memory import AllocatorMemory
@@ -72,7 +72,7 @@ class TraceBuilder:
     def __init__(self, options: LoadOptions) -> None:
         self.known = False
         self._context = context = KinetoContext(options)
-        self._collectives = ToldCollectives()
+        self._collectives = ToldCollectives(context)
         self._work = GpuActivities(context, self._collectives)
         self._gpu_ranges = GpuAnnotations(context)
         self._calls = RuntimeCalls(context)
@@ -103,8 +103,9 @@ class TraceBuilder:
             "": self._context.learn_names,
         }
 
-    def add(self, events: Events) -> None:
+    def add(self, events: Events, details: PieceDetails) -> None:
         """Hand ``events`` to their collectors, in their order."""
+        self._context.details = details
         grouped: defaultdict[_Collector | None, list[AnyEvent]] = defaultdict(list)
         parts = self._parts
         for event in events:

@@ -16,7 +16,7 @@ from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.names.cuda import api_name, demangle, kernel_base
 from flame.core.names.nvtx import RangeName, clean_range
-from flame.core.readers.kineto.events import EventArgs, Text
+from flame.core.readers.kineto.events import EventArgs, EventDetails, Text
 from flame.core.readers.shared.cupti import memory_named
 from flame.core.units import format_counted
 
@@ -121,6 +121,7 @@ class RangeFrames(FrameIds[RangeKey]):
 
 
 _SPACE = lazy_regex(r"\s++")
+_AMOUNT = lazy_regex(r"[0-9]{1,18}", re.ASCII)
 _COMMA = lazy_regex(r",(?=\S)")
 
 
@@ -136,14 +137,29 @@ def raw_texts(values: Sequence[Text]) -> list[bytes]:
     return [b"" if value is absent else bytes(value) for value in values]
 
 
-def detail_text(args: EventArgs) -> str:
+def amount(value: object) -> int | None:
+    """Return ``value`` where it is a number that makes sense of anything counted."""
+    if isinstance(value, str) and _AMOUNT.fullmatch(value):
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 1 << 62 else None
+
+
+def text_of(value: object) -> str:
+    """Return ``value`` as text, whatever JSON it is; empty where it is absent."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.encode(value).decode()
+
+
+def detail_text(args: EventArgs, details: EventDetails) -> str:
     """Describe a collective (`allreduce, 4096 float, 8 ranks`) or a Triton kernel."""
     if args.collective:
-        amount = f"{args.elements} {args.dtype or 'elements'}" if args.elements else ""
-        ranks = format_counted(args.group_size, "rank", "ranks") if args.group_size else ""
-        return ", ".join(filter(None, (args.collective, amount, ranks)))
+        sent, size = amount(details.sent), amount(details.ranks)
+        number = f"{sent} {text_of(details.dtype) or 'elements'}" if sent else ""
+        ranks = format_counted(size, "rank", "ranks") if size else ""
+        return ", ".join(filter(None, (args.collective, number, ranks)))
     if args.backend:
-        counts = {"warps": args.num_warps, "stages": args.num_stages}
+        counts = {"warps": amount(details.num_warps), "stages": amount(details.num_stages)}
         known = [f"{number} {what}" for what, number in counts.items() if number]
         return ", ".join([args.backend, *known])
     return ""
