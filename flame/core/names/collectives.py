@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
+from flame.core.names.dtypes import bytes_of
 
 OTHER = "other"
 
@@ -27,14 +28,6 @@ _DETAIL = lazy_regex(
     r"(?:, (?P<ranks>[0-9][0-9,]{0,12}) ranks?)?"
 )
 
-_BYTES = {
-    "bool": 1, "byte": 1, "char": 1, "int8": 1, "uint8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
-    "half": 2, "float16": 2, "bfloat16": 2, "short": 2, "int16": 2,
-    "float": 4, "float32": 4, "int": 4, "int32": 4,
-    "double": 8, "float64": 8, "long": 8, "int64": 8,
-    "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "complexfloat": 8, "complexdouble": 16,
-    "c10::half": 2, "c10::bfloat16": 2, "long int": 8, "signed char": 1, "unsigned char": 1,
-}  # fmt: skip
 _LARGEST = 1 << 40
 """Bytes: more than any GPU has; a larger number is damage, and would not add up in 63 bits."""
 
@@ -111,11 +104,6 @@ def told_collective(
     if known is not None and known > _LARGEST:
         known = None
     return Collective(_named(kernel) if name == OTHER else name, ranks, known, group)
-
-
-def bytes_of(dtype: str) -> int | None:
-    """Tell the size of an element of ``dtype``, as PyTorch calls it; None where it is unknown."""
-    return _BYTES.get(dtype.lower()) or _BYTES.get(dtype.rpartition(":")[2].lower())
 
 
 def group_label(name: str, about: str, members: str) -> str:

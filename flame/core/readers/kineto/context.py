@@ -15,6 +15,7 @@ from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
+from flame.core.names.products import PRODUCTS
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto.events import (
     LIMIT,
@@ -138,10 +139,20 @@ class KinetoContext:
         keys = zip(
             [event.name for event in events],
             raw_texts([event_args.dims for event_args in args]),
+            self._types(events, args),
             self._detail_texts(events, args),
             strict=True,
         )
         return self.ranges.of(keys)
+
+    @staticmethod
+    def _types(events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[bytes]:
+        """The types of the inputs of matrix products; empty for all others."""
+        types = [b""] * len(args)
+        for at, event in enumerate(events):
+            if event.name in PRODUCTS:
+                [types[at]] = raw_texts([args[at].types])
+        return types
 
     def _detail_texts(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[str]:
         """What is known of each operator besides, empty for most."""

@@ -89,15 +89,19 @@ def call_frame(name: str) -> Frame:
     return Frame(Kind.LAUNCH, api_name(name) or "[API call without a name]")
 
 
-RangeKey = tuple[str, bytes, str]
-"""A range's name, its `Input Dims` as recorded, and what else is known of it."""
+RangeKey = tuple[str, bytes, bytes, str]
+"""A range's name, its `Input Dims` and `Input type` as recorded, and what else is known of it."""
 
 
 def range_frame(key: RangeKey, clean: bool) -> Frame:
     """Make the frame of an operator or annotation, which takes the place of an NVTX range."""
-    text, dims, detail = key
+    text, dims, types, detail = key
     name = clean_range(text) if clean else RangeName(text)
-    known = {"shapes": name.shapes or shapes_text(dims), "detail": name.detail or detail}
+    known = {
+        "shapes": name.shapes or list_text(dims),
+        "types": list_text(types),
+        "detail": name.detail or detail,
+    }
     extra = tuple((kind, value) for kind, value in known.items() if value)
     return Frame(Kind.NVTX, name.name or "[range without a name]", extra=extra)
 
@@ -125,10 +129,10 @@ _AMOUNT = lazy_regex(r"[0-9]{1,18}", re.ASCII)
 _COMMA = lazy_regex(r",(?=\S)")
 
 
-def shapes_text(dims: bytes) -> str:
-    """Format `Input Dims` on one line: `[[16, 2880], []]`; empty where no input has any."""
-    text = _COMMA.sub(", ", _SPACE.sub("", dims.decode("utf-8", "replace")))
-    return text if any(sign.isdigit() for sign in text) else ""
+def list_text(value: bytes) -> str:
+    """Format a list on one line: `[[16, 2880], []]`; empty where there is nothing in it."""
+    text = _COMMA.sub(", ", _SPACE.sub("", value.decode("utf-8", "replace")))
+    return text if any(sign.isalnum() for sign in text) else ""
 
 
 def raw_texts(values: Sequence[Text]) -> list[bytes]:
