@@ -55,6 +55,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--by", metavar="T,T,…", help=text)
     text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
     add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
+    text = "type of tensors in products, such as bf16, where the trace tells none"
+    add("--dtype", metavar="T", help=text)
     add_no_cache(parser)
     add_selection(parser)
     parser.set_defaults(run=run)
@@ -71,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from flame.console.progress import load_with_progress
     from flame.core.report.gate.decide import as_facts, decide, read_condition
     from flame.core.report.options import (
+        check_dtype,
         read_phases,
         with_iteration,
         with_iterations,
@@ -82,12 +85,13 @@ def run(args: argparse.Namespace) -> int:
     selection = with_iterations(selection_of(args), args.iterations)
     details = _details(args.by)
     phases = () if args.phases is None else read_phases(args.phases)
+    dtype = "" if args.dtype is None else check_dtype(args.dtype)
     condition = None if args.fail_on is None else read_condition(args.fail_on)
     inputs = inputs_of(args)
     with profile_cache(args, selection) as cache:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
         profile = with_iteration(profile, args.iteration)
-        scope = Scope(profile, selection, details, phases)
+        scope = Scope(profile, selection, details, phases, dtype)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
         if args.csv is not None:

@@ -49,6 +49,18 @@ def least_bytes(operator: str, shapes: str, types: str, dtype: str = "") -> int 
     return whole
 
 
+def tensors_text(shapes: str) -> str:
+    """Write the shapes of tensors as people do: ``16×2880, 2880×640``; scalars are left out."""
+    sizes = ["×".join(map(str, shape)) for shape in _decoded(shapes, Shape) if shape]
+    return ", ".join(sizes) or shapes
+
+
+def types_text(types: str) -> str:
+    """Name the different types of tensors, ``BFloat16``; what is no tensor is left out."""
+    names = [one.rpartition(":")[2] for one in _decoded(types, str) if bytes_of(one)]
+    return ", ".join(dict.fromkeys(names))
+
+
 def _product(operator: str, shapes: list[Shape]) -> _Product | None:
     """Tell what goes in and comes out; None where the shapes are not those of such a product."""
     if operator == "aten::linear":

@@ -41,13 +41,15 @@ class Scope:
     Tables by name are of ``rows``, the activities that pass all filters. How busy a GPU was is of
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
     ``details`` are of `DETAILS`: tables that are long, and wanted all the same.
-    ``phases`` are those that the user has named.
+    ``phases`` are those that the user has named, ``dtype`` is the type of tensors of which the
+    trace tells none.
     """
 
     profile: Profile
     selection: Selection = field(default_factory=Selection)
     details: frozenset[str] = frozenset()
     phases: tuple[Phase, ...] = ()
+    dtype: str = ""
 
     @cached_property
     def tree(self) -> StackTree:

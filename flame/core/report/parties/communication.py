@@ -194,6 +194,16 @@ def _facts(
     return facts
 
 
+def _ranks_of_job(scope: Scope) -> int:
+    """How many processes the files' one job has, 0 where they do not say that."""
+    told = {source.meta.ranks or 0 for source in scope.profile.sources}
+    return told.pop() if len(told) == 1 else 0
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
 def _clock_error(scope: Scope) -> int:
     """By how much an activity began before its launch at most, ns."""
     table = scope.profile.activities
@@ -282,6 +292,9 @@ def _notes(
 ) -> Iterator[str]:
     if not any(one.kernels for one in devices):
         yield "no kernel communicates, by its name"
+    opened = len(scope.profile.sources)
+    if any(one.kernels for one in devices) and (job := _ranks_of_job(scope)) > opened:
+        yield f"the job has {job:,} ranks, {opened:,} {_were(opened)} opened"
     if several and matched.last is None:
         yield "the clocks of the ranks differ: who came last is not known"
     if several and (error := _clock_error(scope)):

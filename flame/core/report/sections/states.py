@@ -111,7 +111,8 @@ def states_section(scope: Scope) -> Section:
     found = find_states(scope.profile)
     if found is None:
         why = "neither overhead of the profiler nor ranges of garbage collection"
-        how = "Nsight Systems records the one; nsys --python-sampling or gc.callbacks the other"
+        how = "Nsight Systems and the PyTorch profiler record the one, "
+        how += "nsys --python-sampling or gc.callbacks the other"
         return Section(NAME, TITLE, why=why, how=how)
     low, high = _window(scope, found)
     some = np.flatnonzero(high > low)

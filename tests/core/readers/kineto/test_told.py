@@ -1,0 +1,182 @@
+"""What PyTorch traces tell besides: collectives, the profiler's overhead, memory, GPUs, the job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flame.core.loading.many import load, load_all
+from flame.core.model.launches import Collectives, RecordedCollective
+from flame.core.model.profile import Profile
+from flame.core.timeline.idle_parts import IdleCause, idle_parts
+from tests.core.reopening.conftest import find, keep
+from tests.support.same_profiles import is_same
+from tests.support.writers.kinetofile import KinetoFile
+
+TOLD = {
+    "Collective name": "allreduce",
+    "dtype": "Float",
+    "In msg nelems": 64,
+    "Out msg nelems": 64,
+    "Group size": 2,
+    "Process Group Name": "0",
+    "Process Group Description": "default_pg",
+    "Process Group Ranks": "[0, 1]",
+    "Seq": 7,
+}
+KIND = RecordedCollective("allreduce", "Float", 64, 64, 2, "0", "default_pg", "[0, 1]")
+
+
+def opened(path: Path, *files: KinetoFile) -> Profile:
+    paths = [file.write(path / f"{at}.pt.trace.json") for at, file in enumerate(files)]
+    return load(paths[0]) if len(paths) == 1 else load_all(paths)
+
+
+def told(profile: Profile) -> list[tuple[int, RecordedCollective, int]]:
+    found = profile.collectives
+    assert isinstance(found, Collectives)
+    columns = zip(found.row.tolist(), found.kind.tolist(), found.sequence.tolist(), strict=True)
+    return [(row, found.kinds[kind], number) for row, kind, number in columns]
+
+
+def launched(file: KinetoFile, at: int, corr: int, **args: Any) -> None:
+    """A kernel at ``at`` + 100 that was launched at ``at`` + 10."""
+    file.runtime(corr, at + 10, at + 20)
+    file.kernel("ncclDevKernel_AllReduce", at + 100, at + 200, corr, **args)
+
+
+def spaced(args: dict[str, Any]) -> dict[str, Any]:
+    return {key.replace(" ", "_"): value for key, value in args.items()}
+
+
+def test_collectives_are_those_of_kernels_else_of_the_operator_that_launched_them(
+    tmp_path: Path,
+) -> None:
+    file = KinetoFile()
+    launched(file, 0, 1, **spaced(TOLD))
+    file.op("record_param_comms", 1_000, 1_050, **spaced({**TOLD, "Seq": 8}))
+    launched(file, 1_000, 2)
+    launched(file, 2_000, 3)
+    file.op("record_param_comms", 3_000, 3_050, **spaced({**TOLD, "Seq": 9}))
+    launched(file, 3_000, 4, **spaced({**TOLD, "Seq": 10}))
+    assert told(opened(tmp_path, file)) == [(0, KIND, 7), (1, KIND, 8), (3, KIND, 10)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "number"),
+    [
+        ({"Seq": -3, "In msg nelems": "64", "Group size": 2.5}, KIND._replace(ranks=None), -1),
+        ({"Seq": "7", "Process Group Name": 0, "Process Group Ranks": [0, 1]}, KIND, 7),
+        ({"Out msg nelems": 1 << 70, "dtype": None}, KIND._replace(received=None, dtype=""), 7),
+        ({"Process Group Description": "undefined"}, KIND._replace(about=""), 7),
+        ({"Seq": {"a": [1]}, "dtype": []}, KIND._replace(dtype="[]"), -1),
+    ],
+)
+def test_values_of_other_types_are_not_known(
+    changes: dict[str, Any], expected: RecordedCollective, number: int, tmp_path: Path
+) -> None:
+    file = KinetoFile()
+    launched(file, 0, 1, **spaced({**TOLD, **changes}))
+    if "Process Group Ranks" in changes:
+        expected = expected._replace(members="[0,1]")
+    assert told(opened(tmp_path, file)) == [(0, expected, number)]
+
+
+def everything(pid: int, shift: int = 0) -> KinetoFile:
+    file = KinetoFile(pid=pid)
+    file.top["baseTimeNanoseconds"] = 1_700_000_000_000_000_000
+    launched(file, shift, 1, **spaced(TOLD))
+    memory(file, shift + 50, 1 << 20)
+    overhead(file, "Buffer Flush", shift + 12, shift + 18)
+    return file
+
+
+def memory(file: KinetoFile, at: int, size: object, device: int = 0, kind: int = 1) -> None:
+    args = {"Total Allocated": size, "Device Id": device, "Device Type": kind, "Bytes": 4}
+    where = {"pid": file.pid, "tid": file.tid, "ts": at / 1000}
+    file.event(ph="i", cat="cpu_instant_event", s="t", name="[memory]", **where, args=args)
+
+
+def overhead(file: KinetoFile, name: str, start: int, end: int) -> None:
+    file.span("overhead", name, start, end, (-1, 0), {})
+
+
+def test_all_of_it_is_merged_and_kept(tmp_path: Path) -> None:
+    both = opened(tmp_path, everything(100), everything(200, 50))
+    assert told(both) == [(0, KIND, 7), (1, KIND, 7)]
+    assert both.memory is not None and both.overheads is not None
+    assert list(zip(both.memory.time.tolist(), both.memory.device.tolist(), strict=True)) == [
+        (40, 0),
+        (90, 1),
+    ]
+    assert both.overheads.process.tolist() == [0, 1]
+    assert both.overheads.thread.tolist() == [0, 1]
+    assert both.overheads.start.tolist() == [2, 52]
+    path = tmp_path / "0.pt.trace.json"
+    fresh = keep(path)
+    kept = find(path)
+    for name in ("collectives", "memory", "overheads", "devices", "meta"):
+        assert is_same(getattr(kept, name), getattr(fresh, name)), name
+
+
+def test_who_tells_nothing_has_nothing(tmp_path: Path) -> None:
+    file = KinetoFile()
+    launched(file, 0, 1)
+    memory(file, 50, 100, kind=0)
+    profile = opened(tmp_path, file)
+    assert (profile.collectives, profile.memory, profile.overheads) == (None, None, None)
+
+
+@pytest.mark.parametrize("size", [None, -1, "much", 1 << 70, 1.5])
+def test_memory_of_which_the_sum_makes_no_sense_is_left_out(size: object, tmp_path: Path) -> None:
+    file = KinetoFile()
+    launched(file, 0, 1)
+    memory(file, 50, 7)
+    memory(file, 60, size)
+    memory(file, 40, 9, device=5)
+    found = opened(tmp_path, file).memory
+    assert found is not None
+    assert found.time.tolist() == [30, 40]  # of the first call on
+    assert (found.device.tolist(), found.bytes.tolist()) == ([-1, 0], [9, 7])
+
+
+def test_overhead_holds_the_thread_that_is_in_a_call(tmp_path: Path) -> None:
+    file = KinetoFile()
+    launched(file, 0, 1)
+    file.runtime(9, 250, 400, "cudaMalloc")
+    overhead(file, "Activity Buffer Request", 300, 350)
+    overhead(file, "Activity Buffer Request", 420, 450)  # in no call
+    overhead(file, "Instrumentation", -5_000, 9_000)  # longer than the trace
+    file.runtime(8, 200, 700, "cudaFree", tid=2)
+    launched(file, 500, 2)
+    profile = opened(tmp_path, file)
+    [parts] = idle_parts(profile)
+    held = parts.cause == IdleCause.PROFILER
+    assert int((parts.high - parts.low)[held].sum()) == 0  # two threads were in calls
+    assert profile.duration == 690  # of calls and kernels alone
+    file.events = [event for event in file.events if event.get("tid") != 2]
+    [parts] = idle_parts(opened(tmp_path, file))
+    held = parts.cause == IdleCause.PROFILER
+    assert int((parts.high - parts.low)[held].sum()) == 50
+
+
+def test_gpus_and_the_job(tmp_path: Path) -> None:
+    file = KinetoFile()
+    launched(file, 0, 1)
+    known = {"id": 0, "name": "H100", "totalGlobalMem": 80 << 30, "numSms": 132}
+    file.top["deviceProperties"] = [known, {"id": 1, "totalGlobalMem": "a", "numSms": -1}]
+    job = {"backend": "nccl", "rank": 3, "world_size": 8, "nccl_version": "2.27.5"}
+    file.top["distributedInfo"] = job
+    profile = opened(tmp_path, file)
+    [gpu] = profile.devices
+    assert (gpu.name, gpu.memory, gpu.multiprocessors) == ("H100", 80 << 30, 132)
+    assert (profile.meta.rank, profile.meta.ranks) == (3, 8)
+    assert profile.meta.producer == "PyTorch profiler, NCCL 2.27.5"
+    file.top["distributedInfo"] = json.dumps(job)
+    assert opened(tmp_path, file).meta.ranks == 8
+    file.top["distributedInfo"] = {"world_size": "many", "nccl_version": 5}
+    meta = opened(tmp_path, file).meta
+    assert (meta.ranks, meta.producer) == (None, "PyTorch profiler")
