@@ -141,12 +141,20 @@ class PieceDetails:
     @cached_property
     def _args(self) -> dict[int, Text]:
         """The JSON text of the `args` of each event."""
-        args = (bare.args for text in self._texts for bare in _bare.decode(text))
-        return dict(zip(map(id, self._events), args, strict=True))
+        with suppress(RecursionError):  # so deep that it is luck that it has been decoded before
+            args = [bare.args for text in self._texts for bare in _bare.decode(text)]
+            return dict(zip(map(id, self._events), args, strict=True))
+        return {}
 
     def of(self, events: Sequence[object]) -> list[EventDetails]:
         """Decode the details of ``events``, which have `args`."""
-        return [_details.decode(self._args[id(event)] or b"{}") for event in events]
+        return [self._decoded(self._args.get(id(event), b"{}")) for event in events]
+
+    @staticmethod
+    def _decoded(args: Text | bytes) -> EventDetails:
+        with suppress(RecursionError):
+            return _details.decode(args or b"{}")
+        return EventDetails()
 
 
 class EventDecoder:

@@ -32,8 +32,9 @@ class ProfilerOverheads:
     def build(self, calls: RawCalls, process_of: I4) -> Overheads | None:
         """Build the table; None where nothing is told. ``process_of`` are those of threads.
 
-        The trace says neither the process nor the thread. A process alone is the one; the thread is
-        that which was in a call all the while, if only one was: such overhead comes up in calls.
+        The trace says neither the process nor the thread. A process alone is the one; so is a
+        thread alone that calls CUDA, for there such overhead comes up, or which alone was in a call
+        all the while.
         """
         if not self._parts:
             return None
@@ -47,7 +48,13 @@ class ProfilerOverheads:
 
 
 def find_callers(calls: RawCalls, start: I8, end: I8) -> I4:
-    """Find the only thread with ``calls`` around each interval, i4[n]; -1 for none or several."""
+    """Find the only thread with ``calls``, or with one around each interval, i4[n].
+
+    -1 for none or several.
+    """
+    threads = unique(calls.thread)
+    if len(threads) == 1:
+        return np.full(len(start), threads[0], np.int32)
     found, number = np.full(len(start), NONE, np.int32), np.zeros(len(start), np.int64)
     rows = np.flatnonzero((calls.start < end.max(initial=0)) & (calls.end > start.min(initial=0)))
     for thread in unique(calls.thread[rows]).tolist() if len(start) else ():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,11 @@ from flame.core.loading.many import load, load_all
 from flame.core.model.launches import Collectives, RecordedCollective
 from flame.core.model.profile import Profile
 from flame.core.timeline.idle_parts import IdleCause, idle_parts
+from tests.conftest import TRACES, needs_traces
+from tests.core.readers.kineto.test_traces import NAMES, SHOWN
 from tests.core.reopening.conftest import find, keep
 from tests.support.same_profiles import is_same
+from tests.support.tiers import deep_except
 from tests.support.writers.kinetofile import KinetoFile
 
 TOLD = {
@@ -143,24 +148,82 @@ def test_memory_of_which_the_sum_makes_no_sense_is_left_out(size: object, tmp_pa
     assert (found.device.tolist(), found.bytes.tolist()) == ([-1, 0], [9, 7])
 
 
+def held(profile: Profile) -> int:
+    """The idle time that passed with the profiler."""
+    [parts] = idle_parts(profile)
+    return int((parts.high - parts.low)[parts.cause == IdleCause.PROFILER].sum())
+
+
 def test_overhead_holds_the_thread_that_is_in_a_call(tmp_path: Path) -> None:
     file = KinetoFile()
     launched(file, 0, 1)
     file.runtime(9, 250, 400, "cudaMalloc")
     overhead(file, "Activity Buffer Request", 300, 350)
     overhead(file, "Activity Buffer Request", 420, 450)  # in no call
-    overhead(file, "Instrumentation", -5_000, 9_000)  # longer than the trace
-    file.runtime(8, 200, 700, "cudaFree", tid=2)
+    overhead(file, "Resource", 360, 401)
+    overhead(file, "Driver Compiler", 390, 400)
+    overhead(file, "Instrumentation", -5_000, 290)  # from before the trace
+    other = file.runtime(8, 200, 700, "cudaFree", tid=2)
     launched(file, 500, 2)
+    assert held(opened(tmp_path, file)) == 0  # two threads were in calls
+    other["ts"] = 0.36
     profile = opened(tmp_path, file)
-    [parts] = idle_parts(profile)
-    held = parts.cause == IdleCause.PROFILER
-    assert int((parts.high - parts.low)[held].sum()) == 0  # two threads were in calls
-    assert profile.duration == 690  # of calls and kernels alone
-    file.events = [event for event in file.events if event.get("tid") != 2]
-    [parts] = idle_parts(opened(tmp_path, file))
-    held = parts.cause == IdleCause.PROFILER
-    assert int((parts.high - parts.low)[held].sum()) == 50
+    assert held(profile) == 50
+    assert profile.duration == 850  # to the end of that call: overhead does not count
+    file.events.remove(other)
+    profile = opened(tmp_path, file)
+    assert held(profile) == 90 + 90 + 50 + 41 + 30  # before the first kernel, too
+    assert profile.duration == 690
+
+
+@pytest.mark.parametrize("spoil", ["", '{"name": "a\x01b"}, ', "broken}, "])
+def test_in_damaged_traces_the_details_are_those_of_their_events(
+    spoil: str, tmp_path: Path
+) -> None:
+    file = KinetoFile()
+    for at in range(40):
+        launched(file, 1_000 * at, at + 1, **spaced({**TOLD, "Seq": at} if at % 3 else {}))
+    first, *others = file.text().split('{"ph"')
+    text = '{"ph"'.join([first, (spoil + '{"ph"').join(others)])
+    path = tmp_path / "spoilt.pt.trace.json"
+    path.write_text(text)
+    profile = load(path)
+    found = told(profile)
+    assert [number for _, _, number in found] == [at for at in range(40) if at % 3]
+    begin = profile.activities.start[[row for row, _, _ in found]].tolist()
+    assert begin == [1_000 * number + 90 for _, _, number in found]
+
+
+@needs_traces
+@pytest.mark.parametrize("name", deep_except(["h100_bert_small.json.gz"], NAMES))
+def test_real_traces_tell_what_is_in_them(name: str) -> None:
+    path = TRACES / "kineto" / name
+    with gzip.open(path) as file:
+        events = json.load(file, parse_float=Decimal)["traceEvents"]
+    profile = load(path)
+    spans = [one for one in events if one["ph"] == "X"]
+    begin = min(int(one["ts"] * 1000) for one in spans if one["cat"] in SHOWN)
+    kernels = [one for one in spans if one["cat"] in ("kernel", "Kernel")]
+    expected = [one["args"].get("Collective name") for one in kernels]
+    if any(expected):
+        assert [kind.name for _, kind, _ in told(profile)] == [one for one in expected if one]
+    sums = [
+        (int(one["ts"] * 1000) - begin, one["args"]["Total Allocated"])
+        for one in events
+        if one["name"] == "[memory]" and "Total Allocated" in one["args"]
+        if one["args"]["Device Type"] == 1
+    ]
+    found = profile.memory
+    assert (found is None) == (not sums)
+    if found is not None:
+        assert list(zip(found.time.tolist(), found.bytes.tolist(), strict=True)) == sorted(
+            sums, key=lambda one: one[0]
+        )
+    held = [one for one in spans if one["cat"] == "overhead"]
+    assert (profile.overheads is None) == (not held)
+    if profile.overheads is not None:
+        assert profile.overheads.start.tolist() == [int(one["ts"] * 1000) - begin for one in held]
+        assert (profile.overheads.thread == 0).all()  # the only one that calls
 
 
 def test_gpus_and_the_job(tmp_path: Path) -> None:
