@@ -92,7 +92,8 @@ def merge_collectives(parts: Sequence[ProfilePart]) -> Collectives:
             columns.append((found.row + before, kind, found.sequence))
             kinds += found.kinds
         before += part.rows
-    return Collectives(*map(np.concatenate, zip(*columns, strict=True)), tuple(kinds))
+    row, kind, sequence = map(np.concatenate, zip(*columns, strict=True))
+    return Collectives(row, kind, sequence, tuple(kinds))
 
 
 def merge_memory(parts: Sequence[ProfilePart]) -> MemoryUse:

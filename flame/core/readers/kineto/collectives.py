@@ -57,9 +57,10 @@ class ToldCollectives:
         """Build the tables; None where the trace tells of none."""
         if not self._kinds:
             return None
-        told = _joined(self._told, (np.int64, np.int32, np.int64))
+        row, kind, sequence = _joined(self._told, (np.int64, np.int32, np.int64))
         calls = _joined(self._calls, (np.int32, np.int64, np.int64, np.int32, np.int64))
-        return RawCollectives(Collectives(*told, tuple(self._kinds)), CollectiveCalls(*calls))
+        told = Collectives(row, kind, sequence, tuple(self._kinds))
+        return RawCollectives(told, CollectiveCalls(*calls))
 
 
 def _telling(events: Sequence[AnyEvent]) -> list[int]:
@@ -67,7 +68,7 @@ def _telling(events: Sequence[AnyEvent]) -> list[int]:
 
 
 def _joined(parts: Sequence[tuple[Column, ...]], dtypes: Sequence[type]) -> list[Column]:
-    none = tuple(np.zeros(0, dtype) for dtype in dtypes)
+    none: tuple[Column, ...] = tuple(np.zeros(0, dtype) for dtype in dtypes)
     return [np.concatenate(columns) for columns in zip(none, *parts, strict=True)]
 
 

@@ -224,7 +224,8 @@ def _of_one_number(rows: CommunicationRows, members: I8, ranks: int) -> I8:
     size = np.diff(np.append(first, len(order)))
     repeat = np.arange(len(order)) - np.repeat(first, size)
     _, call = unique_rows([rows.sequence[order], repeat])
-    return order[np.bincount(call)[call] == ranks]
+    complete: I8 = order[np.bincount(call)[call] == ranks]
+    return complete
 
 
 def _unmatched(collective: Collective, counts: I8, labels: Sequence[str], numbered: bool) -> str:

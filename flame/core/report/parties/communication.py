@@ -50,13 +50,13 @@ _COLLECTIVES = (
     TableColumn("count", "number", "count"),
     TableColumn("sum_ns", "sum", "ns"),
     TableColumn("exposed_ns", "exposed", "ns"),
+    TableColumn("bytes", "bytes", "bytes"),
+    TableColumn("bandwidth", "by bytes", "GB/s"),
+    TableColumn("bus_bandwidth", "on the bus", "GB/s"),
     TableColumn("mean_ns", "mean", "ns"),
     TableColumn("p50_ns", "p50", "ns"),
     TableColumn("p99_ns", "p99", "ns"),
     TableColumn("max_ns", "max", "ns"),
-    TableColumn("bytes", "bytes", "bytes"),
-    TableColumn("bandwidth", "by bytes", "GB/s"),
-    TableColumn("bus_bandwidth", "on the bus", "GB/s"),
 )
 _RANKS = (
     TableColumn("rank", "rank"),
@@ -259,10 +259,10 @@ def _collective_row(
     return (
         *(kind.name, kind.group or None, kind.ranks),
         *(told.count, told.total, int(exposed[rows].sum())),
-        *(round(told.mean), told.p50, told.p99, told.maximum),
         size if (moved >= 0).any() else None,
         None if rate is None else round(rate, 3),
         None if rate is None or factor is None else round(rate * factor, 3),
+        *(round(told.mean), told.p50, told.p99, told.maximum),
     )
 
 

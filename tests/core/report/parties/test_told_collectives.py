@@ -102,11 +102,11 @@ def test_calls_of_one_number_in_their_group_are_one_operation(made: list[Call]) 
     assert [of_rank.get(rank, 0) for rank in range(2)] == wait
     both = {(one.group, one.size) for one in made if one.rank == 0}
     both &= {(one.group, one.size) for one in made if one.rank == 1}
-    for one in found.operations:
-        key = int(one.collective.group), (one.collective.bytes or 0) // 4
-        assert one.number == matched[key]
-        assert one.alone == (alone[key] if key in both else 0)
-        assert bool(one.why) == (not matched[key])
+    for operation in found.operations:
+        key = int(operation.collective.group), (operation.collective.bytes or 0) // 4
+        assert operation.number == matched[key]
+        assert operation.alone == (alone[key] if key in both else 0)
+        assert bool(operation.why) == (not matched[key])
 
 
 def test_groups_of_one_size_are_told_apart(tmp_path: Path) -> None:
