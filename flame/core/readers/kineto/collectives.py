@@ -15,7 +15,7 @@ from flame.core.model.launches import (
     RecordedCollective,
 )
 from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, KinetoContext, fill_absent
-from flame.core.readers.kineto.events import EventDetails
+from flame.core.readers.kineto.events import EventArgs, EventDetails
 from flame.core.readers.kineto.vocabulary import amount, text_of
 
 _UNSAID = "undefined"
@@ -31,14 +31,23 @@ class ToldCollectives:
         self._told: list[tuple[Column, ...]] = []
         self._calls: list[tuple[Column, ...]] = []
 
-    def add_activities(self, first: int, events: Sequence[AnyEvent]) -> None:
-        """Add those of activities, the first of which is the row ``first``."""
-        if rows := _telling(events):
+    def add_activities(
+        self, events: Sequence[AnyEvent], args: Sequence[EventArgs], first: int
+    ) -> None:
+        """Add those of activities with these ``args``, the first of which is the row ``first``."""
+        if rows := _telling(args):
             self._told.append((np.array(rows) + first, *self._number(events, rows)))
 
-    def add_calls(self, events: Sequence[AnyEvent], thread: I4, start: I8, end: I8) -> None:
-        """Add those of operators."""
-        if rows := _telling(events):
+    def add_calls(
+        self,
+        events: Sequence[AnyEvent],
+        args: Sequence[EventArgs],
+        thread: I4,
+        start: I8,
+        end: I8,
+    ) -> None:
+        """Add those of operators with these ``args``."""
+        if rows := _telling(args):
             times = start[rows], end[rows]
             self._calls.append((thread[rows], *times, *self._number(events, rows)))
 
@@ -63,8 +72,8 @@ class ToldCollectives:
         return RawCollectives(told, CollectiveCalls(*calls))
 
 
-def _telling(events: Sequence[AnyEvent]) -> list[int]:
-    return [at for at, event in enumerate(events) if (event.args or NO_ARGS).collective]
+def _telling(args: Sequence[EventArgs]) -> list[int]:
+    return [at for at, one in enumerate(args) if one.collective]
 
 
 def _joined(parts: Sequence[tuple[Column, ...]], dtypes: Sequence[type]) -> list[Column]:

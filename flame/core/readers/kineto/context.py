@@ -19,9 +19,9 @@ from flame.core.names.products import PRODUCTS
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto.events import (
     LIMIT,
+    NO_DETAILS,
     EventArgs,
     Number,
-    PieceDetails,
     TraceEvent,
     to_nanoseconds,
 )
@@ -73,7 +73,7 @@ class KinetoContext:
     """State of reading one trace; ``details`` are of the piece that is being read."""
 
     def __init__(self, options: LoadOptions) -> None:
-        self.details = PieceDetails((), ())
+        self.details = NO_DETAILS
         self.options = options
         self.frames = FrameBuilder()
         self.stacks = StackBuilder()
@@ -133,9 +133,8 @@ class KinetoContext:
             elif name and event.name == "thread_name":
                 self.thread_names[place] = name
 
-    def range_frames(self, events: Sequence[AnyEvent]) -> I4:
-        """Return the frames of operators and annotations."""
-        args = [event.args or NO_ARGS for event in events]
+    def range_frames(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> I4:
+        """Return the frames of operators and annotations, which have these ``args``."""
         keys = zip(
             [event.name for event in events],
             raw_texts([event_args.dims for event_args in args]),
@@ -149,9 +148,9 @@ class KinetoContext:
     def _types(events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[bytes]:
         """The types of the inputs of matrix products; empty for all others."""
         types = [b""] * len(args)
-        for at, event in enumerate(events):
-            if event.name in PRODUCTS:
-                [types[at]] = raw_texts([args[at].types])
+        rows = [at for at, event in enumerate(events) if event.name in PRODUCTS]
+        for row, text in zip(rows, raw_texts([args[row].types for row in rows]), strict=True):
+            types[row] = text
         return types
 
     def _detail_texts(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[str]:

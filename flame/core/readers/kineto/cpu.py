@@ -90,12 +90,12 @@ class OperatorRanges:
         whole, start, end = self._context.select_timed("operators", events)
         args = [event.args or NO_ARGS for event in whole]
         thread = self._context.thread_numbers(whole)
-        frame = self._context.range_frames(whole)
+        frame = self._context.range_frames(whole, args)
         self._rows.add(start=start, end=end, thread=thread, frame=frame)
         self._add_call_stacks([event_args.call_stack for event_args in args])
         if self._context.options.forward:
             self.sequences.add(args)
-        self._collectives.add_calls(whole, thread, start, end)
+        self._collectives.add_calls(whole, args, thread, start, end)
         self._add_steps(whole, frame, start, end, thread)
 
     def _add_call_stacks(self, texts: Sequence[str | None]) -> None:

@@ -134,7 +134,7 @@ class PieceDetails:
     have is decoded in another pass, of pieces with such events alone.
     """
 
-    def __init__(self, events: Events, texts: Sequence[bytes]) -> None:
+    def __init__(self, events: Events, texts: Sequence[bytes | memoryview]) -> None:
         self._events = events
         self._texts = texts
 
@@ -142,7 +142,7 @@ class PieceDetails:
     def _args(self) -> dict[int, Text]:
         """The JSON text of the `args` of each event."""
         with suppress(RecursionError):  # so deep that it is luck that it has been decoded before
-            args = [bare.args for text in self._texts for bare in _bare.decode(text)]
+            args = [bare.args for text in self._texts for bare in _bare.decode(_listed(text))]
             return dict(zip(map(id, self._events), args, strict=True))
         return {}
 
@@ -157,6 +157,14 @@ class PieceDetails:
         return EventDetails()
 
 
+def _listed(text: bytes | memoryview) -> bytes:
+    return b"".join((b"[", text, b"]"))
+
+
+NO_DETAILS = PieceDetails((), ())
+"""Of no events."""
+
+
 class EventDecoder:
     """Decodes events; ``bad`` counts JSON values that are no event.
 
@@ -166,7 +174,7 @@ class EventDecoder:
 
     def __init__(self) -> None:
         self.bad = 0
-        self.texts: list[bytes] = []
+        self.texts: list[bytes | memoryview] = []
         self._exact = False
         self._float = msgspec.json.Decoder(list[TraceEvent[Number | float]], strict=False)
         self._decimal = msgspec.json.Decoder(list[TraceEvent[Decimal]], strict=False)
@@ -176,9 +184,8 @@ class EventDecoder:
 
         Raises ValueError where anything about it is unusual: not JSON, not UTF-8, a wrong type.
         """
-        whole = b"".join((b"[", text, b"]"))
-        events = self._decode(whole)
-        self.texts.append(whole)
+        events = self._decode(_listed(text))
+        self.texts.append(text)
         return events
 
     def _decode(self, whole: bytes) -> Events:

@@ -93,7 +93,7 @@ class GpuActivities:
         )
         if kind == Kind.KERNEL:
             self._config.append(self._launched(args))
-            self._collectives.add_activities(self._size, whole)
+            self._collectives.add_activities(whole, args, self._size)
         else:
             memories = (self._memories[event.name,] for event in whole)
             self._config.append(np.fromiter(memories, np.int32, len(whole)))
@@ -147,7 +147,7 @@ class GpuAnnotations:
             end=end,
             device=fit_31_bits([event.pid for event in whole]),
             stream=fit_31_bits([event.tid for event in whole]),
-            frame=self._context.range_frames(whole),
+            frame=self._context.range_frames(whole, [event.args or NO_ARGS for event in whole]),
         )
 
     def build(self) -> RawGpuRanges:

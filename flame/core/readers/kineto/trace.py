@@ -30,7 +30,7 @@ from flame.core.readers.kineto import memory, metadata, overheads
 from flame.core.readers.kineto.collectives import ToldCollectives
 from flame.core.readers.kineto.context import AnyEvent, KinetoContext
 from flame.core.readers.kineto.cpu import OperatorRanges, PythonCalls, RuntimeCalls
-from flame.core.readers.kineto.events import Events, PieceDetails
+from flame.core.readers.kineto.events import NO_DETAILS, Events, PieceDetails
 from flame.core.readers.kineto.forward import FLOWS, ForwardFlows
 from flame.core.readers.kineto.gpu import GpuActivities, GpuAnnotations
 from flame.core.readers.kineto.memory import AllocatorMemory
@@ -114,6 +114,7 @@ class TraceBuilder:
             if part is not None:
                 part(selected)
                 self.known |= part not in self._beside
+        self._context.details = NO_DETAILS  # so that the text of the piece is let go
 
     def build(self, path: str, top: Mapping[str, bytes]) -> RawTrace:
         """Build the whole trace; ``top`` are the texts of the keys beside the events."""
