@@ -62,7 +62,7 @@ def test_collectives_are_those_of_kernels_else_of_the_operator_that_launched_the
 ) -> None:
     file = KinetoFile()
     launched(file, 0, 1, **spaced(TOLD))
-    file.op("record_param_comms", 1_000, 1_050, **spaced({**TOLD, "Seq": 8}))
+    file.op("record_param_comms", 1_005, 1_030, **spaced({**TOLD, "Seq": 8}))
     launched(file, 1_000, 2)
     launched(file, 2_000, 3)
     file.op("record_param_comms", 3_000, 3_050, **spaced({**TOLD, "Seq": 9}))
@@ -156,6 +156,7 @@ def held(profile: Profile) -> int:
 
 def test_overhead_holds_the_thread_that_is_in_a_call(tmp_path: Path) -> None:
     file = KinetoFile()
+    other = file.runtime(8, 200, 700, "cudaFree", tid=2)
     launched(file, 0, 1)
     file.runtime(9, 250, 400, "cudaMalloc")
     overhead(file, "Activity Buffer Request", 300, 350)
@@ -163,7 +164,6 @@ def test_overhead_holds_the_thread_that_is_in_a_call(tmp_path: Path) -> None:
     overhead(file, "Resource", 360, 401)
     overhead(file, "Driver Compiler", 390, 400)
     overhead(file, "Instrumentation", -5_000, 290)  # from before the trace
-    other = file.runtime(8, 200, 700, "cudaFree", tid=2)
     launched(file, 500, 2)
     assert held(opened(tmp_path, file)) == 0  # two threads were in calls
     other["ts"] = 0.36
