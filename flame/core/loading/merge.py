@@ -13,9 +13,9 @@ from flame.core.columns import I4, I8, Column
 from flame.core.loading.clocks import align_clocks
 from flame.core.loading.merge_details import (
     ProfilePart,
+    merge_allocators,
     merge_collectives,
     merge_launches,
-    merge_memory,
     merge_overheads,
 )
 from flame.core.loading.merge_metrics import (
@@ -95,7 +95,9 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         collectives_builder=partial(merge_collectives, parts)
         if any(p.collectives for p in parts)
         else None,
-        memory_builder=partial(merge_memory, parts) if any(p.memory for p in parts) else None,
+        allocator_builder=partial(merge_allocators, parts)
+        if any(p.allocator for p in parts)
+        else None,
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
         steps=_merge_steps(profiles, parts),
@@ -138,7 +140,7 @@ class _MergedNames:
             profile.calls_builder,
             profile.overheads_builder,
             profile.collectives_builder,
-            profile.memory_builder,
+            profile.allocator_builder,
             profile.spans_finder,
             profile.nested_finder,
             profile.launches_builder,
@@ -309,6 +311,7 @@ def merge_metas(metas: Sequence[Meta], origin: int | None) -> Meta:
     producers = dict.fromkeys(part for meta in metas for part in meta.producer.split(", ") if part)
     versions = dict.fromkeys(meta.schema_version for meta in metas if meta.schema_version)
     common = set.intersection(*(set(meta.options.items()) for meta in metas))
+    ran_on = set.intersection(*(set(meta.versions.items()) for meta in metas))
     return Meta(
         format=", ".join(dict.fromkeys(meta.format for meta in metas)),
         origin=origin,
@@ -316,6 +319,7 @@ def merge_metas(metas: Sequence[Meta], origin: int | None) -> Meta:
         schema_version=", ".join(versions),
         synthetic=any(meta.synthetic for meta in metas),
         options=dict(sorted(common)),
+        versions=dict(sorted(ran_on)),
     )
 
 

@@ -16,7 +16,7 @@ from flame.core.model.launches import (
     LaunchDetails,
     RecordedCollective,
 )
-from flame.core.model.meta import MemoryUse, Overheads
+from flame.core.model.meta import AllocatorMemory, Overheads
 from flame.core.model.nested import NestedStacks
 
 
@@ -42,7 +42,7 @@ class ProfilePart:
     calls: Callable[[], ThreadPieces] | None
     overheads: Callable[[], Overheads] | None
     collectives: Callable[[], Collectives] | None
-    memory: Callable[[], MemoryUse] | None
+    allocator: Callable[[], AllocatorMemory] | None
     spans: Callable[[Sequence[int]], ThreadSpans] | None
     nested: Callable[[I4, I8], NestedStacks] | None
     launches: Callable[[], LaunchDetails | None] | None
@@ -96,13 +96,13 @@ def merge_collectives(parts: Sequence[ProfilePart]) -> Collectives:
     return Collectives(row, kind, sequence, tuple(kinds))
 
 
-def merge_memory(parts: Sequence[ProfilePart]) -> MemoryUse:
-    """Concatenate how much memory was in use, and order it by time."""
+def merge_allocators(parts: Sequence[ProfilePart]) -> AllocatorMemory:
+    """Concatenate how much memory was given out, and order it by time."""
     columns = []
     for part in parts:
-        if part.memory is not None:
-            found = part.memory()
+        if part.allocator is not None:
+            found = part.allocator()
             columns.append((found.time + part.shift, part.device[found.device], found.bytes))
     time, device, size = map(np.concatenate, zip(*columns, strict=True))
     order = np.argsort(time, kind="stable")
-    return MemoryUse(time[order], device[order], size[order])
+    return AllocatorMemory(time[order], device[order], size[order])

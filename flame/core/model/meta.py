@@ -26,18 +26,31 @@ class Thread:
 
 
 @dataclass(frozen=True)
+class DeviceFacts:
+    """Say what a GPU is and can do; None, or empty, where that was not recorded.
+
+    ``memory`` is in bytes, ``bandwidth`` that of it in bytes per second, by the device's own
+    account; ``capability`` is that of CUDA (``9.0``).
+    """
+
+    chip: str = ""
+    sms: int | None = None
+    memory: int | None = None
+    bandwidth: int | None = None
+    capability: str = ""
+
+
+@dataclass(frozen=True)
 class Device:
     """Name a GPU. ``id`` is its number in the machine where known, else its CUDA ordinal.
 
-    ``source`` indexes ``Profile.sources``: files may be of different machines. ``memory`` is in
-    bytes; None is not known, as with the number of its ``multiprocessors``.
+    ``source`` indexes ``Profile.sources``: files may be of different machines.
     """
 
     id: int
     name: str = ""
     source: int = 0
-    memory: int | None = None
-    multiprocessors: int | None = None
+    facts: DeviceFacts = DeviceFacts()
 
 
 @dataclass(frozen=True)
@@ -85,11 +98,11 @@ class Overheads:
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryUse:
-    """Hold how many bytes were in use from each moment on, in order of time.
+class AllocatorMemory:
+    """Hold how much a framework's allocator had given out of each GPU's memory, in order of time.
 
     ``time`` i8[n] is in ns on the trace's clock, ``device`` i4[n] indexes ``Profile.devices`` (-1
-    unknown), ``bytes`` i8[n] is what the program had got of that device's memory.
+    unknown), ``bytes`` i8[n] is what was in use from then on.
     """
 
     time: I8
@@ -123,7 +136,8 @@ class Meta:
     ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
     ``rank`` is the process's number in a distributed job of so many ``ranks``. ``label`` is what
     the trace calls itself among others. Traces with equal ``clock`` are of one recording: their
-    times compare, however far apart they are; empty where nothing says so.
+    times compare, however far apart they are; empty where nothing says so. ``versions`` are of what
+    the program ran on (``driver``, ``CUDA``, ``NCCL``).
     """
 
     path: str = ""
@@ -137,3 +151,4 @@ class Meta:
     schema_version: str = ""
     synthetic: bool = False
     options: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
     from flame.core.model.launches import Collectives, LaunchDetails
-    from flame.core.model.meta import MemoryUse
+    from flame.core.model.meta import AllocatorMemory
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
@@ -43,7 +43,7 @@ _BUILT = (
     "calls",
     "overheads",
     "collectives",
-    "memory",
+    "allocator",
     "iterations",
 )
 """What is built when it is first asked for, and holds for another table of the same activities."""
@@ -80,7 +80,7 @@ class Profile:
     ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
     functions and API calls into pieces when those are. ``overheads_builder`` tells when the
     profiler held the program up, where the format does; ``collectives_builder`` and
-    ``memory_builder`` which collectives activities are of, and how much memory was in use.
+    ``allocator_builder`` which collectives activities are of, and how much memory was given out.
     ``spans_finder`` finds the NVTX ranges of
     given frames, whole. ``nested_finder`` finds how Python frames and ranges were nested at
     launches, by their threads and times. ``own_metrics`` are the metrics that the file brings, None
@@ -108,7 +108,7 @@ class Profile:
     calls_builder: Callable[[], ThreadPieces] | None = None
     overheads_builder: Callable[[], Overheads] | None = None
     collectives_builder: Callable[[], Collectives] | None = None
-    memory_builder: Callable[[], MemoryUse] | None = None
+    allocator_builder: Callable[[], AllocatorMemory] | None = None
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
@@ -193,9 +193,9 @@ class Profile:
         return self.collectives_builder() if self.collectives_builder else None
 
     @cached_property
-    def memory(self) -> MemoryUse | None:
-        """How much memory of the GPUs was in use; None where the format does not tell."""
-        return self.memory_builder() if self.memory_builder else None
+    def allocator(self) -> AllocatorMemory | None:
+        """How much of the GPUs' memory an allocator had given out; None where the format does not tell."""
+        return self.allocator_builder() if self.allocator_builder else None
 
     @cached_property
     def iterations(self) -> Iterations:

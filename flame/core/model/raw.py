@@ -15,7 +15,7 @@ from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:
     from flame.core.model.launches import LaunchDetails, RawCollectives
-    from flame.core.model.meta import MemoryUse
+    from flame.core.model.meta import AllocatorMemory
     from flame.core.model.pc_samples import Code
 
 OPEN = np.int64(np.iinfo(np.int64).max)
@@ -227,7 +227,7 @@ class RawTrace:
 
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
     an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
-    row, where the format says so. ``overheads``, ``collectives`` and ``memory`` are
+    row, where the format says so. ``overheads``, ``collectives`` and ``allocator`` are
     None where it does not tell of any.
     """
 
@@ -252,7 +252,7 @@ class RawTrace:
     pc_samples: RawPcSamples | None = None
     overheads: Overheads | None = None
     collectives: RawCollectives | None = None
-    memory: MemoryUse | None = None
+    allocator: AllocatorMemory | None = None
 
 
 def close_open_ends(end: I8, capture_end: int) -> I8:

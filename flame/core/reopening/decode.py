@@ -132,7 +132,7 @@ def _builders(
         "calls_builder": again.builder("calls"),
         "overheads_builder": again.builder("overheads"),
         "collectives_builder": again.builder("collectives"),
-        "memory_builder": again.builder("memory"),
+        "allocator_builder": again.builder("allocator"),
         "spans_finder": again.builder("spans"),
         "nested_finder": again.builder("nested"),
     }

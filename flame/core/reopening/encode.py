@@ -97,8 +97,8 @@ def _builders(profile: Profile) -> Iterator[Builder]:
         yield "overheads"
     if profile.collectives_builder is not None:
         yield "collectives"
-    if profile.memory_builder is not None:
-        yield "memory"
+    if profile.allocator_builder is not None:
+        yield "allocator"
     if profile.spans_finder is not None:
         yield "spans"
     if profile.nested_finder is not None:

@@ -28,7 +28,7 @@ _FIELDS: dict[Builder, str] = {
     "calls": "calls_builder",
     "overheads": "overheads_builder",
     "collectives": "collectives_builder",
-    "memory": "memory_builder",
+    "allocator": "allocator_builder",
     "spans": "spans_finder",
     "nested": "nested_finder",
 }

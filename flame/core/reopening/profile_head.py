@@ -26,7 +26,7 @@ Builder = Literal[
     "calls",
     "overheads",
     "collectives",
-    "memory",
+    "allocator",
     "spans",
     "nested",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import Column
 from flame.core.model.activities import NONE
-from flame.core.model.meta import MemoryUse
+from flame.core.model.meta import AllocatorMemory
 from flame.core.readers.kineto.context import AnyEvent, KinetoContext, fit_31_bits
 from flame.core.readers.kineto.events import EventDetails
 from flame.core.readers.kineto.vocabulary import amount
@@ -18,7 +18,7 @@ _CPU = 0
 """`Device Type` of the host: PyTorch's `DeviceType`; all others are GPUs of some kind."""
 
 
-class AllocatorMemory:
+class MemoryInstants:
     """Collects the instants at which the allocator gave or took back memory of a GPU."""
 
     def __init__(self, context: KinetoContext) -> None:
@@ -35,7 +35,7 @@ class AllocatorMemory:
         size = np.array([amount(details[row].in_use) for row in rows], np.int64)
         self._parts.append((time[rows], device, size))
 
-    def build(self, numbers: Column) -> MemoryUse | None:
+    def build(self, numbers: Column) -> AllocatorMemory | None:
         """Build the table, in order of time; ``numbers`` are those of GPUs by index.
 
         None where nothing is told.
@@ -47,7 +47,7 @@ class AllocatorMemory:
         place = np.searchsorted(numbers, device)
         known = np.append(numbers, NONE)[place] == device
         index = np.where(known & (device >= 0), place, NONE).astype(np.int32)
-        return MemoryUse(time[order], index[order], size[order])
+        return AllocatorMemory(time[order], index[order], size[order])
 
 
 def _is_of_gpu(details: EventDetails) -> bool:

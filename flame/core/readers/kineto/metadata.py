@@ -10,24 +10,26 @@ import msgspec
 from flame.core.columns import I4
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
-from flame.core.model.meta import Device, Meta, Process, Thread
+from flame.core.model.meta import Device, DeviceFacts, Meta, Process, Thread
 from flame.core.readers.kineto.context import KinetoContext, Place
 from flame.core.readers.kineto.events import Number
 
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops", "with_modules")
+_DRIVER = "cuda_driver_version"
 _VERSIONS = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _BASE, _DISTRIBUTED, _DEVICES = "baseTimeNanoseconds", "distributedInfo", "deviceProperties"
-_PROPERTIES = {"memory": "totalGlobalMem", "multiprocessors": "numSms"}
 _SYNTHETIC = "FLAME_SYNTHETIC"
 WANTED = frozenset(
-    {"schemaVersion", _SYNTHETIC, _BASE, _DISTRIBUTED, _DEVICES, *_OPTIONS, *_VERSIONS}
+    {"schemaVersion", _SYNTHETIC, _BASE, _DISTRIBUTED, _DEVICES, *_OPTIONS, *_VERSIONS, _DRIVER}
 )
 """Keys beside the events that are read. Others may hold the user's environment: never read."""
 
 # JSON, or JSON or a Python dict printed into a string.
 _RANK = lazy_regex(rb"""["']rank\\?["']\s*:\s*["']?(\d{1,9})\b""")
+_NCCL = lazy_regex(
+    rb"""["']nccl_version\\?["']\s*:\s*\\?["']([0-9]{1,9}(?:\.[0-9]{1,9}){1,3})\\?["']"""
+)
 _RANKS = lazy_regex(rb"""["']world_size\\?["']\s*:\s*["']?(\d{1,9})\b""")
-_NCCL = lazy_regex(rb"""["']nccl_version\\?["']\s*:\s*\\?["'](\d[\d.]{0,30})\\?["']""")
 _UNIX = (978_307_200 * 10**9, 1 << 61)
 """Times from 2001 on, in ns, are Unix times: a machine that has been up for so long is none."""
 
@@ -35,13 +37,33 @@ _UNIX = (978_307_200 * 10**9, 1 << 61)
 _DEFAULT_NAME = lazy_regex(r"thread -?\d+ \((.*)\)", re.DOTALL)
 
 
-class _Properties(msgspec.Struct, rename=_PROPERTIES):
-    """An entry of `deviceProperties`; what is no number is not known."""
+_NAMES = {
+    "sms": "numSms",
+    "memory": "totalGlobalMem",
+    "major": "computeMajor",
+    "minor": "computeMinor",
+}
+
+
+class _Properties(msgspec.Struct, rename=_NAMES):
+    """An entry of `deviceProperties`."""
 
     id: Number
     name: str = ""
+    sms: object = None
     memory: object = None
-    multiprocessors: object = None
+    major: object = None
+    minor: object = None
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What is known of the GPU; its memory's bandwidth is not."""
+        numbers = (self.sms, self.memory, self.major, self.minor)
+        sms, memory, major, minor = (
+            one if type(one) is int and one > 0 else None for one in numbers
+        )
+        capability = f"{major}.{minor or 0}" if major else ""
+        return DeviceFacts(sms=sms, memory=memory, capability=capability)
 
 
 def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
@@ -50,10 +72,7 @@ def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
     versions = [
         f"{title} {_version(known[key])}" for key, title in _VERSIONS.items() if key in known
     ]
-    job = top.get(_DISTRIBUTED, b"")
-    rank, ranks, nccl = (pattern.search(job) for pattern in (_RANK, _RANKS, _NCCL))
-    if nccl:
-        versions.append(f"NCCL {nccl[1].decode()}")
+    rank, ranks = (one.search(top.get(_DISTRIBUTED, b"")) for one in (_RANK, _RANKS))
     schema = known.get("schemaVersion")
     return Meta(
         path=path,
@@ -65,7 +84,18 @@ def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
         ranks=int(ranks[1]) if ranks else None,
         synthetic=_SYNTHETIC in top,
         options={key: str(known[key]) for key in _OPTIONS if key in known},
+        versions=_versions(known, top.get(_DISTRIBUTED, b"")),
     )
+
+
+def _versions(known: Mapping[str, int], distributed: bytes) -> dict[str, str]:
+    """What the program ran on: the toolkit's version, the one its driver is for, and NCCL's."""
+    found = {title: _version(known[key]) for key, title in _VERSIONS.items() if key in known}
+    if _DRIVER in known:
+        found["CUDA of the driver"] = _version(known[_DRIVER])
+    if nccl := _NCCL.search(distributed):
+        found["NCCL"] = nccl[1].decode()
+    return found
 
 
 def _number(text: bytes) -> int | None:
@@ -85,18 +115,10 @@ def _version(number: int) -> str:
 def read_devices(top: Mapping[str, bytes], numbers: I4) -> tuple[Device, ...]:
     """Describe the GPUs with these ``numbers``."""
     known = {device.id: device for device in decode_devices(top.get(_DEVICES, b"[]"))}
-    return tuple(_device(number, known.get(number)) for number in numbers.tolist())
-
-
-def _device(number: int, known: _Properties | None) -> Device:
-    if known is None:
-        return Device(number)
-    memory, multiprocessors = map(_positive, (known.memory, known.multiprocessors))
-    return Device(number, known.name, memory=memory, multiprocessors=multiprocessors)
-
-
-def _positive(value: object) -> int | None:
-    return value if type(value) is int and 0 < value < 1 << 62 else None
+    found = ((number, known.get(number)) for number in numbers.tolist())
+    return tuple(
+        Device(number, one.name, 0, one.facts) if one else Device(number) for number, one in found
+    )
 
 
 def decode_devices(listed: bytes) -> list[_Properties]:

@@ -33,7 +33,7 @@ from flame.core.readers.kineto.cpu import OperatorRanges, PythonCalls, RuntimeCa
 from flame.core.readers.kineto.events import NO_DETAILS, Events, PieceDetails
 from flame.core.readers.kineto.forward import FLOWS, ForwardFlows
 from flame.core.readers.kineto.gpu import GpuActivities, GpuAnnotations
-from flame.core.readers.kineto.memory import AllocatorMemory
+from flame.core.readers.kineto.memory import MemoryInstants
 from flame.core.readers.kineto.overheads import ProfilerOverheads
 
 _Table = TypeVar(
@@ -78,7 +78,7 @@ class TraceBuilder:
         self._calls = RuntimeCalls(context)
         self._python = PythonCalls(context)
         self._spans = OperatorRanges(context, self._collectives)
-        self._overheads, self._memory = ProfilerOverheads(context), AllocatorMemory(context)
+        self._overheads, self._memory = ProfilerOverheads(context), MemoryInstants(context)
         self._flows = ForwardFlows(context)
         self._parts = _Collectors(self._collectors_by_category(), self._calls.add)
         self._beside = (context.learn_names, self._overheads.add, self._memory.add)
@@ -148,7 +148,7 @@ class TraceBuilder:
             self._work.launches().builder(),
             overheads=self._overheads.build(calls, process_of),
             collectives=self._collectives.build(),
-            memory=self._memory.build(devices),
+            allocator=self._memory.build(devices),
         )
         return shift_to_zero(raw, context.first_time)
 
@@ -194,7 +194,7 @@ def shift_to_zero(raw: RawTrace, first: int) -> RawTrace:
         steps=_shift_times(raw.steps, first),
         overheads=raw.overheads and _shift_times(raw.overheads, first),
         collectives=raw.collectives and _shift_calls(raw.collectives, first),
-        memory=raw.memory and replace(raw.memory, time=raw.memory.time - first),
+        allocator=raw.allocator and replace(raw.allocator, time=raw.allocator.time - first),
         last_time=raw.last_time - first,
         meta=replace(raw.meta, origin=None if origin is None else origin + first),
     )

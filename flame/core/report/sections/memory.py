@@ -10,9 +10,10 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.model.calls import CallClass
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
+from flame.core.report.measures.allocator_memory import given_out
 from flame.core.report.measures.times import times_cells, times_columns
 from flame.core.report.scope import Scope
-from flame.core.report.table import Place, Section, Table, TableColumn, picked
+from flame.core.report.table import Place, Section, Table, TableColumn, picked, share
 
 NAME, TITLE = "memory", "Allocations and frees"
 
@@ -60,10 +61,36 @@ _COLUMNS = (
 )
 
 
+_GIVEN = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("peak_bytes", "at most", "bytes"),
+    TableColumn("percent", "of all", "percent"),
+    TableColumn("peak_ns", "at", "ns"),
+    TableColumn("first_bytes", "at first", "bytes"),
+    TableColumn("last_bytes", "at the end", "bytes"),
+    TableColumn("changes", "changes", "count"),
+)
+
+
+def allocator_table(scope: Scope) -> Table:
+    """Tell how much PyTorch's allocator had given out, by GPU."""
+    found = given_out(scope)
+    rows = []
+    for one in found:
+        whole = scope.profile.devices[one.device].facts.memory
+        part = share(one.most, whole) if whole else None
+        begin = one.at - scope.profile.begin
+        rows.append((one.label, one.most, part, begin, one.first, one.last, one.number))
+    places = [Place(window=(one.at, one.until)) for one in found]
+    return Table.of("allocator", "given out by PyTorch's allocator", _GIVEN, rows, places)
+
+
 def memory_section(scope: Scope) -> Section:
-    """Tell the calls that allocate or free memory, by name."""
-    calls = scope.calls
+    """Tell the calls that allocate or free memory, by name, and what an allocator gave out."""
+    calls, given = scope.calls, allocator_table(scope)
     if calls is None or scope.lacks_calls:
+        if given.rows:
+            return Section(NAME, TITLE, tables=(given,))
         return Section(NAME, TITLE, why=scope.lacks_calls or NO_CALLS, how=RECORD_CALLS)
     found = allocations(calls)
     order = np.argsort(-found.times.total, kind="stable")
@@ -85,4 +112,4 @@ def memory_section(scope: Scope) -> Section:
         "per_iteration_p50": found.calls.per_iteration(),
     }
     notes = () if len(found.calls) else ("no call allocates or frees memory",)
-    return Section(NAME, TITLE, facts, (table,), notes)
+    return Section(NAME, TITLE, facts, (table, given) if given.rows else (table,), notes)

@@ -112,8 +112,8 @@ def overhead(file: KinetoFile, name: str, start: int, end: int) -> None:
 def test_all_of_it_is_merged_and_kept(tmp_path: Path) -> None:
     both = opened(tmp_path, everything(100), everything(200, 50))
     assert told(both) == [(0, KIND, 7), (1, KIND, 7)]
-    assert both.memory is not None and both.overheads is not None
-    assert list(zip(both.memory.time.tolist(), both.memory.device.tolist(), strict=True)) == [
+    assert both.allocator is not None and both.overheads is not None
+    assert list(zip(both.allocator.time.tolist(), both.allocator.device.tolist(), strict=True)) == [
         (40, 0),
         (90, 1),
     ]
@@ -123,7 +123,7 @@ def test_all_of_it_is_merged_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "0.pt.trace.json"
     fresh = keep(path)
     kept = find(path)
-    for name in ("collectives", "memory", "overheads", "devices", "meta"):
+    for name in ("collectives", "allocator", "overheads", "devices", "meta"):
         assert is_same(getattr(kept, name), getattr(fresh, name)), name
 
 
@@ -132,7 +132,7 @@ def test_who_tells_nothing_has_nothing(tmp_path: Path) -> None:
     launched(file, 0, 1)
     memory(file, 50, 100, kind=0)
     profile = opened(tmp_path, file)
-    assert (profile.collectives, profile.memory, profile.overheads) == (None, None, None)
+    assert (profile.collectives, profile.allocator, profile.overheads) == (None, None, None)
 
 
 @pytest.mark.parametrize("size", [None, -1, "much", 1 << 70, 1.5])
@@ -142,7 +142,7 @@ def test_memory_of_which_the_sum_makes_no_sense_is_left_out(size: object, tmp_pa
     memory(file, 50, 7)
     memory(file, 60, size)
     memory(file, 40, 9, device=5)
-    found = opened(tmp_path, file).memory
+    found = opened(tmp_path, file).allocator
     assert found is not None
     assert found.time.tolist() == [30, 40]  # of the first call on
     assert (found.device.tolist(), found.bytes.tolist()) == ([-1, 0], [9, 7])
@@ -213,7 +213,7 @@ def test_real_traces_tell_what_is_in_them(name: str) -> None:
         if one["name"] == "[memory]" and "Total Allocated" in one["args"]
         if one["args"]["Device Type"] == 1
     ]
-    found = profile.memory
+    found = profile.allocator
     assert (found is None) == (not sums)
     if found is not None:
         assert list(zip(found.time.tolist(), found.bytes.tolist(), strict=True)) == sorted(
@@ -235,11 +235,11 @@ def test_gpus_and_the_job(tmp_path: Path) -> None:
     file.top["distributedInfo"] = job
     profile = opened(tmp_path, file)
     [gpu] = profile.devices
-    assert (gpu.name, gpu.memory, gpu.multiprocessors) == ("H100", 80 << 30, 132)
+    assert (gpu.name, gpu.facts.memory, gpu.facts.sms) == ("H100", 80 << 30, 132)
     assert (profile.meta.rank, profile.meta.ranks) == (3, 8)
-    assert profile.meta.producer == "PyTorch profiler, NCCL 2.27.5"
+    assert profile.meta.versions == {"NCCL": "2.27.5"}
     file.top["distributedInfo"] = json.dumps(job)
     assert opened(tmp_path, file).meta.ranks == 8
     file.top["distributedInfo"] = {"world_size": "many", "nccl_version": 5}
     meta = opened(tmp_path, file).meta
-    assert (meta.ranks, meta.producer) == (None, "PyTorch profiler")
+    assert (meta.ranks, meta.versions) == (None, {})
