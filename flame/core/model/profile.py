@@ -194,7 +194,7 @@ class Profile:
 
     @cached_property
     def allocator(self) -> AllocatorMemory | None:
-        """How much of the GPUs' memory an allocator had given out; None where the format does not tell."""
+        """How much memory of the GPUs an allocator had given out; None where nothing tells."""
         return self.allocator_builder() if self.allocator_builder else None
 
     @cached_property

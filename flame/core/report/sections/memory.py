@@ -79,8 +79,7 @@ def allocator_table(scope: Scope) -> Table:
     for one in found:
         whole = scope.profile.devices[one.device].facts.memory
         part = share(one.most, whole) if whole else None
-        begin = one.at - scope.profile.begin
-        rows.append((one.label, one.most, part, begin, one.first, one.last, one.number))
+        rows.append((one.label, one.most, part, one.at, one.first, one.last, one.number))
     places = [Place(window=(one.at, one.until)) for one in found]
     return Table.of("allocator", "given out by PyTorch's allocator", _GIVEN, rows, places)
 

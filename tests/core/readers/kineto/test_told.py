@@ -13,10 +13,15 @@ import pytest
 from flame.core.loading.many import load, load_all
 from flame.core.model.launches import Collectives, RecordedCollective
 from flame.core.model.profile import Profile
+from flame.core.projection.filters import Time
+from flame.core.projection.selection import select
+from flame.core.report.scope import Scope
+from flame.core.report.sections.memory import memory_section
 from flame.core.timeline.idle_parts import IdleCause, idle_parts
 from tests.conftest import TRACES, needs_traces
 from tests.core.readers.kineto.test_traces import NAMES, SHOWN
 from tests.core.reopening.conftest import find, keep
+from tests.support.report_rows import table_rows
 from tests.support.same_profiles import is_same
 from tests.support.tiers import deep_except
 from tests.support.writers.kinetofile import KinetoFile
@@ -146,6 +151,22 @@ def test_memory_of_which_the_sum_makes_no_sense_is_left_out(size: object, tmp_pa
     assert found is not None
     assert found.time.tolist() == [30, 40]  # of the first call on
     assert (found.device.tolist(), found.bytes.tolist()) == ([-1, 0], [9, 7])
+
+
+def test_the_report_says_when_most_memory_was_given_out(tmp_path: Path) -> None:
+    file = KinetoFile()
+    file.top["deviceProperties"] = [{"id": 0, "totalGlobalMem": 1_000}]
+    launched(file, 0, 1)
+    for at, size in ((110, 200), (120, 250), (130, 50), (140, 100)):
+        memory(file, at, size)
+    profile = opened(tmp_path, file)
+    expected = {"peak_bytes": 250, "percent": 25.0, "first_bytes": 200, "last_bytes": 100}
+    [row] = table_rows(memory_section(Scope(profile)), "allocator")
+    assert {key: row[key] for key in expected} == expected
+    assert (row["peak_ns"], row["changes"]) == (110, 4)
+    late = Scope(profile, select(where=(Time(115, None),)))
+    [row] = table_rows(memory_section(late), "allocator")
+    assert (row["peak_bytes"], row["changes"]) == (100, 2)
 
 
 def held(profile: Profile) -> int:
