@@ -152,7 +152,7 @@ class PieceDetails:
 
     @staticmethod
     def _decoded(args: Text | bytes) -> EventDetails:
-        with suppress(RecursionError):
+        with suppress(ValueError, RecursionError):  # what nobody decodes may be no UTF-8
             return _details.decode(args or b"{}")
         return EventDetails()
 

@@ -215,6 +215,14 @@ def test_in_damaged_traces_the_details_are_those_of_their_events(
     assert begin == [1_000 * number + 90 for _, _, number in found]
 
 
+def test_of_details_that_are_no_text_nothing_is_known(tmp_path: Path) -> None:
+    file = KinetoFile()
+    launched(file, 0, 1, **spaced({**TOLD, "dtype": "?"}))
+    path = tmp_path / "trace.pt.trace.json"
+    path.write_bytes(file.text().encode().replace(b'"?"', b'"\xed\xa0\x80"'))
+    assert told(load(path)) == [(0, RecordedCollective("allreduce"), -1)]
+
+
 @needs_traces
 @pytest.mark.parametrize("name", deep_except(["h100_bert_small.json.gz"], NAMES))
 def test_real_traces_tell_what_is_in_them(name: str) -> None:
