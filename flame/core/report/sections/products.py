@@ -22,6 +22,7 @@ _COLUMNS = (
     TableColumn("calls", "calls", "count"),
     TableColumn("least_bytes", "least, each", "bytes"),
     TableColumn("gb_per_s", "rate", "GB/s"),
+    TableColumn("bandwidth_percent", "of memory's", "percent"),
 )
 
 
@@ -42,7 +43,7 @@ def products_section(scope: Scope) -> Section:
 
 def _rows(scope: Scope, found: ProductWork) -> Iterator[tuple[Value, ...]]:
     frames = scope.profile.frames
-    whole = int(scope.weights.value.sum())
+    whole, bandwidth = int(scope.weights.value.sum()), _bandwidth(scope)
     for at in np.argsort(-found.time, kind="stable").tolist():
         frame, time = frames[int(found.frame[at])], int(found.time[at])
         calls, least = int(found.calls[at]), found.least[at]
@@ -53,7 +54,15 @@ def _rows(scope: Scope, found: ProductWork) -> Iterator[tuple[Value, ...]]:
             *(time, share(time, whole), calls),
             least,
             None if rate is None else round(rate, 3),
+            None if rate is None or not bandwidth else round(1e11 * rate / bandwidth, 3),
         )
+
+
+def _bandwidth(scope: Scope) -> int | None:
+    """The bandwidth of the GPUs' memory, bytes per second; None where they differ or are silent."""
+    devices = scope.profile.devices
+    told = {devices[gpu.device].facts.bandwidth for gpu in scope.gpus if gpu.device >= 0}
+    return told.pop() if len(told) == 1 else None
 
 
 def _notes(scope: Scope, found: ProductWork) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,11 @@ def test_calls_and_rates(tmp_path: Path) -> None:
     assert (row["operator"], row["shapes"], row["types"]) == ("aten::mm", "2×3, 3×4", "float")
     assert (row["calls"], row["ns"], row["least_bytes"]) == (2, 156, least)
     assert row["gb_per_s"] == round(2 * least / 156, 3)
+    assert row["bandwidth_percent"] is None
+    [gpu] = scope.profile.devices
+    known = replace(gpu, facts=replace(gpu.facts, bandwidth=4_000_000_000))
+    [row] = table_rows(products_section(Scope(replace(scope.profile, devices=(known,)))))
+    assert row["bandwidth_percent"] == round(100 * (2 * least / 156) / 4, 3)
     early = Scope(scope.profile, select(where=(Time(None, 300),)))
     [row] = table_rows(products_section(early))
     assert (row["calls"], row["ns"]) == (1, 52)
