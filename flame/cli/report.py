@@ -68,6 +68,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--all", action="store_true", help="all findings, and which rules could not judge")
     text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
     add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
+    text = "type of tensors in products, such as bf16, where the trace tells none"
+    add("--dtype", metavar="T", help=text)
     add_no_cache(parser)
     add_selection(parser)
     parser.set_defaults(run=run)
@@ -84,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("name a trace: flame report PATH (see flame report --help)")
     from flame.core.report.gate.decide import decide, read_condition
     from flame.core.report.measures.copy_references import read_links
-    from flame.core.report.options import with_iterations
+    from flame.core.report.options import check_dtype, with_iterations
     from flame.core.report.report import Report
     from flame.core.report.scope import Scope
 
@@ -92,12 +94,13 @@ def run(args: argparse.Namespace) -> int:
     selection = with_iterations(selection_of(args), args.iterations)
     details = _details(args.by)
     links = read_links(args.link)
+    dtype = "" if args.dtype is None else check_dtype(args.dtype)
     condition = None if args.fail_on is None else read_condition(args.fail_on)
     inputs = inputs_of(args)
     _check_output(args, inputs)
     with profile_cache(args, selection) as cache:
         profile = _loaded(args, inputs, cache, configured)
-        scope = Scope(profile, selection, details, links, args.all)
+        scope = Scope(profile, selection, details, links, args.all, dtype)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
         _hand_over(args, inputs, scope, sections, decision)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
+from flame.core.attribution.collective_join import find_collectives
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
 from flame.core.attribution.launch_join import LaunchJoin, join_launches
@@ -27,12 +29,14 @@ from flame.core.model.activities import NONE, Activities
 from flame.core.model.calls import IdleCause
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.model.grouping import add_grouping
-from flame.core.model.meta import GraphNodes, Overheads, Source
+from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawActivities, RawTrace, close_open_ends
 from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
+
+_Table = TypeVar("_Table")
 
 _SUM_LIMIT = 1 << 62
 
@@ -86,8 +90,10 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         callrows_builder=partial(call_rows, raw.calls),
         failures_builder=raw.failures_builder,
         events_builder=raw.events_builder,
-        overheads_builder=_overheads_builder(raw.overheads),
         side_tables=raw.side_tables,
+        overheads_builder=_at_hand(raw.overheads),
+        collectives_builder=raw.collectives and partial(find_collectives, raw.collectives, table),
+        allocator_builder=_at_hand(raw.allocator),
         spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,
         sources=sources,
@@ -96,12 +102,12 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     )
 
 
-def _overheads_builder(overheads: Overheads | None) -> Callable[[], Overheads] | None:
-    return None if overheads is None else partial(_same, overheads)
+def _at_hand(table: _Table | None) -> Callable[[], _Table] | None:
+    return None if table is None else partial(_same, table)
 
 
-def _same(overheads: Overheads) -> Overheads:
-    return overheads
+def _same(table: _Table) -> _Table:
+    return table
 
 
 def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,13 @@ import numpy as np
 from flame.core.analysis.waiting import MEASURES
 from flame.core.columns import I4, I8, Column
 from flame.core.loading.clocks import align_clocks
+from flame.core.loading.merge_details import (
+    ProfilePart,
+    merge_allocators,
+    merge_collectives,
+    merge_launches,
+    merge_overheads,
+)
 from flame.core.loading.merge_metrics import (
     measure_scales,
     merge_measures,
@@ -29,12 +36,10 @@ from flame.core.model.activities import (
 )
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
-from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
 from flame.core.model.meta import (
     Device,
     GraphNodes,
     Meta,
-    Overheads,
     Process,
     ProfilerSteps,
     Source,
@@ -51,34 +56,6 @@ _STACKS = ("python", "native", "nvtx", "stack")
 _FALLBACK = {"own_python": ("python",), "own_nvtx": ("nvtx",), "nested": ("python", "nvtx")}
 """Columns that a table may lack, and what they would be then: these below each other."""
 _AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched")
-
-
-@dataclass(frozen=True, eq=False)
-class _ProfilePart:
-    """A merged profile as the new numbers of all that it has; ``shift`` moves its times.
-
-    The last of ``frames``, ``process``, ``thread`` and ``device`` is for what is unknown (-1).
-    ``scales`` are the factors of its own measures. The builders are the profile's, which has
-    ``rows`` activities.
-    """
-
-    frames: I4
-    process: I4
-    thread: I4
-    device: I4
-    shift: int
-    scales: Mapping[str, int]
-    rows: int
-    host: Callable[[], Activities]
-    ranges: Callable[[], ThreadPieces] | None
-    functions: Callable[[], ThreadPieces] | None
-    calls: Callable[[], ThreadPieces] | None
-    overheads: Callable[[], Overheads] | None
-    spans: Callable[[Sequence[int]], ThreadSpans] | None
-    nested: Callable[[I4, I8], NestedStacks] | None
-    launches: Callable[[], LaunchDetails | None] | None
-    tables: ThreadTables
-    side: SidePart
 
 
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
@@ -111,16 +88,20 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         graph_nodes=_sum_graph_nodes(profiles),
         warnings=(*clock.warnings, *metric_warnings(profiles, labels), *warnings),
         host_builder=partial(_merge_host_tables, parts),
-        launches_builder=partial(_merge_launches, parts)
-        if any(p.launches for p in parts)
-        else None,
+        launches_builder=partial(merge_launches, parts) if any(p.launches for p in parts) else None,
         ranges_builder=_pieces_builder(parts, "ranges"),
         functions_builder=_pieces_builder(parts, "functions"),
         calls_builder=_pieces_builder(parts, "calls"),
-        overheads_builder=partial(_merge_overheads, parts)
+        overheads_builder=partial(merge_overheads, parts)
         if any(p.overheads for p in parts)
         else None,
         side_tables=merge_side_tables([part.side for part in parts]),
+        collectives_builder=partial(merge_collectives, parts)
+        if any(p.collectives for p in parts)
+        else None,
+        allocator_builder=partial(merge_allocators, parts)
+        if any(p.allocator for p in parts)
+        else None,
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
         steps=_merge_steps(profiles, parts),
@@ -143,14 +124,14 @@ class _MergedNames:
 
     def add(
         self, profile: Profile, source: int, shift: int, scales: Mapping[str, int]
-    ) -> _ProfilePart:
+    ) -> ProfilePart:
         """Add what ``profile`` has, and return its new numbers."""
         process = self._add_processes(profile, source)
         thread = _new_numbers(len(self.threads), len(profile.threads))
         device = _new_numbers(len(self.devices), len(profile.devices))
         self.threads += [replace(t, process=int(process[t.process])) for t in profile.threads]
         self.devices += [replace(gpu, source=source) for gpu in profile.devices]
-        return _ProfilePart(
+        return ProfilePart(
             self._add_frames(profile),
             process,
             thread,
@@ -163,6 +144,8 @@ class _MergedNames:
             profile.functions_builder,
             profile.calls_builder,
             profile.overheads_builder,
+            profile.collectives_builder,
+            profile.allocator_builder,
             profile.spans_finder,
             profile.nested_finder,
             profile.launches_builder,
@@ -201,7 +184,7 @@ def _new_numbers(first: int, size: int) -> I4:
 # Tables
 
 
-def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -> Activities:
+def _merge_tables(parts: Sequence[ProfilePart], tables: Sequence[Activities]) -> Activities:
     """Concatenate ``tables``, in the numbers of the parts that they are of."""
     stacks = StackBuilder()
     found = [
@@ -216,7 +199,7 @@ def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -
 
 
 def _renumber_columns(
-    part: _ProfilePart, table: Activities, stacks: StackBuilder, found: Sequence[str]
+    part: ProfilePart, table: Activities, stacks: StackBuilder, found: Sequence[str]
 ) -> dict[str, Column]:
     """Return the columns of ``table`` in new numbers, also those ``found`` in any of the tables.
 
@@ -245,50 +228,17 @@ def _join_all(stacks: StackBuilder, columns: Sequence[I4]) -> I4:
     return join_stacks(stacks, outer, *inner) if inner else outer
 
 
-def _merge_host_tables(parts: Sequence[_ProfilePart]) -> Activities:
+def _merge_host_tables(parts: Sequence[ProfilePart]) -> Activities:
     return _merge_tables(parts, [part.host() for part in parts])
 
 
-def _merge_launches(parts: Sequence[_ProfilePart]) -> LaunchDetails:
-    """Concatenate how all activities were launched; unknown where a part does not know."""
-    configs: list[LaunchConfig] = []
-    config, size = [], []
-    for part in parts:
-        known = part.launches() if part.launches else None
-        if known is None:
-            known = LaunchDetails(
-                np.full(part.rows, UNKNOWN, np.int32), np.full(part.rows, UNKNOWN, np.int64), ()
-            )
-        config.append(np.where(known.config == UNKNOWN, UNKNOWN, known.config + len(configs)))
-        size.append(known.bytes)
-        configs += known.configs
-    return LaunchDetails(
-        np.concatenate(config).astype(np.int32), np.concatenate(size), tuple(configs)
-    )
-
-
-def _merge_overheads(parts: Sequence[_ProfilePart]) -> Overheads:
-    """Concatenate when profilers held the programs up."""
-    names: list[str] = []
-    columns = []
-    for part in parts:
-        if part.overheads is None:
-            continue
-        found = part.overheads()
-        times = (found.start + part.shift, found.end + part.shift)
-        who = (part.process[found.process], part.thread[found.thread])
-        columns.append((found.name + np.int32(len(names)), *who, *times))
-        names += found.names
-    return Overheads(tuple(names), *map(np.concatenate, zip(*columns, strict=True)))
-
-
-def _pieces_builder(parts: Sequence[_ProfilePart], name: str) -> Callable[[], ThreadPieces] | None:
+def _pieces_builder(parts: Sequence[ProfilePart], name: str) -> Callable[[], ThreadPieces] | None:
     """Tell how to build the pieces called ``name`` of all parts; None where no part has any."""
     have = [part for part in parts if getattr(part, name) is not None]
     return partial(_merge_pieces, have, name) if have else None
 
 
-def _merge_pieces(parts: Sequence[_ProfilePart], name: str) -> ThreadPieces:
+def _merge_pieces(parts: Sequence[ProfilePart], name: str) -> ThreadPieces:
     """Concatenate pieces of all parts; still ordered by thread, for threads follow parts' order."""
     tables: list[ThreadPieces] = []
     before = 0
@@ -301,7 +251,7 @@ def _merge_pieces(parts: Sequence[_ProfilePart], name: str) -> ThreadPieces:
     return ThreadPieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
 
 
-def _renumber_pieces(part: _ProfilePart, pieces: ThreadPieces, before: int) -> ThreadPieces:
+def _renumber_pieces(part: ProfilePart, pieces: ThreadPieces, before: int) -> ThreadPieces:
     """Return ``pieces`` in new numbers, behind ``before`` others."""
     return ThreadPieces(
         thread=part.thread[pieces.thread],
@@ -313,7 +263,7 @@ def _renumber_pieces(part: _ProfilePart, pieces: ThreadPieces, before: int) -> T
     )
 
 
-def _find_spans(parts: Sequence[_ProfilePart], frames: Sequence[int]) -> ThreadSpans:
+def _find_spans(parts: Sequence[ProfilePart], frames: Sequence[int]) -> ThreadSpans:
     """Find the ranges of ``frames`` in each part that has any of them."""
     found = [ThreadSpans(*(np.zeros(0, dtype) for dtype in ("i4", "i4", "i8", "i8")))]
     for part in parts:
@@ -325,7 +275,7 @@ def _find_spans(parts: Sequence[_ProfilePart], frames: Sequence[int]) -> ThreadS
     return ThreadSpans(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _find_nested(parts: Sequence[_ProfilePart], thread: I4, time: I8) -> NestedStacks:
+def _find_nested(parts: Sequence[ProfilePart], thread: I4, time: I8) -> NestedStacks:
     """Find the nested stacks of launches in each part; threads follow the parts' order."""
     stacks = StackBuilder()
     own, linked = np.full(len(thread), UNKNOWN_STACK), np.full(len(thread), UNKNOWN_STACK)
@@ -340,9 +290,7 @@ def _find_nested(parts: Sequence[_ProfilePart], thread: I4, time: I8) -> NestedS
     return NestedStacks(stacks.build(), own.astype(np.int32), linked.astype(np.int32))
 
 
-def _merge_steps(
-    profiles: Sequence[Profile], parts: Sequence[_ProfilePart]
-) -> ProfilerSteps | None:
+def _merge_steps(profiles: Sequence[Profile], parts: Sequence[ProfilePart]) -> ProfilerSteps | None:
     tables = [
         ProfilerSteps(
             steps.number,

@@ -1,4 +1,4 @@
-"""Hold how kernels were launched and how many bytes copies moved, which no stack needs."""
+"""Hold how activities were launched, and what copies and collectives move: no stack needs it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import NamedTuple
 
 from flame.core.columns import I4, I8
 from flame.core.model.activities import NONE
@@ -86,3 +87,57 @@ def launches_at_hand(builder: Callable[[], LaunchDetails] | None) -> LaunchDetai
 
 def _same(launches: LaunchDetails) -> LaunchDetails:
     return launches
+
+
+class RecordedCollective(NamedTuple):
+    """Describe a collective in the words of the trace; empty, or None, is not known.
+
+    ``sent`` and ``received`` are what a rank gives and gets, in elements of ``dtype``. ``ranks`` is
+    the size of its group, ``group`` the group's name, ``about`` what it is for, and ``members`` are
+    the ranks in it: ``[0, 1, 2, 3]``.
+    """
+
+    name: str
+    dtype: str = ""
+    sent: int | None = None
+    received: int | None = None
+    ranks: int | None = None
+    group: str = ""
+    about: str = ""
+    members: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Collectives:
+    """Hold the collectives of the activities that the trace tells them of.
+
+    ``row`` i8[n] are rows of `Profile.activities`, which rise. ``kind`` i4[n] is a place in
+    ``kinds``. ``sequence`` i8[n] is the number of the collective in its group, -1 unknown: equal on
+    all ranks.
+    """
+
+    row: I8
+    kind: I4
+    sequence: I8
+    kinds: tuple[RecordedCollective, ...]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveCalls:
+    """Hold when threads were in calls of collectives, ns; other columns as in `Collectives`."""
+
+    thread: I4
+    start: I8
+    end: I8
+    kind: I4
+    sequence: I8
+
+
+class RawCollectives(NamedTuple):
+    """Hold collectives as recorded: with activities, and with the calls that launched some."""
+
+    told: Collectives
+    calls: CollectiveCalls

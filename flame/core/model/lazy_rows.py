@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities, Groups
 from flame.core.model.stacks import StackTable
+
+if TYPE_CHECKING:
+    from flame.core.model.iterations import Iterations
 
 ROW_COLUMNS = ("start", "duration", "launch_start", "launch_end", "launch_share", "idle")
 """Columns that differ within a group."""
@@ -74,3 +79,25 @@ def _found_column(table: LazyActivities, name: str) -> I4 | None:
 
 for _name in FOUND_COLUMNS:  # `__getattr__` is not asked for them: the class has None
     setattr(LazyActivities, _name, property(partial(_found_column, name=_name)))
+
+
+class KnownBusy(NamedTuple):
+    """Say when a GPU ran anything, as `timeline.devices.DeviceTime` and `BusyTime` do."""
+
+    device: int
+    low: I8
+    before: I8
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSums:
+    """Hold what has been worked out of all rows of a profile, so that nobody has to read these.
+
+    ``values`` (i8[groups]) by metric, ``counts`` (i8[groups]) and ``busy`` are those of the GPU
+    table.
+    """
+
+    values: Mapping[str, I8]
+    counts: I8
+    busy: Callable[[], Sequence[KnownBusy]]
+    iterations: Iterations

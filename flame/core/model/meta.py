@@ -112,6 +112,22 @@ class NamedPhases:
     frames: I4
 
 
+@dataclass(frozen=True, eq=False)
+class AllocatorMemory:
+    """Hold how much a framework's allocator had given out of each GPU's memory, in order of time.
+
+    ``time`` i8[n] is in ns on the trace's clock, ``device`` i4[n] indexes ``Profile.devices`` (-1
+    unknown), ``bytes`` i8[n] is what was in use from then on.
+    """
+
+    time: I8
+    device: I4
+    bytes: I8
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
 @dataclass(frozen=True)
 class Source:
     """Describe a file that a profile was read from; ``label`` names its group (``rank 3``)."""
@@ -133,16 +149,17 @@ class Meta:
     """Describe the capture besides its events. Never holds environment variables.
 
     ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
-    ``rank`` is the process's number in a distributed job. ``label`` is what the trace calls itself
-    among others. Traces with equal ``clock`` are of one recording: their times compare, however far
-    apart they are; empty where nothing says so. ``versions`` are of what the program ran on
-    (``driver``, ``CUDA``, ``NCCL``).
+    ``rank`` is the process's number in a distributed job of so many ``ranks``. ``label`` is what
+    the trace calls itself among others. Traces with equal ``clock`` are of one recording: their
+    times compare, however far apart they are; empty where nothing says so. ``versions`` are of what
+    the program ran on (``driver``, ``CUDA``, ``NCCL``).
     """
 
     path: str = ""
     format: str = ""
     origin: int | None = None
     rank: int | None = None
+    ranks: int | None = None
     label: str = ""
     clock: str = ""
     producer: str = ""

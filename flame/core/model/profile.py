@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces, ThreadSpans
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
-    from flame.core.model.launches import LaunchDetails
+    from flame.core.model.launches import Collectives, LaunchDetails
+    from flame.core.model.lazy_rows import KnownSums
+    from flame.core.model.meta import AllocatorMemory
     from flame.core.model.metrics import Metric
     from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
@@ -43,32 +45,10 @@ if TYPE_CHECKING:
 
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
-    *("overheads", "iterations", "os_calls", "gpu_metrics", "device_memory"),
-    *("exposed_times", "waiting", "_waiting_where"),
+    *("overheads", "collectives", "allocator", "iterations", "os_calls", "gpu_metrics"),
+    *("device_memory", "exposed_times", "waiting", "_waiting_where"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
-
-
-class KnownBusy(NamedTuple):
-    """Say when a GPU ran anything, as `timeline.devices.DeviceTime` and `BusyTime` do."""
-
-    device: int
-    low: I8
-    before: I8
-
-
-@dataclass(frozen=True, eq=False)
-class KnownSums:
-    """Hold what has been worked out of all rows of a profile, so that nobody has to read these.
-
-    ``values`` (i8[groups]) by metric, ``counts`` (i8[groups]) and ``busy`` are those of the GPU
-    table.
-    """
-
-    values: Mapping[str, I8]
-    counts: I8
-    busy: Callable[[], Sequence[KnownBusy]]
-    iterations: Iterations
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +61,14 @@ class Profile:
     functions and API calls into pieces when those are. ``callrows_builder`` finds all API calls,
     ``failures_builder`` reads which of them failed, ``events_builder`` what threads recorded
     besides ranges that nest. ``overheads_builder`` tells when the profiler held the program up,
-    where the format does. ``side_tables`` read what else the file has when that is asked for.
-    ``spans_finder`` finds the NVTX ranges of given frames, whole. ``nested_finder`` finds how
-    Python frames and ranges were nested at launches, by their threads and times. ``own_metrics``
-    are the metrics that the file brings, None for the built-in ones. ``timed`` is false where rows
-    have no times. ``exposed_builder`` measures how long each activity alone kept its GPU busy,
-    ``waiting_builder`` makes the table of idle time within what filters by time and step choose;
+    ``collectives_builder`` which collectives activities are of, ``allocator_builder`` how much
+    memory was given out, where the format does. ``side_tables`` read what else the file has when
+    that is asked for. ``spans_finder`` finds the NVTX ranges of given frames, whole.
+    ``nested_finder`` finds how Python frames and ranges were nested at launches, by their threads
+    and times. ``own_metrics`` are the metrics that the file brings, None for the built-in ones.
+    ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
+    alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
+    time and step choose;
     None where not all rows are there. ``totals`` are of a recording that goes on, whose older rows
     are not kept, else None. ``sampling`` has the PC samples, None without any. ``phases`` are those
     that the user has named, None where he has not. ``known`` is what has been worked out of all
@@ -114,6 +96,8 @@ class Profile:
     events_builder: Callable[[], ThreadEvents] | None = None
     overheads_builder: Callable[[], Overheads] | None = None
     side_tables: SideTables = field(default_factory=SideTables)
+    collectives_builder: Callable[[], Collectives] | None = None
+    allocator_builder: Callable[[], AllocatorMemory] | None = None
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
@@ -270,6 +254,16 @@ class Profile:
         """Allocations of GPU memory; None where none were recorded. Reads the file."""
         read = self.side_tables.device_memory
         return read() if read else None
+
+    @cached_property
+    def collectives(self) -> Collectives | None:
+        """Which collectives activities are of; None where the format does not tell."""
+        return self.collectives_builder() if self.collectives_builder else None
+
+    @cached_property
+    def allocator(self) -> AllocatorMemory | None:
+        """How much memory of the GPUs an allocator had given out; None where nothing tells."""
+        return self.allocator_builder() if self.allocator_builder else None
 
     @cached_property
     def iterations(self) -> Iterations:

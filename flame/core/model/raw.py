@@ -15,7 +15,8 @@ from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:
-    from flame.core.model.launches import LaunchDetails
+    from flame.core.model.launches import LaunchDetails, RawCollectives
+    from flame.core.model.meta import AllocatorMemory
     from flame.core.model.pc_samples import Code
     from flame.core.model.threads.call_rows import FailedCalls
     from flame.core.model.threads.events import ThreadEvents
@@ -229,7 +230,8 @@ class RawTrace:
 
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
     an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
-    row, where the format says so. ``overheads`` are None where it does not tell of any.
+    row, where the format says so. ``overheads``, ``collectives`` and ``allocator`` are
+    None where it does not tell of any.
     ``failures_builder`` reads which ``calls`` failed, where that was recorded, ``events_builder``
     what threads recorded besides ranges that nest, where they did. ``side_tables`` read what else
     the file has.
@@ -258,6 +260,8 @@ class RawTrace:
     failures_builder: Callable[[], FailedCalls] | None = None
     events_builder: Callable[[], ThreadEvents] | None = None
     side_tables: SideTables = field(default_factory=SideTables)
+    collectives: RawCollectives | None = None
+    allocator: AllocatorMemory | None = None
 
 
 def close_open_ends(end: I8, capture_end: int) -> I8:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
+from flame.core.names.dtypes import bytes_of
 
 OTHER = "other"
 
@@ -23,36 +24,42 @@ _PATTERNS = (
 _COLLECTIVES = tuple((name, lazy_regex(f"(?i){pattern}")) for name, pattern in _PATTERNS)
 
 _DETAIL = lazy_regex(
-    r"(?P<name>[^,]+)(?:, (?P<number>[0-9]+) (?!ranks?\b)(?P<type>[\w:]+))?"
-    r"(?:, (?P<ranks>[0-9,]+) ranks?)?"
+    r"(?P<name>[^,]+)(?:, (?P<number>[0-9]{1,18}) (?!ranks?\b)(?P<type>[\w:]+))?"
+    r"(?:, (?P<ranks>[0-9][0-9,]{0,12}) ranks?)?"
 )
 
-_BYTES = {
-    "bool": 1, "byte": 1, "char": 1, "int8": 1, "uint8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
-    "half": 2, "float16": 2, "bfloat16": 2, "short": 2, "int16": 2,
-    "float": 4, "float32": 4, "int": 4, "int32": 4,
-    "double": 8, "float64": 8, "long": 8, "int64": 8,
-}  # fmt: skip
+_LARGEST = 1 << 40
+"""Bytes: more than any GPU has; a larger number is damage, and would not add up in 63 bits."""
+
+_MEMBER = lazy_regex(r"[0-9]{1,9}")
+_WHOLE = lazy_regex(r"\[[0-9, ]*\]")
 
 
 class Collective(NamedTuple):
     """Describe a collective: its ``name``, the ``ranks`` of its group, its ``bytes``.
 
     These are of the input of a rank, of an all-gather of its output: what bandwidths of collectives
-    are told by. The last two are None where the trace does not say them.
+    are told by. Both are None where the trace does not say them, and ``group``, which names the
+    group and who is in it, is empty.
     """
 
     name: str
     ranks: int | None = None
     bytes: int | None = None
+    group: str = ""
 
     @property
     def bus_factor(self) -> float | None:
-        """Times what each byte crosses a link, by the algorithm of least traffic."""
+        """Times what each byte crosses a link, by the algorithm of least traffic.
+
+        As nccl-tests count it.
+        """
         if self.ranks is None or self.ranks < 2:
             return None
         part = (self.ranks - 1) / self.ranks
-        return {"all-reduce": 2 * part, "all-gather": part, "reduce-scatter": part}.get(self.name)
+        scattered = dict.fromkeys(("all-gather", "reduce-scatter", "all-to-all"), part)
+        whole = dict.fromkeys(("broadcast", "reduce"), 1.0)
+        return {"all-reduce": 2 * part, **scattered, **whole}.get(self.name)
 
 
 def is_collective(detail: str) -> bool:
@@ -70,13 +77,56 @@ def collective_of(kernel: str, detail: str = "") -> Collective:
     told = _DETAIL.fullmatch(detail)
     if told is None:
         return Collective(_named(kernel))
-    name = _named(told["name"])
-    size = _BYTES.get((told["type"] or "").rpartition(":")[2].lower())
     ranks = int(told["ranks"].replace(",", "")) if told["ranks"] else None
-    known = int(told["number"]) * size if told["number"] and size else None
-    if known is not None and name == "all-gather":
-        known = known * ranks if ranks else None
-    return Collective(_named(kernel) if name == OTHER else name, ranks, known)
+    sent = int(told["number"]) if told["number"] else None
+    return told_collective(kernel, told["name"], told["type"] or "", sent, None, ranks)
+
+
+def told_collective(
+    kernel: str,
+    called: str,
+    dtype: str,
+    sent: int | None,
+    received: int | None,
+    ranks: int | None,
+    group: str = "",
+) -> Collective:
+    """Tell the collective that a program ``called`` so, with a ``kernel`` of that name.
+
+    ``sent`` and ``received`` are elements of ``dtype`` that a rank gives and gets.
+    """
+    name = _named(called)
+    number = sent
+    if name == "all-gather":
+        number = received if received or not sent or not ranks else sent * ranks
+    size = bytes_of(dtype)
+    known = number * size if number is not None and size else None
+    if known is not None and known > _LARGEST:
+        known = None
+    return Collective(_named(kernel) if name == OTHER else name, ranks, known, group)
+
+
+def group_label(name: str, about: str, members: str) -> str:
+    """Name a group of ranks: ``2: tensor_parallel [0-3]``.
+
+    ``members`` are as PyTorch writes them: ``[0, 1, 2, 3]``, cut off after 30.
+    """
+    ranks = _MEMBER.findall(members)
+    spans = _spans([int(one) for one in ranks])
+    more = [] if _WHOLE.fullmatch(members) else ["…"]
+    inside = f"[{', '.join([*spans, *more])}]" if ranks else ""
+    return " ".join(filter(None, (": ".join(filter(None, (name, about))), inside)))
+
+
+def _spans(ranks: list[int]) -> list[str]:
+    """Shorten runs of numbers: 0, 1, 2, 8 is 0-2, 8."""
+    spans: list[list[int]] = []
+    for one in ranks:
+        if spans and one == spans[-1][-1] + 1:
+            spans[-1][1:] = [one]
+        else:
+            spans.append([one])
+    return ["-".join(map(str, span)) for span in spans]
 
 
 def _named(text: str) -> str:

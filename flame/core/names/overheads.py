@@ -6,9 +6,11 @@ import re
 
 from flame.core.lazy_regex import lazy_regex
 
-# Names have changed over the years: `CUPTI: Buffer flush`, `CUPTI Buffer flush`.
+# Names have changed over the years: `CUPTI: Buffer flush`, `CUPTI Buffer flush`. PyTorch has its
+# own: `Buffer Flush`, `Driver Compiler`.
 _NOT_THE_PROFILER = lazy_regex(
-    r"^dlopen|^dlclose|lazy function loading|module loading|command buffer full", re.IGNORECASE
+    r"^dlopen|^dlclose|lazy function loading|module loading|command buffer full|driver compiler",
+    re.IGNORECASE,
 )
 _WHOLE_PROCESS = lazy_regex(
     r"profiling (?:data )?(?:flush|stop)|profiling overhead|buffer flush", re.IGNORECASE

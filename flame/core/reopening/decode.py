@@ -17,9 +17,9 @@ from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping
 from flame.core.model.iterations import Iterations
 from flame.core.model.launches import LaunchDetails
-from flame.core.model.lazy_rows import LazyActivities, LazyGroups
+from flame.core.model.lazy_rows import KnownBusy, KnownSums, LazyActivities, LazyGroups
 from flame.core.model.meta import ProfilerSteps, Source
-from flame.core.model.profile import KnownBusy, KnownSums, Profile
+from flame.core.model.profile import Profile
 from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackTable
 from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
@@ -138,6 +138,8 @@ def _builders(
         "failures_builder": again.builder("failures"),
         "events_builder": again.builder("events"),
         "overheads_builder": again.builder("overheads"),
+        "collectives_builder": again.builder("collectives"),
+        "allocator_builder": again.builder("allocator"),
         "spans_finder": again.builder("spans"),
         "nested_finder": again.builder("nested"),
     }

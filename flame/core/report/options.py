@@ -8,11 +8,19 @@ from flame.core.errors import UsageError
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.iterations import chosen_ranges
 from flame.core.model.profile import Profile
+from flame.core.names.dtypes import bytes_of
 from flame.core.projection.filters import Steps
 from flame.core.projection.selection import Selection
 from flame.core.regex import compile_expression
 
 _SPAN = lazy_regex(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+
+
+def check_dtype(name: str) -> str:
+    """Return the name of a type of tensors; UsageError where nothing is called so."""
+    if bytes_of(name) is None:
+        raise UsageError(f"--dtype {name}: use a type of PyTorch, such as bf16, half or float32")
+    return name
 
 
 def with_iterations(selection: Selection, span: str | None) -> Selection:

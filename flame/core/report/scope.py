@@ -44,7 +44,7 @@ class Scope:
     all that ran on it, in the time that ``gpus`` have: names and stacks choose nothing of that.
     ``details`` are of `DETAILS`: tables that are long, and wanted all the same. ``links`` is what
     links can do that copies go over, bytes per second by direction. With ``all_findings`` nothing
-    that a rule says is left out.
+    that a rule says is left out. ``dtype`` is the type of tensors of which the trace tells none.
     """
 
     profile: Profile
@@ -52,6 +52,7 @@ class Scope:
     details: frozenset[str] = frozenset()
     links: Mapping[str, int] = field(default_factory=dict)
     all_findings: bool = False
+    dtype: str = ""
 
     @property
     def phases(self) -> tuple[Phase, ...]:

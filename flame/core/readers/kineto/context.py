@@ -15,8 +15,16 @@ from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
+from flame.core.names.products import PRODUCTS
 from flame.core.options import LoadOptions
-from flame.core.readers.kineto.events import LIMIT, EventArgs, Number, TraceEvent, to_nanoseconds
+from flame.core.readers.kineto.events import (
+    LIMIT,
+    NO_DETAILS,
+    EventArgs,
+    Number,
+    TraceEvent,
+    to_nanoseconds,
+)
 from flame.core.readers.kineto.vocabulary import RangeFrames, detail_text, raw_texts
 from flame.core.units import format_counted, one_of
 
@@ -62,9 +70,10 @@ _NUMBER = lazy_regex(r"-?[0-9]{1,18}", re.ASCII)
 
 
 class KinetoContext:
-    """State of reading one trace."""
+    """State of reading one trace; ``details`` are of the piece that is being read."""
 
     def __init__(self, options: LoadOptions) -> None:
+        self.details = NO_DETAILS
         self.options = options
         self.frames = FrameBuilder()
         self.stacks = StackBuilder()
@@ -97,6 +106,18 @@ class KinetoContext:
         self.last_time = max(self.last_time, int(end.max(initial=-LIMIT)))
         return whole, start, end
 
+    def find_timed(self, events: Sequence[AnyEvent]) -> tuple[list[AnyEvent], I8, I8]:
+        """Find the ``events`` that have a time, as `select_timed`, and pass over the others.
+
+        The trace is as long as it is without them.
+        """
+        start, started = to_nanoseconds([event.ts for event in events])
+        length, _ = to_nanoseconds([event.dur for event in events])  # an instant has none
+        end = start + length
+        good = started & (length >= 0) & (end <= LIMIT)
+        rows = np.flatnonzero(good).tolist()
+        return [events[row] for row in rows], start[rows], end[rows]
+
     def thread_numbers(self, events: Sequence[AnyEvent]) -> I4:
         """Return the thread numbers of ``events``."""
         # No list of pairs: `zip` hands out the same tuple again and again.
@@ -112,19 +133,33 @@ class KinetoContext:
             elif name and event.name == "thread_name":
                 self.thread_names[place] = name
 
-    def range_frames(self, events: Sequence[AnyEvent]) -> I4:
-        """Return the frames of operators and annotations."""
-        args = [event.args or NO_ARGS for event in events]
+    def range_frames(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> I4:
+        """Return the frames of operators and annotations, which have these ``args``."""
         keys = zip(
             [event.name for event in events],
             raw_texts([event_args.dims for event_args in args]),
-            [
-                detail_text(event_args) if event_args.collective or event_args.backend else ""
-                for event_args in args
-            ],
+            self._types(events, args),
+            self._detail_texts(events, args),
             strict=True,
         )
         return self.ranges.of(keys)
+
+    @staticmethod
+    def _types(events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[bytes]:
+        """The types of the inputs of matrix products; empty for all others."""
+        types = [b""] * len(args)
+        rows = [at for at, event in enumerate(events) if event.name in PRODUCTS]
+        for row, text in zip(rows, raw_texts([args[row].types for row in rows]), strict=True):
+            types[row] = text
+        return types
+
+    def _detail_texts(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[str]:
+        """What is known of each operator besides, empty for most."""
+        texts = [""] * len(args)
+        rows = [at for at, one in enumerate(args) if one.collective or one.backend]
+        for row, details in zip(rows, self.details.of([events[at] for at in rows]), strict=True):
+            texts[row] = detail_text(args[row], details)
+        return texts
 
     def time_warnings(self) -> list[str]:
         """Return a warning for each kind of event without usable times."""

@@ -10,6 +10,7 @@ from flame.core.columns import I4, I8
 from flame.core.model.meta import ProfilerSteps
 from flame.core.model.raw import RawCalls, RawOperators, RawPythonCalls, RawRanges, TableBuilder
 from flame.core.model.stacks import EMPTY
+from flame.core.readers.kineto.collectives import ToldCollectives
 from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, KinetoContext, fill_absent
 from flame.core.readers.kineto.forward import SequenceNumbers
 from flame.core.readers.kineto.vocabulary import STEP, FrameIds, call_frame, python_frame
@@ -73,11 +74,12 @@ class PythonCalls:
 
 
 class OperatorRanges:
-    """Collects operators and annotations, and the steps among them."""
+    """Collects operators and annotations: steps and calls of ``collectives`` among them."""
 
-    def __init__(self, context: KinetoContext) -> None:
+    def __init__(self, context: KinetoContext, collectives: ToldCollectives) -> None:
         self.sequences = SequenceNumbers()
         self._context = context
+        self._collectives = collectives
         self._rows = TableBuilder(RawRanges)
         self._steps: dict[tuple[int, int], tuple[int, int]] = {}
         self._call_stacks: dict[str, int] = {"": 0}
@@ -88,11 +90,12 @@ class OperatorRanges:
         whole, start, end = self._context.select_timed("operators", events)
         args = [event.args or NO_ARGS for event in whole]
         thread = self._context.thread_numbers(whole)
-        frame = self._context.range_frames(whole)
+        frame = self._context.range_frames(whole, args)
         self._rows.add(start=start, end=end, thread=thread, frame=frame)
         self._add_call_stacks([event_args.call_stack for event_args in args])
         if self._context.options.forward:
             self.sequences.add(args)
+        self._collectives.add_calls(whole, args, thread, start, end)
         self._add_steps(whole, frame, start, end, thread)
 
     def _add_call_stacks(self, texts: Sequence[str | None]) -> None:

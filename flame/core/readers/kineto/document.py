@@ -95,6 +95,7 @@ class TraceDocument(JsonDocument):
         """Yield events up to the array's end: large pieces at once, small ones where that fails."""
         stream, size = self._stream, self._stream.piece
         while (opening := self._next_byte(_SPACE_AND_COMMAS)) not in (b"]", b""):
+            self.decoder.texts.clear()
             stream.ensure(size)
             events = self._decode_piece(size)
             if events is not None:

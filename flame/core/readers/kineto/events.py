@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
@@ -38,11 +39,22 @@ _SPELLED = {
     "registers": "registers per thread",
     "shared": "shared memory",
     "dims": "Input Dims",
+    "types": "Input type",
     "call_stack": "Call stack",
     "collective": "Collective name",
-    "elements": "In msg nelems",
-    "group_size": "Group size",
     "backend": "kernel_backend",
+}
+_DETAILS = {
+    "sent": "In msg nelems",
+    "received": "Out msg nelems",
+    "ranks": "Group size",
+    "group": "Process Group Name",
+    "about": "Process Group Description",
+    "members": "Process Group Ranks",
+    "sequence": "Seq",
+    "in_use": "Total Allocated",
+    "device": "Device Id",
+    "device_type": "Device Type",
 }
 
 
@@ -63,17 +75,31 @@ class EventArgs(msgspec.Struct, gc=False, rename=_SPELLED):
     registers: Number | None = None
     shared: Number | None = None
     dims: Text = msgspec.UNSET
+    types: Text = msgspec.UNSET
     grid: Text = msgspec.UNSET
     block: Text = msgspec.UNSET
     call_stack: str | None = None
     name: str | None = None
     collective: str | None = None
-    dtype: str | None = None
-    elements: Number | None = None
-    group_size: Number | None = None
     backend: str | None = None
-    num_warps: Number | None = None
-    num_stages: Number | None = None
+
+
+class EventDetails(msgspec.Struct, gc=False, rename=_DETAILS):
+    """What only few events have in their `args`, of any type; see `PieceDetails`."""
+
+    dtype: object = None
+    sent: object = None
+    received: object = None
+    ranks: object = None
+    group: object = None
+    about: object = None
+    members: object = None
+    sequence: object = None
+    num_warps: object = None
+    num_stages: object = None
+    in_use: object = None
+    device: object = None
+    device_type: object = None
 
 
 class TraceEvent(msgspec.Struct, Generic[_Us], gc=False):
@@ -93,14 +119,62 @@ class TraceEvent(msgspec.Struct, Generic[_Us], gc=False):
 Events = Sequence[TraceEvent[Number | float]] | Sequence[TraceEvent[Decimal]]
 
 
+class _BareEvent(msgspec.Struct, gc=False):
+    args: Text = msgspec.UNSET
+
+
+_bare = msgspec.json.Decoder(list[_BareEvent])
+_details = msgspec.json.Decoder(EventDetails)
+
+
+class PieceDetails:
+    """Decodes the details of some ``events`` of a piece, which are all those of ``texts``.
+
+    Each field of `EventArgs` makes every event dearer, also those that lack it. So what few events
+    have is decoded in another pass, of pieces with such events alone.
+    """
+
+    def __init__(self, events: Events, texts: Sequence[bytes | memoryview]) -> None:
+        self._events = events
+        self._texts = texts
+
+    @cached_property
+    def _args(self) -> dict[int, Text]:
+        """The JSON text of the `args` of each event."""
+        with suppress(RecursionError):  # so deep that it is luck that it has been decoded before
+            args = [bare.args for text in self._texts for bare in _bare.decode(_listed(text))]
+            return dict(zip(map(id, self._events), args, strict=True))
+        return {}
+
+    def of(self, events: Sequence[object]) -> list[EventDetails]:
+        """Decode the details of ``events``, which have `args`."""
+        return [self._decoded(self._args.get(id(event), b"{}")) for event in events]
+
+    @staticmethod
+    def _decoded(args: Text | bytes) -> EventDetails:
+        with suppress(ValueError, RecursionError):  # what nobody decodes may be no UTF-8
+            return _details.decode(args or b"{}")
+        return EventDetails()
+
+
+def _listed(text: bytes | memoryview) -> bytes:
+    return b"".join((b"[", text, b"]"))
+
+
+NO_DETAILS = PieceDetails((), ())
+"""Of no events."""
+
+
 class EventDecoder:
     """Decodes events; ``bad`` counts JSON values that are no event.
 
     Times are decoded as floats until one is met that a float cannot hold to the nanosecond.
+    ``texts`` are what has been decoded since that was last emptied.
     """
 
     def __init__(self) -> None:
         self.bad = 0
+        self.texts: list[bytes | memoryview] = []
         self._exact = False
         self._float = msgspec.json.Decoder(list[TraceEvent[Number | float]], strict=False)
         self._decimal = msgspec.json.Decoder(list[TraceEvent[Decimal]], strict=False)
@@ -110,7 +184,11 @@ class EventDecoder:
 
         Raises ValueError where anything about it is unusual: not JSON, not UTF-8, a wrong type.
         """
-        whole = b"".join((b"[", text, b"]"))
+        events = self._decode(_listed(text))
+        self.texts.append(text)
+        return events
+
+    def _decode(self, whole: bytes) -> Events:
         if not self._exact:
             events = self._float.decode(whole)
             self._exact = _has_inexact([event.ts for event in events])

@@ -12,6 +12,7 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, LaunchDetails
 from flame.core.model.raw import RawActivities, RawGpuRanges, TableBuilder
+from flame.core.readers.kineto.collectives import ToldCollectives
 from flame.core.readers.kineto.context import (
     NO_ARGS,
     AnyEvent,
@@ -59,10 +60,12 @@ def _dim(text: bytes) -> Dim | None:
 
 
 class GpuActivities:
-    """Collects the GPU activities of one trace."""
+    """Collects the GPU activities of one trace, and the ``collectives`` that kernels tell of."""
 
-    def __init__(self, context: KinetoContext) -> None:
+    def __init__(self, context: KinetoContext, collectives: ToldCollectives) -> None:
         self._context = context
+        self._collectives = collectives
+        self._size = 0
         self._rows = TableBuilder(RawActivities)
         self._frames = {kind: FrameIds(context.frames, make) for kind, make in _NAMING.items()}
         self._configs = LaunchConfigs()
@@ -90,11 +93,13 @@ class GpuActivities:
         )
         if kind == Kind.KERNEL:
             self._config.append(self._launched(args))
+            self._collectives.add_activities(whole, args, self._size)
         else:
             memories = (self._memories[event.name,] for event in whole)
             self._config.append(np.fromiter(memories, np.int32, len(whole)))
         sizes = fill_absent([event_args.bytes for event_args in args], UNKNOWN)
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
+        self._size += len(whole)
 
     def _launched(self, args: Sequence[EventArgs]) -> I4:
         """Number the launch configuration of each kernel."""
@@ -142,7 +147,7 @@ class GpuAnnotations:
             end=end,
             device=fit_31_bits([event.pid for event in whole]),
             stream=fit_31_bits([event.tid for event in whole]),
-            frame=self._context.range_frames(whole),
+            frame=self._context.range_frames(whole, [event.args or NO_ARGS for event in whole]),
         )
 
     def build(self) -> RawGpuRanges:

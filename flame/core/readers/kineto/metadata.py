@@ -29,6 +29,7 @@ _RANK = lazy_regex(rb"""["']rank\\?["']\s*:\s*["']?(\d{1,9})\b""")
 _NCCL = lazy_regex(
     rb"""["']nccl_version\\?["']\s*:\s*\\?["']([0-9]{1,9}(?:\.[0-9]{1,9}){1,3})\\?["']"""
 )
+_RANKS = lazy_regex(rb"""["']world_size\\?["']\s*:\s*["']?(\d{1,9})\b""")
 _UNIX = (978_307_200 * 10**9, 1 << 61)
 """Times from 2001 on, in ns, are Unix times: a machine that has been up for so long is none."""
 
@@ -71,7 +72,7 @@ def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
     versions = [
         f"{title} {_version(known[key])}" for key, title in _VERSIONS.items() if key in known
     ]
-    rank = _RANK.search(top.get(_DISTRIBUTED, b""))
+    rank, ranks = (one.search(top.get(_DISTRIBUTED, b"")) for one in (_RANK, _RANKS))
     schema = known.get("schemaVersion")
     return Meta(
         path=path,
@@ -80,6 +81,7 @@ def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
         schema_version="" if schema is None else str(schema),
         origin=known.get(_BASE, 0 if _UNIX[0] <= first_time <= _UNIX[1] else None),
         rank=int(rank[1]) if rank else None,
+        ranks=int(ranks[1]) if ranks else None,
         synthetic=_SYNTHETIC in top,
         options={key: str(known[key]) for key in _OPTIONS if key in known},
         versions=_versions(known, top.get(_DISTRIBUTED, b"")),

@@ -11,6 +11,7 @@ from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.kineto import metadata
 from flame.core.readers.kineto.document import TraceDocument
+from flame.core.readers.kineto.events import PieceDetails
 from flame.core.readers.kineto.trace import TraceBuilder
 from flame.core.readers.shared.file_stream import FileStream
 from flame.core.units import format_counted
@@ -26,7 +27,7 @@ def read_kineto(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
             document = TraceDocument(stream, metadata.WANTED)
             trace = TraceBuilder(options)
             for events in document.pieces():
-                trace.add(events)
+                trace.add(events, PieceDetails(events, document.decoder.texts))
             warnings = _damage_warnings(path, document, stream, trace.known)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -13,7 +13,8 @@ import numpy as np
 from flame.core.columns import I4, I8, Column, pack, unique
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
-from flame.core.model.meta import ProfilerSteps
+from flame.core.model.launches import CollectiveCalls, RawCollectives
+from flame.core.model.meta import Overheads, ProfilerSteps
 from flame.core.model.raw import (
     RawActivities,
     RawCalls,
@@ -25,15 +26,26 @@ from flame.core.model.raw import (
     TableBuilder,
 )
 from flame.core.options import LoadOptions
-from flame.core.readers.kineto import metadata
+from flame.core.readers.kineto import memory, metadata, overheads
+from flame.core.readers.kineto.collectives import ToldCollectives
 from flame.core.readers.kineto.context import AnyEvent, KinetoContext
 from flame.core.readers.kineto.cpu import OperatorRanges, PythonCalls, RuntimeCalls
-from flame.core.readers.kineto.events import Events
+from flame.core.readers.kineto.events import NO_DETAILS, Events, PieceDetails
 from flame.core.readers.kineto.forward import FLOWS, ForwardFlows
 from flame.core.readers.kineto.gpu import GpuActivities, GpuAnnotations
+from flame.core.readers.kineto.memory import MemoryInstants
+from flame.core.readers.kineto.overheads import ProfilerOverheads
 
 _Table = TypeVar(
-    "_Table", RawActivities, RawCalls, RawPythonCalls, RawGpuRanges, ProfilerSteps, RawRanges
+    "_Table",
+    RawActivities,
+    RawCalls,
+    RawPythonCalls,
+    RawGpuRanges,
+    ProfilerSteps,
+    RawRanges,
+    Overheads,
+    CollectiveCalls,
 )
 
 
@@ -60,13 +72,16 @@ class TraceBuilder:
     def __init__(self, options: LoadOptions) -> None:
         self.known = False
         self._context = context = KinetoContext(options)
-        self._work = GpuActivities(context)
+        self._collectives = ToldCollectives(context)
+        self._work = GpuActivities(context, self._collectives)
         self._gpu_ranges = GpuAnnotations(context)
         self._calls = RuntimeCalls(context)
         self._python = PythonCalls(context)
-        self._spans = OperatorRanges(context)
+        self._spans = OperatorRanges(context, self._collectives)
+        self._overheads, self._memory = ProfilerOverheads(context), MemoryInstants(context)
         self._flows = ForwardFlows(context)
         self._parts = _Collectors(self._collectors_by_category(), self._calls.add)
+        self._beside = (context.learn_names, self._overheads.add, self._memory.add)
 
     def _collectors_by_category(self) -> dict[str, _Collector | None]:
         """List the collectors by category; capitals are of 2021."""
@@ -83,11 +98,14 @@ class TraceBuilder:
             "Runtime": self._calls.add,
             "python_function": self._python.add,
             "gpu_user_annotation": self._gpu_ranges.add,
+            overheads.CATEGORY: self._overheads.add,
+            memory.CATEGORY: self._memory.add,
             "": self._context.learn_names,
         }
 
-    def add(self, events: Events) -> None:
+    def add(self, events: Events, details: PieceDetails) -> None:
         """Hand ``events`` to their collectors, in their order."""
+        self._context.details = details
         grouped: defaultdict[_Collector | None, list[AnyEvent]] = defaultdict(list)
         parts = self._parts
         for event in events:
@@ -95,7 +113,8 @@ class TraceBuilder:
         for part, selected in grouped.items():
             if part is not None:
                 part(selected)
-                self.known |= part != self._context.learn_names
+                self.known |= part not in self._beside
+        self._context.details = NO_DETAILS  # so that the text of the piece is let go
 
     def build(self, path: str, top: Mapping[str, bytes]) -> RawTrace:
         """Build the whole trace; ``top`` are the texts of the keys beside the events."""
@@ -127,6 +146,9 @@ class TraceBuilder:
             self._spans.operators(forward),
             self._spans.steps(process_of),
             self._work.launches().builder(),
+            overheads=self._overheads.build(calls, process_of),
+            collectives=self._collectives.build(),
+            allocator=self._memory.build(devices),
         )
         return shift_to_zero(raw, context.first_time)
 
@@ -170,6 +192,9 @@ def shift_to_zero(raw: RawTrace, first: int) -> RawTrace:
         ranges=_shift_times(raw.ranges, first),
         gpu_ranges=_shift_times(raw.gpu_ranges, first),
         steps=_shift_times(raw.steps, first),
+        overheads=raw.overheads and _shift_times(raw.overheads, first),
+        collectives=raw.collectives and _shift_calls(raw.collectives, first),
+        allocator=raw.allocator and replace(raw.allocator, time=raw.allocator.time - first),
         last_time=raw.last_time - first,
         meta=replace(raw.meta, origin=None if origin is None else origin + first),
     )
@@ -177,6 +202,10 @@ def shift_to_zero(raw: RawTrace, first: int) -> RawTrace:
 
 def _shift_times(table: _Table, first: int) -> _Table:
     return replace(table, start=table.start - first, end=table.end - first)
+
+
+def _shift_calls(collectives: RawCollectives, first: int) -> RawCollectives:
+    return collectives._replace(calls=_shift_times(collectives.calls, first))
 
 
 def find_owners(activities: RawActivities, calls: RawCalls, process_of: I4) -> I4:

@@ -16,7 +16,7 @@ from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.names.cuda import api_name, demangle, kernel_base
 from flame.core.names.nvtx import RangeName, clean_range
-from flame.core.readers.kineto.events import EventArgs, Text
+from flame.core.readers.kineto.events import EventArgs, EventDetails, Text
 from flame.core.readers.shared.cupti import memory_named
 from flame.core.units import format_counted
 
@@ -89,15 +89,19 @@ def call_frame(name: str) -> Frame:
     return Frame(Kind.LAUNCH, api_name(name) or "[API call without a name]")
 
 
-RangeKey = tuple[str, bytes, str]
-"""A range's name, its `Input Dims` as recorded, and what else is known of it."""
+RangeKey = tuple[str, bytes, bytes, str]
+"""A range's name, its `Input Dims` and `Input type` as recorded, and what else is known of it."""
 
 
 def range_frame(key: RangeKey, clean: bool) -> Frame:
     """Make the frame of an operator or annotation, which takes the place of an NVTX range."""
-    text, dims, detail = key
+    text, dims, types, detail = key
     name = clean_range(text) if clean else RangeName(text)
-    known = {"shapes": name.shapes or shapes_text(dims), "detail": name.detail or detail}
+    known = {
+        "shapes": name.shapes or list_text(dims),
+        "types": list_text(types),
+        "detail": name.detail or detail,
+    }
     extra = tuple((kind, value) for kind, value in known.items() if value)
     return Frame(Kind.NVTX, name.name or "[range without a name]", extra=extra)
 
@@ -121,13 +125,14 @@ class RangeFrames(FrameIds[RangeKey]):
 
 
 _SPACE = lazy_regex(r"\s++")
+_AMOUNT = lazy_regex(r"[0-9]{1,18}", re.ASCII)
 _COMMA = lazy_regex(r",(?=\S)")
 
 
-def shapes_text(dims: bytes) -> str:
-    """Format `Input Dims` on one line: `[[16, 2880], []]`; empty where no input has any."""
-    text = _COMMA.sub(", ", _SPACE.sub("", dims.decode("utf-8", "replace")))
-    return text if any(sign.isdigit() for sign in text) else ""
+def list_text(value: bytes) -> str:
+    """Format a list on one line: `[[16, 2880], []]`; empty where there is nothing in it."""
+    text = _COMMA.sub(", ", _SPACE.sub("", value.decode("utf-8", "replace")))
+    return text if any(sign.isalnum() for sign in text) else ""
 
 
 def raw_texts(values: Sequence[Text]) -> list[bytes]:
@@ -136,14 +141,29 @@ def raw_texts(values: Sequence[Text]) -> list[bytes]:
     return [b"" if value is absent else bytes(value) for value in values]
 
 
-def detail_text(args: EventArgs) -> str:
+def amount(value: object) -> int | None:
+    """Return ``value`` where it is a number that makes sense of anything counted."""
+    if isinstance(value, str) and _AMOUNT.fullmatch(value):
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 1 << 62 else None
+
+
+def text_of(value: object) -> str:
+    """Return ``value`` as text, whatever JSON it is; empty where it is absent."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.encode(value).decode()
+
+
+def detail_text(args: EventArgs, details: EventDetails) -> str:
     """Describe a collective (`allreduce, 4096 float, 8 ranks`) or a Triton kernel."""
     if args.collective:
-        amount = f"{args.elements} {args.dtype or 'elements'}" if args.elements else ""
-        ranks = format_counted(args.group_size, "rank", "ranks") if args.group_size else ""
-        return ", ".join(filter(None, (args.collective, amount, ranks)))
+        sent, size = amount(details.sent), amount(details.ranks)
+        number = f"{sent} {text_of(details.dtype) or 'elements'}" if sent else ""
+        ranks = format_counted(size, "rank", "ranks") if size else ""
+        return ", ".join(filter(None, (args.collective, number, ranks)))
     if args.backend:
-        counts = {"warps": args.num_warps, "stages": args.num_stages}
+        counts = {"warps": amount(details.num_warps), "stages": amount(details.num_stages)}
         known = [f"{number} {what}" for what, number in counts.items() if number]
         return ", ".join([args.backend, *known])
     return ""

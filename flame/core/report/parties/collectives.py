@@ -9,11 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, distinct, run_starts, sum_by
+from flame.core.columns import I4, I8, distinct, pack, run_starts, sum_by, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameTable, Kind
+from flame.core.model.launches import RecordedCollective
 from flame.core.model.profile import Profile
-from flame.core.names.collectives import Collective, collective_of, is_collective
+from flame.core.names.collectives import (
+    Collective,
+    collective_of,
+    group_label,
+    is_collective,
+    told_collective,
+)
 from flame.core.report.scope import Scope
 from flame.core.timeline.exposure import WorkClass, work_classes
 
@@ -23,13 +30,15 @@ class CommunicationRows:
     """Hold the kernels of communication that pass, by start; i8[n] each.
 
     ``row`` is that of `Profile.activities`, ``rank`` the place of its rank: a process on a GPU,
-    ``of`` the place of its collective in ``collectives``. ``processes`` and ``devices`` (i8[ranks],
-    the latter -1 where it is not known) say which rank is whose.
+    ``of`` the place of its collective in ``collectives``, ``sequence`` the number of the call in
+    its group, equal on all ranks, -1 where the trace does not say it. ``processes`` and ``devices``
+    (i8[ranks], the latter -1 where it is not known) say which rank is whose.
     """
 
     row: I8
     rank: I8
     of: I8
+    sequence: I8
     collectives: tuple[Collective, ...]
     processes: I8
     devices: I8
@@ -48,8 +57,10 @@ class CommunicationRows:
         ranks, rank = distinct(
             table.process[rows].astype(np.int64) * devices + table.device[rows] + 1
         )
-        collectives, of = _collectives(profile, table.groups.of_row[rows])
-        return cls(rows, rank, of, collectives, ranks // devices, ranks % devices - 1)
+        told, sequence = _told(profile, rows)
+        collectives, of = _collectives(profile, table.groups.of_row[rows], told)
+        whose = ranks // devices, ranks % devices - 1
+        return cls(rows, rank, of, sequence, collectives, *whose)
 
     @property
     def ranks(self) -> int:
@@ -57,18 +68,47 @@ class CommunicationRows:
         return len(self.processes)
 
 
-def _collectives(profile: Profile, group: I4) -> tuple[tuple[Collective, ...], I8]:
-    """The different collectives of rows of these groups, and the place of each row's."""
-    groups, place = distinct(group.astype(np.int64))
+def _told(profile: Profile, rows: I8) -> tuple[I8, I8]:
+    """What the trace tells of ``rows``: places in `Collectives.kinds`, and sequence numbers.
+
+    -1 where it tells nothing.
+    """
+    found = profile.collectives
+    if found is None or not len(found):
+        return np.full(len(rows), NONE), np.full(len(rows), NONE)
+    at = np.minimum(np.searchsorted(found.row, rows), len(found) - 1)
+    known = found.row[at] == rows
+    return np.where(known, found.kind[at], NONE), np.where(known, found.sequence[at], NONE)
+
+
+def _collectives(profile: Profile, group: I4, told: I8) -> tuple[tuple[Collective, ...], I8]:
+    """The different collectives of rows of these groups, and the place of each row's.
+
+    They are those that the trace ``told``, else of the ranges around, else of the kernel's name.
+    """
+    first, place = unique_rows([group, told])
     table, frames = profile.activities, profile.frames
-    told = table.stacks.innermost(_telling(frames))[table.groups.nvtx[groups]]
+    groups = group[first]
+    around = table.stacks.innermost(_telling(frames))[table.groups.nvtx[groups]]
     known: dict[Collective, int] = {}
     numbers = []
-    for kernel, operator in zip(table.groups.frame[groups].tolist(), told.tolist(), strict=True):
-        detail = frames[operator].get("detail") if operator >= 0 else ""
-        one = collective_of(frames[kernel].name, detail)
+    for kernel, operator, kind in zip(
+        table.groups.frame[groups].tolist(), around.tolist(), told[first].tolist(), strict=True
+    ):
+        name = frames[kernel].name
+        if kind >= 0:
+            assert profile.collectives is not None, "what was told of rows"
+            one = _of_kind(name, profile.collectives.kinds[kind])
+        else:
+            one = collective_of(name, frames[operator].get("detail") if operator >= 0 else "")
         numbers.append(known.setdefault(one, len(known)))
     return tuple(known), np.array(numbers, np.int64)[place]
+
+
+def _of_kind(kernel: str, told: RecordedCollective) -> Collective:
+    group = group_label(told.group, told.about, told.members)
+    moved = told.dtype, told.sent, told.received
+    return told_collective(kernel, told.name, *moved, told.ranks, group)
 
 
 def _telling(frames: FrameTable) -> I4:
@@ -83,7 +123,8 @@ def _telling(frames: FrameTable) -> I4:
 class Operation(NamedTuple):
     """Say how a collective matches over ranks: ``number`` operations, or ``why`` it does not.
 
-    ``ranks`` is how many take part. ``transfer`` is the sum of the least duration of each
+    ``ranks`` is how many take part, ``alone`` the number of calls that some rank lacks.
+    ``transfer`` is the sum of the least duration of each
     operation, ``wait`` of what all ranks together took longer, ``skew`` of how much later the last
     rank began than the first, None where the clocks differ; ns.
     """
@@ -94,6 +135,7 @@ class Operation(NamedTuple):
     transfer: int
     wait: int
     skew: int | None
+    alone: int = 0
     why: str = ""
 
 
@@ -119,10 +161,11 @@ class MatchedRanks:
 
 
 def match_ranks(profile: Profile, rows: CommunicationRows, labels: Sequence[str]) -> MatchedRanks:
-    """Take the k-th call of a collective on each rank for one operation.
+    """Take calls of a collective on each rank for one operation.
 
-    A collective matches where all ranks have equally many: all that communicate, or as many as the
-    trace says its group has. ``labels`` name the ranks.
+    They are those of one number in their group where the trace says it; else the k-th of each rank,
+    if all ranks have equally many. The ranks are all that communicate, or as many as the trace says
+    the group has. ``labels`` name them.
     """
     duration = profile.activities.duration[rows.row]
     aligned = on_one_clock(profile)
@@ -160,9 +203,15 @@ def _match(
     counts = np.bincount(rank, minlength=rows.ranks)
     ranks = np.flatnonzero(counts)
     sums = np.zeros((4, rows.ranks), np.int64)
-    if why := _unmatched(collective, counts, labels):
-        return Operation(collective, len(ranks), 0, 0, 0, None, why), sums, sums[:2, :0]
-    row = rows.row[members].reshape(len(ranks), -1)
+    numbered = bool((rows.sequence[members] >= 0).all())
+    if why := _unmatched(collective, counts, labels, numbered):
+        return Operation(collective, len(ranks), 0, 0, 0, None, why=why), sums, sums[:2, :0]
+    matched = _of_one_number(rows, members, len(ranks)) if numbered else members
+    alone = len(members) - len(matched)
+    if not len(matched):
+        why = "no call was recorded on all ranks"
+        return Operation(collective, len(ranks), 0, 0, 0, None, alone, why), sums, sums[:2, :0]
+    row = rows.row[matched].reshape(len(ranks), -1)
     duration, start = table.duration[row], table.start[row]
     transfer = duration.min(axis=0)
     wait = duration - transfer
@@ -170,19 +219,34 @@ def _match(
     number = row.shape[1]
     sums[:, ranks] = [[number] * len(ranks), wait.sum(axis=1), [transfer.sum()] * len(ranks), last]
     skew = int((start.max(axis=0) - start.min(axis=0)).sum()) if aligned else None
-    found = Operation(collective, len(ranks), number, int(transfer.sum()), int(wait.sum()), skew)
+    times = int(transfer.sum()), int(wait.sum()), skew
+    found = Operation(collective, len(ranks), number, *times, alone)
     return found, sums, np.array([row.ravel(), wait.ravel()])
 
 
-def _unmatched(collective: Collective, counts: I8, labels: Sequence[str]) -> str:
-    """Say why the calls of the ranks do not match; empty where they do."""
+def _of_one_number(rows: CommunicationRows, members: I8, ranks: int) -> I8:
+    """Those of ``members`` whose number all ``ranks`` have, by rank and number.
+
+    Of several calls of one number on a rank the k-th of each belong together.
+    """
+    order = members[np.lexsort((rows.sequence[members], rows.rank[members]))]
+    first = run_starts(pack([rows.rank[order], rows.sequence[order]]))
+    size = np.diff(np.append(first, len(order)))
+    repeat = np.arange(len(order)) - np.repeat(first, size)
+    _, call = unique_rows([rows.sequence[order], repeat])
+    complete: I8 = order[np.bincount(call)[call] == ranks]
+    return complete
+
+
+def _unmatched(collective: Collective, counts: I8, labels: Sequence[str], numbered: bool) -> str:
+    """Say why the calls of the ranks do not match; empty where they do, or are ``numbered``."""
     some = counts[counts > 0]
     if collective.ranks is not None and len(some) != collective.ranks:
         return f"{len(some)} ranks were recorded, its group has {collective.ranks}"
     if len(some) < 2:
         return "one rank alone"
     expected = counts if collective.ranks is None else some
-    if (expected != expected[0]).any():
+    if not numbered and (expected != expected[0]).any():
         usual, others = np.unique(expected, return_counts=True)
         most = int(usual[np.argmax(others)])
         odd = int(np.flatnonzero((counts != most) & np.isin(counts, expected))[0])

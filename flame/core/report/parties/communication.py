@@ -46,17 +46,18 @@ _DEVICES = (
 )
 _COLLECTIVES = (
     TableColumn("collective", "collective"),
+    TableColumn("group", "group"),
     TableColumn("group_ranks", "ranks", "count"),
     TableColumn("count", "number", "count"),
     TableColumn("sum_ns", "sum", "ns"),
     TableColumn("exposed_ns", "exposed", "ns"),
+    TableColumn("bytes", "bytes", "bytes"),
+    TableColumn("bandwidth", "by bytes", "GB/s"),
+    TableColumn("bus_bandwidth", "on the bus", "GB/s"),
     TableColumn("mean_ns", "mean", "ns"),
     TableColumn("p50_ns", "p50", "ns"),
     TableColumn("p99_ns", "p99", "ns"),
     TableColumn("max_ns", "max", "ns"),
-    TableColumn("bytes", "bytes", "bytes"),
-    TableColumn("bandwidth", "by bytes", "GB/s"),
-    TableColumn("bus_bandwidth", "on the bus", "GB/s"),
 )
 _RANKS = (
     TableColumn("rank", "rank"),
@@ -69,12 +70,14 @@ _RANKS = (
 )
 _OPERATIONS = (
     TableColumn("collective", "collective"),
+    TableColumn("group", "group"),
     TableColumn("bytes", "bytes", "bytes"),
     TableColumn("ranks", "ranks", "count"),
     TableColumn("number", "operations", "count"),
     TableColumn("transfer_ns", "transfer", "ns"),
     TableColumn("wait_ns", "all waited", "ns"),
     TableColumn("skew_ns", "apart", "ns"),
+    TableColumn("alone", "not on all", "count"),
     TableColumn("why", "not matched"),
 )
 
@@ -206,6 +209,16 @@ def _facts(
     return facts
 
 
+def _ranks_of_job(scope: Scope) -> int:
+    """How many processes the files' one job has, 0 where they do not say that."""
+    told = {source.meta.ranks or 0 for source in scope.profile.sources}
+    return told.pop() if len(told) == 1 else 0
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
 def _clock_error(scope: Scope) -> int:
     """By how much an activity began before its launch at most, ns."""
     table = scope.profile.activities
@@ -234,7 +247,7 @@ def _places(scope: Scope, devices: list[DeviceCommunication]) -> list[Place | No
 
 
 def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Value, ...]]:
-    """By collective and the size of its group, the one with most time first."""
+    """By collective and group, the one with most time first."""
     if not len(rows):
         return
     exposed = exposed_times(scope.profile)
@@ -246,7 +259,7 @@ def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Va
         _collective_row(scope.profile, kind, rows.row[of_kind == at], moved[of_kind == at], exposed)
         for at, kind in enumerate(known)
     ]
-    yield from sorted(found, key=lambda row: -int(row[3] or 0))
+    yield from sorted(found, key=lambda row: -int(row[4] or 0))
 
 
 def _collective_row(
@@ -259,11 +272,12 @@ def _collective_row(
     rate = size / time if time and (moved >= 0).any() else None
     factor = kind.bus_factor
     return (
-        *(kind.name, kind.ranks, told.count, told.total, int(exposed[rows].sum())),
-        *(round(told.mean), told.p50, told.p99, told.maximum),
+        *(kind.name, kind.group or None, kind.ranks),
+        *(told.count, told.total, int(exposed[rows].sum())),
         size if (moved >= 0).any() else None,
         None if rate is None else round(rate, 3),
         None if rate is None or factor is None else round(rate * factor, 3),
+        *(round(told.mean), told.p50, told.p99, told.maximum),
     )
 
 
@@ -281,8 +295,9 @@ def _operations(matched: MatchedRanks, several: bool) -> Iterator[tuple[Value, .
     for one in ordered if several else ():
         times = (one.number, one.transfer, one.wait, one.skew)
         yield (
-            *(one.collective.name, one.collective.bytes, one.ranks),
+            *(one.collective.name, one.collective.group or None, one.collective.bytes, one.ranks),
             *((None,) * 4 if one.why else times),
+            one.alone or None,
             one.why or None,
         )
 
@@ -292,6 +307,9 @@ def _notes(
 ) -> Iterator[str]:
     if not any(one.kernels for one in devices):
         yield "no kernel communicates, by its name"
+    opened = len(scope.profile.sources)
+    if any(one.kernels for one in devices) and (job := _ranks_of_job(scope)) > opened:
+        yield f"the job has {job:,} ranks, {opened:,} {_were(opened)} opened"
     if several and matched.last is None:
         yield "the clocks of the ranks differ: who came last is not known"
     if several and (error := _clock_error(scope)):

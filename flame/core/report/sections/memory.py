@@ -11,6 +11,7 @@ from flame.core.columns import I8, distinct, sum_by
 from flame.core.model.calls import CallClass
 from flame.core.model.launches import DEVICE
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
+from flame.core.report.measures.allocator_memory import given_out
 from flame.core.report.measures.chosen_iterations import calls_per_iteration, iteration_notes
 from flame.core.report.measures.device_memory import CHUNKS, MemoryUse, memory_use
 from flame.core.report.measures.times import times_cells, times_columns
@@ -64,6 +65,15 @@ _COLUMNS = (
 )
 
 
+_GIVEN = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("peak_bytes", "at most", "bytes"),
+    TableColumn("percent", "of all", "percent"),
+    TableColumn("peak_ns", "at", "ns"),
+    TableColumn("first_bytes", "at first", "bytes"),
+    TableColumn("last_bytes", "at the end", "bytes"),
+    TableColumn("changes", "changes", "count"),
+)
 _USE = (
     TableColumn("gpu", "GPU"),
     TableColumn("kind", "memory"),
@@ -83,10 +93,11 @@ NO_MEMORY = "how much was allocated when: nsys profile --cuda-memory-usage=true 
 def memory_section(scope: Scope) -> Section:
     """Tell how much was allocated when, and the calls that allocate or free, by name."""
     calls, uses = scope.calls, memory_use(scope)
-    known = calls is not None and not scope.lacks_calls
-    if not known and not uses:
+    known, given = calls is not None and not scope.lacks_calls, allocator_table(scope)
+    if not known and not uses and not given.rows:
         return Section(NAME, TITLE, why=scope.lacks_calls or NO_CALLS, how=RECORD_CALLS)
     facts, tables, notes = _calls(scope, calls) if calls is not None and known else ({}, (), ())
+    tables = (given, *tables) if given.rows else tables
     memory = scope.profile.device_memory
     if memory is None or not memory.places:
         return Section(NAME, TITLE, facts, tables, (*notes, NO_MEMORY))
@@ -94,6 +105,18 @@ def memory_section(scope: Scope) -> Section:
     notes += (f"{left_out:,} events of memory make no sense: left out",) * bool(left_out)
     facts |= {"over_time": [_over_time(scope, one) for one in uses]}
     return Section(NAME, TITLE, facts, (_use_table(scope, uses), *tables), notes)
+
+
+def allocator_table(scope: Scope) -> Table:
+    """Tell how much PyTorch's allocator had given out, by GPU."""
+    found = given_out(scope)
+    rows = []
+    for one in found:
+        whole = scope.profile.devices[one.device].facts.memory
+        part = share(one.most, whole) if whole else None
+        rows.append((one.label, one.most, part, one.at, one.first, one.last, one.number))
+    places = [Place(window=(one.at, one.until)) for one in found]
+    return Table.of("allocator", "given out by PyTorch's allocator", _GIVEN, rows, places)
 
 
 def _use_table(scope: Scope, uses: list[MemoryUse]) -> Table:

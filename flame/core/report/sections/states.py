@@ -46,8 +46,8 @@ _GIL = (
 )
 _WHY = "neither overhead of the profiler, nor garbage collection, nor the GIL"
 _HOW = (
-    "Nsight Systems records the first; ranges that gc.callbacks push the second; "
-    "nsys --trace=python-gil the third"
+    "Nsight Systems and the PyTorch profiler record the first; ranges that gc.callbacks push the "
+    "second; nsys --trace=python-gil the third"
 )
 
 

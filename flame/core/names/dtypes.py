@@ -1,0 +1,18 @@
+"""Tell the size of an element from what PyTorch, its profiler and people call its type."""
+
+from __future__ import annotations
+
+_NAMES = {
+    1: "bool byte char int8 uint8 signed_char unsigned_char fp8 float8_e4m3fn float8_e5m2"
+    " float8_e4m3fnuz float8_e5m2fnuz",
+    2: "half float16 fp16 bfloat16 bf16 short int16 short_int",
+    4: "float float32 fp32 int int32",
+    8: "double float64 fp64 long int64 long_int complexfloat complex64",
+    16: "complexdouble complex128",
+}
+_BYTES = {name: size for size, names in _NAMES.items() for name in names.split()}
+
+
+def bytes_of(dtype: str) -> int | None:
+    """Tell the bytes of an element: of ``BFloat16``, ``c10::Half``, ``long int``; None unknown."""
+    return _BYTES.get(dtype.rpartition(":")[2].lower().replace(" ", "_"))
