@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from flame.options.state import AppState, ViewName
+from flame.options.state import AppState
 from flame.tui.session.open_chains import OpenPaths, Stretch
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
+from flame.tui.views.pane import Pane
 
 
-def state_of(pane_name: ViewName, view: TreeView, query: Query | None) -> AppState:
-    """Return where the screen is, as far as the selection does not say it."""
+def state_of(pane: Pane, view: TreeView, query: Query | None) -> AppState:
+    """Return where the screen is in ``pane``, as far as the selection does not say it."""
     opened = view.viewport.open_paths
+    section, row = pane.section
     return AppState(
-        view=pane_name,
+        view=pane.name_,
         zoom=list(view.tree.names(view.viewport.zoom.node)),
         selected=list(view.tree.names(view.cursor.node)),
         search=query.text if query else "",
         exact=bool(query and query.exact),
         all_open=opened.everything,
         chains=[(stretch.first, list(stretch.names)) for stretch in opened.but],
+        section=section,
+        row=row,
     )
 
 

@@ -30,12 +30,22 @@ LEVEL_KEYS = {
 """The key that switches each level: digits in their order, and letters for the rare ones."""
 
 
-_ENTER_HELP = "zoom to the frame, or to its run of narrow ones; table, timeline: to a step alone"
+_ENTER_HELP = (
+    "zoom to the frame, or to its run of narrow ones; table, timeline: to a step alone; "
+    "report: show it in the picture"
+)
+_ESCAPE_HELP = "leave the search, then zoom out to everything; back to the report"
+_EXPORT_HELP = "export: folded, speedscope, SVG; the report: Markdown, CSV, JSON"
+_COPY_HELP = "copy the frame's name, its stack; of the report the row, with titles"
 _BRUSH_HELP = "begin a window of time; enter filters by it"
 _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for level, key in LEVEL_KEYS.items()
 )
 _TOP = ("top",)
+_TABLES = ("top", "report")
+_FRAMES = ("icicle", "sandwich", "top", "timeline")
+"""Views in which a frame is selected, and described beside them."""
+
 _TIMELINE = ("timeline",)
 _WIDE = ("icicle", "timeline")
 _ZOOMED = ("icicle", "sandwich", "timeline")
@@ -48,9 +58,9 @@ TABLE = (
         "",
         "sort by the previous, the next column",
         0,
-        _TOP,
+        _TABLES,
     ),
-    Command("greater_than_sign", "", Move.COLUMN(1), "", "", 0, _TOP),
+    Command("greater_than_sign", "", Move.COLUMN(1), "", "", 0, _TABLES),
     *(
         Command(
             str(number),
@@ -59,7 +69,7 @@ TABLE = (
             "",
             "" if number else "sort by the column of this number; 0: by name",
             0,
-            _TOP,
+            _TABLES,
         )
         for number in range(10)
     ),
@@ -101,11 +111,35 @@ TIMELINE = (
 )
 
 VIEWS = (
-    Command("tab", "tab", Action.VIEW(1), "view", "next view: icicle, sandwich, top, timeline", 1),
-    Command("shift+tab", "", Action.VIEW(-1), "", ""),
-    Command("x", "x", Action.SANDWICH, "sandwich", "callers and callees of the selected frame", 8),
     Command(
-        "a", "a", Action.SASS, "SASS", "instructions of the selected kernel, and their stalls", 6
+        "tab",
+        "tab",
+        Action.VIEW(1),
+        "view",
+        "next view: icicle, sandwich, top, timeline, report",
+        1,
+    ),
+    Command("shift+tab", "", Action.VIEW(-1), "", ""),
+    Command(
+        "exclamation_mark", "!", Action.FINDINGS, "findings", "the report: what to do first", 10
+    ),
+    Command(
+        "x",
+        "x",
+        Action.SANDWICH,
+        "sandwich",
+        "callers and callees of the selected frame",
+        8,
+        _FRAMES,
+    ),
+    Command(
+        "a",
+        "a",
+        Action.SASS,
+        "SASS",
+        "instructions of the selected kernel, and their stalls",
+        6,
+        _FRAMES,
     ),
 )
 
@@ -155,10 +189,18 @@ ZOOMING = (
         _ZOOMED,
     ),
     Command("", "enter", Move.ENTER(), "sandwich", "", 2, ("top",)),
-    Command("u,backspace", "u", Move.OUT(), "out", "zoom out by one frame (also backspace)", 3),
+    Command("", "enter", Move.ENTER(), "open", "", 2, ("report",)),
     Command(
-        "escape", "esc", Action.ESCAPE, "reset", "leave the search, then zoom out to everything", 4
+        "u,backspace",
+        "u",
+        Move.OUT(),
+        "out",
+        "zoom out by one frame (also backspace)",
+        3,
+        _FRAMES,
     ),
+    Command("escape", "esc", Action.ESCAPE, "reset", _ESCAPE_HELP, 4, _FRAMES),
+    Command("", "esc", Action.ESCAPE, "back", "", 4, ("report",)),
     Command("plus,equals_sign", "+ -", Move.CLOSER(1), "", "closer, farther", 0, _WIDE),
     Command("minus", "", Move.CLOSER(-1), "", "", 0, _WIDE),
     Command("comma,shift+left", ", .", Move.PAN(-1), "", "pan (also shift+← →)", 0, _WIDE),
@@ -180,7 +222,9 @@ SEARCHING = (
     Command("slash", "/", Action.SEARCH, "search", "search names: a regular expression", 5),
     Command("n", "n N", Action.MATCH(1), "", "next, previous match"),
     Command("N", "", Action.MATCH(-1), "", ""),
-    Command("asterisk", "*", Action.SAME, "same name", "search the selected frame's name", 13),
+    Command(
+        "asterisk", "*", Action.SAME, "same name", "search the selected frame's name", 13, _FRAMES
+    ),
 )
 
 FILTERING = (
@@ -188,10 +232,28 @@ FILTERING = (
         "f", "f", Action.FILTERS, "filter", "filters: frames, time, steps, ranges, devices, …", 7
     ),
     Command("p", "p", Action.STEPS, "steps", "steps: how long, how busy; choose which to show", 7),
-    Command("A", "A", Action.QUICK(QuickFilter.ONLY), "", "only stacks with the selected frame"),
-    Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it"),
-    Command("greater_than_sign", ">", Action.QUICK(QuickFilter.FROM), "", "stacks from it on"),
-    Command("H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below"),
+    Command(
+        "A",
+        "A",
+        Action.QUICK(QuickFilter.ONLY),
+        "",
+        "only stacks with the selected frame",
+        0,
+        _FRAMES,
+    ),
+    Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it", 0, _FRAMES),
+    Command(
+        "greater_than_sign",
+        ">",
+        Action.QUICK(QuickFilter.FROM),
+        "",
+        "stacks from it on",
+        0,
+        _FRAMES,
+    ),
+    Command(
+        "H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below", 0, _FRAMES
+    ),
     Command("P", "P", Action.FRAMEWORK, "", "hide the frames of frameworks, or show them"),
 )
 
@@ -220,7 +282,7 @@ SHOWING = (
     Command(
         "i", "i", Action.INVERT, "invert", "invert: leaves first, callers below", 11, ("icicle",)
     ),
-    Command("c", "c", Action.COLLAPSE, "", "collapse frames directly below themselves"),
+    Command("c", "c", Action.COLLAPSE, "", "collapse frames directly below themselves", 0, _FRAMES),
     Command(
         "number_sign",
         "#",
@@ -232,10 +294,26 @@ SHOWING = (
         "s", "s", Action.SORT(1), "sort", "order: weight, name, start; columns of the table", 14
     ),
     Command("K", "K", Action.KERNEL_NAMES(1), "names", "kernel names: short, base, demangled", 19),
-    Command("O", "O", Action.COLOURS, "colours", "colours of kernels: by level, by category", 20),
-    Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16),
-    Command("left_square_bracket", "[ ]", Action.SCROLL_DETAILS(-1), "", "scroll the details"),
-    Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", ""),
+    Command(
+        "O",
+        "O",
+        Action.COLOURS,
+        "colours",
+        "colours of kernels: by level, by category",
+        20,
+        _FRAMES,
+    ),
+    Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16, _FRAMES),
+    Command(
+        "left_square_bracket",
+        "[ ]",
+        Action.SCROLL_DETAILS(-1),
+        "",
+        "scroll the details",
+        0,
+        _FRAMES,
+    ),
+    Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", "", 0, _FRAMES),
     Command("w", "w", Action.COVERAGE, "notes", "what the trace covers, and its warnings", 17),
     Command(
         "t", "t", Action.THEME(1), "theme", "next theme: dark, light, high contrast, 16 colours"
@@ -244,11 +322,11 @@ SHOWING = (
 )
 
 HANDING = (
-    Command("y", "y Y", Action.COPY("name"), "copy", "copy the frame's name, its stack", 18),
+    Command("y", "y Y", Action.COPY("name"), "copy", _COPY_HELP, 18),
     Command("Y", "", Action.COPY("stack"), "", ""),
     Command("C", "C", Action.COPY("command"), "", "copy the command line that shows this view"),
-    Command("o", "o", Action.SOURCE, "source", "open the source line in the editor"),
-    Command("e", "e", Action.EXPORT, "export", "export: folded, speedscope, SVG", 15),
+    Command("o", "o", Action.SOURCE, "source", "open the source line in the editor", 0, _FRAMES),
+    Command("e", "e", Action.EXPORT, "export", _EXPORT_HELP, 15),
     Command("S", "S", Action.SCREENSHOT, "", "save the screen as SVG"),
 )
 

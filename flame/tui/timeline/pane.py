@@ -14,6 +14,7 @@ from textual.timer import Timer
 from flame.core.analysis.gap_host import gap_host
 from flame.core.analysis.wording import reworded, terms_of
 from flame.core.projection.filters import Steps, Time
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import Track
 from flame.core.units import format_count
 from flame.tui.session.session import Projection
@@ -71,6 +72,7 @@ class TimelinePane(Pane):
         self._timer: Timer | None = None
         self._away = True
         self._said: tuple[tuple[object, ...], GapLines] | None = None
+        self._wanted: TimeWindow | None = None
 
     def compose(self) -> ComposeResult:
         yield Lines(self._head, id="timeline-head")
@@ -147,6 +149,7 @@ class TimelinePane(Pane):
     def _draw(self) -> None:
         if self._time is not None:
             if not self.busy:
+                self._brush_wanted(self._time)
                 self._follow(self._time)
             self.rows.show(self._time, self.shown.view.tree.frames, self.shown.exact.text)
         self.query_one("#timeline-head", Lines).update()
@@ -334,7 +337,7 @@ class TimelinePane(Pane):
         return "" if self._time.viewport.reset() else None
 
     def undo(self, forward: bool = False) -> bool:
-        return self._time is not None and self._time.viewport.undo(forward)
+        return self._time is not None and self._time.undo(forward)
 
     def match(self, step: int) -> str:
         if self.busy:
@@ -355,6 +358,25 @@ class TimelinePane(Pane):
 
     def thread_rows(self) -> str:
         return self._switch_rows(self._time) if self._time else self._nothing
+
+    # Brushed from outside
+
+    def brush(self, begin: int, end: int) -> None:
+        """Brush [begin, end), ns on the trace's clock, and go there when the view is shown."""
+        self._wanted = TimeWindow(begin, end)
+
+    def _brush_wanted(self, time: TimeView) -> None:
+        window, self._wanted = self._wanted, None
+        if window is not None:
+            time.brush(window.moved(-time.timeline.origin))
+            view = self.shown.view
+            self._followed = (self.shown.selection, view.tree.names(view.cursor.node))
+
+    def unbrush(self) -> None:
+        """Forget what has been brushed from outside."""
+        self._wanted = None
+        if self._time is not None:
+            self._time.unbrush()
 
     def _switch_rows(self, time: TimeView) -> str:
         return reworded(time.switch_rows(), terms_of(self.shown.profile))
