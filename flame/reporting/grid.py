@@ -11,7 +11,7 @@ from flame.reporting.values import titled, write_value
 GAP = 2
 """Cells before each column."""
 
-_NARROWEST_NAME, _NARROWEST = 24, 12
+NARROWEST_NAME, _NARROWEST = 24, 12
 """Cells that the first column, and others of text, keep however many there are."""
 
 
@@ -33,10 +33,18 @@ def grid_of(table: Table, unit: str | None = None) -> Grid:
     )
 
 
-def fitting_widths(natural: Sequence[int], is_number: Sequence[bool], width: int) -> list[int]:
-    """Choose the width of each column that has room; texts share what numbers leave."""
+def fitting_widths(
+    natural: Sequence[int],
+    is_number: Sequence[bool],
+    width: int,
+    narrowest_name: int = NARROWEST_NAME,
+) -> list[int]:
+    """Choose the width of each column that has room; texts share what numbers leave.
+
+    The first column has ``narrowest_name`` cells at least, if it is of texts that long.
+    """
     least = [
-        cells if number else min(cells, _NARROWEST if at else _NARROWEST_NAME)
+        cells if number else min(cells, _NARROWEST if at else narrowest_name)
         for at, (cells, number) in enumerate(zip(natural, is_number, strict=True))
     ]
     while len(least) > 1 and sum(least) + GAP * len(least) > width:

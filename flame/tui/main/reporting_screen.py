@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flame.core.report.table import Place
+    from flame.tui.details.labels import Label
     from flame.tui.session.session import Projection, Session
+    from flame.tui.session.tree_view import TreeView
     from flame.tui.shell.command import Command
 
-FEW = 200_000
-"""Activities up to which findings are worked out before anybody asks for them: in that time."""
+TAILS = "tails"
+"""The section of which the details tell, too."""
+
+FEW = 100_000
+"""Activities up to which findings are worked out before anybody asks for them: in 0.3 s at most."""
 
 
 class ReportingScreen(SelectionScreen):
@@ -45,12 +50,12 @@ class ReportingScreen(SelectionScreen):
     def look_for_findings(self) -> None:
         """Work out the findings of what is shown, where that is quick and the report is not shown.
 
-        Of a large trace they would take seconds, and rows that a trace from the cache has not read.
+        Of a large trace they take seconds, and rows that have not been read of one from the cache.
         """
         profile = self.session.profile
         is_small = not profile.resolved and profile.totals is None and profile.size <= FEW
         if is_small and not isinstance(self.pane, ReportPane):
-            self.reports.ask(self.shown, (FINDINGS,))
+            self.reports.ask(self.shown, (FINDINGS, TAILS))
 
     @on(Worked)
     def _worked(self, message: Worked) -> None:
@@ -72,6 +77,16 @@ class ReportingScreen(SelectionScreen):
         from flame.tui.report.entries import chip_text
 
         self.parts.header.show_findings(*chip_text(known))
+
+    def remarks(self, view: TreeView) -> list[tuple[Label, str]]:
+        """Tell what is known from the report of the frame selected in ``view``."""
+        known = self.reports.known(self.shown.selection)
+        if not known:
+            return []
+        from flame.tui.report.remarks import remarks_on
+
+        node = view.cursor.node
+        return remarks_on(known, view.tree.name(node), view.tree.kind(node))
 
     def action_findings(self) -> None:
         """Show the first finding of the report."""

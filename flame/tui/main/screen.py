@@ -73,6 +73,7 @@ class MainScreen(ReportingScreen):
         self._recalled, self.memory = (start or Start()).recalled, (start or Start()).memory
         self._remembering = Remembering(self.memory, shown, self._kind)
         self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty, self.ADAPTS, self.reports)
+        self.parts.details.remarks = self.remarks
         self.pane = self.parts.panes[0]
         self._state = state or AppState()
         self._hover = -1
@@ -178,6 +179,8 @@ class MainScreen(ReportingScreen):
         self.parts.show_projection(self.projector)
         self.parts.recalled.display = self._is_recalled
         self._show_findings()
+        if self._has_steps is not None:
+            self.look_for_findings()
 
     @property
     def _is_recalled(self) -> bool:

@@ -10,6 +10,7 @@ from flame.tui.report.budget_bars import budget_lines, budgets_of
 from flame.tui.report.entries import FIRST, Entry, EntryList, Found, Known
 from flame.tui.report.page import (
     Page,
+    RowAt,
     Sorting,
     about,
     finding_page,
@@ -36,6 +37,7 @@ class ReportContent:
     def __init__(self, section: str = "", row: int = -1) -> None:
         self.in_page = False
         self.page = Page((), (), (), 1)
+        self._page_of: Entry | None = None
         self._entry = FIRST
         self._rows: dict[Entry, int] = {}
         self._sorted: dict[tuple[str, str], tuple[str, bool]] = {}
@@ -108,8 +110,8 @@ class ReportContent:
 
     def move(self, step: int, to_end: bool = False) -> str:
         """Move by ``step`` entries or rows, or to the first (below 0) or last of them."""
-        if self.in_page and self.page.rows:
-            last = len(self.page.rows) - 1
+        if self.in_page and self._page_rows:
+            last = len(self._page_rows) - 1
             row = (last if step > 0 else 0) if to_end else self._row + step
             self._rows[self.chosen] = min(max(row, 0), last)
             return ""
@@ -121,7 +123,7 @@ class ReportContent:
 
     def turn(self, forward: bool) -> str:
         """Go to the rows of what is chosen, or back to the list."""
-        if forward and not self.page.rows:
+        if forward and not self._page_rows:
             return "no rows here: enter shows where it is" if self.place else "no rows here"
         self.in_page = forward
         return ""
@@ -129,14 +131,19 @@ class ReportContent:
     @property
     def _row(self) -> int:
         """The place of the selected row, as far as there are so many."""
-        return max(min(self._rows.get(self.chosen, 0), len(self.page.rows) - 1), 0)
+        return max(min(self._rows.get(self.chosen, 0), len(self._page_rows) - 1), 0)
+
+    @property
+    def _page_rows(self) -> list[RowAt]:
+        """The rows of what is chosen; none until it is composed."""
+        return self.page.rows if self._page_of == self.chosen else []
 
     @property
     def _at(self) -> tuple[WrittenTable, int] | None:
         """The table and the row that is selected, where keys move in rows."""
-        if not self.in_page or not self.page.rows:
+        if not self.in_page or not self._page_rows:
             return None
-        at = self.page.rows[self._row]
+        at = self._page_rows[self._row]
         return self.page.tables[at.table], at.row
 
     # Where it leads
@@ -174,7 +181,7 @@ class ReportContent:
             return leads
         if self.finding is not None:
             return "numbers"
-        return "rows" if not self.in_page and self.page.rows else ""
+        return "rows" if not self.in_page and self._page_rows else ""
 
     # Sorting
 
@@ -190,7 +197,7 @@ class ReportContent:
         backwards = before is not None and before.column == column and not before.backwards
         of = (self.chosen.section, table.table.key)
         self._sorted[of] = (table.shown.columns[column].key, backwards)
-        first = next((at for at, one in enumerate(self.page.rows) if one.table == number), 0)
+        first = next((at for at, one in enumerate(self._page_rows) if one.table == number), 0)
         self._rows[self.chosen] = first
         return f"sorted by {table.head[column]}"
 
@@ -222,17 +229,17 @@ class ReportContent:
     @property
     def _table(self) -> int | None:
         """The table with the selected row, else the first."""
-        if not self.page.rows:
+        if not self._page_rows:
             return None
-        return self.page.rows[self._row if self.in_page else 0].table
+        return self._page_rows[self._row if self.in_page else 0].table
 
     # Searching
 
     def match(self, step: int) -> str:
         """Select the next row that matches: those that do not are not shown."""
-        if not self.page.rows:
+        if not self._page_rows:
             return "no row matches"
-        row = (self._row + step) % len(self.page.rows) if self.in_page else 0
+        row = (self._row + step) % len(self._page_rows) if self.in_page else 0
         self._rows[self.chosen], self.in_page = row, True
         return ""
 
@@ -274,7 +281,7 @@ class ReportContent:
         key = (self.subject, self.chosen, known, width, sorts, self._query)
         if key != self._composed:
             self._composed = key
-            self.page = self._compose(known, width)
+            self.page, self._page_of = self._compose(known, width), self.chosen
         self.in_page = self.in_page and bool(self.page.rows)
         self.page.chosen = self._row if self.in_page else -1
         self.page.cursor = palette

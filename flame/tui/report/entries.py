@@ -160,7 +160,7 @@ def _finding(one: Found, width: int, several: bool) -> Iterator[Piece]:
     room = width - len(mark) - width_of(bound) - 1
     title = f"{one.text('gpu')}: {one.text('title')}" if several else one.text("title")
     yield Piece(mark, tone)
-    yield Piece(fill(cut(title, room), room), "" if tone == "warning" else tone)
+    yield Piece(fill(cut_start(printable(title), room), room), "" if tone == "warning" else tone)
     yield Piece(f" {bound}", "strong" if bound else "")
 
 

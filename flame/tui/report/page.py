@@ -57,6 +57,12 @@ class RowAt(NamedTuple):
     row: int
 
 
+class _Beyond(NamedTuple):
+    """Stand for the line that tells of a table's columns without room."""
+
+    table: int
+
+
 class Sorting(NamedTuple):
     """Say by which column a table is sorted; ``backwards``: the other way round than usual."""
 
@@ -86,7 +92,7 @@ class Page:
         self._sorted_by = sorted_by
         self._orders = orders
         self._width = width
-        self._items: list[Line | int] = []
+        self._items: list[Line | int | _Beyond] = []
         self._lines_of_rows: list[int] = []
         self._widths = [table.widths(max(width - len(_LEADS) + GAP, 1)) for table in tables]
 
@@ -108,16 +114,26 @@ class Page:
             self.rows.append(RowAt(number, row))
         if note := self._left_out(number):
             self.add([Piece(cut(f"  {note}", self._width), "dim")])
+        if len(self._widths[number][0]) < len(table.head):
+            self._items.append(_Beyond(number))
 
     def _left_out(self, number: int) -> str:
-        table, (widths, _) = self.tables[number], self._widths[number]
+        table = self.tables[number]
         hidden = len(table) - len(self._orders[number])
         notes = [f"{format_counted(hidden, 'row does', 'rows do')} not match"] if hidden else []
         if table.left_out:
             notes.append(f"{format_count(table.left_out)} more: flame report --csv has all")
-        if beyond := ", ".join(table.head[len(widths) :]):
-            notes.append(f"not shown for want of width: {beyond}")
         return "; ".join(notes)
+
+    def _beyond(self, number: int) -> Line:
+        """Name the columns that have no room, with what the selected row has there."""
+        table, first = self.tables[number], len(self._widths[number][0])
+        text = f"not shown for want of width: {', '.join(table.head[first:])}"
+        if 0 <= self.chosen < len(self.rows) and self.rows[self.chosen].table == number:
+            cells = table.cells[self.rows[self.chosen].row]
+            pairs = zip(table.head[first:], cells[first:], strict=True)
+            text = f"of this row: {', '.join(f'{title} {cell}' for title, cell in pairs if cell)}"
+        return [Piece(cut_start(f"  {text}", self._width), "dim")]
 
     # Lines
 
@@ -126,6 +142,8 @@ class Page:
 
     def __getitem__(self, line: int) -> Line:
         item = self._items[line]
+        if isinstance(item, _Beyond):
+            return self._beyond(item.table)
         return self._row(item) if isinstance(item, int) else item
 
     def line_of(self, row: int) -> int:
@@ -151,9 +169,11 @@ class Page:
             marked = sorting is not None and sorting.column == at
             mark = ("▴" if _rises(table, sorting) else "▾") if sorting and marked else ""
             room = width - BAR * (at == bars)
-            text = _aligned(cut_start(table.head[at] + mark, room), room, table.is_number[at])
+            title = cut_start(table.head[at], room)
+            inside = width_of(title + mark) <= room  # else the mark stands in the gap
+            text = _aligned(title + mark if inside else title, room, table.is_number[at])
             text = fill(text, width)
-            line += [Piece(" " * GAP)] if at else []
+            line += [Piece((mark if mark and not inside else " ").rjust(GAP))] if at else []
             line.append(Piece(text, "key" if marked else "dim", f"sort({number}, {at})"))
         return line
 
@@ -228,7 +248,7 @@ def finding_page(one: Found, leads: str, width: int) -> Page:
     page.add(_finding_head(one, width), [])
     blocks: tuple[tuple[str, str, str], ...] = (
         ("", one.text("claim"), ""),
-        ("first", one.text("advice"), "strong"),
+        ("try first", one.text("advice"), "strong"),
         ("saves", _saves(one), ""),
         ("told when", one.text("rule"), "dim"),
         *((key, one.text(key), "dim") for key in one.cells if key not in _TOLD),

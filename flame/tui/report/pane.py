@@ -39,9 +39,9 @@ class ReportPane(Pane):
     name_ = "report"
     title = "Report"
     DEFAULT_CSS: ClassVar[str] = """
-    #report-bars { height: auto; max-height: 9; overflow-y: hidden; }
+    #report-bars { height: 0; overflow-y: hidden; }
     #report-body { height: 1fr; layout: horizontal; }
-    #report-list { width: 30%; min-width: 30; max-width: 56; background: $surface; }
+    #report-list { width: 36%; max-width: 64; background: $surface; }
     #report-page { width: 1fr; padding: 0 0 0 1; }
     """
 
@@ -57,6 +57,7 @@ class ReportPane(Pane):
         self._worker = worker
         self._content: ReportContent | None = None
         self._wanted = ("", -1)
+        self._bar_lines = 0
 
     def compose(self) -> ComposeResult:
         yield Lines(self._bars, id="report-bars")
@@ -97,8 +98,8 @@ class ReportPane(Pane):
 
     def _update(self) -> None:
         bars = self.query_one("#report-bars", Lines)
-        if bars.wanted != bars.size.height:
-            bars.refresh(layout=True)
+        if (wanted := len(self._bars(max(bars.size.width, 1), 0))) != self._bar_lines:
+            bars.styles.height = self._bar_lines = wanted
         for lines in self.query(Lines):
             lines.update()
 

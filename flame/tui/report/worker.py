@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 FINDINGS = "findings"
 
-_COSTLY = ("tails", "launches", "ranges", "layers", "experts", "iterations", "phases")
+_COSTLY = (
+    *("idle", "tails", "launches", "experts", "ranges", "phases", "layers", "threads"),
+    "iterations",
+)
 """Sections that take longest, the longest last; others come before, as the report has them."""
 
 _ALL = ""

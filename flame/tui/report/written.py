@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flame.core.report.table import Place, Section, Table, Value
-from flame.reporting.grid import fitting_widths, grid_of
+from flame.reporting.grid import NARROWEST_NAME, fitting_widths, grid_of
 from flame.reporting.values import for_people
 from flame.tui.toolkit.text import printable, width_of
 from flame.tui.views.top_table import bar
@@ -16,6 +16,9 @@ MOST_ROWS = 5_000
 
 BAR = 7
 """Cells that a share takes more where it is also drawn."""
+
+_NAME_SHARE = 40
+"""Part of the width, in per cent, that the first text keeps: names say most."""
 
 _WHOLE = 100_000
 """Thousandths of a per cent."""
@@ -58,12 +61,12 @@ class WrittenTable:
 
         A share is drawn where nothing else is left out or cut for it.
         """
-        share = self._share
+        name, share = max(NARROWEST_NAME, width * _NAME_SHARE // 100), self._share
         if share >= 0:
             wider = [cells + BAR * (at == share) for at, cells in enumerate(self.natural)]
-            if (found := fitting_widths(wider, self.is_number, width)) == wider:
+            if (found := fitting_widths(wider, self.is_number, width, name)) == wider:
                 return found, share
-        return fitting_widths(self.natural, self.is_number, width), -1
+        return fitting_widths(self.natural, self.is_number, width, name), -1
 
     @property
     def _share(self) -> int:
