@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from flame.core.analysis.utilization import utilizations
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.selection_screen import SelectionScreen
 from flame.tui.report.pane import ReportPane
@@ -53,9 +54,17 @@ class ReportingScreen(SelectionScreen):
         Of a large trace they take seconds, and rows that have not been read of one from the cache.
         """
         profile = self.session.profile
-        is_small = not profile.resolved and profile.totals is None and profile.size <= FEW
-        if is_small and not isinstance(self.pane, ReportPane):
+        wanted = not profile.resolved and profile.totals is None and profile.size <= FEW
+        if wanted and not isinstance(self.pane, ReportPane) and self._can_be_judged():
             self.reports.ask(self.shown, (FINDINGS, TAILS))
+
+    def _can_be_judged(self) -> bool:
+        """Whether there is enough on any GPU for a finding that is more than information."""
+        from flame.core.report.findings.finding import FEWEST_ACTIVITIES, SHORTEST_WINDOW
+
+        profile, where = self.session.profile, self.shown.selection.where
+        longest = max((gpu.length for gpu in utilizations(profile, where)), default=0)
+        return profile.size >= FEWEST_ACTIVITIES and longest >= SHORTEST_WINDOW
 
     @on(Worked)
     def _worked(self, message: Worked) -> None:
@@ -66,6 +75,7 @@ class ReportingScreen(SelectionScreen):
             self.pane.show(self.shown)
         else:
             self.parts.details.update()
+        self.key_line.update()
         self.status_line.update()
 
     def _show_findings(self) -> None:

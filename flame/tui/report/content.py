@@ -16,6 +16,7 @@ from flame.tui.report.page import (
     finding_page,
     is_quick_in,
     matching,
+    no_findings_page,
     section_page,
     text_page,
 )
@@ -294,6 +295,8 @@ class ReportContent:
             return text_page(self.chosen.section, "working …", width)
         if self.finding is not None:
             return finding_page(self.finding, self._way, width)
+        if self.chosen.section == FINDINGS and known.section.available:
+            return no_findings_page(known, width)
         sorted_by = [self._sorting(table) for table in known.tables]
         return section_page(known, [*self._orders(known)], sorted_by, width)
 

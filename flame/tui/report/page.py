@@ -218,8 +218,8 @@ def section_page(
     for number in range(len(found.tables)):
         page.add(*([[]] if number else []))
         page.add_table(number)
-    notes = [line for note in found.section.notes for line in wrap(note, width - 1, _TEXT_LINES)]
-    page.add(*([[]] if notes else []), *([Piece(f" {line}", "dim")] for line in notes))
+    notes = [line for note in found.section.notes for line in _told(note, width)]
+    page.add(*([[]] if notes else []), *notes)
     return page
 
 
@@ -301,6 +301,24 @@ def _ways(one: Found, leads: str, width: int) -> Iterator[Line]:
     else:
         yield line[:3]
         yield [Piece(" "), *line[3:]]
+
+
+def no_findings_page(found: WrittenSection, width: int) -> Page:
+    """Say that the rules have found nothing, where to look instead, and what they cannot judge."""
+    page = Page((), (), (), width)
+    page.add(_title("Nothing is wrong that the rules know", width), [])
+    line: Line = [Piece(" where the time went: ", "dim")]
+    for section in ("budget", "kernels"):
+        line += [Piece(section, "key", f"turn('{section}')"), Piece("  ")]
+    page.add(line, [])
+    abstained = found.section.facts.get("abstained")
+    for one in abstained if isinstance(abstained, list) else ():
+        page.add(*_told(f"not judged, {one['id']}: {one['why']}", width))
+    return page
+
+
+def _told(text: str, width: int) -> Iterator[Line]:
+    return ([Piece(f" {line}", "dim")] for line in wrap(text, width - 1, _TEXT_LINES))
 
 
 def about(one: Found) -> str:

@@ -524,7 +524,9 @@ def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) ->
         LiveApp(Recording(tmp_path), None, "x", LoadOptions(), BY_NAME, ALL, config)
 
 
-@pytest.mark.parametrize("view", deep_except(["icicle"], ["icicle", "sandwich", "top", "timeline"]))
+@pytest.mark.parametrize(
+    "view", deep_except(["icicle"], ["icicle", "sandwich", "top", "timeline", "report"])
+)
 async def test_every_key_works_while_it_goes_on(recording: Recording, view: str) -> None:
     from flame.tui.shell.commands import LIVE_COMMANDS
 
