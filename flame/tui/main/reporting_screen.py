@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from flame.core.analysis.utilization import utilizations
+from flame.core.timeline.busy_time import TimeWindow
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.selection_screen import SelectionScreen
 from flame.tui.report.pane import ReportPane
@@ -110,7 +111,7 @@ class ReportingScreen(SelectionScreen):
     def _jump(self, message: ReportPane.Jumped) -> None:
         place = message.place
         if place.window is not None:
-            self.parts.timeline.brush(*place.window)
+            self.parts.timeline.wanted = TimeWindow(*place.window)
             self._go_to(TimelinePane)
             return
         from flame.tui.report.places import node_at, selection_at
@@ -149,7 +150,8 @@ class ReportingScreen(SelectionScreen):
         """Return to the report from where one of its rows led; False where none did."""
         came, self._jumped_to = self._jumped_to == self.pane_name, ""
         if came:
-            self.parts.timeline.unbrush()
+            if self.pane is self.parts.timeline:
+                self.pane.undo()  # the brush, if it is still there
             self.action_show_view(ReportPane.name_)
             self._show()
         return came

@@ -48,7 +48,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("p99", "99 % of the activities took no longer"),
             Entry("max", "the longest activity"),
             Entry("tail", "p99 divided by p50: far above 1, a few take very long"),
-            Entry("slow ones", "a tail: few are slow among equals; mixed: the work differs"),
+            Entry("slow ones", "few among equals, or so many that the work is mixed"),
             Entry("finding", "what the report says of it: ! shows all"),
             Entry("max/min", "the largest GPU or file of a row divided by the smallest"),
             Entry("each", "of activities one by one, not summed"),

@@ -13,6 +13,16 @@ from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 from flame.tui.shell.command import SUSPEND, Command, id_of
+from flame.tui.shell.view_commands import (
+    FRAMES,
+    REPORT,
+    TABLE,
+    TIMELINE,
+    TIMELINE_ALONE,
+    TOP,
+    WIDE,
+    ZOOMED,
+)
 
 _RARE = {
     "rank": "R",
@@ -41,75 +51,6 @@ _BRUSH_HELP = "begin a window of time; enter filters by it"
 _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for level, key in LEVEL_KEYS.items()
 )
-_TOP = ("top",)
-_TABLES = ("top", "report")
-_FRAMES = ("icicle", "sandwich", "top", "timeline")
-"""Views in which a frame is selected, and described beside them."""
-
-_TIMELINE = ("timeline",)
-_WIDE = ("icicle", "timeline")
-_ZOOMED = ("icicle", "sandwich", "timeline")
-
-TABLE = (
-    Command(
-        "less_than_sign",
-        "< >",
-        Move.COLUMN(-1),
-        "",
-        "sort by the previous, the next column",
-        0,
-        _TABLES,
-    ),
-    Command("greater_than_sign", "", Move.COLUMN(1), "", "", 0, _TABLES),
-    *(
-        Command(
-            str(number),
-            "" if number else "1 … 0",
-            Move.SORT_BY(number),
-            "",
-            "" if number else "sort by the column of this number; 0: by name",
-            0,
-            _TABLES,
-        )
-        for number in range(10)
-    ),
-    Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, _TOP),
-    Command("D", "D", Move.PARTS(1), "", "columns per GPU, per file, or percentiles", 0, _TOP),
-)
-"""What keys mean in the table; elsewhere some mean something else, so these come first."""
-
-TIMELINE = (
-    Command(
-        "V",
-        "V",
-        Move.THREAD_ROWS(),
-        "rows",
-        "rows of the thread: folded, with API calls, with all functions; on a GPU's row of all",
-        6,
-        _TIMELINE,
-    ),
-    Command(
-        "T",
-        "T U",
-        Move.LONGEST_GAP(1),
-        "idle gap",
-        "the longest idle gap of the GPU, the next longest; the longer one before",
-        4,
-        _TIMELINE,
-    ),
-    Command("U", "", Move.LONGEST_GAP(-1), "", "", 0, _TIMELINE),
-    Command(
-        "right_parenthesis",
-        "( )",
-        Move.GAP(1),
-        "",
-        "previous, next idle gap that is wide enough to see",
-        0,
-        _TIMELINE,
-    ),
-    Command("left_parenthesis", "", Move.GAP(-1), "", "", 0, _TIMELINE),
-)
-
 VIEWS = (
     Command(
         "tab",
@@ -130,7 +71,7 @@ VIEWS = (
         "sandwich",
         "callers and callees of the selected frame",
         8,
-        _FRAMES,
+        FRAMES,
     ),
     Command(
         "a",
@@ -139,7 +80,7 @@ VIEWS = (
         "SASS",
         "instructions of the selected kernel, and their stalls",
         6,
-        _FRAMES,
+        FRAMES,
     ),
 )
 
@@ -186,10 +127,10 @@ ZOOMING = (
         "zoom",
         _ENTER_HELP,
         2,
-        _ZOOMED,
+        ZOOMED,
     ),
-    Command("", "enter", Move.ENTER(), "sandwich", "", 2, ("top",)),
-    Command("", "enter", Move.ENTER(), "open", "", 2, ("report",)),
+    Command("", "enter", Move.ENTER(), "sandwich", "", 2, TOP),
+    Command("", "enter", Move.ENTER(), "open", "", 2, REPORT),
     Command(
         "u,backspace",
         "u",
@@ -197,14 +138,14 @@ ZOOMING = (
         "out",
         "zoom out by one frame (also backspace)",
         3,
-        _FRAMES,
+        FRAMES,
     ),
-    Command("escape", "esc", Action.ESCAPE, "reset", _ESCAPE_HELP, 4, _FRAMES),
-    Command("", "esc", Action.ESCAPE, "back", "", 4, ("report",)),
-    Command("plus,equals_sign", "+ -", Move.CLOSER(1), "", "closer, farther", 0, _WIDE),
-    Command("minus", "", Move.CLOSER(-1), "", "", 0, _WIDE),
-    Command("comma,shift+left", ", .", Move.PAN(-1), "", "pan (also shift+← →)", 0, _WIDE),
-    Command("full_stop,shift+right", "", Move.PAN(1), "", "", 0, _WIDE),
+    Command("escape", "esc", Action.ESCAPE, "reset", _ESCAPE_HELP, 4, FRAMES),
+    Command("", "esc", Action.ESCAPE, "back", "", 4, REPORT),
+    Command("plus,equals_sign", "+ -", Move.CLOSER(1), "", "closer, farther", 0, WIDE),
+    Command("minus", "", Move.CLOSER(-1), "", "", 0, WIDE),
+    Command("comma,shift+left", ", .", Move.PAN(-1), "", "pan (also shift+← →)", 0, WIDE),
+    Command("full_stop,shift+right", "", Move.PAN(1), "", "", 0, WIDE),
     Command(
         "b",
         "b",
@@ -212,7 +153,7 @@ ZOOMING = (
         "brush",
         _BRUSH_HELP,
         5,
-        _TIMELINE,
+        TIMELINE_ALONE,
     ),
     Command("z", "z Z", Action.UNDO, "undo", "undo, redo: zoom, open, filter, names, …", 12),
     Command("Z", "", Action.REDO, "", ""),
@@ -223,7 +164,7 @@ SEARCHING = (
     Command("n", "n N", Action.MATCH(1), "", "next, previous match"),
     Command("N", "", Action.MATCH(-1), "", ""),
     Command(
-        "asterisk", "*", Action.SAME, "same name", "search the selected frame's name", 13, _FRAMES
+        "asterisk", "*", Action.SAME, "same name", "search the selected frame's name", 13, FRAMES
     ),
 )
 
@@ -239,9 +180,9 @@ FILTERING = (
         "",
         "only stacks with the selected frame",
         0,
-        _FRAMES,
+        FRAMES,
     ),
-    Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it", 0, _FRAMES),
+    Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it", 0, FRAMES),
     Command(
         "greater_than_sign",
         ">",
@@ -249,11 +190,9 @@ FILTERING = (
         "",
         "stacks from it on",
         0,
-        _FRAMES,
+        FRAMES,
     ),
-    Command(
-        "H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below", 0, _FRAMES
-    ),
+    Command("H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below", 0, FRAMES),
     Command("P", "P", Action.FRAMEWORK, "", "hide the frames of frameworks, or show them"),
 )
 
@@ -282,7 +221,7 @@ SHOWING = (
     Command(
         "i", "i", Action.INVERT, "invert", "invert: leaves first, callers below", 11, ("icicle",)
     ),
-    Command("c", "c", Action.COLLAPSE, "", "collapse frames directly below themselves", 0, _FRAMES),
+    Command("c", "c", Action.COLLAPSE, "", "collapse frames directly below themselves", 0, FRAMES),
     Command(
         "number_sign",
         "#",
@@ -301,9 +240,9 @@ SHOWING = (
         "colours",
         "colours of kernels: by level, by category",
         20,
-        _FRAMES,
+        FRAMES,
     ),
-    Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16, _FRAMES),
+    Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16, FRAMES),
     Command(
         "left_square_bracket",
         "[ ]",
@@ -311,9 +250,9 @@ SHOWING = (
         "",
         "scroll the details",
         0,
-        _FRAMES,
+        FRAMES,
     ),
-    Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", "", 0, _FRAMES),
+    Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", "", 0, FRAMES),
     Command("w", "w", Action.COVERAGE, "notes", "what the trace covers, and its warnings", 17),
     Command(
         "t", "t", Action.THEME(1), "theme", "next theme: dark, light, high contrast, 16 colours"
@@ -325,7 +264,7 @@ HANDING = (
     Command("y", "y Y", Action.COPY("name"), "copy", _COPY_HELP, 18),
     Command("Y", "", Action.COPY("stack"), "", ""),
     Command("C", "C", Action.COPY("command"), "", "copy the command line that shows this view"),
-    Command("o", "o", Action.SOURCE, "source", "open the source line in the editor", 0, _FRAMES),
+    Command("o", "o", Action.SOURCE, "source", "open the source line in the editor", 0, FRAMES),
     Command("e", "e", Action.EXPORT, "export", _EXPORT_HELP, 15),
     Command("S", "S", Action.SCREENSHOT, "", "save the screen as SVG"),
 )

@@ -11,6 +11,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Kernel, Time
 from flame.core.report.report import SECTIONS
+from flame.core.timeline.busy_time import TimeWindow
 from flame.options.state import AppState, decode
 from flame.tui.main.app import FlameApp
 from flame.tui.report.lines import ChosenLines
@@ -156,7 +157,7 @@ async def test_a_brush_from_the_report_filters_like_any_other(run: Path) -> None
         place = content(user).place
         assert place is not None and place.window is not None
         low, high = place.window
-        user.screen.parts.timeline.brush(low - PERIOD, high + PERIOD)
+        user.screen.parts.timeline.wanted = TimeWindow(low - PERIOD, high + PERIOD)
         user.screen.action_show_view("timeline")
         await user.rest()
         await user.press("enter")
