@@ -36,7 +36,7 @@ class ReportContent:
     """Know what is chosen of the report, by what is known of it; ``section``, ``row`` at first."""
 
     def __init__(self, section: str = "", row: int = -1) -> None:
-        self.in_page = False
+        self._in_rows = False
         self.page = Page((), (), (), 1)
         self._page_of: Entry | None = None
         self._entry = FIRST
@@ -97,21 +97,27 @@ class ReportContent:
         entry = self.chosen
         if entry.section == FINDINGS:
             return FINDINGS, entry.row
-        return entry.section, self._row if self.in_page else -1
+        row = self._row if self._page_rows else self._rows.get(entry, 0)
+        return entry.section, row if self._in_rows else -1
 
     # Choosing
+
+    @property
+    def in_page(self) -> bool:
+        """Whether keys move in rows; not before there are any."""
+        return self._in_rows and bool(self._page_rows)
 
     def go_to(self, section: str, row: int) -> None:
         """Choose a section, or the finding at ``row``; a row of a section where it is not -1."""
         if section == FINDINGS:
-            self._entry, self.in_page = Entry(FINDINGS, max(row, 0)), False
+            self._entry, self._in_rows = Entry(FINDINGS, max(row, 0)), False
         else:
-            self._entry, self.in_page = Entry(section), row >= 0
+            self._entry, self._in_rows = Entry(section), row >= 0
             self._rows[self._entry] = max(row, 0)
 
     def move(self, step: int, to_end: bool = False) -> str:
         """Move by ``step`` entries or rows, or to the first (below 0) or last of them."""
-        if self.in_page and self._page_rows:
+        if self.in_page:
             last = len(self._page_rows) - 1
             row = (last if step > 0 else 0) if to_end else self._row + step
             self._rows[self.chosen] = min(max(row, 0), last)
@@ -119,14 +125,14 @@ class ReportContent:
         entries = self._list.entries
         last, at = len(entries) - 1, entries.index(self.chosen)
         at = (last if step > 0 else 0) if to_end else at + step
-        self._entry, self.in_page = entries[min(max(at, 0), last)], False
+        self._entry, self._in_rows = entries[min(max(at, 0), last)], False
         return ""
 
     def turn(self, forward: bool) -> str:
         """Go to the rows of what is chosen, or back to the list."""
         if forward and not self._page_rows:
             return "no rows here: enter shows where it is" if self.place else "no rows here"
-        self.in_page = forward
+        self._in_rows = forward
         return ""
 
     @property
@@ -142,7 +148,7 @@ class ReportContent:
     @property
     def _at(self) -> tuple[WrittenTable, int] | None:
         """The table and the row that is selected, where keys move in rows."""
-        if not self.in_page or not self._page_rows:
+        if not self.in_page:
             return None
         at = self._page_rows[self._row]
         return self.page.tables[at.table], at.row
@@ -241,7 +247,7 @@ class ReportContent:
         if not self._page_rows:
             return "no row matches"
         row = (self._row + step) % len(self._page_rows) if self.in_page else 0
-        self._rows[self.chosen], self.in_page = row, True
+        self._rows[self.chosen], self._in_rows = row, True
         return ""
 
     def _orders(self, found: WrittenSection) -> Iterator[list[int]]:
@@ -283,7 +289,6 @@ class ReportContent:
         if key != self._composed:
             self._composed = key
             self.page, self._page_of = self._compose(known, width), self.chosen
-        self.in_page = self.in_page and bool(self.page.rows)
         self.page.chosen = self._row if self.in_page else -1
         self.page.cursor = palette
         return self.page
@@ -307,11 +312,11 @@ class ReportContent:
     @property
     def line_of_row(self) -> int:
         """The line of the selected row."""
-        return self.page.line_of(self._row) if self.in_page and self.page.rows else 0
+        return self.page.line_of(self._row) if self.in_page else 0
 
     def hint(self) -> str:
         """Say how much is still worked out, or which row is selected."""
-        if self.in_page and self.page.rows:
+        if self.in_page:
             of = format_count(len(self.page.rows))
             word = "matching rows" if self._query else "rows"
             return f"row {format_count(self._row + 1)} of {of} {word}"
@@ -328,14 +333,14 @@ class ReportContent:
         """Choose what stands on a line of the list, if that is an entry."""
         entry = self._entries[line] if line < len(self._entries) else None
         if entry is not None:
-            self._entry, self.in_page = entry, False
+            self._entry, self._in_rows = entry, False
         return entry is not None
 
     def click_row(self, line: int) -> bool:
         """Select the row on a line, if there is one."""
         row = self.page.row_at(line)
         if row >= 0:
-            self._rows[self.chosen], self.in_page = row, True
+            self._rows[self.chosen], self._in_rows = row, True
         return row >= 0
 
     # Passing on

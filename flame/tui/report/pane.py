@@ -100,7 +100,11 @@ class ReportPane(Pane):
         bars = self.query_one("#report-bars", Lines)
         if (wanted := len(self._bars(max(bars.size.width, 1), 0))) != self._bar_lines:
             bars.styles.height = self._bar_lines = wanted
-        for lines in self.query(Lines):
+        for lines in (
+            self._page_lines,
+            self._list_lines,
+            bars,
+        ):  # the rows first: keys move in them
             lines.update()
 
     def on_resize(self) -> None:
