@@ -146,9 +146,19 @@ class ReportingScreen(SelectionScreen):
         if node >= 0:
             self._select(node)
 
+    @property
+    def came_from_report(self) -> bool:
+        """Whether a row of the report has led to the view that is shown."""
+        return bool(self._jumped_to) and self._jumped_to == self.pane_name
+
+    def forget_jump(self, name: str) -> None:
+        """Lead back to the report no more, where the view called ``name`` is another."""
+        if name != self._jumped_to:
+            self._jumped_to = ""
+
     def _go_back(self) -> bool:
         """Return to the report from where one of its rows led; False where none did."""
-        came, self._jumped_to = self._jumped_to == self.pane_name, ""
+        came, self._jumped_to = self.came_from_report, ""
         if came:
             if self.pane is self.parts.timeline:
                 self.pane.undo()  # the brush, if it is still there

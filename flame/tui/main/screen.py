@@ -147,12 +147,14 @@ class MainScreen(ReportingScreen):
         elif not self.shown.view.viewport.zoom.node:
             missing.add(Move.OUT())  # which leaves room for the steps on 80 columns
         kept = [one for one in super()._footer_commands() if one.action not in missing]
-        fixed = not self._has_steps and self.pane is not self.parts.report
-        return kept if fixed else [self._as_it_is(one) for one in kept]
+        other = self._has_steps or self.pane is self.parts.report or self.came_from_report
+        return [self._as_it_is(one) for one in kept] if other else kept
 
     def _as_it_is(self, command: Command) -> Command:
-        """``command`` by what it does to what is selected, where that is a step."""
+        """``command`` by what it does to what is selected, or after a jump from the report."""
         label = self.pane.enter_label() if command.action == Move.ENTER() else ""
+        if command.action == Action.ESCAPE and self.came_from_report:
+            label = "report"
         return command._replace(label=label) if label else command
 
     # Showing
@@ -232,6 +234,7 @@ class MainScreen(ReportingScreen):
 
     def action_show_view(self, name: str) -> None:
         pane = self.parts.pane_named(name)
+        self.forget_jump(name)
         if pane is not self.pane:
             if isinstance(self.app, BaseApp):
                 self.app.hold()

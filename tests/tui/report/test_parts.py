@@ -18,7 +18,7 @@ from flame.tui.report.places import node_at
 from flame.tui.report.remarks import remarks_on
 from flame.tui.report.worker import SectionTitle
 from flame.tui.report.written import WrittenSection, WrittenTable
-from flame.tui.toolkit.lines import line_width
+from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
 from tests.tui.traces import HOSTILE
 from tests.tui.trees import random_trees
@@ -38,8 +38,8 @@ def written(rows: list[tuple[Value, ...]], places: tuple[Place | None, ...] = ()
     return WrittenSection.of(Section("kernels", "Kernels", tables=(table,)))
 
 
-def text_of(line: list[object]) -> str:
-    return "".join(piece.text for piece in line)  # type: ignore[attr-defined]
+def text_of(line: Line) -> str:
+    return "".join(piece.text for piece in line)
 
 
 cells = st.tuples(
@@ -61,7 +61,7 @@ def test_rows_are_sorted_by_what_is_known_and_the_rest_comes_last(
     known = [value for value in values if value is not None]
     assert values[len(known) :] == [None] * (len(values) - len(known))
     falls = (column > 0) != backwards
-    assert known == sorted(known, reverse=falls)  # type: ignore[type-var]
+    assert known == sorted(known, reverse=falls)
 
 
 @given(st.lists(cells, min_size=1, max_size=12), st.integers(20, 100))

@@ -90,6 +90,7 @@ async def test_a_row_with_a_frame_leads_to_it_and_escape_leads_back(run: Path) -
         assert rows(user)[1][0] == "norm"
         await user.press("enter")
         assert (user.screen.pane_name, user.selected) == ("icicle", "norm")
+        assert " esc report " in user.read("keys")
         await user.press("escape")
         assert user.screen.pane_name == "report"
         assert content(user).state == ("kernels", 1)

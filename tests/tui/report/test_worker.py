@@ -8,6 +8,7 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
+from textual.message import Message
 
 from flame.core.errors import InputError
 from flame.core.model.tree import TreeLayout
@@ -27,7 +28,7 @@ class Stage:
     def __init__(self) -> None:
         self.begun: Queue[str] = Queue()
         self.go_on: Queue[object] = Queue()
-        self.told: Queue[Worked] = Queue()
+        self.told: Queue[Message] = Queue()
         self.ended = Event()
         self.worker = ReportWorker(self.told.put)
 
@@ -120,6 +121,7 @@ def test_what_should_not_happen_is_told(stage: Stage) -> None:
     stage.begun.get(timeout=PATIENCE)
     stage.go_on.put(ValueError("odd"))
     message = stage.told.get(timeout=PATIENCE)
+    assert isinstance(message, Worked)
     assert isinstance(message.error, ValueError)
 
 
