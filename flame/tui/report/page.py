@@ -88,7 +88,6 @@ class Page:
         self.rows: list[RowAt] = []
         self.chosen = -1
         self.cursor: Palette | None = None
-        self.focused = False
         self._sorted_by = sorted_by
         self._orders = orders
         self._width = width
@@ -190,7 +189,7 @@ class Page:
         if place != self.chosen or self.cursor is None:
             return line
         text = fill("".join(piece.text for piece in line), self._width)
-        return [Piece(text, self.cursor.cursor if self.focused else "strong")]
+        return [Piece(text, self.cursor.cursor)]
 
 
 def _rises(table: WrittenTable, sorting: Sorting) -> bool:
