@@ -104,14 +104,14 @@ SCENES: dict[str, list[Press]] = {
     ],
     "arrange": [*presses("invert", "i", "i"), *presses("sort", "s", "s", "s")],
     "filter": 2 * [*TO_A_FRAME, *presses("filter", "A"), *presses("undo", "z")],
-    "views": presses("view", *8 * [TAB]),
+    "views": presses("view", *10 * [TAB]),
     "sandwich": [*TO_A_FRAME, *presses("sandwich", "x"), *presses("", "\x1b[Z")],
     "table": [
         *presses("", TAB, TAB),
         *presses("table: row", DOWN, DOWN, UP),
         *presses("table: page", *4 * [PAGE_DOWN]),
         *presses("table: sort", "s", "s"),
-        *presses("", TAB, TAB),
+        *presses("", TAB, TAB, TAB),
     ],
     "dialog": [
         *presses("dialog", "L"),
@@ -123,7 +123,7 @@ SCENES: dict[str, list[Press]] = {
         *presses("timeline: activity", DOWN, RIGHT, RIGHT, RIGHT),
         *presses("timeline: zoom", *"+++-"),
         *presses("timeline: pan", *"..,"),
-        *presses("", TAB),
+        *presses("", TAB, TAB),
     ],
 }
 

@@ -61,6 +61,25 @@ def command_line(
     return shlex.join(words)
 
 
+def report_line(
+    paths: Iterable[str | Path], options: LoadOptions, selection: Selection, section: str
+) -> str:
+    """Write a line for the shell that prints ``section`` of the report under ``selection``.
+
+    What differs from `command_line` is what `flame report` takes for usual.
+    """
+    names = map(str, paths)
+    words = ["flame", "report", *(f"./{name}" if name.startswith("-") else name for name in names)]
+    words += [*_loading(options), *_levels(selection)]
+    words += ["--forward"] if selection.forward else []
+    words += _filters(selection.where)
+    if selection.naming.kernel_names != "base":
+        words += ["--kernel-names", selection.naming.kernel_names]
+    words += _naming(replace(selection, naming=replace(selection.naming, numbers=True)))
+    words += ["--fold-numbers"] if selection.naming.numbers else []
+    return shlex.join([*words, "--section", section])
+
+
 def options_of(options: LoadOptions, selection: Selection, usual_names: str = "short") -> list[str]:
     """Write the words that `selection.parse` reads as ``options, selection``.
 

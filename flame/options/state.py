@@ -12,7 +12,7 @@ from flame.core.errors import InputError, UsageError
 from flame.core.files.atomic import private_output
 from flame.options.config import state_path
 
-ViewName = Literal["icicle", "sandwich", "top", "timeline"]
+ViewName = Literal["icicle", "sandwich", "top", "timeline", "report"]
 
 
 class AppState(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -23,6 +23,8 @@ class AppState(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     names below the root; ``exact`` says that ``search`` is one name in full and no expression.
     With ``all_open`` all chains of frames are open, else none; those that touch one of ``chains``
     are the other way round: the depth from which on frames count, and their names below the root.
+    Of the report the ``section`` is chosen, and in it the ``row`` with this number, from 0 on; of
+    the section ``findings`` the finding.
     """
 
     path: str = ""
@@ -35,6 +37,8 @@ class AppState(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     paths: list[str] = msgspec.field(default_factory=list)
     all_open: bool = False
     chains: list[tuple[int, list[str]]] = msgspec.field(default_factory=list)
+    section: str = ""
+    row: int = -1
 
     @property
     def traces(self) -> list[str]:

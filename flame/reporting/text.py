@@ -11,12 +11,11 @@ from flame.core.report.findings import section as findings
 from flame.core.report.sections import budget
 from flame.core.report.table import Section, Table
 from flame.reporting.findings_text import findings_lines
+from flame.reporting.grid import GAP, fitting_widths, grid_of
 from flame.reporting.links import Link
-from flame.reporting.values import for_people, reasons, titled, write_value
+from flame.reporting.values import for_people, reasons
 
-_GAP = "  "
-_NARROWEST_NAME, _NARROWEST = 24, 12
-"""Cells that the first column, and others of text, keep however many there are."""
+_GAP = " " * GAP
 
 
 def as_text(
@@ -65,12 +64,9 @@ def _absent(sections: Sequence[Section], width: int) -> Iterator[str]:
 def _table(table: Table, width: int, unit: str | None) -> Iterator[str]:
     if table.title:
         yield f"  {table.title}"
-    write = write_value(unit)
-    head = [titled(column, unit) for column in table.columns]
-    rows = [[write(*cell) for cell in zip(table.columns, row, strict=True)] for row in table.rows]
+    head, rows, right = grid_of(table, unit)
     natural = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
-    right = [column.is_number for column in table.columns]
-    widths = _widths(natural, right, width)
+    widths = fitting_widths(natural, right, width)
     for row in (head, *rows):
         yield _line(row, widths, right)
     lines = f"… and {table.left_out:,} more" if table.left_out else ""
@@ -78,23 +74,6 @@ def _table(table: Table, width: int, unit: str | None) -> Iterator[str]:
     columns = f"not shown for want of width: {beyond}" if beyond else ""
     if lines or columns:
         yield cut(f"  {'; '.join(filter(None, (lines, columns)))}", width)
-
-
-def _widths(natural: Sequence[int], is_number: Sequence[bool], width: int) -> list[int]:
-    """The width of each column that has room; texts share what numbers leave."""
-    least = [
-        cells if number else min(cells, _NARROWEST if at else _NARROWEST_NAME)
-        for at, (cells, number) in enumerate(zip(natural, is_number, strict=True))
-    ]
-    while len(least) > 1 and sum(least) + len(_GAP) * len(least) > width:
-        least.pop()
-    widths = list(natural[: len(least)])
-    while sum(widths) + len(_GAP) * len(widths) > width:
-        able = [at for at, cells in enumerate(least) if widths[at] > cells]
-        if not able:
-            break
-        widths[max(able, key=widths.__getitem__)] -= 1
-    return widths
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

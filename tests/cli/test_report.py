@@ -64,7 +64,7 @@ def test_stacks_say_what_they_cannot_tell(
     shown, _, absent = capsys.readouterr().out.partition("Not recorded\n")
     assert "What was recorded" in shown and "Frames, by what they hold" in shown
     told = " ".join(absent.split())
-    assert told.endswith("ranks: a file of stacks knows no activities and no times of them")
+    assert told.endswith("metrics: a file of stacks knows no activities and no times of them")
     assert told.startswith("findings, coverage, budget, ") and told.count(":") == 1
     assert main(["report", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.cli.main import main
+from flame.cli.parser import build_parser
 from flame.core.errors import InputError, UsageError
 from flame.core.frame import COLOURS
 from flame.core.loading.inputs import Inputs
@@ -46,9 +47,9 @@ from flame.core.projection.labels import KERNEL_NAMES, Naming
 from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels, arrange
 from flame.core.projection.selection import Selection
-from flame.options.command_line import command_line, options_of
+from flame.options.command_line import command_line, options_of, report_line
 from flame.options.config import state_path
-from flame.options.selection import parse
+from flame.options.selection import load_options_of, parse, selection_of
 from flame.options.state import AppState, ViewName, decode, encode, save
 
 HOSTILE = "a7 @\\'\"$`!;&|<>*?[]{}()-=,./~#%\n\t\x1b\x7f\u202eé火🔥\udc80"
@@ -141,6 +142,8 @@ states = st.builds(
     exact=st.booleans(),
     all_open=st.booleans(),
     chains=st.lists(st.tuples(st.integers(1, 99), stacks), max_size=2),
+    section=texts,
+    row=st.integers(-1, 99),
 )
 
 
@@ -157,6 +160,18 @@ def test_options_lead_back_to_what_they_were_made_of(
     options: LoadOptions, selection: Selection
 ) -> None:
     assert parse(options_of(options, selection)) == (options, normal(selection))
+
+
+@given(load_options, selections)
+def test_a_line_of_the_report_is_of_the_same_selection(
+    options: LoadOptions, selection: Selection
+) -> None:
+    line = report_line(["-a b.sqlite"], options, selection, "idle")
+    args = build_parser().parse_args(shlex.split(line)[1:])
+    assert (args.paths, args.section) == (["./-a b.sqlite"], "idle")
+    drawn = replace(selection, metric=None, layout=TreeLayout(), colours="level")
+    assert selection_of(args) == normal(drawn)
+    assert load_options_of(args) == replace(options, forward=selection.forward)
 
 
 def test_what_is_as_by_default_needs_no_option() -> None:

@@ -186,7 +186,7 @@ def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: 
     tmux.press("Escape")
     tmux.until_gone(" frames · ")
 
-    tmux.press("BTab")
+    tmux.press("BTab", "BTab")
     tmux.until("GPU0 busy")
     tmux.press("b", "Right", "Right", "Right")
     tmux.until(" brush .* s")
@@ -195,7 +195,7 @@ def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: 
     tmux.press("z")
     tmux.until_gone(" × time ")
 
-    tmux.press("Tab")
+    tmux.press("Tab", "Tab")
     tmux.until(f"▏{span}  100.0 %")
     tmux.press("Escape")
     tmux.until("▏all  100.0 %")

@@ -349,7 +349,7 @@ async def test_a_frame_without_width_zooms_to_what_has_any(decode: Path) -> None
         await user.press("m", "6", "tab", "tab", "end")
         view = user.screen.shown.view
         assert view.tree.metric.key == "idle" and not view.tree.total[view.cursor.node]
-        await user.press("tab", "tab", "enter")
+        await user.press("tab", "tab", "tab", "enter")
         assert view.tree.total[view.viewport.zoom.node] > 0
         assert user.read("icicle").strip()
 

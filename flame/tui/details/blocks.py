@@ -189,6 +189,18 @@ def _memory(size: int) -> str:
     return f"{size / 1024:.4g} KiB" if size >= 1024 else f"{size} B"
 
 
+def window_lines(facts: Facts | None, width: int) -> list[Line]:
+    """Say in which part of their time the GPUs ran it; of several the least and the most."""
+    shares = facts.windows if facts else ()
+    if not shares:
+        return []
+    texts = [format_percent(one.ns, one.window) for one in shares]
+    if len(texts) > 1:
+        order = sorted(range(len(shares)), key=lambda at: shares[at].ns / shares[at].window)
+        texts = [f"{texts[at]} {shares[at].label}" for at in (order[-1], order[0])]
+    return listed(Label.OF_WINDOW, _joined(texts, width - LABEL))
+
+
 def queue_lines(facts: Facts | None, width: int) -> list[Line]:
     """Say how long the work waited."""
     if facts is None or facts.queue is None:

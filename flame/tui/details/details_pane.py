@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
 from time import monotonic
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from flame.core.analysis.wording import Terms, terms_of
 from flame.core.model.profile import Profile
 from flame.tui.details.collector import Collected, Collector
 from flame.tui.details.compact import LINES, compact
+from flame.tui.details.labels import Label
 from flame.tui.details.pane import Columns, details, header
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
@@ -48,11 +50,13 @@ class DetailsPane(ScrollPane):
     When another frame is selected, the first lines say at once what it is and weighs. The rest,
     with the facts, is drawn in one go when the cursor has rested; until then what was there stays
     below. If it moves on before, all goes: nothing is left of a frame passed on the way.
+    ``remarks`` tells what else is known of the frame selected in a view.
     """
 
     def __init__(self) -> None:
         super().__init__(self._details, id="details")
         self.collector = Collector(self.post_message)
+        self.remarks: Callable[[TreeView], list[tuple[Label, str]]] | None = None
         self._subject: tuple[Projection, TreeView, Terms] | None = None
         self._frame: tuple[object, ...] = ()
         self._phase = _Phase.WHOLE
@@ -142,7 +146,10 @@ class DetailsPane(ScrollPane):
         shown, view, terms = self._subject
         facts, projected = self.collector.ask(shown, view), view is shown.view
         palette = palette_of(self)
-        columns = details(view, palette, width, facts, clicks=projected, terms=terms)
+        remarks = self.remarks(view) if self.remarks and view.cursor.node else ()
+        columns = details(
+            view, palette, width, facts, clicks=projected, terms=terms, remarks=remarks
+        )
         return _Drawn(width, compact(view, palette, width, facts, terms, projected), columns)
 
     def _begun(self, width: int) -> _Drawn:

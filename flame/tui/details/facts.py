@@ -25,6 +25,7 @@ from flame.tui.details.labels import Label
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import RootFacts, has_root_facts, read_bytes, root_facts
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
+from flame.tui.details.window_share import WindowShare, window_shares
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import Projection
 
@@ -75,7 +76,8 @@ class Facts:
     ``on`` the GPUs, streams, … and ``shapes`` those of an operator, where there are several.
     ``names`` are those that the frame stands for, where it folds numbers. Until
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
-    ``sampled`` is what PC samples say, ``root`` what is known of the root alone.
+    ``sampled`` is what PC samples say, ``root`` what is known of the root alone; ``windows`` are
+    the shares of the GPUs' time in which it ran, not of the root.
     """
 
     everywhere: bool
@@ -94,6 +96,7 @@ class Facts:
     latest: int = 0
     sampled: SampledFacts | None = None
     root: RootFacts | None = None
+    windows: tuple[WindowShare, ...] = ()
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -122,6 +125,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         latest=len(rows) if len(rows) < number else 0,
         sampled=sampled_of(shown, tree, node),
         root=root_facts(shown) if own and not node and has_root_facts(tree) else None,
+        windows=window_shares(shown, rows) if node or not own else (),
     )
     if facts.root is not None and profile.launches_builder is not None:
         yield replace(facts, complete=False)

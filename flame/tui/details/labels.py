@@ -24,6 +24,7 @@ class Label(StrEnum):
     OF_TOTAL = "of total"
     OF_PARENT = "of parent"
     OF_ZOOMED = "of zoomed"
+    OF_WINDOW = "of window"
     COUNT = "count"
     MEAN = "mean"
     PLACES = "places"
@@ -39,6 +40,8 @@ class Label(StrEnum):
     LOG_SCALE = "log scale"
     SAME = "all the same"
     QUEUED = "queued"
+    SLOW = "slow ones"
+    FINDING = "finding"
     # Around the frame
     NARROW = "narrow"
     JOINED = "joined"

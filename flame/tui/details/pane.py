@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from flame.core.analysis.wording import NVTX, Terms, kind_word
@@ -68,19 +68,23 @@ def details(
     *,
     clicks: bool = True,
     terms: Terms = NVTX,
+    remarks: Iterable[tuple[Label, str]] = (),
 ) -> Columns:
     """Write lines about ``view``'s selected frame, at most ``width`` cells wide.
 
     ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
-    which only those of the projected tree are; ``terms`` are the words for its ranges.
+    which only those of the projected tree are; ``terms`` are the words for its ranges. ``remarks``
+    are what else is known of it.
     """
     if _is_root(view, clicks):
         return _root(view, palette, width, facts, terms)
     summary = header(view, palette, width, clicks=clicks, terms=terms)
+    said = fields(remarks, _column(width))
     if width < _SIDE_BY_SIDE:
         # What comes later stands below: what is there at once is sent but once.
         parts = [
             summary,
+            said,
             *_around(view, facts, width, clicks),
             *_measured(view, facts, palette, width),
             _names(view, facts, width),
@@ -88,7 +92,7 @@ def details(
         ]
         return Columns(_stacked(parts))
     half = _column(width)
-    left = _stacked([summary, _names(view, facts, half)])
+    left = _stacked([summary, said, _names(view, facts, half)])
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
     return Columns(left, right, half + 2)
@@ -260,6 +264,7 @@ def _measured(
         blocks.note_lines(facts, width),
         samples,
         [
+            *blocks.window_lines(facts, width),
             *blocks.queue_lines(facts, width),
             *(blocks.launch_lines(facts, width) if frame.kind in _LAUNCHED else []),
         ],

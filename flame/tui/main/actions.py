@@ -16,6 +16,7 @@ from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.preferences import Memory
 from flame.options.state import AppState
+from flame.tui.report.pane import ReportPane
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
@@ -76,6 +77,9 @@ def copy(screen: ShownScreen, what: str) -> str:
     Returns a note. The command line is also kept for ``flame view --state``: many terminals
     refuse to have their clipboard written.
     """
+    own = screen.pane.copied(what)
+    if own is not None:
+        return copied(screen.app, *own)
     view = screen.view
     names = view.stack(view.cursor.node)
     if what == "name":
@@ -87,13 +91,18 @@ def copy(screen: ShownScreen, what: str) -> str:
 
 
 def _command(screen: ShownScreen) -> str:
-    from flame.options.command_line import command_line, options_of
+    from flame.options.command_line import command_line, options_of, report_line
     from flame.options.state import save
 
     session, selection, names = screen.session, screen.shown.selection, screen.config.kernel_names
     state, remembers = screen.state(), screen.memory.is_kept
-    line = command_line(session.inputs.paths, session.options, selection, state, names, remembers)
-    note = copied(screen.app, line, "the command line of this view")
+    given = (session.inputs.paths, session.options, selection)
+    if state.section:
+        line, about = report_line(*given, state.section), "the command line of this section"
+    else:
+        line = command_line(*given, state, names, remembers)
+        about = "the command line of this view"
+    note = copied(screen.app, line, about)
     state.paths = [str(path.absolute()) for path in session.inputs.paths]
     state.options = options_of(_with_absolute_paths(session.options), selection, names)
     try:
@@ -145,9 +154,17 @@ def open_source(screen: ShownScreen) -> str:
 
 def export(screen: ShownScreen, say: Callable[[str], None]) -> None:
     """Ask what to export and where, and do it."""
+    pane, session = screen.pane, screen.session
+    if isinstance(pane, ReportPane):
+        over = pane.export_dialog(session)
+        if over is None:
+            say("nothing to export yet")
+        else:
+            screen.app.push_screen(over, lambda note: say(note or ""))
+        return
     from flame.tui.dialogs.export import ExportDialog
 
-    dialog = ExportDialog(screen.session.inputs, screen.session.profile, screen.shown)
+    dialog = ExportDialog(session.inputs, session.profile, screen.shown)
     screen.app.push_screen(dialog, lambda note: say(note or ""))
 
 

@@ -10,6 +10,8 @@ from textual.containers import Horizontal
 from flame.core.model.tree import Order
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.main.body import Body
+from flame.tui.report.pane import ReportPane
+from flame.tui.report.worker import ReportWorker
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection
 from flame.tui.timeline.pane import TimelinePane
@@ -28,7 +30,8 @@ from flame.tui.widgets.screen_lines import (
     ViewTabs,
 )
 
-PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
+PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane)
+"""Views that need no more than what is shown."""
 
 Composer = Callable[[int, int], list[Line]]
 """Composes lines for a width and height."""
@@ -38,12 +41,24 @@ class MainLayout:
     """Hold the widgets of the main screen; ``empty`` composes the lines where there is no frame.
 
     ``usual_order`` is that of siblings at first; the layout ``adapts`` to shallow trees.
+    ``reports`` works out the report.
     """
 
     def __init__(
-        self, shown: Projection, usual_order: Order, empty: Composer, adapts: bool
+        self,
+        shown: Projection,
+        usual_order: Order,
+        empty: Composer,
+        adapts: bool,
+        reports: ReportWorker,
     ) -> None:
-        self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
+        self.timeline = TimelinePane(shown)
+        self.report = ReportPane(shown, reports)
+        self.panes: tuple[Pane, ...] = (
+            *(kind(shown) for kind in PANES),
+            self.timeline,
+            self.report,
+        )
         self.header = HeaderLine(usual_order)
         self.busy = BusyLine(id="busy")
         self.tabs = ViewTabs({pane.name_: pane.title for pane in self.panes})

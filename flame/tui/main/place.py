@@ -8,17 +8,24 @@ from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
 
 
-def state_of(pane_name: ViewName, view: TreeView, query: Query | None) -> AppState:
-    """Return where the screen is, as far as the selection does not say it."""
+def state_of(
+    name: ViewName, view: TreeView, query: Query | None, section: tuple[str, int] = ("", -1)
+) -> AppState:
+    """Return where the screen is in the view ``name``, as far as the selection does not say it.
+
+    ``section`` is the one of a report that is chosen, and the row in it.
+    """
     opened = view.viewport.open_paths
     return AppState(
-        view=pane_name,
+        view=name,
         zoom=list(view.tree.names(view.viewport.zoom.node)),
         selected=list(view.tree.names(view.cursor.node)),
         search=query.text if query else "",
         exact=bool(query and query.exact),
         all_open=opened.everything,
         chains=[(stretch.first, list(stretch.names)) for stretch in opened.but],
+        section=section[0],
+        row=section[1],
     )
 
 

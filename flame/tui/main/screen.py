@@ -19,7 +19,8 @@ from flame.tui.main import actions, selections
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import empty_lines, greeting
 from flame.tui.main.place import go_to, state_of
-from flame.tui.main.selection_screen import SelectionScreen, applied
+from flame.tui.main.reporting_screen import ReportingScreen
+from flame.tui.main.selection_screen import applied
 from flame.tui.session.glossary import WORDS
 from flame.tui.session.query import Query
 from flame.tui.session.recall import SETTINGS, Remembering, kind_of, misfit, usual_again
@@ -45,7 +46,7 @@ from flame.tui.widgets.help_page import HelpPage, word_lines
 from flame.tui.widgets.pages import coverage_lines, help_lines
 
 
-class MainScreen(SelectionScreen):
+class MainScreen(ReportingScreen):
     """Show one loaded trace, by the commands ``KEYS``, siblings in ``USUAL_ORDER`` at first."""
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
@@ -71,7 +72,8 @@ class MainScreen(SelectionScreen):
         self.keymap = keymap or {}
         self._recalled, self.memory = (start or Start()).recalled, (start or Start()).memory
         self._remembering = Remembering(self.memory, shown, self._kind)
-        self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty, self.ADAPTS)
+        self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty, self.ADAPTS, self.reports)
+        self.parts.details.remarks = self.remarks
         self.pane = self.parts.panes[0]
         self._state = state or AppState()
         self._hover = -1
@@ -86,7 +88,7 @@ class MainScreen(SelectionScreen):
     @property
     def busy(self) -> bool:
         """Whether something that was asked for is being worked out."""
-        looking = self._has_steps is None
+        looking = self._has_steps is None or self.reports.busy
         return self.projector.busy or self.finder.busy or self.pane.busy or looking
 
     # Composition
@@ -99,6 +101,8 @@ class MainScreen(SelectionScreen):
         self._turn_to(self.pane)
         self._take()
         go_to(self.shown.view, self._state)
+        if self._state.section:
+            self.parts.report.choose(self._state.section, self._state.row)
         if self._state.search:
             self._search_for(Query(self._state.search, exact=self._state.exact))
         self.action_show_view(self._state.view)
@@ -119,6 +123,7 @@ class MainScreen(SelectionScreen):
         self._has_steps = message.result() != 0
         self.key_line.update()
         self.post_message(self.Settled())
+        self.look_for_findings()
 
     def _empty(self, width: int, height: int) -> list[Line]:
         return empty_lines(self.session.profile, self.shown.metric, width)
@@ -130,7 +135,7 @@ class MainScreen(SelectionScreen):
 
     def _status_without_note(self, width: int) -> Line:
         searched = self.shown.view.matches.result is not None
-        if not searched and self.pane.hint():
+        if self.pane.hint() and (not searched or self.pane is self.parts.report):
             return [Piece(cut_start(f" {self.pane.hint()}", width))]
         return search_status(self.view if searched else self.pane.described, width)
 
@@ -142,11 +147,14 @@ class MainScreen(SelectionScreen):
         elif not self.shown.view.viewport.zoom.node:
             missing.add(Move.OUT())  # which leaves room for the steps on 80 columns
         kept = [one for one in super()._footer_commands() if one.action not in missing]
-        return [self._as_it_is(one) for one in kept] if self._has_steps else kept
+        other = self._has_steps or self.pane is self.parts.report or self.came_from_report
+        return [self._as_it_is(one) for one in kept] if other else kept
 
     def _as_it_is(self, command: Command) -> Command:
-        """``command`` by what it does to what is selected, where that is a step."""
+        """``command`` by what it does to what is selected, or after a jump from the report."""
         label = self.pane.enter_label() if command.action == Move.ENTER() else ""
+        if command.action == Action.ESCAPE and self.came_from_report:
+            label = "report"
         return command._replace(label=label) if label else command
 
     # Showing
@@ -167,10 +175,14 @@ class MainScreen(SelectionScreen):
         self._remembering.follow(self.shown)
         self.set_class(self.shown.empty, "-empty")
         self._colour()
+        self._reach_goal()
         self._show(self._promised)
         self._promised = ""
         self.parts.show_projection(self.projector)
         self.parts.recalled.display = self._is_recalled
+        self._show_findings()
+        if self._has_steps is not None:
+            self.look_for_findings()
 
     @property
     def _is_recalled(self) -> bool:
@@ -189,6 +201,7 @@ class MainScreen(SelectionScreen):
 
     def _turn_to(self, pane: Pane) -> None:
         self.pane = pane
+        self.set_class(pane is self.parts.report, "-report")
         self.parts.turn_to(pane)
         self.key_line.update()
 
@@ -221,6 +234,7 @@ class MainScreen(SelectionScreen):
 
     def action_show_view(self, name: str) -> None:
         pane = self.parts.pane_named(name)
+        self.forget_jump(name)
         if pane is not self.pane:
             if isinstance(self.app, BaseApp):
                 self.app.hold()
@@ -294,6 +308,8 @@ class MainScreen(SelectionScreen):
         self._show(self.pane.match(1) if view.matches.result and not place else "")
 
     def _escape(self) -> None:
+        if self._go_back():
+            return
         if (note := self.pane.escape()) is not None:
             self._show(note)
         elif self.finder.query:
@@ -357,7 +373,7 @@ class MainScreen(SelectionScreen):
 
     def state(self) -> AppState:
         """Tell where the app is, as far as the selection does not say it."""
-        return state_of(self.pane.name_, self.shown.view, self.finder.query)
+        return state_of(self.pane.name_, self.shown.view, self.finder.query, self.pane.section)
 
     def action_export(self) -> None:
         actions.export(self, self._show)

@@ -26,6 +26,7 @@ class Action(StrEnum):
     ESCAPE = auto()
     EXPORT = auto()
     FILTERS = auto()
+    FINDINGS = auto()
     FOLD = auto()
     FORGET = auto()
     FORWARD = auto()

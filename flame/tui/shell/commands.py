@@ -13,6 +13,16 @@ from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 from flame.tui.shell.command import SUSPEND, Command, id_of
+from flame.tui.shell.view_commands import (
+    FRAMES,
+    REPORT,
+    TABLE,
+    TIMELINE,
+    TIMELINE_ALONE,
+    TOP,
+    WIDE,
+    ZOOMED,
+)
 
 _RARE = {
     "rank": "R",
@@ -32,82 +42,47 @@ LEVEL_KEYS = {
 """The key that switches each level: digits in their order, and letters for the rare ones."""
 
 
-_ENTER_HELP = "zoom to the frame, or to its run of narrow ones; table, timeline: to a step alone"
+_ENTER_HELP = (
+    "zoom to the frame, or to its run of narrow ones; table, timeline: to a step alone; "
+    "report: show it in the picture"
+)
+_ESCAPE_HELP = "leave the search, then zoom out to everything; back to the report"
+_EXPORT_HELP = "export: folded, speedscope, SVG; the report: Markdown, CSV, JSON"
+_COPY_HELP = "copy the frame's name, its stack; of the report the row, with titles"
 _BRUSH_HELP = "begin a window of time; enter filters by it"
 _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for level, key in LEVEL_KEYS.items()
 )
-_TOP = ("top",)
-_TIMELINE = ("timeline",)
-_WIDE = ("icicle", "timeline")
-_ZOOMED = ("icicle", "sandwich", "timeline")
-
-TABLE = (
-    Command(
-        "less_than_sign",
-        "< >",
-        Move.COLUMN(-1),
-        "",
-        "sort by the previous, the next column",
-        0,
-        _TOP,
-    ),
-    Command("greater_than_sign", "", Move.COLUMN(1), "", "", 0, _TOP),
-    *(
-        Command(
-            str(number),
-            "" if number else "1 … 0",
-            Move.SORT_BY(number),
-            "",
-            "" if number else "sort by the column of this number; 0: by name",
-            0,
-            _TOP,
-        )
-        for number in range(10)
-    ),
-    Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, _TOP),
-    Command("D", "D", Move.PARTS(1), "", "columns per GPU, per file, or percentiles", 0, _TOP),
-)
-"""What keys mean in the table; elsewhere some mean something else, so these come first."""
-
-TIMELINE = (
-    Command(
-        "V",
-        "V",
-        Move.THREAD_ROWS(),
-        "rows",
-        "rows of the thread: folded, with API calls, with all functions; on a GPU's row of all",
-        6,
-        _TIMELINE,
-    ),
-    Command(
-        "T",
-        "T U",
-        Move.LONGEST_GAP(1),
-        "idle gap",
-        "the longest idle gap of the GPU, the next longest; the longer one before",
-        4,
-        _TIMELINE,
-    ),
-    Command("U", "", Move.LONGEST_GAP(-1), "", "", 0, _TIMELINE),
-    Command(
-        "right_parenthesis",
-        "( )",
-        Move.GAP(1),
-        "",
-        "previous, next idle gap that is wide enough to see",
-        0,
-        _TIMELINE,
-    ),
-    Command("left_parenthesis", "", Move.GAP(-1), "", "", 0, _TIMELINE),
-)
-
 VIEWS = (
-    Command("tab", "tab", Action.VIEW(1), "view", "next view: icicle, sandwich, top, timeline", 1),
-    Command("shift+tab", "", Action.VIEW(-1), "", ""),
-    Command("x", "x", Action.SANDWICH, "sandwich", "callers and callees of the selected frame", 8),
     Command(
-        "a", "a", Action.SASS, "SASS", "instructions of the selected kernel, and their stalls", 6
+        "tab",
+        "tab",
+        Action.VIEW(1),
+        "view",
+        "next view: icicle, sandwich, top, timeline, report",
+        1,
+    ),
+    Command("shift+tab", "", Action.VIEW(-1), "", ""),
+    Command(
+        "exclamation_mark", "!", Action.FINDINGS, "findings", "the report: what to do first", 10
+    ),
+    Command(
+        "x",
+        "x",
+        Action.SANDWICH,
+        "sandwich",
+        "callers and callees of the selected frame",
+        8,
+        FRAMES,
+    ),
+    Command(
+        "a",
+        "a",
+        Action.SASS,
+        "SASS",
+        "instructions of the selected kernel, and their stalls",
+        6,
+        FRAMES,
     ),
 )
 
@@ -154,17 +129,25 @@ ZOOMING = (
         "zoom",
         _ENTER_HELP,
         2,
-        _ZOOMED,
+        ZOOMED,
     ),
-    Command("", "enter", Move.ENTER(), "sandwich", "", 2, ("top",)),
-    Command("u,backspace", "u", Move.OUT(), "out", "zoom out by one frame (also backspace)", 3),
+    Command("", "enter", Move.ENTER(), "sandwich", "", 2, TOP),
+    Command("", "enter", Move.ENTER(), "open", "", 2, REPORT),
     Command(
-        "escape", "esc", Action.ESCAPE, "reset", "leave the search, then zoom out to everything", 4
+        "u,backspace",
+        "u",
+        Move.OUT(),
+        "out",
+        "zoom out by one frame (also backspace)",
+        3,
+        FRAMES,
     ),
-    Command("plus,equals_sign", "+ -", Move.CLOSER(1), "", "closer, farther", 0, _WIDE),
-    Command("minus", "", Move.CLOSER(-1), "", "", 0, _WIDE),
-    Command("comma,shift+left", ", .", Move.PAN(-1), "", "pan (also shift+← →)", 0, _WIDE),
-    Command("full_stop,shift+right", "", Move.PAN(1), "", "", 0, _WIDE),
+    Command("escape", "esc", Action.ESCAPE, "reset", _ESCAPE_HELP, 4, FRAMES),
+    Command("", "esc", Action.ESCAPE, "back", "", 4, REPORT),
+    Command("plus,equals_sign", "+ -", Move.CLOSER(1), "", "closer, farther", 0, WIDE),
+    Command("minus", "", Move.CLOSER(-1), "", "", 0, WIDE),
+    Command("comma,shift+left", ", .", Move.PAN(-1), "", "pan (also shift+← →)", 0, WIDE),
+    Command("full_stop,shift+right", "", Move.PAN(1), "", "", 0, WIDE),
     Command(
         "b",
         "b",
@@ -172,7 +155,7 @@ ZOOMING = (
         "brush",
         _BRUSH_HELP,
         5,
-        _TIMELINE,
+        TIMELINE_ALONE,
     ),
     Command("z", "z Z", Action.UNDO, "undo", "undo, redo: zoom, open, filter, names, …", 12),
     Command("Z", "", Action.REDO, "", ""),
@@ -182,7 +165,9 @@ SEARCHING = (
     Command("slash", "/", Action.SEARCH, "search", "search names: a regular expression", 5),
     Command("n", "n N", Action.MATCH(1), "", "next, previous match"),
     Command("N", "", Action.MATCH(-1), "", ""),
-    Command("asterisk", "*", Action.SAME, "same name", "search the selected frame's name", 13),
+    Command(
+        "asterisk", "*", Action.SAME, "same name", "search the selected frame's name", 13, FRAMES
+    ),
 )
 
 FILTERING = (
@@ -190,10 +175,26 @@ FILTERING = (
         "f", "f", Action.FILTERS, "filter", "filters: frames, time, steps, ranges, devices, …", 7
     ),
     Command("p", "p", Action.STEPS, "steps", "steps: how long, how busy; choose which to show", 7),
-    Command("A", "A", Action.QUICK(QuickFilter.ONLY), "", "only stacks with the selected frame"),
-    Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it"),
-    Command("greater_than_sign", ">", Action.QUICK(QuickFilter.FROM), "", "stacks from it on"),
-    Command("H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below"),
+    Command(
+        "A",
+        "A",
+        Action.QUICK(QuickFilter.ONLY),
+        "",
+        "only stacks with the selected frame",
+        0,
+        FRAMES,
+    ),
+    Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it", 0, FRAMES),
+    Command(
+        "greater_than_sign",
+        ">",
+        Action.QUICK(QuickFilter.FROM),
+        "",
+        "stacks from it on",
+        0,
+        FRAMES,
+    ),
+    Command("H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below", 0, FRAMES),
     Command("P", "P", Action.FRAMEWORK, "", "hide the frames of frameworks, or show them"),
 )
 
@@ -222,7 +223,7 @@ SHOWING = (
     Command(
         "i", "i", Action.INVERT, "invert", "invert: leaves first, callers below", 11, ("icicle",)
     ),
-    Command("c", "c", Action.COLLAPSE, "", "collapse frames directly below themselves"),
+    Command("c", "c", Action.COLLAPSE, "", "collapse frames directly below themselves", 0, FRAMES),
     Command(
         "number_sign",
         "#",
@@ -234,10 +235,26 @@ SHOWING = (
         "s", "s", Action.SORT(1), "sort", "order: weight, name, start; columns of the table", 14
     ),
     Command("K", "K", Action.KERNEL_NAMES(1), "names", "kernel names: short, base, demangled", 19),
-    Command("O", "O", Action.COLOURS, "colours", "colours of kernels: by level, by category", 20),
-    Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16),
-    Command("left_square_bracket", "[ ]", Action.SCROLL_DETAILS(-1), "", "scroll the details"),
-    Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", ""),
+    Command(
+        "O",
+        "O",
+        Action.COLOURS,
+        "colours",
+        "colours of kernels: by level, by category",
+        20,
+        FRAMES,
+    ),
+    Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16, FRAMES),
+    Command(
+        "left_square_bracket",
+        "[ ]",
+        Action.SCROLL_DETAILS(-1),
+        "",
+        "scroll the details",
+        0,
+        FRAMES,
+    ),
+    Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", "", 0, FRAMES),
     Command("w", "w", Action.COVERAGE, "notes", "what the trace covers, and its warnings", 17),
     Command(
         "t", "t", Action.THEME(1), "theme", "next theme: dark, light, high contrast, 16 colours"
@@ -246,11 +263,11 @@ SHOWING = (
 )
 
 HANDING = (
-    Command("y", "y Y", Action.COPY("name"), "copy", "copy the frame's name, its stack", 18),
+    Command("y", "y Y", Action.COPY("name"), "copy", _COPY_HELP, 18),
     Command("Y", "", Action.COPY("stack"), "", ""),
     Command("C", "C", Action.COPY("command"), "", "copy the command line that shows this view"),
-    Command("o", "o", Action.SOURCE, "source", "open the source line in the editor"),
-    Command("e", "e", Action.EXPORT, "export", "export: folded, speedscope, SVG", 15),
+    Command("o", "o", Action.SOURCE, "source", "open the source line in the editor", 0, FRAMES),
+    Command("e", "e", Action.EXPORT, "export", _EXPORT_HELP, 15),
     Command("S", "S", Action.SCREENSHOT, "", "save the screen as SVG"),
 )
 

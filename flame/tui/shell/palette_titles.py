@@ -9,6 +9,7 @@ TITLES = {
     "search": "Search names",
     "sandwich": "Show callers and callees",
     "sass": "Show instructions and stalls",
+    "findings": "Show the findings of the report",
     "pause": "Pause, or go on",
     "window": "Choose the window of time",
     "filters": "Filter by frame, time, step, range, device …",

@@ -46,6 +46,16 @@ class GapCursor:
         """Select none."""
         self.of, self.number, self.viewport.marked = None, -1, None
 
+    def choose(self, window: TimeWindow) -> None:
+        """Select the gap that ``window`` is, of whichever GPU; none where it is no gap."""
+        self.clear()
+        low, high = window.moved(self.timeline.origin)
+        for gaps in self.devices:
+            number = int(np.searchsorted(gaps.begin, low))
+            if number < len(gaps) and (gaps.begin[number], gaps.end[number]) == (low, high):
+                self._select(gaps, number)
+                return
+
     def gaps_of(self, device: int) -> DeviceGaps | None:
         """Find the gaps of ``device``; of an unknown or filtered one those of the first."""
         own = (gaps for gaps in self.devices if gaps.device == device)

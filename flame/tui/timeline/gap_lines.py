@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from flame.core.analysis.gap_host import GapHost
+from flame.core.analysis.gap_host import GapHost, gap_host
 from flame.core.analysis.utilization import DeviceGaps
 from flame.core.analysis.wording import Terms, terms_of
 from flame.core.model.profile import Profile
 from flame.core.timeline.lanes import Track, thread_label
 from flame.core.units import format_count, format_ns, format_percent
+from flame.tui.session.session import Projection
 from flame.tui.timeline.header import clock
+from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, printable
 
@@ -125,3 +127,22 @@ class GapLines:
             Piece(cut_start(f" {label}".ljust(_LABEL + 1), width), "dim"),
             Piece(cut_start(text, room)),
         ]
+
+
+class ToldGap:
+    """Tell of the selected gap what there is to say; worked out once."""
+
+    def __init__(self) -> None:
+        self._said: tuple[tuple[object, ...], GapLines] | None = None
+
+    def of(self, time: TimeView | None, shown: Projection) -> GapLines | None:
+        """Return the lines about the gap selected in ``time``, None without one."""
+        if time is None or time.gaps.of is None or time.gaps.gap is None:
+            self._said = None
+            return None
+        gaps, profile, text = time.gaps, shown.profile, shown.exact.text
+        about = (gaps.of, gaps.number, text)
+        if self._said is None or self._said[0] != about:
+            host = gap_host(profile, time.timeline, time.gaps.gap)
+            self._said = about, GapLines(profile, time.gaps.of, gaps.number, host, text)
+        return self._said[1]

@@ -11,15 +11,15 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.timer import Timer
 
-from flame.core.analysis.gap_host import gap_host
 from flame.core.analysis.wording import reworded, terms_of
 from flame.core.projection.filters import Steps, Time
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import Track
 from flame.core.units import format_count
 from flame.tui.session.session import Projection
 from flame.tui.session.steps import step_of_range
 from flame.tui.timeline import header as timeline_head
-from flame.tui.timeline.gap_lines import GapLines
+from flame.tui.timeline.gap_lines import GapLines, ToldGap
 from flame.tui.timeline.prepare import TimelineWork
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.timeline.time_view import TimeView
@@ -44,7 +44,10 @@ _NO_TIMES = "this file has no times: it says how much every stack weighs, but no
 
 
 class TimelinePane(Pane):
-    """Show what ran when; a brushed window becomes a filter of all views."""
+    """Show what ran when; a brushed window becomes a filter of all views.
+
+    A window that is ``wanted``, on the trace's clock, is brushed when the view is shown.
+    """
 
     name_ = "timeline"
     title = "Timeline"
@@ -70,7 +73,8 @@ class TimelinePane(Pane):
         self._next = 0.0
         self._timer: Timer | None = None
         self._away = True
-        self._said: tuple[tuple[object, ...], GapLines] | None = None
+        self._told = ToldGap()
+        self.wanted: TimeWindow | None = None
 
     def compose(self) -> ComposeResult:
         yield Lines(self._head, id="timeline-head")
@@ -147,6 +151,7 @@ class TimelinePane(Pane):
     def _draw(self) -> None:
         if self._time is not None:
             if not self.busy:
+                self._brush(self._time)
                 self._follow(self._time)
             self.rows.show(self._time, self.shown.view.tree.frames, self.shown.exact.text)
         self.query_one("#timeline-head", Lines).update()
@@ -190,18 +195,8 @@ class TimelinePane(Pane):
 
     @property
     def _gap(self) -> GapLines | None:
-        """What there is to say of the selected idle gap; worked out once."""
-        time = self._time
-        if time is None or time.gaps.of is None:
-            self._said = None
-            return None
-        gaps, profile, text = time.gaps, self.shown.profile, self.shown.exact.text
-        about = (gaps.of, gaps.number, text)
-        if self._said is None or self._said[0] != about:
-            assert gaps.of is not None and gaps.gap is not None
-            host = gap_host(profile, time.timeline, gaps.gap)
-            self._said = about, GapLines(profile, gaps.of, gaps.number, host, text)
-        return self._said[1]
+        """What there is to say of the selected idle gap."""
+        return self._told.of(self._time, self.shown)
 
     def _gap_lines(self, width: int, height: int) -> list[Line]:
         most = max((self.size.height - _HEAD) // 2, 1)  # half of the room is the rows' own
@@ -211,6 +206,14 @@ class TimelinePane(Pane):
 
     def on_hide(self) -> None:
         self._away = True
+
+    def _brush(self, time: TimeView) -> None:
+        """Brush the window that is wanted, whatever is selected in the tree."""
+        window, self.wanted = self.wanted, None
+        if window is not None:
+            time.brush(window.moved(-time.timeline.origin))
+            view = self.shown.view
+            self._followed = (self.shown.selection, view.tree.names(view.cursor.node))
 
     def _follow(self, time: TimeView) -> None:
         """Select what has been selected in another view, or is so in another projection.
@@ -265,14 +268,10 @@ class TimelinePane(Pane):
         return self._selected(self._time.move_row(1)) if self._time else self._nothing
 
     def home(self) -> str:
-        return self._home(end=False)
+        return self._selected(self._time.cursor.move_home(False)) if self._time else self._nothing
 
     def end(self) -> str:
-        return self._home(end=True)
-
-    def _home(self, end: bool) -> str:
-        time = self._time
-        return self._selected(time.cursor.move_home(end)) if time else self._nothing
+        return self._selected(self._time.cursor.move_home(True)) if self._time else self._nothing
 
     def page(self, step: int) -> str:
         rows = max(self.rows.size.height, 1)
@@ -334,7 +333,7 @@ class TimelinePane(Pane):
         return "" if self._time.viewport.reset() else None
 
     def undo(self, forward: bool = False) -> bool:
-        return self._time is not None and self._time.viewport.undo(forward)
+        return self._time is not None and self._time.undo(forward)
 
     def match(self, step: int) -> str:
         if self.busy:

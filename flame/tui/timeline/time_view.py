@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from flame.core.analysis.utilization import Utilization
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline
 from flame.core.timeline.lanes import Track
@@ -12,7 +13,7 @@ from flame.tui.timeline.cursor import TimeCursor
 from flame.tui.timeline.gap_cursor import GapCursor
 from flame.tui.timeline.lanes import LaneRows
 from flame.tui.timeline.prepare import LaidOut
-from flame.tui.timeline.viewport import SHORTEST, TimeViewport
+from flame.tui.timeline.viewport import SHORTEST, Brush, TimeViewport
 
 _MARGIN = 0.25
 
@@ -31,6 +32,8 @@ class TimeView:
     lanes: LaneRows = field(init=False)
     cursor: TimeCursor = field(init=False)
     gaps: GapCursor = field(init=False)
+    _given: Brush | None = field(init=False, default=None)
+    _zoomed: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.viewport = TimeViewport(self.timeline.whole)
@@ -97,6 +100,32 @@ class TimeView:
             return ""
         self.viewport.begin_brush(self.cursor.window)
         return "← → move its end, b ends it"
+
+    def brush(self, window: TimeWindow) -> None:
+        """Brush ``window``, select the idle gap that it is, if any, and show what is around."""
+        self.cursor.item = -1
+        self.gaps.choose(window)
+        low, high = window.low, max(window.high, window.low + 1)
+        self.viewport.brush = self._given = Brush(low, high, moving=False)
+        room, before = max(window.length, SHORTEST), self.viewport.window
+        self.viewport.zoom_to(self.viewport.clamped(low - room, high - low + 2 * room))
+        self._zoomed = self.viewport.window != before
+        self.cursor.focus = (low + high) / 2
+
+    def unbrush(self) -> bool:
+        """Take back what `brush` has done, where that is still there; False where it is not."""
+        given, self._given = self._given, None
+        if given is None or self.viewport.brush != given:
+            return False
+        self.viewport.brush = None
+        self.gaps.clear()
+        if self._zoomed:
+            self.viewport.undo(forward=False)
+        return True
+
+    def undo(self, forward: bool) -> bool:
+        """Take back the last brush from outside or zoom, or undo that; False if there is none."""
+        return (not forward and self.unbrush()) or self.viewport.undo(forward)
 
     # Idle gaps and folded rows
 

@@ -199,7 +199,11 @@ class Lines(RowView):
         return len(self._source(max(self.inner.width, 1), 0))
 
     def strip(self, row: int) -> Strip:
-        line = tuple(self._composed[row]) if row < len(self._composed) else ()
+        return self.drawn(self._composed[row] if row < len(self._composed) else ())
+
+    def drawn(self, pieces: Iterable[Piece]) -> Strip:
+        """Draw a line, unless it has been drawn before."""
+        line = tuple(pieces)
         if line not in self._strips:
             segments = [Segment(piece.text, self._style(piece)) for piece in line]
             self._strips[line] = self.padded(segments, line_width(line))

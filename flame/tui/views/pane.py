@@ -82,6 +82,15 @@ class Pane(Vertical):
         """Whether something that this view shows is being worked out."""
         return False
 
+    @property
+    def section(self) -> tuple[str, int]:
+        """The section of a report that is chosen, and the row in it; none in other views."""
+        return "", -1
+
+    def copied(self, what: str) -> tuple[str, str] | None:
+        """Return what a view has of its own to be copied, and what it is called; else None."""
+        return None
+
     # Moves; the default is for views in which a key means nothing
 
     def across(self, step: int) -> str:

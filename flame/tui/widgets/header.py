@@ -55,12 +55,15 @@ def header(
     palette: Palette,
     width: int,
     usual: Order = "weight",
+    findings: Piece | None = None,
 ) -> Line:
     """File and what is in it on the left; metric, levels and coverage on the right.
 
-    ``usual`` is the order of siblings that is not worth a word.
+    ``usual`` is the order of siblings that is not worth a word; ``findings`` says how many there
+    are.
     """
-    modes = _modes(selection, usual, profile.has_forward)
+    modes = [findings, Piece("  ")] if findings else []
+    modes += _modes(selection, usual, profile.has_forward)
     right = [*modes, *_choices(tree, palette, terms_of(profile))]
     gap = coverage_gap(profile)
     if gap:

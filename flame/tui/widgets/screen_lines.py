@@ -9,7 +9,8 @@ from flame.core.model.tree import Order
 from flame.core.projection.filters import Filter
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
-from flame.tui.toolkit.lines import Line, Lines, line_width, palette_of
+from flame.tui.shell.actions import Action
+from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, palette_of
 from flame.tui.widgets.chips import chips, fold_chip, recalled_chip
 from flame.tui.widgets.header import breadcrumb, header, tabs
 
@@ -22,6 +23,15 @@ class HeaderLine(Lines):
         self._usual_order = usual_order
         self._trace: tuple[str, Profile] | None = None
         self._projection: Projection | None = None
+        self._findings: Piece | None = None
+
+    def show_findings(self, text: str, high: bool = False) -> None:
+        """Say how many findings there are; nothing where ``text`` is empty."""
+        click = Action.FINDINGS.click()
+        piece = Piece(text, "warning" if high else "key", click) if text else None
+        if piece != self._findings:
+            self._findings = piece
+            self.update()
 
     def show(self, title: str, profile: Profile, projection: Projection) -> None:
         """Draw ``profile``, called ``title``, and how it is projected."""
@@ -34,7 +44,8 @@ class HeaderLine(Lines):
             return []
         tree, palette = shown.view.tree, palette_of(self)
         order = self._usual_order
-        return [header(*self._trace, shown.selection, tree, palette, width, order)]
+        found = self._findings
+        return [header(*self._trace, shown.selection, tree, palette, width, order, found)]
 
 
 class ViewTabs(Lines):

@@ -524,7 +524,20 @@ def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) ->
         LiveApp(Recording(tmp_path), None, "x", LoadOptions(), BY_NAME, ALL, config)
 
 
-@pytest.mark.parametrize("view", deep_except(["icicle"], ["icicle", "sandwich", "top", "timeline"]))
+@pytest.mark.deep
+async def test_there_is_no_report_of_what_goes_on_and_that_is_said(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("exclamation_mark")
+        assert user.screen.pane_name == "report"
+        assert "not of a recording that goes on" in " ".join(user.read("report-page").split())
+        await user.press("down", "enter", "right", "y", "e", "escape", "s", "1")
+        assert user.app.crash is None
+        assert not user.screen.reports.busy
+
+
+@pytest.mark.parametrize(
+    "view", deep_except(["icicle"], ["icicle", "sandwich", "top", "timeline", "report"])
+)
 async def test_every_key_works_while_it_goes_on(recording: Recording, view: str) -> None:
     from flame.tui.shell.commands import LIVE_COMMANDS
 

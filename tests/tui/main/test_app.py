@@ -42,7 +42,7 @@ async def test_home_returns_to_the_zoomed_frame(decode: Path) -> None:
 async def test_the_way_to_the_selected_frame_is_shown(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("down", "down", "down")
-        assert user.read("tabs") == " Icicle  Sandwich  Top  Timeline"
+        assert user.read("tabs") == " Icicle  Sandwich  Top  Timeline  Report"
         assert user.read("crumbs") == " all ▸ cudaLaunchKernel ▸ generate ▸ model.layers.0"
         kind, name = user.read("details").splitlines()[:2]
         assert (kind.split()[0], name.split()[0]) == ("nvtx", "model.layers.0")

@@ -16,6 +16,8 @@ from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsDialog
 from flame.tui.dialogs.metrics import MetricDialog
+from flame.tui.report.export import ReportExportDialog
+from flame.tui.report.pane import ReportPane
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.command import Command, id_of
 from flame.tui.shell.commands import COMMANDS, means_something
@@ -29,11 +31,17 @@ from flame.tui.widgets.help_page import HelpPage
 from flame.tui.widgets.search_box import SearchBox
 from tests.tui.conftest import USUAL, User, open_app
 
-VIEWS = ("icicle", "sandwich", "top", "timeline")
+VIEWS = ("icicle", "sandwich", "top", "timeline", "report")
 START = "model.layers.1"
 """The frame that is selected before every key: with neighbours, children, and a frame above."""
 
-BODY = {"icicle": "#icicle", "sandwich": "#callees", "top": "#table", "timeline": "#timeline-rows"}
+BODY = {
+    "icicle": "#icicle",
+    "sandwich": "#callees",
+    "top": "#table",
+    "timeline": "#timeline-rows",
+    "report": "#report-list",
+}
 
 
 class Seen(NamedTuple):
@@ -57,6 +65,7 @@ class Seen(NamedTuple):
     scroll: int
     brush: object
     table: object
+    report: object
     files: frozenset[str]
     note: str
 
@@ -89,9 +98,16 @@ def look(user: User) -> Seen:
         screen.query_one(BODY[pane.name_], RowView).scroll_offset.y,
         (time.viewport.brush, time.viewport.marked) if time else None,
         (top._wanted, top._kind),
+        report_of(screen.parts.report),
         frozenset(path.name for path in Path.cwd().iterdir()),
         "".join(piece.text for piece in screen._note).strip(),
     )
+
+
+def report_of(pane: ReportPane) -> object:
+    """What is chosen of the report, and how its tables are sorted."""
+    content = pane._content
+    return (pane.section, content.in_page, dict(content._sorted)) if content else None
 
 
 Test = Callable[[Seen, Seen], object]
@@ -116,7 +132,7 @@ def changed(*fields: str) -> Test:
 
 def turned(step: int) -> Test:
     """To the view ``step`` further."""
-    return lambda before, after: after.view == VIEWS[(VIEWS.index(before.view) + step) % 4]
+    return lambda before, after: after.view == VIEWS[(VIEWS.index(before.view) + step) % len(VIEWS)]
 
 
 def opened(dialog: type) -> Test:
@@ -150,6 +166,7 @@ ANYTHING = Check(lambda before, after: after.view == before.view)
 EVERYWHERE: dict[str, Check] = {
     "view_next": Check(turned(1)),
     "view_previous": Check(turned(-1)),
+    "findings": Check(lambda before, after: after.view == "report"),
     "sandwich": Check(lambda before, after: after.view == "sandwich"),
     "sass": Check(noted("no PC samples: --ncu, or --pc")),
     "left": Check(SELECTED, ("right",)),
@@ -271,6 +288,34 @@ IN: dict[str, dict[str, Check]] = {
         "next_gap": Check(changed("brush")),
         "previous_gap": Check(changed("brush"), ("right_parenthesis", "right_parenthesis")),
     },
+    "report": {
+        "view_next": Check(turned(1)),
+        "findings": Check(changed("report")),
+        "left": Check(changed("report"), ("right",)),
+        "right": Check(changed("report")),
+        "up": Check(changed("report")),
+        "down": Check(changed("report")),
+        "home": Check(changed("report")),
+        "end": Check(changed("report")),
+        "page_up": Check(changed("report")),
+        "page_down": Check(changed("report")),
+        "zoom": Check(changed("report")),
+        "escape": Check(changed("report"), ("right",)),
+        "undo": Check(changed("names"), ("K",)),
+        "redo": Check(changed("names"), ("K", "z")),
+        "next_match": Check(changed("report"), ("slash", *"flash", "enter", "left")),
+        "previous_match": Check(changed("report"), ("slash", *"flash", "enter", "left")),
+        "sort": Check(changed("report", "note")),
+        "column_next": Check(changed("report", "note")),
+        "column_previous": Check(changed("report", "note")),
+        "sort_by_first": Check(changed("report", "note"), ("3",)),
+        **{f"sort_by_{number}": Check(changed("report", "note")) for number in _NUMBERS[:8]},
+        **{f"sort_by_{number}": Check(noted("there are")) for number in _NUMBERS[8:]},
+        "copy_name": Check(lambda before, after: after.clipboard == "kernels"),
+        "copy_stack": Check(lambda before, after: after.clipboard == "kernels"),
+        "copy_command": Check(lambda before, after: after.clipboard.endswith("--section kernels")),
+        "export": Check(opened(ReportExportDialog)),
+    },
 }
 
 SIZE = (110, 15)
@@ -324,6 +369,12 @@ async def begin(user: User, view: str) -> None:
     screen.shown.view.reset()
     screen.shown.view.cursor.select(node_of(screen.shown.view))
     await turn(user, view)
+    if view == "report":
+        screen.parts.report.choose("kernels")
+        content = screen.parts.report._content
+        assert content is not None
+        content._sorted.clear()
+        screen._show()
     if view == "sandwich":
         screen.action_move("home")
     screen.query_one("#details", Lines).scroll_to(y=0, animate=False)

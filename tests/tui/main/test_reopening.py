@@ -93,6 +93,8 @@ async def test_the_timeline_says_why_there_is_none(trace: Path, home: Path) -> N
         await user.press("T")
         assert CHANGED in user.read("status")
         await user.press("tab")
+        await user.until(lambda: CHANGED in user.read("report-page"))
+        await user.press("tab")
         assert "gemm" in user.read("icicle")
 
 

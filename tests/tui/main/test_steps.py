@@ -134,7 +134,7 @@ async def test_enter_on_a_step_of_the_timeline_shows_it_alone(
 ) -> None:
     async with open_app(counted) as user:
         await select(user, name)
-        await user.press("shift+tab")
+        await user.press("shift+tab", "shift+tab")
         await user.rest()
         assert " enter this step " in user.read("keys")
         await user.press("enter")
@@ -146,7 +146,7 @@ async def test_enter_on_a_step_of_the_timeline_shows_it_alone(
 async def test_enter_on_others_of_the_timeline_zooms(counted: Path) -> None:
     async with open_app(counted) as user:
         await select(user, "gemm")
-        await user.press("shift+tab")
+        await user.press("shift+tab", "shift+tab")
         await user.rest()
         assert " enter zoom " in user.read("keys")
         await user.press("enter")

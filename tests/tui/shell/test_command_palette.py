@@ -46,7 +46,7 @@ async def test_a_level_is_said_by_name(decode: Path) -> None:
 async def test_commands_of_other_views_are_left_out(decode: Path) -> None:
     async with open_app(decode) as user:
         assert "Brush a window of time  (b)" not in await found(user)
-        await user.press("shift+tab")
+        await user.press("shift+tab", "shift+tab")
         assert "Brush a window of time  (b)" in await found(user)
 
 

@@ -133,7 +133,7 @@ def test_a_browser_shows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.deep
 async def test_the_configuration_makes_all_of_the_screen_ascii(decode: Path) -> None:
     async with open_app(decode, config=Config(ascii=True)) as user:
-        for key in ("down", "question_mark", "q", "L", "escape", "tab", "tab", "tab"):
+        for key in ("down", "question_mark", "q", "L", "escape", *["tab"] * 4):
             await user.press(key)
             for strip in user.app.screen._compositor.render_strips():
                 text = "".join(segment.text for segment in strip)

@@ -12,7 +12,8 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
-from flame.tui.shell.commands import COMMANDS, TABLE, TIMELINE, footer_of
+from flame.tui.shell.commands import COMMANDS, footer_of
+from flame.tui.shell.view_commands import TABLE, TIMELINE
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.widgets import header

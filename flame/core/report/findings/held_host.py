@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, sum_by
-from flame.core.report.measures.host_code import find_holdups
+from flame.core.report.host.host_code import find_holdups
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.idle_parts import IdleParts

@@ -13,8 +13,8 @@ from flame.core.model.calls import CallClass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.launches import UNKNOWN
 from flame.core.model.profile import Profile
+from flame.core.report.host.host_time import HostTime
 from flame.core.report.labels import frame_place, process_labels, shown_as
-from flame.core.report.measures.host_time import HostTime
 from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share

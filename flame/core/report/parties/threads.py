@@ -10,10 +10,10 @@ import numpy as np
 from flame.core.columns import I8, sum_by
 from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
+from flame.core.report.host.host_time import HostTime
+from flame.core.report.host.os_time import thread_os_calls
 from flame.core.report.labels import frame_place
-from flame.core.report.measures.host_time import HostTime
 from flame.core.report.measures.launching_calls import first_of_launches
-from flame.core.report.measures.os_time import thread_os_calls
 from flame.core.report.range_instances import no_pieces
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share

@@ -13,9 +13,9 @@ from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.profile import Profile
+from flame.core.report.host.states import find_collections
 from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
-from flame.core.report.measures.states import find_collections
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times

@@ -15,7 +15,7 @@ from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.stacks import StackBuilder, StackTable
 from flame.core.names.numbers import STAR, split_numbers
 from flame.core.names.rename import NN_MODULE, fold_indices, fold_module
-from flame.core.report.measures.host_time import HostTime
+from flame.core.report.host.host_time import HostTime
 from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share

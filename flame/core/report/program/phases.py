@@ -16,7 +16,7 @@ from flame.core.names.kernel_category import RULES
 from flame.core.names.nvtx import clean_range
 from flame.core.names.phases import UNMAPPED as UNMAPPED
 from flame.core.projection.phases import phase_marks, phase_of_groups
-from flame.core.report.measures.host_time import HostTime
+from flame.core.report.host.host_time import HostTime
 from flame.core.report.program.iteration_measures import work_of
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share

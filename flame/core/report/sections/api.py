@@ -12,14 +12,14 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Column, distinct, sum_by, unique, unique_rows
 from flame.core.model.calls import CallClass
 from flame.core.names.call_results import NOT_READY, result_meaning
-from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
-from flame.core.report.measures.call_rows import (
+from flame.core.report.host.call_rows import (
     ShownCalls,
     ShownFailures,
     nested_calls,
     shown_calls,
     shown_failures,
 )
+from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
 from flame.core.report.measures.times import ratios, times_cells, times_columns
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share

@@ -12,8 +12,8 @@ from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.metrics import WAITING
-from flame.core.report.measures.host_code import find_holdups, host_code
-from flame.core.report.measures.os_time import host_code_parts
+from flame.core.report.host.host_code import find_holdups, host_code
+from flame.core.report.host.os_time import host_code_parts
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import InnermostFrames, idle_host, innermost_frames

@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I4, I8, sum_by, unique_rows
 from flame.core.model.side_tables.os_calls import OsCalls, OsThread
-from flame.core.report.measures.os_time import (
+from flame.core.report.host.os_time import (
     idle_in_calls,
     outermost,
     outermost_of,

@@ -10,10 +10,10 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, sum_by, unique_rows
 from flame.core.model.threads.events import EventThread
+from flame.core.report.host.gil import GilColumns, measure_gil
+from flame.core.report.host.state_times import idle_in, lengths_within
+from flame.core.report.host.states import States, find_states
 from flame.core.report.measures.chosen_iterations import chosen_iterations
-from flame.core.report.measures.gil import GilColumns, measure_gil
-from flame.core.report.measures.state_times import idle_in, lengths_within
-from flame.core.report.measures.states import States, find_states
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
 from flame.core.timeline.devices import source_label

@@ -14,7 +14,7 @@ from flame.core.report.findings import held_host as held_host_module
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import find
 from flame.core.report.findings.held_host import held_host
-from flame.core.report.measures.host_code import Holdups
+from flame.core.report.host.host_code import Holdups
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
 from flame.core.timeline.idle_host import frames_at

@@ -18,7 +18,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Pids, Steps, Tids, Time
 from flame.core.projection.selection import select
-from flame.core.report.measures.host_time import HostTime
+from flame.core.report.host.host_time import HostTime
 from flame.core.report.parties.devices import devices_section
 from flame.core.report.parties.processes import measure_processes, processes_section
 from flame.core.report.parties.ranks import measure_ranks, ranks_section

@@ -14,7 +14,7 @@ from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Pids, Tids, Time
 from flame.core.projection.selection import select
-from flame.core.report.measures.os_time import NOT_RECORDED, RUNNING, host_code_parts
+from flame.core.report.host.os_time import NOT_RECORDED, RUNNING, host_code_parts
 from flame.core.report.parties.threads import threads_section
 from flame.core.report.scope import Scope
 from flame.core.report.sections.idle import idle_section

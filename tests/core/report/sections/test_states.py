@@ -17,7 +17,7 @@ from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Pids, Tids, Time
 from flame.core.projection.selection import select
-from flame.core.report.measures.host_code import HostState, find_holdups, host_code
+from flame.core.report.host.host_code import HostState, find_holdups, host_code
 from flame.core.report.program.iterations import iterations_section
 from flame.core.report.scope import Scope
 from flame.core.report.sections.idle import idle_section

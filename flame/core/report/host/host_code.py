@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Column, sum_by
 from flame.core.model.profile import Profile
-from flame.core.report.measures.states import find_collections, gil_times
+from flame.core.report.host.states import find_collections, gil_times
 from flame.core.report.scope import Scope
 from flame.core.timeline.idle_parts import IdleCause
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces

@@ -1,0 +1,121 @@
+"""Draw the budget of each GPU as a bar of its parts, and say what its colours are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rich.style import Style
+
+from flame.core.frame import Kind
+from flame.core.model.calls import CallClass
+from flame.core.names.kernel_category import COMMUNICATION
+from flame.core.report.table import Section
+from flame.core.units import format_ns, format_percent
+from flame.tui.toolkit.lines import Line, Piece, line_width
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut, fill, printable, width_of
+
+_GLYPHS = {"compute": "█", "communication": "▓", "copies": "▒", "idle": "░"}
+"""By how the name of a part begins: a bar tells its parts apart without colours, too."""
+
+_LEAST_BAR = 10
+_LABEL = 24
+_IDLE_PREFIX = "idle: "
+_CALLS = {
+    "in launch": CallClass.LAUNCH,
+    "launch call": CallClass.LAUNCH,
+    "sync": CallClass.SYNC,
+    "alloc": CallClass.ALLOC,
+    "copy call": CallClass.COPY,
+    "other call": CallClass.OTHER,
+}
+_KINDS = {"compute": Kind.KERNEL, "copies, alone": Kind.MEMCPY}
+
+
+class GpuBudget(NamedTuple):
+    """Hold the parts of a GPU's window, ns by name, in the order in which they are drawn."""
+
+    label: str
+    parts: dict[str, int]
+
+    @property
+    def window(self) -> int:
+        """All of them."""
+        return sum(self.parts.values())
+
+
+def budgets_of(section: Section) -> list[GpuBudget]:
+    """Read the budgets from the section that has them."""
+    found: dict[str, GpuBudget] = {}
+    for table in section.tables:
+        keys = [column.key for column in table.columns]
+        if not {"gpu", "part", "ns"} <= {*keys}:
+            continue
+        at = [keys.index(key) for key in ("gpu", "part", "ns")]
+        for row in table.rows:
+            label, part, ns = (row[place] for place in at)
+            if isinstance(ns, int):
+                found.setdefault(str(label), GpuBudget(str(label), {})).parts[str(part)] = ns
+    return list(found.values())
+
+
+def budget_lines(budgets: list[GpuBudget], palette: Palette, width: int, most: int) -> list[Line]:
+    """Draw ``most`` bars at most, and below them the legend of all."""
+    if not budgets:
+        return []
+    labels = [cut(one.label, min(_LABEL, width // 3)) for one in budgets]
+    room = max(map(width_of, labels))
+    lines = [
+        _bar_line(one, fill(label, room), palette, width)
+        for one, label in zip(budgets[:most], labels, strict=False)
+    ]
+    more = len(budgets) - most
+    return [*lines, _legend(budgets, palette, width, f" +{more} GPUs" if more > 0 else "")]
+
+
+def _bar_line(one: GpuBudget, label: str, palette: Palette, width: int) -> Line:
+    ends = [Piece(f" {label} "), Piece(f" {format_ns(one.window)} ", "strong")]
+    cells = max(width - line_width(ends), _LEAST_BAR)
+    return [ends[0], *_bar(one, cells, palette), ends[1]]
+
+
+def _bar(one: GpuBudget, cells: int, palette: Palette) -> list[Piece]:
+    """The parts, of ``cells`` together: each ends in the cell in which its time does."""
+    pieces, before, done, whole = [], 0, 0, max(one.window, 1)
+    for part, ns in one.parts.items():
+        done += ns
+        end = round(cells * done / whole)
+        if end > before:
+            pieces.append(Piece(_glyph(part) * (end - before), _style(part, palette)))
+        before = end
+    return [*pieces, Piece(" " * (cells - before))]
+
+
+def _legend(budgets: list[GpuBudget], palette: Palette, width: int, more: str) -> Line:
+    """The parts of all GPUs together, the largest first, as many as fit."""
+    sums: dict[str, int] = {}
+    for one in budgets:
+        for part, ns in one.parts.items():
+            sums[part] = sums.get(part, 0) + ns
+    whole, line, room = sum(sums.values()), list[Piece](), width - len(more)
+    for part, ns in sorted(sums.items(), key=lambda item: -item[1]):
+        word = f" {printable(part)} {format_percent(ns, whole)} "
+        if line_width(line) + 2 + width_of(word) > room:
+            break
+        line += [Piece(f" {_glyph(part)}", _style(part, palette)), Piece(word)]
+    return [*line, Piece(more, "dim")]
+
+
+def _glyph(part: str) -> str:
+    return next((glyph for word, glyph in _GLYPHS.items() if part.startswith(word)), "█")
+
+
+def _style(part: str, palette: Palette) -> Style:
+    cause = part.removeprefix(_IDLE_PREFIX)
+    if part in _KINDS:
+        return palette.ink(_KINDS[part])
+    if part.startswith(COMMUNICATION):
+        return palette.category_ink(COMMUNICATION)
+    if cause in _CALLS:
+        return palette.call_ink(_CALLS[cause])
+    return palette.ink(Kind.PYTHON) if cause == "host code" else palette.quiet

@@ -1,0 +1,64 @@
+"""Tell of the selected frame what the report has found: a tail, and findings that name it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from flame.core.frame import ACTIVITY_KINDS, Kind
+from flame.core.units import format_ns
+from flame.tui.details.labels import Label
+from flame.tui.report.entries import Known, findings_of
+from flame.tui.report.worker import FINDINGS
+
+if TYPE_CHECKING:
+    from flame.core.report.table import Table
+
+_TAILS = "tails"
+_LEAST = 4
+"""Characters of a name that is looked for in what findings claim."""
+
+_MOST = 2
+"""Findings that are told of a frame."""
+
+
+def remarks_on(known: Known, name: str, kind: Kind) -> list[tuple[Label, str]]:
+    """Say what ``known`` of a report says of the frames called ``name``."""
+    remarks = [(Label.SLOW, text) for text in _tails(known, name, kind)]
+    findings = [(Label.FINDING, text) for text in _findings(known, name)]
+    return [*remarks[:1], *findings[:_MOST]]
+
+
+def _tails(known: Known, name: str, kind: Kind) -> Iterator[str]:
+    """Whether launches of a kernel in one configuration have a tail, or are mixed work."""
+    found = known.get(_TAILS)
+    if found is None or isinstance(found, str) or kind not in ACTIVITY_KINDS:
+        return
+    words: dict[str, list[int]] = {}
+    for table in found.tables:
+        for row in _rows(table.table):
+            if row.get("name") == name and (word := row.get("is")):
+                excess = row.get("excess_ns")
+                words.setdefault(str(word), []).append(excess if isinstance(excess, int) else 0)
+        break  # the others are calls and ranges
+    for word, excess in words.items():
+        yield f"{word}, {format_ns(sum(excess))} above the median"
+
+
+def _rows(table: Table) -> Iterator[dict[str, object]]:
+    keys = [column.key for column in table.columns]
+    return (dict(zip(keys, row, strict=True)) for row in table.rows)
+
+
+def _findings(known: Known, name: str) -> Iterator[str]:
+    """The titles of the findings that lead to the frame, or name it."""
+    section = known.get(FINDINGS)
+    if section is None or isinstance(section, str) or len(name) < _LEAST:
+        return
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    places = [place for table in section.tables for place in table.table.places]
+    for number, one in enumerate(findings_of(known) or ()):
+        place = places[number] if number < len(places) else None
+        if (place and name in place.frames) or word.search(one.text("claim")):
+            yield f"{one.severity}: {one.text('title')}"

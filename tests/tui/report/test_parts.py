@@ -1,0 +1,232 @@
+"""What the report view is made of, without an app: tables as text, bars, lists, places, remarks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.frame import Kind
+from flame.core.report.table import Place, Section, Table, TableColumn, Value
+from flame.tui.report.budget_bars import GpuBudget, budget_lines, budgets_of
+from flame.tui.report.entries import FIRST, Entry, EntryList, chip_text
+from flame.tui.report.page import RowAt, Sorting, section_page
+from flame.tui.report.places import node_at
+from flame.tui.report.remarks import remarks_on
+from flame.tui.report.worker import SectionTitle
+from flame.tui.report.written import WrittenSection, WrittenTable
+from flame.tui.toolkit.lines import Line, line_width
+from flame.tui.toolkit.palette import Palette
+from tests.tui.traces import HOSTILE
+from tests.tui.trees import random_trees
+
+PALETTE = Palette((0, 0, 0), (255, 255, 255))
+COLUMNS = (
+    TableColumn("name", "name"),
+    TableColumn("ns", "time", "ns"),
+    TableColumn("percent", "of all", "percent"),
+    TableColumn("hidden", ""),
+)
+TITLES = [SectionTitle("findings", "First"), SectionTitle("kernels", "Kernels")]
+
+
+def written(rows: list[tuple[Value, ...]], places: tuple[Place | None, ...] = ()) -> WrittenSection:
+    table = Table("rows", "", COLUMNS, tuple(rows), len(rows), places)
+    return WrittenSection.of(Section("kernels", "Kernels", tables=(table,)))
+
+
+def text_of(line: Line) -> str:
+    return "".join(piece.text for piece in line)
+
+
+cells = st.tuples(
+    st.none() | st.sampled_from(("a", "b", "zz", "")),
+    st.none() | st.integers(0, 10**12),
+    st.none() | st.floats(0, 100),
+    st.none(),
+)
+
+
+@given(st.lists(cells, min_size=1, max_size=12), st.integers(0, 2), st.booleans())
+def test_rows_are_sorted_by_what_is_known_and_the_rest_comes_last(
+    rows: list[tuple[Value, ...]], column: int, backwards: bool
+) -> None:
+    table = WrittenTable.of(Table("rows", "", COLUMNS, tuple(rows), len(rows)))
+    order = table.order(column, backwards)
+    assert sorted(order) == list(range(len(rows)))
+    values = [rows[at][column] for at in order]
+    known = [value for value in values if value is not None]
+    assert values[len(known) :] == [None] * (len(values) - len(known))
+    falls = (column > 0) != backwards
+    assert known == sorted(known, reverse=falls)
+
+
+@given(st.lists(cells, min_size=1, max_size=12), st.integers(20, 100))
+def test_lines_of_a_section_fit_and_rows_are_found_on_them(
+    rows: list[tuple[Value, ...]], width: int
+) -> None:
+    found = written(rows)
+    page = section_page(found, [range(len(rows))], [None], width)
+    assert all(line_width(page[line]) <= width for line in range(len(page)))
+    for place, at in enumerate(page.rows):
+        line = page.line_of(place)
+        assert (page.row_at(line), at) == (place, RowAt(0, place))
+        head = page.head_above(line)
+        assert head is not None and "name" in text_of(head)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_drawn_safely(name: str) -> None:
+    page = section_page(written([(name, 5, 100.0, "x")]), [[0]], [Sorting(0)], 60)
+    for line in range(len(page)):
+        assert text_of(page[line]).isprintable()
+        assert line_width(page[line]) <= 60
+
+
+def test_what_has_no_room_is_told_of_the_selected_row() -> None:
+    found = written([("kernel " * 4, 5_000, 12.5, "x"), ("other", 9_000, 1.5, "y")])
+    page = section_page(found, [[0, 1]], [None], 36)
+    assert "not shown for want of width: " in text_of(page[len(page) - 1])
+    page.chosen = 1
+    assert "of this row: of all 1.5 %" in text_of(page[len(page) - 1])
+
+
+# Bars
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(("compute", "copies, alone", "idle: host code", "idle: new cause")),
+        st.integers(1, 10**12),
+        min_size=1,
+    ),
+    st.integers(40, 200),
+)
+def test_a_bar_is_as_wide_as_the_screen_and_each_part_as_its_share(
+    parts: dict[str, int], width: int
+) -> None:
+    bar, _ = budget_lines([GpuBudget("GPU0", parts)], PALETTE, width, 1)
+    assert line_width(bar) == width
+    cells = line_width(bar[1:-1])
+    glyphs = text_of(bar[1:-1])
+    compute = glyphs.count("█") / cells
+    assert abs(compute - parts.get("compute", 0) / sum(parts.values())) <= 1 / cells
+
+
+def test_budgets_are_read_by_gpu_and_more_than_there_is_room_for_are_counted() -> None:
+    columns = (TableColumn("gpu", "GPU"), TableColumn("part", "part"), TableColumn("ns", "", "ns"))
+    rows = tuple((f"GPU{gpu}", "compute", 10 + gpu) for gpu in range(4))
+    section = Section("budget", "Budget", tables=(Table("parts", "", columns, rows, 4),))
+    found = budgets_of(section)
+    assert [one.parts for one in found] == [{"compute": 10 + gpu} for gpu in range(4)]
+    lines = budget_lines(found, PALETTE, 80, 2)
+    assert len(lines) == 3 and "+2 GPUs" in text_of(lines[-1])
+
+
+# The list
+
+
+def findings(*severities: str, place: Place | None = None) -> WrittenSection:
+    columns = (
+        TableColumn("severity", "severity"),
+        TableColumn("title", "title"),
+        TableColumn("claim", "claim"),
+        TableColumn("bound_ns", "at most", "ns"),
+        TableColumn("percent", "of window", "percent"),
+    )
+    rows = tuple((one, f"{one} one", "gemm is slow", 5_000, 12.5) for one in severities)
+    table = Table("rows", "", columns, rows, len(rows), (place,) * len(rows))
+    return WrittenSection.of(Section("findings", "First", tables=(table,)))
+
+
+def test_the_chip_counts_what_is_more_than_information() -> None:
+    assert chip_text({}) == ("", False)
+    assert chip_text({"findings": findings("info")}) == ("", False)
+    assert chip_text({"findings": findings("low")}) == ("1 finding", False)
+    assert chip_text({"findings": findings("high", "low", "info")}) == ("2 findings", True)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_the_list_has_findings_then_sections_each_in_its_width(width: int) -> None:
+    known = {"findings": findings("high", "info")}
+    entries = EntryList(TITLES, known, waits=True)
+    assert entries.entries == [FIRST, Entry("findings", 1), Entry("kernels")]
+    lines = entries.lines(width, FIRST, focused=True)
+    assert [entry for _, entry in lines] == [None, *entries.entries[:2], None, Entry("kernels")]
+    assert all(line_width(line) <= width for line, _ in lines)
+    assert "… kernels" in text_of(lines[-1][0])
+
+
+def test_what_is_chosen_stays_as_close_as_there_is_something() -> None:
+    entries = EntryList(TITLES, {"findings": findings("high")}, waits=False)
+    assert entries.nearest(Entry("findings", 7)) == FIRST
+    assert entries.nearest(Entry("no such")) == FIRST
+    assert EntryList(TITLES, {}, waits=True).nearest(FIRST) == Entry("findings")
+
+
+# Places
+
+
+@given(random_trees, st.data())
+def test_a_row_leads_to_the_widest_frame_of_its_name_below_the_others(
+    tree: object, data: st.DataObject
+) -> None:
+    number = data.draw(st.integers(1, len(tree) - 1)) if len(tree) > 1 else 0  # type: ignore[arg-type]
+    if not number:
+        return
+    path = tree.names(number)  # type: ignore[attr-defined]
+    names = path[:1] + path[-1:] if len(path) > 1 else path
+    shown = SimpleNamespace(view=SimpleNamespace(tree=tree))
+    place = Place(("", ""), tuple(names), tree.metric.key)  # type: ignore[attr-defined]
+    node = node_at(shown, place)  # type: ignore[arg-type]
+    total = tree.total  # type: ignore[attr-defined]
+    fitting = [
+        at
+        for at in range(1, len(tree))  # type: ignore[arg-type]
+        if (other := tree.names(at))[-1] == names[-1]  # type: ignore[attr-defined]
+        and (len(names) == 1 or names[0] in other[:-1])
+    ]
+    assert node in fitting
+    assert total[node] == np.max(total[fitting])
+
+
+def test_another_metric_or_no_such_name_leads_nowhere_in_this_tree() -> None:
+    from tests.tui.trees import stack_tree
+
+    tree = stack_tree({("a", "b"): 5})
+    shown = SimpleNamespace(view=SimpleNamespace(tree=tree))
+    metric = tree.metric.key
+    assert node_at(shown, Place(("kernel",), ("no such",), metric)) == -1  # type: ignore[arg-type]
+    assert node_at(shown, Place(("kernel",), ("b",), "another")) == -1  # type: ignore[arg-type]
+    assert node_at(shown, Place(("kernel",), (), metric)) == -1  # type: ignore[arg-type]
+
+
+# Remarks
+
+
+def test_findings_are_told_of_frames_that_they_lead_to_or_name() -> None:
+    known = {"findings": findings("high", place=Place(("kernel",), ("norm",)))}
+    for name in ("norm", "gemm"):
+        [(label, text)] = remarks_on(known, name, Kind.KERNEL)
+        assert (label, text) == ("finding", "high: high one")
+    assert remarks_on(known, "gem", Kind.KERNEL) == []
+    assert remarks_on(known, "other", Kind.KERNEL) == []
+
+
+def test_tails_are_told_of_kernels_alone() -> None:
+    columns = (
+        TableColumn("name", "kernel"),
+        TableColumn("excess_ns", "excess", "ns"),
+        TableColumn("is", "is"),
+    )
+    rows = (("gemm", 5_000, "tail"), ("gemm", 2_000, "tail"), ("gemm", 7, ""), ("norm", 1, "mixed"))
+    table = Table("rows", "", columns, rows, 4)
+    known = {"tails": WrittenSection.of(Section("tails", "Tails", tables=(table,)))}
+    assert remarks_on(known, "gemm", Kind.KERNEL) == [
+        ("slow ones", "tail, 7.00 µs above the median")
+    ]
+    assert remarks_on(known, "norm", Kind.KERNEL) == [("slow ones", "mixed, 1 ns above the median")]
+    assert remarks_on(known, "gemm", Kind.PYTHON) == []
