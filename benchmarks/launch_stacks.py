@@ -35,6 +35,13 @@ def same_stack(loop: ctypes.CDLL, count: int) -> float:
     return took / count
 
 
+def frees(loop: ctypes.CDLL, count: int) -> float:
+    """The same for a call that launches nothing: it frees no memory."""
+    loop.frees(count)
+    took: float = min(loop.frees(count) for _ in range(ROUNDS))
+    return took / count
+
+
 def ranges(loop: ctypes.CDLL, count: int) -> float:
     """The same for a push and its pop."""
     loop.ranges(count)
@@ -91,6 +98,7 @@ CASES: dict[str, Callable[[ctypes.CDLL, int], float]] = {
     "same_stack": same_stack,
     "leaves": leaves,
     "new_code": new_code,
+    "frees": frees,
     "ranges": ranges,
     "memory": memory,
 }
@@ -100,8 +108,8 @@ def main() -> None:
     """The command line."""
     path, case, count = sys.argv[1:]
     loop = ctypes.CDLL(path)
-    loop.launches.restype = loop.ranges.restype = ctypes.c_double
-    loop.launches.argtypes = loop.ranges.argtypes = [ctypes.c_int64]
+    for function in (loop.launches, loop.frees, loop.ranges):
+        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_int64]
     loop.set_up()
     print(json.dumps(deep(DEPTH - 4, lambda: CASES[case](loop, int(count)))))
 

@@ -10,7 +10,7 @@ from flame.core.errors import InputError
 from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
-_CONTENT = ("launch", "kernel", "memop", "range", "open_range")
+_CONTENT = ("launch", "call", "kernel", "memop", "range", "open_range")
 
 
 class DumpCounts(NamedTuple):
