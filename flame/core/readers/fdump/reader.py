@@ -169,7 +169,8 @@ def _select_rows(table: Table, rows: Bool) -> Table:
 def _read_calls(context: DumpContext, stages: _Stages) -> tuple[RawCalls, I4]:
     """Read all CUDA API calls, and the path of NVTX ranges recorded with each."""
     batches, paths, rows = TableBuilder(RawCalls), [np.zeros(0, np.int32)], host.CallRows(context)
-    for key, build in ((host.LAUNCHES, rows.launch_rows), (host.CALLS, rows.call_rows)):
+    # Of two with the same times the first is the outer one: launches may lie in other calls.
+    for key, build in ((host.CALLS, rows.call_rows), (host.LAUNCHES, rows.launch_rows)):
         for piece in stages.columns("reading API calls", key):
             known = build(piece)
             batches.add(**known)
