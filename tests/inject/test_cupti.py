@@ -28,8 +28,8 @@ from tests.support.writers.fdumprecords import header, meta, records, stack, tex
 TIMEOUT_S = 2 * PATIENCE
 RING = 1 << 18  # driver calls whose origin is remembered
 KINDS = {"thread": 3, "device": 4, "api": 5}  # of Name records
-CUPTI_DROPPED = 3
-KERNEL, FAILED = 6, 1
+SIZE_LIMIT, CUPTI_DROPPED = 2, 3
+KERNEL, CALL, FAILED = 6, 16, 1
 
 HELPERS = ("make", "launch")
 PRELUDE = """
@@ -453,6 +453,19 @@ def test_calls_that_may_block_are_recorded_with_their_stack_and_result(record: R
     # The kernel was launched just before, and runs for 3 ms.
     assert (calls["end"] - calls["start"])[2:5].min() > 2_000_000
     assert recorded.apis() == 3 * ["cuLaunchKernel"]
+
+
+def test_calls_for_which_there_is_no_room_are_counted(record: Record) -> None:
+    number = 60_000
+    recorded = record(
+        f"context()\nfor _ in range({number}): cuda.cuMemFree_v2(None)\n", FLAME_MAX_MB="1"
+    )
+    kept = len(recorded.of["call"])
+    assert 1_000 < kept < number
+    assert recorded.dropped() == {(SIZE_LIMIT, CALL): number - kept}
+    assert header(recorded.path)["dropped"] == number - kept
+    lost = f"{number - kept:,} records could not be written"
+    assert any(line.startswith(lost) for line in load(recorded.path).warnings)
 
 
 def test_a_report_of_a_recording_tells_of_waits_and_allocations(record: Record) -> None:

@@ -146,7 +146,7 @@ def test_what_was_not_recorded_is_not_none(tmp_path: Path, old: bool) -> None:
     file.launch(500, 510, 3, api=276)
     profile = load(file.write(tmp_path / "x.fdump"))
     scope = Scope(profile)
-    assert profile.warnings == load(file.write(tmp_path / "y.fdump")).warnings
+    assert not [line for line in profile.warnings if "does not know" in line]
     for section in (syncs_section(scope), memory_section(scope)):
         assert (section.why, section.tables) == (KEPT_LAUNCHES, ())
     abstained = {one.id: one.why for one in find(scope).abstained}
