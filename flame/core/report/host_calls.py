@@ -123,7 +123,7 @@ def calls_left_out(profile: Profile) -> str:
     """Say why a trace has no calls that wait or allocate; empty where it has all there were."""
     reasons = (source.meta.options.get("calls", "") for source in profile.sources)
     reason = next(filter(None, reasons), "")
-    return f"launches alone were recorded: {reason}" if reason else ""
+    return f"launches alone were recorded ({reason})" if reason else ""
 
 
 def collect_calls(profile: Profile, labels: Labels, calls: ThreadPieces) -> HostCalls:

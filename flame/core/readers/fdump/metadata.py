@@ -27,7 +27,7 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
         no_cupti = "the process did not start CUDA"
     missing = {"cupti": no_cupti, "python": no_python}
     if cupti and fact("calls") != _RECORDED:
-        missing["calls"] = fact("calls") or "recorded by a flame that kept launches alone"
+        missing["calls"] = fact("calls") or "by an older flame"
     parts = (("flame", fact("library")), ("CUPTI", cupti), ("Python", python))
     rank, name = fact("rank"), process_name(vocabulary)
     offset = header.start_unix - header.start_monotonic
