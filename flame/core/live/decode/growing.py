@@ -264,10 +264,12 @@ class GrowingDump:
             raise InputError(f"damaged: it names more than {_MOST_DEVICES:,} GPUs")
 
     def _read_events(self, records: Records) -> None:
-        for table in records.columns(host.LAUNCHES, host.FIELDS[host.LAUNCHES]):
-            self._held_calls.add(self._calls.launch_rows(table))
+        for table in records.columns(host.LAUNCHES, (*host.FIELDS[host.LAUNCHES], "flags")):
+            within = self._calls.frames_around(table["flags"])
+            self._held_calls.add(self._calls.launch_rows(table) | {"within": within})
         for table in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
-            self._held_others.add(self._calls.call_rows(table))
+            rows = self._calls.call_rows(table)
+            self._held_others.add(rows | {"within": np.full(len(rows["start"]), NONE)})
         for table in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
             self._add_ended(host.select_kinds(table, (host.PUSH_POP,)))
         for table in records.columns(gpu.KERNELS, gpu.FIELDS[gpu.KERNELS]):

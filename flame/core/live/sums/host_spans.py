@@ -111,7 +111,7 @@ class SpanStore:
         self._open = self._range_rows(batch.open)
         if batch.empty:
             return
-        calls = [self._call_rows(calls) for calls in (batch.calls, batch.others)]
+        calls = [self._call_rows(calls) for calls in (batch.calls, batch.others) if len(calls)]
         rows = SpanRows.concatenate([self._range_rows(batch.ended), *calls])
         rows = rows.take(rows.end > rows.start)
         self._weight += float((rows.end - rows.start).sum(dtype=np.float64))
@@ -162,7 +162,8 @@ class SpanStore:
         on, path = calls.thread[known], calls.nvtx[known]
         own = self._groups.intern_calls(self._process, on, path, calls.frame[known])
         around = self._groups.intern_ranges(self._process, on, path)
-        inside, within = np.flatnonzero(calls.within[known] != NONE), calls.within[known]
+        within = calls.within[known]
+        inside = np.flatnonzero(within != NONE)
         if len(inside):
             rows = on[inside], path[inside], within[inside]
             around[inside] = self._groups.intern_calls(self._process, *rows)

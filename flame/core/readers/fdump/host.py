@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, pack
+from flame.core.columns import I4, I8, Bool, pack
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import api_name
@@ -21,7 +21,7 @@ LAUNCHES, CALLS, RANGES, OPEN_RANGES = "launch", "call", "range", "open_range"
 _PAYLOAD_FIELDS = ("payload", "payload_text", "payload_type")
 _CALL_FIELDS = ("start", "end", "tid", "python", "nvtx", "api")
 FIELDS = {
-    LAUNCHES: (*_CALL_FIELDS, "correlation", "flags"),
+    LAUNCHES: (*_CALL_FIELDS, "correlation"),
     CALLS: _CALL_FIELDS,
     RANGES: ("start", "tid", "name", "node", "end", "kind", *_PAYLOAD_FIELDS),
     OPEN_RANGES: ("start", "tid", "name", "node"),
@@ -57,20 +57,23 @@ class CallRows:
         self._frames = OptionalRowIds(partial(_add_call, self._context))
 
     def launch_rows(self, piece: dict[str, I8]) -> NamedColumns:
-        """Build the rows of launches, with ``within``, the frame of the call they lie in, or -1."""
-        within = piece["flags"] >> _WITHIN & _16_BITS
-        around = self._frames.look_up([np.where(within > 0, within, NONE)])
-        return self._call_rows(piece) | {"correlation": piece["correlation"], "within": around}
+        """Build the rows of all launches in ``piece``."""
+        return self._call_rows(piece) | {"correlation": piece["correlation"]}
 
     def call_rows(self, piece: dict[str, I8]) -> NamedColumns:
         """Build the rows of calls that launch nothing: the id of each is one that no work has."""
         first, size = self._others, len(piece["start"])
         self._others += size
-        correlation = -1 - np.arange(first, first + size)
-        return self._call_rows(piece) | {
-            "correlation": correlation,
-            "within": np.full(size, NONE, np.int32),
-        }
+        return self._call_rows(piece) | {"correlation": -1 - np.arange(first, first + size)}
+
+    def frames_around(self, flags: I8) -> I4:
+        """Return the frames of the calls in which launches with these ``flags`` lie, or -1."""
+        within = flags >> _WITHIN & _16_BITS
+        around = np.full(len(flags), NONE, np.int32)
+        rows = np.flatnonzero(within)
+        if len(rows):
+            around[rows] = self._frames.look_up([within[rows]])
+        return around
 
     def _call_rows(self, piece: dict[str, I8]) -> NamedColumns:
         start, end = self._context.spans("CUDA API calls", piece["start"], piece["end"])
