@@ -455,6 +455,7 @@ def test_calls_that_may_block_are_recorded_with_their_stack_and_result(record: R
     assert recorded.apis() == 3 * ["cuLaunchKernel"]
 
 
+@pytest.mark.deep
 def test_calls_for_which_there_is_no_room_are_counted(record: Record) -> None:
     number = 60_000
     recorded = record(

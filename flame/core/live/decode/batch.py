@@ -101,4 +101,5 @@ class DumpBatch:
     @property
     def empty(self) -> bool:
         """Whether no row has come."""
-        return not any(map(len, (self.work, self.calls, self.others, self.ended)))
+        calls = len(self.calls) + len(self.others)
+        return not (len(self.work) or calls or len(self.ended))
