@@ -119,6 +119,11 @@ def calls(bench: Bench, count: int) -> Iterator[Row]:
     yield bench.compared("frees", count, "other call below 30 Python frames")
     yield bench.compared("frees", count, "other call, FLAME_PYTHON=0", FLAME_PYTHON="0")
     yield bench.compared("frees", count, "other call, FLAME_CALLS=0", FLAME_CALLS="0")
+    recorded = bench.run("memory_of_frees", 5 * count, bench.native.library) / MIB
+    size = bench.dump().stat().st_size
+    yield Row(f"memory after {5 * count:,} other calls", recorded, "MiB")
+    yield Row("dump", size / (5 * count), "bytes another call")
+    bench.clear()
 
 
 def ranges(bench: Bench, count: int) -> Row:

@@ -81,10 +81,20 @@ def called(functions: list[Callable[[], None]], count: int) -> int:
 
 def memory(loop: ctypes.CDLL, count: int) -> int:
     """How much more memory is in use after ``count`` launches than after a tenth of that."""
-    loop.launches(count // 10)
+    return growth(loop.launches, count)
+
+
+def memory_of_frees(loop: ctypes.CDLL, count: int) -> int:
+    """The same for calls that launch nothing."""
+    return growth(loop.frees, count)
+
+
+def growth(calls: Callable[[int], float], count: int) -> int:
+    """How much more memory is in use after ``count`` of ``calls`` than after a tenth of that."""
+    calls(count // 10)
     before = resident()
     for _ in range(9):
-        loop.launches(count // 10)
+        calls(count // 10)
     return resident() - before
 
 
@@ -101,6 +111,7 @@ CASES: dict[str, Callable[[ctypes.CDLL, int], float]] = {
     "frees": frees,
     "ranges": ranges,
     "memory": memory,
+    "memory_of_frees": memory_of_frees,
 }
 
 
