@@ -114,6 +114,18 @@ def stacks(bench: Bench, count: int) -> Iterator[Row]:
     yield bench.compared("new_code", count // 50, "launch from Python, code never seen before")
 
 
+def calls(bench: Bench, count: int) -> Iterator[Row]:
+    """The cost of a call that waits, allocates or frees: this one has nothing to do."""
+    yield bench.compared("frees", count, "other call below 30 Python frames")
+    yield bench.compared("frees", count, "other call, FLAME_PYTHON=0", FLAME_PYTHON="0")
+    yield bench.compared("frees", count, "other call, FLAME_CALLS=0", FLAME_CALLS="0")
+    recorded = bench.run("memory_of_frees", 5 * count, bench.native.library) / MIB
+    size = bench.dump().stat().st_size
+    yield Row(f"memory after {5 * count:,} other calls", recorded, "MiB")
+    yield Row("dump", size / (5 * count), "bytes another call")
+    bench.clear()
+
+
 def ranges(bench: Bench, count: int) -> Row:
     """The cost of a range."""
     alone, recorded = bench.best("ranges", count, (None, {}), (bench.native.library, {}))
@@ -164,6 +176,7 @@ def main() -> None:
         bench = Bench(Native.built(Path(folder)), Path(folder) / "dumps")
         rows = [
             *stacks(bench, count // 5),
+            *calls(bench, count // 5),
             ranges(bench, count // 5),
             *memory(bench, count),
             reading(bench),

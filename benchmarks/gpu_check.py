@@ -9,11 +9,13 @@ found. PC sampling needs the right to profile: root, or what the failure says.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,12 +25,18 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import flame  # noqa: E402
+from flame.core.model.calls import CallClass, call_class  # noqa: E402
 from flame.core.model.profile import Profile  # noqa: E402
 from samples import workload_transformer as transformer  # noqa: E402
+from tests.support.writers import fdumprecords  # noqa: E402
 
 WORKLOAD = [sys.executable, str(ROOT / "samples" / "workload_transformer.py")]
 FLAME = [sys.executable, "-m", "flame"]
 STEPS, LONG, FOREVER = 50, 1000, 10**6
+ROUNDS, SPARE = 100, 30
+CLOCK_ERROR = 10_000
+"""Clocks of the GPU and of the host may differ by so much, ns."""
+CLASSES = (CallClass.SYNC, CallClass.ALLOC)
 PATIENCE = 600.0
 MODES = ("continuous", "serialized")
 KERNELS_PER_STEP = 2 * transformer.LAYERS * (8 + 2 + 2) + 2 * transformer.LAYERS * 6
@@ -60,6 +68,79 @@ def kernels(profile: Profile) -> Finding:
     ours = any(frame.name == "gemm_kernel" for frame in profile.frames.frames)
     expected = STEPS * KERNELS_PER_STEP
     return found == expected if ours else found > 0, f"{found:,} of {expected:,} without PyTorch"
+
+
+def blocking(folder: Path) -> Finding:
+    """Calls of the runtime that wait, allocate or free are seen as the driver's: all, and once."""
+    script = str(ROOT / "benchmarks" / "blocking_calls.py")
+    words = [*FLAME, "record", "-q", "-o", str(folder), "--", sys.executable, script, str(ROUNDS)]
+    done = subprocess.run(
+        words, check=True, cwd=ROOT, timeout=PATIENCE, stdout=subprocess.PIPE, text=True
+    )
+    wanted, profile = json.loads(done.stdout), flame.load(folder).profile
+    calls = outermost(profile)
+    found = {one: count_of(calls, one) for one in CLASSES}
+    # The runtime may make calls of its own: one context, one pool, one module.
+    lines = ", ".join(f"{count} {name}" for name, count in sorted(calls.items()))
+    expected = {CallClass.SYNC: wanted["waits"], CallClass.ALLOC: wanted["allocations"]}
+    ok = all(0 <= found[one] - expected[one] <= SPARE for one in CLASSES)
+    told = ", ".join(f"{found[one]} of {expected[one]} {one.name.lower()}" for one in CLASSES)
+    return ok, f"through the {wanted['way']}: {told} ({lines})"
+
+
+def outermost(profile: Profile) -> Counter[str]:
+    """How often each call of the driver was made, in no other."""
+    calls = profile.calls
+    frames = [] if calls is None else calls.frame.tolist()
+    return Counter(profile.frames[frame].name for frame in frames)
+
+
+def count_of(calls: Counter[str], one: CallClass) -> int:
+    """How often calls of a class were made."""
+    return sum(count for name, count in calls.items() if call_class(name) == one)
+
+
+def waits(folder: Path) -> Finding:
+    """What was launched before has ended when a call has waited for all of it.
+
+    Clocks that differ show here first.
+    """
+    profile = flame.load(folder).profile
+    calls, table = profile.calls, profile.activities
+    if calls is None:
+        return False, "no calls"
+    names = [profile.frames[frame].name for frame in calls.frame.tolist()]
+    rows = [row for row, name in enumerate(names) if name.startswith("cuCtxSynchronize")]
+    until = table.start + table.duration - CLOCK_ERROR
+    running = [
+        table.launched & (table.launch_end <= calls.start[row]) & (until > calls.end[row])
+        for row in rows
+    ]
+    late = sum(bool(one.any()) for one in running)
+    return bool(rows) and not late, f"{late} of {len(rows)} were over before the work they wait for"
+
+
+def loads(profile: Profile) -> Finding:
+    """Loading code is seen, which lazy loading may do in launches instead."""
+    calls = outermost(profile)
+    found = {name: calls[name] for name in calls if name.startswith(("cuModule", "cuLibrary"))}
+    return bool(found), ", ".join(f"{count} {name}" for name, count in found.items())
+
+
+def nested(folder: Path) -> Finding:
+    """How many launches lie in other calls; whatever it is, they are the same without these."""
+    within = [flags >> 16 > 0 for flags in launch_flags(folder)]
+    without = folder.with_name("no-calls")
+    recorded(without, "--no-calls")
+    others = len(launch_flags(without))
+    said = f"{sum(within)} of {len(within)} launches in other calls; {others} without these"
+    return len(within) == others, said
+
+
+def launch_flags(folder: Path) -> list[int]:
+    """The flags of all launches of a recording."""
+    parts = (fdumprecords.records(dump)["launch"]["flags"] for dump in folder.glob("*.fdump"))
+    return [flags for part in parts for flags in part.tolist()]
 
 
 def graphs(profile: Profile) -> Finding:
@@ -126,9 +207,10 @@ def overhead(folder: Path) -> Finding:
     folder.mkdir()
     alone = seconds([*WORKLOAD, str(LONG)])
     said = [f"alone {alone:.2f} s"]
-    for mode in ("off", *MODES):
-        words = [*FLAME, "record", "-q", "--pc", mode, "-o", str(folder / mode), "--", *WORKLOAD]
-        said.append(f"--pc {mode} {seconds([*words, str(LONG)]) / alone:.2f}×")
+    ways = (("--no-calls",), *(("--pc", mode) for mode in ("off", *MODES)))
+    for number, way in enumerate(ways):
+        words = [*FLAME, "record", "-q", *way, "-o", str(folder / str(number)), "--", *WORKLOAD]
+        said.append(f"{' '.join(way)} {seconds([*words, str(LONG)]) / alone:.2f}×")
     return True, ", ".join(said)
 
 
@@ -147,6 +229,10 @@ def findings(folder: Path) -> Iterator[tuple[str, Callable[[], Finding]]]:
     yield "launches", lambda: launches(plain)
     yield "kernels", lambda: kernels(plain)
     yield "graphs", lambda: graphs(plain)
+    yield "calls that may block", lambda: blocking(folder / "blocking")
+    yield "waits for all work", lambda: waits(folder / "blocking")
+    yield "loading of code", lambda: loads(plain)
+    yield "launches in other calls", lambda: nested(folder / "plain")
     for mode in MODES:
         sampled = recorded(folder / mode, "--pc", mode)
         exact = mode == "serialized"

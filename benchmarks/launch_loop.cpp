@@ -46,6 +46,12 @@ EXPORTED double launches(int64_t count) {
   return now() - begin;
 }
 
+EXPORTED double frees(int64_t count) {
+  double begin = now();
+  for (int64_t i = 0; i < count; i++) check(cuda.cuMemFree(0), "free");
+  return now() - begin;
+}
+
 EXPORTED double ranges(int64_t count) {
   double begin = now();
   for (int64_t i = 0; i < count; i++) {

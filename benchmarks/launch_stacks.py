@@ -35,6 +35,13 @@ def same_stack(loop: ctypes.CDLL, count: int) -> float:
     return took / count
 
 
+def frees(loop: ctypes.CDLL, count: int) -> float:
+    """The same for a call that launches nothing: it frees no memory."""
+    loop.frees(count)
+    took: float = min(loop.frees(count) for _ in range(ROUNDS))
+    return took / count
+
+
 def ranges(loop: ctypes.CDLL, count: int) -> float:
     """The same for a push and its pop."""
     loop.ranges(count)
@@ -74,10 +81,20 @@ def called(functions: list[Callable[[], None]], count: int) -> int:
 
 def memory(loop: ctypes.CDLL, count: int) -> int:
     """How much more memory is in use after ``count`` launches than after a tenth of that."""
-    loop.launches(count // 10)
+    return growth(loop.launches, count)
+
+
+def memory_of_frees(loop: ctypes.CDLL, count: int) -> int:
+    """The same for calls that launch nothing."""
+    return growth(loop.frees, count)
+
+
+def growth(calls: Callable[[int], float], count: int) -> int:
+    """How much more memory is in use after ``count`` of ``calls`` than after a tenth of that."""
+    calls(count // 10)
     before = resident()
     for _ in range(9):
-        loop.launches(count // 10)
+        calls(count // 10)
     return resident() - before
 
 
@@ -91,8 +108,10 @@ CASES: dict[str, Callable[[ctypes.CDLL, int], float]] = {
     "same_stack": same_stack,
     "leaves": leaves,
     "new_code": new_code,
+    "frees": frees,
     "ranges": ranges,
     "memory": memory,
+    "memory_of_frees": memory_of_frees,
 }
 
 
@@ -100,8 +119,8 @@ def main() -> None:
     """The command line."""
     path, case, count = sys.argv[1:]
     loop = ctypes.CDLL(path)
-    loop.launches.restype = loop.ranges.restype = ctypes.c_double
-    loop.launches.argtypes = loop.ranges.argtypes = [ctypes.c_int64]
+    for function in (loop.launches, loop.frees, loop.ranges):
+        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_int64]
     loop.set_up()
     print(json.dumps(deep(DEPTH - 4, lambda: CASES[case](loop, int(count)))))
 

@@ -33,6 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "Python frames of every launch (default; CPython 3.11 to 3.14); launches cost less "
     text += "without them"
     add("--python", action=argparse.BooleanOptionalAction, default=True, help=text)
+    text = "calls that wait for a GPU, allocate, free or load code, besides launches (default)"
+    add("--calls", action=argparse.BooleanOptionalAction, default=True, help=text)
     text = "PC sampling: continuous, serialized (exact launches, kernels run one by one) or off "
     text += "(default); :N samples every 2^N cycles, N from 5 to 31"
     add("--pc", metavar="MODE[:N]", default="off", help=text)
@@ -66,6 +68,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
         command=tuple(words),
         output=None if args.output is None else Path(args.output),
         python=args.python,
+        calls=args.calls,
         pc=pc_mode(args.pc),
         duration_ms=None if args.duration is None else _milliseconds(args.duration),
         max_mb=None if args.max_size is None else _megabytes(args.max_size),

@@ -18,6 +18,7 @@ _PACKAGE = Path(__file__).absolute().parents[1]
 _OWN = (
     "FLAME_DIR",
     "FLAME_PYTHON",
+    "FLAME_CALLS",
     "FLAME_MAX_MB",
     "FLAME_DURATION_MS",
     "FLAME_CLOCK",
@@ -62,6 +63,7 @@ def environment_for(
     # The library follows no link: somebody else may have made it.
     environment["FLAME_DIR"] = str(folder.resolve())
     environment["FLAME_PYTHON"] = str(int(plan.python))
+    environment["FLAME_CALLS"] = str(int(plan.calls))
     environment["FLAME_PC"] = plan.pc
     environment["FLAME_CLOCK"] = str(unix_minus_monotonic())
     if plan.keep_secrets:

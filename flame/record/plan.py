@@ -11,13 +11,15 @@ class Plan:
     """Say what to record and how.
 
     ``output`` None: a new folder named after the command. ``duration_ms`` and ``max_mb`` None: no
-    limit, the library's own limit. ``pc``: as ``FLAME_PC``. ``keep_secrets``: passwords, tokens and
+    limit, the library's own limit. ``pc``: as ``FLAME_PC``. ``calls``: those that wait,
+    allocate or load code, besides launches. ``keep_secrets``: passwords, tokens and
     keys in command lines are recorded as they are.
     """
 
     command: tuple[str, ...]
     output: Path | None = None
     python: bool = True
+    calls: bool = True
     pc: str = "off"
     duration_ms: int | None = None
     max_mb: int | None = None

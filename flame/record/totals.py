@@ -21,6 +21,7 @@ class RecordingTotals:
     dumps: int = 0
     kernels: int = 0
     launches: int = 0
+    calls: int = 0
     ranges: int = 0
     memops: int = 0
     bytes: int = 0
@@ -32,7 +33,8 @@ class RecordingTotals:
     @property
     def empty(self) -> bool:
         """Tell whether nothing has been recorded but that there are processes."""
-        return not (self.kernels or self.launches or self.ranges or self.memops)
+        numbers = (self.kernels, self.launches, self.calls, self.ranges, self.memops)
+        return not any(numbers)
 
     @property
     def text(self) -> str:
@@ -95,6 +97,7 @@ def _sum(all_counts: Iterable[DumpCounts]) -> RecordingTotals:
         dumps=len(counts),
         kernels=sum(count.kernels for count in counts),
         launches=sum(count.launches for count in counts),
+        calls=sum(count.calls for count in counts),
         ranges=sum(count.ranges for count in counts),
         memops=sum(count.memops for count in counts),
         bytes=sum(count.bytes for count in counts),

@@ -5,9 +5,9 @@
 #include <cuda.h>
 
 #include <atomic>
-#include <cstring>
 #include <new>
 
+#include "cupti/call_roles.h"
 #include "cupti/kernel_names.h"
 #include "flame.h"
 #include "sampling/sampling.h"
@@ -20,49 +20,22 @@ namespace {
 constexpr uint32_t kCallbacks = 2048;  // ids of driver callbacks are below; CUPTI 13.0 has 806
 constexpr uint32_t kMaxNesting = 8;
 
-enum Role : uint8_t {
-  kOther,       // not looked at
-  kKernelCall,  // launches one kernel: CUPTI tells its symbol
-  kWorkCall,    // other work on a GPU
-  kGraphCopy,   // makes graph nodes as copies of others; no launch
-};
-
 // Filled before callbacks are enabled, then only read.
 Role roles[kCallbacks];
 const char* names[kCallbacks];
 std::atomic<bool> named[kCallbacks];
 
-struct Rule {
-  const char* prefix;
-  Role role;
-};
-// The first that fits decides.
-constexpr Rule kRules[] = {
-    {"cuLaunchHostFunc", kOther},           {"cuLaunch", kKernelCall},
-    {"cuGraphLaunch", kWorkCall},           {"cuMemcpy", kWorkCall},
-    {"cu64Memcpy", kWorkCall},              {"cuMemset", kWorkCall},
-    {"cu64Memset", kWorkCall},              {"cuMemPrefetch", kWorkCall},
-    {"cuMemDiscardAndPrefetch", kWorkCall}, {"cuGraphInstantiate", kGraphCopy},
-    {"cuGraphClone", kGraphCopy},           {"cuGraphExecUpdate", kGraphCopy},
-    {"cuGraphAddChildGraphNode", kGraphCopy},
-};
-
-Role role_of(const char* name) {
-  for (const Rule& rule : kRules)
-    if (!strncmp(name, rule.prefix, strlen(rule.prefix))) return rule.role;
-  return kOther;
-}
-
-struct Call {
+struct OpenCall {
   uint64_t start;
   uint32_t correlation;
+  CUpti_CallbackId id;
   Role role;
   Origin origin;
 };
 
 // The calls that a thread is in, the innermost last.
 struct Calls {
-  Call open[kMaxNesting];
+  OpenCall open[kMaxNesting];
   uint32_t depth = 0;
 };
 
@@ -93,7 +66,7 @@ Calls* calls_if_any() {
 }
 
 // More nested than anything known: ends of calls have been missed.
-Call& push(Calls& calls) {
+OpenCall& push(Calls& calls) {
   if (calls.depth == kMaxNesting) calls.depth = 0;
   return calls.open[calls.depth++];
 }
@@ -101,11 +74,12 @@ Call& push(Calls& calls) {
 void enter(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   Origin origin = calls.depth ? calls.open[calls.depth - 1].origin
                               : Origin{thread_id(), python_stack(), nvtx_path()};
-  Call& call = push(calls);
+  OpenCall& call = push(calls);
   call.correlation = data.correlationId;
+  call.id = id;
   call.role = roles[id];
   call.origin = origin;
-  remember_origin(data.correlationId, origin);
+  if (call.role != kHostCall) remember_origin(data.correlationId, origin);
   call.start = now();  // last: what came before is not the program's time
 }
 
@@ -114,10 +88,13 @@ void see(CuptiThread& thread, const CUpti_CallbackData& data) {
   if (see_context(data.context, data.contextUid)) thread.context = data.context;
 }
 
-void write_launch(const Call& call, uint64_t end, CUpti_CallbackId id,
-                  const CUpti_CallbackData& data) {
-  if (!named[id].exchange(true, std::memory_order_relaxed)) name(kApi, 0, id, names[id]);
+uint32_t result_of(const CUpti_CallbackData& data) {
   auto result = static_cast<const CUresult*>(data.functionReturnValue);
+  return result ? *result : CUDA_SUCCESS;
+}
+
+void write_launch(const OpenCall& call, uint64_t end, CUpti_CallbackId within,
+                  const CUpti_CallbackData& data) {
   Launch launch{};
   launch.start = call.start;
   launch.end = end;
@@ -126,34 +103,78 @@ void write_launch(const Call& call, uint64_t end, CUpti_CallbackId id,
   launch.python = call.origin.python;
   launch.nvtx = call.origin.nvtx;
   launch.symbol = call.role == kKernelCall ? kernel_name_text(data.symbolName) : 0;
-  launch.api = id;
+  launch.api = call.id;
   launch.context = data.contextUid;
-  if (result && *result != CUDA_SUCCESS) launch.flags |= kFailed;
+  launch.flags = within << kWithin;
+  if (result_of(data) != CUDA_SUCCESS) launch.flags |= kFailed;
   put(launch);
 }
 
-// A call inside another one is part of it: its work is recorded, the call is not.
-void leave(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
+void write_call(const OpenCall& open, uint64_t end, const CUpti_CallbackData& data) {
+  Call call{};
+  call.start = open.start;
+  call.end = end;
+  call.tid = open.origin.tid;
+  call.python = open.origin.python;
+  call.nvtx = open.origin.nvtx;
+  call.api = open.id;
+  call.context = data.contextUid;
+  call.result = result_of(data);
+  put(call);
+}
+
+// The call around those in `calls`, as seen by what looks through all of role `through`: the
+// innermost that is another, null for none.
+const OpenCall* call_around(const Calls& calls, Role through) {
+  for (uint32_t i = calls.depth; i-- > 0;)
+    if (calls.open[i].role != through) return &calls.open[i];
+  return nullptr;
+}
+
+// The call in which others lie whose records are written all the same; 0: none.
+CUpti_CallbackId host_call(const Calls& calls) {
+  for (uint32_t i = 0; i < calls.depth; i++)
+    if (calls.open[i].role == kHostCall) return calls.open[i].id;
+  return 0;
+}
+
+// A call inside another one is part of it: its work is recorded, the call is not. But launches are
+// the same whether or not calls of the host are recorded, in which they may lie.
+void write(const Calls& calls, const OpenCall& call, uint64_t end,
+           const CUpti_CallbackData& data) {
+  if (call.role == kGraphCopy) return;
+  const bool launches = call.role != kHostCall;
+  const OpenCall* around = call_around(calls, launches ? kHostCall : kGraphCopy);
+  if (around && (!launches || around->role != kGraphCopy)) return;
+  if (!named[call.id].exchange(true, std::memory_order_relaxed))
+    name(kApi, 0, call.id, names[call.id]);
+  if (!launches) return write_call(call, end, data);
+  write_launch(call, end, host_call(calls), data);
+  if (sampling_serialized()) flush_launch(data.context);
+}
+
+void leave(Calls& calls, const CUpti_CallbackData& data) {
   uint64_t end = now();
   uint32_t depth = calls.depth;
   while (depth && calls.open[depth - 1].correlation != data.correlationId) depth--;
   if (!depth) return;  // recording began within the call
   calls.depth = depth - 1;
-  const Call& call = calls.open[calls.depth];
-  bool outermost = depth == 1 || calls.open[depth - 2].role == kGraphCopy;
-  if (!outermost || call.role == kGraphCopy) return;
-  write_launch(call, end, id, data);
-  if (sampling_serialized()) flush_launch(data.context);
+  write(calls, calls.open[calls.depth], end, data);
 }
 
 bool enable(CUpti_SubscriberHandle subscriber, uint32_t id) {
   const char* called = nullptr;
   if (cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &called) || !called)
     return false;
-  roles[id] = role_of(called);
+  const Role role = role_of(called);
+  roles[id] = role == kHostCall && !settings().calls ? kOther : role;
   names[id] = called;
   return roles[id] != kOther &&
          !cupti()->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+}
+
+void lose(Role role) {
+  dropped(kNoMemory, role == kHostCall ? kCall : kLaunch, role != kGraphCopy);
 }
 
 }  // namespace
@@ -162,6 +183,7 @@ bool enable_driver_calls(CUpti_SubscriberHandle subscriber) {
   uint32_t enabled = 0;
   for (uint32_t id = 1; id < kCallbacks; id++) enabled += enable(subscriber, id);
   log("%u driver callbacks", enabled);
+  meta("calls", settings().calls ? "recorded" : "switched off by FLAME_CALLS=0");
   if (!enabled) meta("cupti", "it has no callbacks for launches");
   return enabled;
 }
@@ -169,10 +191,10 @@ bool enable_driver_calls(CUpti_SubscriberHandle subscriber) {
 void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin) {
   if (id >= kCallbacks || roles[id] == kOther) return;  // CUPTI was not asked for it
   if (data.callbackSite == CUPTI_API_EXIT) {
-    if (Calls* calls = calls_if_any()) leave(*calls, id, data);
+    if (Calls* calls = calls_if_any()) leave(*calls, data);
   } else if (begin && recording()) {
     Calls* calls = thread_calls();
-    if (!calls) return dropped(kNoMemory, kLaunch, roles[id] != kGraphCopy);
+    if (!calls) return lose(roles[id]);
     see(*cupti_thread_if_any(), data);
     enter(*calls, id, data);
   }

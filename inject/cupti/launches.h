@@ -1,12 +1,12 @@
-// Records driver API calls that put work on a GPU.
+// Records driver API calls: those that put work on a GPU, and those that may block their thread.
 #pragma once
 #include "cupti/api/functions.h"
 #include "cupti/launch_origins.h"
 
 namespace flame {
 
-// Enables the callbacks of all driver functions that launch, copy or set, whatever this CUPTI calls
-// them; false: there is none.
+// Enables the callbacks of all driver functions that are recorded (see call_roles.cpp), whatever this
+// CUPTI calls them; false: there is none.
 bool enable_driver_calls(CUpti_SubscriberHandle subscriber);
 // `begin`: calls that begin are recorded; those that have begun are in any case.
 void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin);

@@ -59,7 +59,7 @@ enum Type : uint16_t {
   kFrame = 2,      // a Python code position
   kRangeName = 3,  // what an NVTX range is called
   kNode = 4,       // a stack: a frame or range below another node
-  kLaunch = 5,     // a CUDA API call
+  kLaunch = 5,     // a CUDA API call that puts work on a GPU
   kKernel = 6,     // a kernel that ran
   kMemop = 7,      // a copy or set that ran
   kRange = 8,      // an NVTX range or mark that has ended
@@ -70,7 +70,8 @@ enum Type : uint16_t {
   kDrop = 13,       // records were lost
   kModule = 14,     // a loaded cubin
   kSample = 15,     // PC samples
-  kTypes = 16,
+  kCall = 16,       // another CUDA API call, which may block its thread
+  kTypes = 17,
 };
 
 // Ids are per dump, begin at 1 and are never used twice; 0 is "none". A text, frame or node may be
@@ -95,6 +96,13 @@ enum Type : uint16_t {
   F(uint64_t, start) F(uint64_t, end) F(uint32_t, correlation) F(uint32_t, tid) \
   F(uint32_t, python) F(uint32_t, nvtx) F(uint32_t, symbol) F(uint32_t, api) \
   F(uint32_t, context) F(uint32_t, flags)
+
+// A call that waits for a GPU, allocates, frees or loads code; which of them `api` tells. Calls of a
+// thread do not overlap, but launches may lie within them: see kWithin. `result`: what it returned.
+// Only where the meta "calls" is "recorded", and then all of them.
+#define FLAME_CALL(F) \
+  F(uint64_t, start) F(uint64_t, end) F(uint32_t, tid) F(uint32_t, python) F(uint32_t, nvtx) \
+  F(uint32_t, api) F(uint32_t, context) F(uint32_t, result)
 
 // `python`, `nvtx` and `tid` are those of the launch with `correlation`; tid 0: that was not seen.
 #define FLAME_KERNEL(F) \
@@ -156,7 +164,8 @@ enum Type : uint16_t {
   R(Range, range, FLAME_RANGE, 56) R(OpenRange, open_range, FLAME_OPEN_RANGE, 24)   \
   R(GraphNode, graph_node, FLAME_GRAPH_NODE, 40) R(Name, name, FLAME_NAME, 16)      \
   R(Meta, meta, FLAME_META, 8) R(Drop, drop, FLAME_DROP, 24)                        \
-  R(Module, module, FLAME_MODULE, 40) R(Sample, sample, FLAME_SAMPLE, 48)
+  R(Module, module, FLAME_MODULE, 40) R(Sample, sample, FLAME_SAMPLE, 48)           \
+  R(Call, call, FLAME_CALL, 40)
 
 #define FLAME_FIELD(type, name) type name;
 #define FLAME_BYTES(type, name) +sizeof(type)
@@ -172,7 +181,10 @@ FLAME_RECORDS(FLAME_STRUCT)
 #undef FLAME_BYTES
 #undef FLAME_FIELD
 
-enum LaunchFlag : uint32_t { kFailed = 1 };  // the call returned an error
+enum LaunchFlag : uint32_t {
+  kFailed = 1,   // the call returned an error
+  kWithin = 16,  // the bits from here on: `api` of the Call that it was made within, 0: none
+};
 
 enum NodeKind : uint16_t { kPythonNode = 0, kRangeNode = 1 };
 enum NodeFlag : uint16_t { kCutAbove = 1 };

@@ -44,6 +44,7 @@ Faults read_faults() {
   faults.no_pc_permission = has(",no_pc_permission,");
   faults.no_timestamps = has(",no_timestamps,");
   faults.nested = has(",nested,");
+  faults.allocating = has(",allocating,");
   faults.pc_later = has(",pc_later,");
   faults.pc_full = has(",pc_full,");
   faults.shuffle = has(",shuffle,");

@@ -89,6 +89,7 @@ struct Faults {
   bool no_pc_permission = false;  // PC sampling needs root
   bool no_timestamps = false;     // the timestamp callback is refused
   bool nested = false;            // the call that launches a kernel is made within another one
+  bool allocating = false;        // the call that launches a kernel is made within an allocation
   bool pc_later = false;          // PC sampling is refused in callbacks
   bool pc_full = false;           // the hardware buffer of PC samples is full at every second look
   bool shuffle = false;           // records of a buffer come in reverse

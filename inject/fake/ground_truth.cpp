@@ -3,8 +3,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 #include "fake/fake.h"
 
@@ -104,11 +106,20 @@ void add_bytes(Line& line, const Operation& operation) {
   line.add("target", operation.work.target);
 }
 
-bool recorded(const char* api) {
-  for (const char* start : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"}) {
-    if (!strncmp(api, start, strlen(start))) return true;
-  }
-  return false;
+bool begins_with_any(const char* api, std::initializer_list<const char*> starts) {
+  return std::any_of(starts.begin(), starts.end(), [api](const char* start) {
+    return !strncmp(api, start, strlen(start));
+  });
+}
+
+// What a recording holds a call as, null: it does not.
+const char* recorded_as(const char* api) {
+  if (begins_with_any(api, {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"})) return "launch";
+  const bool blocks = begins_with_any(
+      api, {"cuCtxSynchronize", "cuEventSynchronize", "cuStreamSynchronize", "cuMemAlloc",
+            "cuMemFree", "cuMemHostAlloc", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad",
+            "cuLibraryUnload"});
+  return blocks ? "call" : nullptr;
 }
 
 }  // namespace
@@ -127,8 +138,9 @@ void truth_flush() {
 
 void truth_call(const char* api, const CUpti_CallbackData& data, uint32_t cbid, bool failed,
                 uint64_t start, uint64_t end) {
-  if (!api || !recorded(api)) return;
-  Line line("launch");
+  const char* what = api ? recorded_as(api) : nullptr;
+  if (!what) return;
+  Line line(what);
   line.add("api", api);
   line.add("cbid", cbid);
   line.add("correlation", data.correlationId);

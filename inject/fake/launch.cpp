@@ -42,6 +42,11 @@ CUresult run_in(Call& call, const Launch& launch, bool per_thread) {
 CUresult run(const Launch& launch, uint32_t cbid, bool per_thread, const void* parameters) {
   if (CUresult error = usable()) return error;
   const char* symbol = launch.function ? launch.function->name : nullptr;
+  if (faults().allocating) {
+    Call around(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync);
+    Call call(cbid, parameters, symbol);
+    return around.done(run_in(call, launch, per_thread));
+  }
   Call call(cbid, parameters, symbol);
   if (!faults().nested) return run_in(call, launch, per_thread);
   Call inner(cbid, parameters, symbol);

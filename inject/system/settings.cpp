@@ -64,6 +64,7 @@ Settings read_settings() {
   result.debug = is_on("FLAME_DEBUG");
   result.keep_secrets = is_on("FLAME_KEEP_SECRETS");
   result.python = strcmp(variable("FLAME_PYTHON"), "0") != 0;
+  result.calls = strcmp(variable("FLAME_CALLS"), "0") != 0;
   result.flush_ms = uint32_t(number("FLAME_FLUSH_MS", 100, 1, 60000));
   result.max_bytes = number("FLAME_MAX_MB", 16384, 1, 1u << 20) << 20;
   result.duration_ms = number("FLAME_DURATION_MS", 0, 0, UINT32_MAX);

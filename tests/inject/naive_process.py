@@ -136,11 +136,25 @@ class Process:
             call = self.calls[int(row["correlation"])][0]
             step = ("launch", call["api"], "", 0, False)
             spans[call["tid"]].append((int(row["start"]), -int(row["end"]), at, step))
+        for tid, span in self._others():
+            spans[tid].append(span)
         found: Counter[tuple[Step, ...]] = Counter()
         for tid, mine in spans.items():
             for path, ns in _pieces(sorted(mine)):
                 found[("thread", str(tid), "", 0, False), *path] += ns
         return found
+
+    def _others(self) -> Iterator[tuple[int, Span]]:
+        """Calls that launch nothing, as the double has them, with the times of the dump."""
+        told, recorded = defaultdict(list), defaultdict(list)
+        for line in sorted(self.truth["call"], key=lambda line: int(line["start"])):
+            told[line["tid"]].append(line["api"])
+        for row in sorted(self.of["call"], key=lambda row: int(row["start"])):
+            recorded[int(row["tid"])].append((int(row["start"]), -int(row["end"])))
+        assert told.keys() == recorded.keys()
+        for tid, times in recorded.items():
+            for (start, end), api in zip(times, told[tid], strict=True):
+                yield tid, (start, end, 0, ("launch", api, "", 0, False))
 
     def _ranges(self) -> Iterator[tuple[int, Span]]:
         """The program's ranges with the dump's times; each is one record, and no record is left."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +102,18 @@ def test_every_copy_and_set_is_there_once(stressed: Stressed) -> None:
     kinds = records(stressed.dump)["memop"]["kind"]
     assert np.count_nonzero(kinds == 0) == stressed.said["copies"]
     assert np.count_nonzero(kinds == 1) == stressed.said["sets"]
+
+
+def test_every_call_that_may_block_is_there_once(stressed: Stressed) -> None:
+    of = records(stressed.dump)
+    api = 5
+    rows = of["name"][of["name"]["kind"] == api]
+    called = dict(zip(rows["id"].tolist(), names(of, rows["text"]), strict=True))
+    found = Counter(called[number] for number in of["call"]["api"].tolist())
+    assert found["cuMemFree_v2"] == stressed.said["frees"]
+    assert found["cuMemAlloc_v2"] == stressed.said["frees"] + THREADS
+    assert found["cuStreamSynchronize"] >= THREADS
+    assert (of["call"]["start"] <= of["call"]["end"]).all() and not of["call"]["result"].any()
 
 
 def test_every_replay_ran_the_three_kernels_of_the_graph(stressed: Stressed) -> None:

@@ -123,6 +123,24 @@ def test_every_call_has_the_stack_and_ranges_that_the_program_was_in(run: Run) -
             assert run.ranges(row["nvtx"]) == ranges
 
 
+def test_every_call_that_may_block_is_recorded_once(run: Run) -> None:
+    """In the order in which each thread made them: they have no number of their own."""
+    told, found = calls_by_thread(run.truth["call"]), calls_by_thread(run.rows("call"))
+    assert told.keys() == found.keys() and len(run.truth["call"]) > ACTIONS / 4
+    apis = {row["id"]: run.text(row["text"]) for row in run.rows("name") if row["kind"] == 5}
+    for tid, calls in told.items():
+        for call, row in zip(calls, found[tid], strict=True):
+            assert (row["api"], apis[row["api"]]) == (call["cbid"], call["api"])
+            assert (row["context"], row["result"] != 0) == (call["context"], call["failed"])
+            assert call["start"] <= row["start"] <= row["end"] <= call["end"]
+
+
+def test_calls_do_not_overlap_on_their_thread(run: Run) -> None:
+    for calls in calls_by_thread(run.rows("launch") + run.rows("call")).values():
+        ends = [call["end"] for call in calls]
+        assert all(end <= call["start"] for end, call in zip(ends, calls[1:], strict=False))
+
+
 def calls_by_thread(calls: list[Row]) -> dict[int, list[Row]]:
     """The calls of each thread in their order."""
     found = defaultdict(list)

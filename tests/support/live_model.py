@@ -179,9 +179,9 @@ class Dump:
     def spans(self, now: int) -> Iterator[Span]:
         """Calls and push/pop ranges; what is open lasts until ``now``."""
         for row in self.of["launch"]:
-            path = self._ranges(row, int(row["nvtx"]))
-            name = ("launch", self.apis[int(row["api"])])
-            yield Span(*self._times(row), (*path, name), path)
+            yield self._call_span(row, int(row["flags"]) >> 16)
+        for row in self.of["call"]:
+            yield self._call_span(row, 0)
         ended = set()
         for row in self.of["range"]:
             if row["kind"] == 0:
@@ -192,6 +192,12 @@ class Dump:
             if (int(row["tid"]), int(row["start"])) not in ended:
                 path = self._ranges(row, int(row["node"]))
                 yield Span(int(row["start"]), now, path, path[:-1])
+
+    def _call_span(self, row: Mapping[str, Any], within: int) -> Span:
+        path = self._ranges(row, int(row["nvtx"]))
+        around = (*path, ("launch", self.apis[within])) if within else path
+        name = ("launch", self.apis[int(row["api"])])
+        return Span(*self._times(row), (*path, name), around)
 
     def _ranges(self, row: Mapping[str, Any], node: int) -> tuple[Step, ...]:
         tid = int(row["tid"])

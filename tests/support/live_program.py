@@ -13,6 +13,7 @@ from tests.support.writers.fdumpfile import API, SIZE, START, UNIX, DumpFile
 SECOND = 10**9
 APIS = {307: "cuLaunchKernel", 514: "cuGraphLaunch", 33: "cuMemcpyHtoDAsync"}
 LAUNCH, REPLAY = 307, 514
+BLOCKING = {17: "cuMemAlloc_v2", 47: "cuStreamSynchronize"}
 RANGES = ("step", "layer", "attn", "mlp")
 FUNCTIONS = ("main", "train", "forward", "step")
 OPEN_RANGE, SEALED = 9, 20  # type of a chunk; offset in its header
@@ -84,7 +85,7 @@ class Process:
         rows = random.choice([None, 1, 3, 7])
         self._film = Film(self.pid, start=start, unix=UNIX + self.begin, rows=rows)
         self._film.ended = False
-        for api, name in APIS.items():
+        for api, name in (APIS | BLOCKING).items():
             self._film.name(API, api, name)
         self._film.meta("boot_id", "here")
         self.path = folder / f"{self.pid}-{start:x}.fdump"
@@ -116,8 +117,10 @@ class Process:
                 self._pop(ranges.pop(), now, tid)
             elif choice < 0.45:
                 self._capture(now, tid, path)
+            elif choice < 0.55:
+                now = self._block(now, tid, path)
             else:
-                now = self._launch(now, tid, path, choice < 0.55)
+                now = self._launch(now, tid, path, choice < 0.65)
 
     def _on_grid(self, time: int) -> int:
         return -(-time // self._grid) * self._grid
@@ -138,7 +141,20 @@ class Process:
             self._tell(now, "graph_node", node=node, original=node - 1, time=now, tid=tid)
         self._nodes.append((now, node))
 
-    def _launch(self, now: int, tid: int, path: tuple[str, ...], replay: bool) -> int:
+    def _block(self, now: int, tid: int, path: tuple[str, ...]) -> int:
+        """A call that launches nothing, or something on the way; when it is over."""
+        random = self._random
+        api, end = random.choice(list(BLOCKING)), now + random.choice([0, 1, self._grid])
+        if random.random() < 0.3:
+            end = self._launch(end, tid, path, False, within=api)
+        end += random.choice([0, 1, 1000, 3 * self._grid, SECOND])
+        code = {"tid": tid, "path": path, "depth": random.randrange(5)}
+        self._tell(end, "call", start=now, end=end, api=api, **code)
+        return end
+
+    def _launch(
+        self, now: int, tid: int, path: tuple[str, ...], replay: bool, within: int = 0
+    ) -> int:
         """A call, and what it launches; when it is over."""
         random = self._random
         nodes = [node for made, node in self._nodes if made < now][-3:]
@@ -149,7 +165,8 @@ class Process:
         row = {"correlation": self._correlation, **code}
         if random.random() >= self._lost:
             api = REPLAY if replay else LAUNCH
-            self._tell(end, "launch", start=now, end=end, api=api, **row)
+            flags = within << 16
+            self._tell(end, "launch", start=now, end=end, api=api, flags=flags, **row)
         time = end
         for node in [*nodes, NOBODY] if replay else [0] * (random.random() < 0.95):
             time = self._run(time, node, row)

@@ -23,10 +23,11 @@ class CallClass(IntEnum):
 
 
 _PATTERNS = {
-    CallClass.SYNC: r"(cuda|cu|hip)(Thread|Device|Ctx|Stream|Event)Synchronize",
+    CallClass.SYNC: r"(cuda|cu|hip)(Thread|Device|Ctx|Stream|Event)Synchronize(_v\d+)?",
     CallClass.LAUNCH: r"(cuda|cu|hip)\w*Launch\w*",
     CallClass.COPY: r"(cuda|cu|hip)Mem(cpy|set|Prefetch)\w*",
-    CallClass.ALLOC: r"(cuda|cu|hip)(\w*(Malloc|Free|HostAlloc|HostRegister|HostUnregister)\w*"
+    CallClass.ALLOC: r"(cuda|cu|hip)(?!Graph|Binary)("
+    r"\w*(Malloc|Free|HostAlloc|HostRegister|HostUnregister)\w*"
     r"|Mem(Host)?(Alloc|Create|Map|Unmap|Release|Register)\w*)",
 }
 _STREAM_SUFFIX = lazy_regex(r"_pt(sz|ds)$")

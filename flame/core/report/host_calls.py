@@ -17,7 +17,7 @@ from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import device_times
 
 NO_CALLS = "no API call was recorded"
-RECORD_CALLS = "nsys (--trace=cuda) or the PyTorch profiler records them"
+RECORD_CALLS = "flame record, nsys (--trace=cuda) or the PyTorch profiler records them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +112,13 @@ def _busy_on(profile: Profile, devices: I8) -> BusyTime:
     none = np.zeros(0, np.int64)
     low = np.concatenate([none, *(each.low for each in busy)])
     return BusyTime.union(low, np.concatenate([none, *(each.high for each in busy)]))
+
+
+def calls_left_out(profile: Profile) -> str:
+    """Say why a trace has no calls that wait or allocate; empty where it has all there were."""
+    reasons = (source.meta.options.get("calls", "") for source in profile.sources)
+    reason = next(filter(None, reasons), "")
+    return f"launches alone were recorded ({reason})" if reason else ""
 
 
 def collect_calls(profile: Profile, labels: Labels, calls: ThreadPieces) -> HostCalls:

@@ -12,7 +12,6 @@ from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.utilization import Utilization, utilizations
 from flame.core.columns import I8, Bool, Column, sum_by
 from flame.core.model.activities import NONE, Activities, ThreadPieces, off_gpu_columns, repeat
-from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
@@ -25,7 +24,7 @@ from flame.core.projection.number_folds import labels_of
 from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.projection.weights import Weights
-from flame.core.report.host_calls import NO_CALLS, HostCalls, collect_calls
+from flame.core.report.host_calls import NO_CALLS, HostCalls, calls_left_out, collect_calls
 from flame.core.report.range_instances import RangeInstances
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 
@@ -160,11 +159,9 @@ class Scope:
     @property
     def lacks_calls(self) -> str:
         """Why the trace cannot tell of calls that wait or allocate; empty where it can."""
-        formats = {source.meta.format for source in self.profile.sources}
         if self.calls is None:
             return NO_CALLS
-        only = formats == {"fdump"} and bool((self.calls.kind == CallClass.LAUNCH).all())
-        return "recordings of flame have launches alone" if only else ""
+        return calls_left_out(self.profile)
 
     @cached_property
     def thread_times(self) -> I8:

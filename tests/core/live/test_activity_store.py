@@ -22,6 +22,7 @@ from flame.core.live.sums.host_spans import SpanStore
 from flame.core.live.sums.segment import KeptSegments
 from flame.core.live.sums.window_sums import WindowSums
 from flame.core.live.window import ALL, LAST_10, SINCE_MARK, LiveWindow
+from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.stack_joins import StackJoiner
 from flame.core.model.stacks import StackBuilder
@@ -74,6 +75,7 @@ def calls_of(rows: Sequence[Call]) -> NewCalls:
         frame=column("frame"),
         python=np.zeros(len(rows), np.int32),
         nvtx=column("path"),
+        within=np.full(len(rows), NONE, np.int32),
     )
 
 
@@ -91,9 +93,8 @@ def batch(
     still_open: Sequence[Span] = (),
 ) -> DumpBatch:
     """What has come at one look."""
-    return DumpBatch(
-        0, work_of(work), calls_of(calls), spans_of(ended), spans_of(still_open), False, 0
-    )
+    spans = spans_of(ended), spans_of(still_open)
+    return DumpBatch(0, work_of(work), calls_of(calls), calls_of([]), *spans, False, 0)
 
 
 class Recording:

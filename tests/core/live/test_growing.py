@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from flame.core.errors import InputError
 from flame.core.live.decode import growing
-from flame.core.live.decode.batch import DumpBatch
+from flame.core.live.decode.batch import DumpBatch, NewCalls
 from flame.core.live.decode.growing import GrowingDump
 from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
@@ -146,7 +146,15 @@ class Seen:
         )
 
     def calls(self) -> list[tuple[Any, ...]]:
-        """API calls."""
+        """API calls that launch."""
+        return self._call_rows([batch.calls for batch in self.batches])
+
+    def others(self) -> list[tuple[Any, ...]]:
+        """API calls that launch nothing, without the number that they have not."""
+        rows = self._call_rows([batch.others for batch in self.batches])
+        return [(*row[:3], *row[4:]) for row in rows]
+
+    def _call_rows(self, tables: Sequence[NewCalls]) -> list[tuple[Any, ...]]:
         return sorted(
             (
                 row["start"] - self.start,
@@ -157,8 +165,8 @@ class Seen:
                 tuple(map(python_frame, self.path(row["python"]))),
                 tuple(map(range_frame, self.path(row["nvtx"]))),
             )
-            for batch in self.batches
-            for row in table(batch.calls)
+            for calls in tables
+            for row in table(calls)
         )
 
     def ended(self) -> list[tuple[int, int, int, tuple[str, ...]]]:
@@ -231,7 +239,7 @@ def viewed(data: bytes, shared: SharedTables | None = None) -> Iterator[Viewer]:
             viewer.dump.close()
 
 
-def expected_calls(path: Path) -> list[tuple[Any, ...]]:
+def expected_calls(path: Path, key: str = "launch") -> list[tuple[Any, ...]]:
     of = records(path)
     apis = {int(r["id"]): text(of, int(r["text"])) for r in of["name"] if r["kind"] == API}
     plain = Dump(path)
@@ -240,12 +248,12 @@ def expected_calls(path: Path) -> list[tuple[Any, ...]]:
             int(row["start"]) - START,
             int(row["end"]) - START,
             int(row["tid"]),
-            int(row["correlation"]),
+            *((int(row["correlation"]),) if key == "launch" else ()),
             apis[int(row["api"])],
             plain._python(int(row["python"]), False),
             tuple((name, False) for name, *_ in stack(of, int(row["nvtx"]))),
         )
-        for row in of["launch"]
+        for row in of[key]
     )
 
 
@@ -289,6 +297,7 @@ def test_however_growth_is_cut_the_rows_are_those_of_the_plain_reading(
         assert viewer.seen.work() == sorted(Dump(viewer.path).rows())
         assert viewer.seen.work() == sorted(rows_of(load(viewer.path)))
         assert viewer.seen.calls() == expected_calls(viewer.path)
+        assert viewer.seen.others() == expected_calls(viewer.path, "call")
         assert viewer.seen.ended() == expected_ranges(viewer.path, "range")
         assert viewer.seen.open() == expected_ranges(viewer.path, "open_range")
         assert viewer.dump.warnings() == load(viewer.path).warnings[: len(viewer.dump.warnings())]
@@ -369,6 +378,7 @@ def test_it_may_grow_while_it_is_read(
         film.write(path)
         assert seen.work() == sorted(Dump(path).rows())
         assert seen.calls() == expected_calls(path)
+        assert seen.others() == expected_calls(path, "call")
         assert seen.ended() == expected_ranges(path, "range")
         assert dump.warnings() == ()
         assert_work_follows_its_calls(seen, path)

@@ -171,6 +171,7 @@ def dump(path: Path, ended: bool) -> Path:
     for number in range(30):
         program.push(100, f"step {number}", 0)
         program.launch(100, "gemm", 1 + number % 3, False, True)
+        program.block(100, 47, 1, "gemm" if number % 2 else None)
         program.pop(100, 0)
     program.end()
     file.ended = ended

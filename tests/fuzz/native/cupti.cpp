@@ -42,7 +42,8 @@ char* string() {
 
 constexpr const char* kNames[] = {
     "cuLaunchKernel", "cuGraphLaunch", "cuMemcpyHtoD_v2", "cuGraphInstantiate",
-    "cuLaunchHostFunc", "cuCtxCreate", "cuMemsetD8_v2", "cuLaunchKernelEx"};
+    "cuLaunchHostFunc", "cuCtxCreate", "cuMemsetD8_v2", "cuLaunchKernelEx",
+    "cuStreamSynchronize", "cuMemAlloc_v2"};
 constexpr uint32_t kNamed = 64;
 
 CUptiResult CUPTIAPI get_name(CUpti_CallbackDomain, uint32_t id, const char** name) {

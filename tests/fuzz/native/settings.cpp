@@ -7,9 +7,10 @@
 
 namespace {
 
-constexpr const char* kNames[] = {"FLAME_DIR",    "FLAME_DEBUG",       "FLAME_PYTHON",
-                                  "FLAME_CLOCK",  "FLAME_MAX_MB",      "FLAME_FLUSH_MS",
-                                  "FLAME_PC",     "FLAME_DURATION_MS", "FLAME_CUPTI_PATH"};
+constexpr const char* kNames[] = {"FLAME_DIR",   "FLAME_DEBUG",       "FLAME_PYTHON",
+                                  "FLAME_CLOCK", "FLAME_MAX_MB",      "FLAME_FLUSH_MS",
+                                  "FLAME_PC",    "FLAME_DURATION_MS", "FLAME_CUPTI_PATH",
+                                  "FLAME_CALLS"};
 
 template <size_t kSize>
 bool ends(const char (&text)[kSize]) {

@@ -25,6 +25,8 @@ def dumps() -> Iterator[DumpFile]:
         ("copy", 101, 0, 1),
         ("capture", 100, 2, 2),
         ("replay", 101, 1),
+        ("block", 101, 47, 1, "gemm"),
+        ("block", 100, 17, 2, None),
         ("pop", 101, 1),
     ]
     yield recorded(script, DumpFile())

@@ -27,7 +27,7 @@ CUfunction steady, late;
 CUgraphExec graph;
 
 std::atomic<bool> told_to_end{false};
-std::atomic<long> launches{0}, copies{0}, sets{0}, replays{0}, ranges{0};
+std::atomic<long> launches{0}, copies{0}, sets{0}, replays{0}, frees{0}, ranges{0};
 
 void launch(CUfunction kernel, CUstream stream) {
   check(cuda.cuLaunchKernel(kernel, 4, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "launch");
@@ -74,11 +74,14 @@ void round_of_work(CUstream stream, CUdeviceptr memory, int number) {
   launch(steady, stream);
   check(cuda.cuMemcpyHtoDAsync(memory, host, kBytes, stream), "copy");
   check(cuda.cuMemsetD8Async(memory, 0, kBytes, stream), "set");
+  CUdeviceptr more;
+  check(cuda.cuMemAlloc(&more, kBytes), "cuMemAlloc");
+  check(cuda.cuMemFree(more), "cuMemFree");
   if (number % 4 == 0) check(cuda.cuGraphLaunch(graph, stream), "replay"), replays++;
   nvtxMarkA("done");
   nvtxRangeEnd(crossing);
   nvtxRangePop();
-  launches += 2, copies++, sets++, ranges += 3;
+  launches += 2, copies++, sets++, frees++, ranges += 3;
 }
 
 // A thread that lives for one range, one launch, and a module like no other.
@@ -150,7 +153,9 @@ int main(int count, char** arguments) {
   for (std::thread& thread : threads) thread.join();
   for (int i = 0; i < kLate; i++) std::thread(never_ending).detach();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::printf("{\"launches\": %ld, \"copies\": %ld, \"sets\": %ld, \"replays\": %ld, \"ranges\": %ld}\n",
-              launches.load(), copies.load(), sets.load(), replays.load(), ranges.load());
+  std::printf("{\"launches\": %ld, \"copies\": %ld, \"sets\": %ld, \"replays\": %ld, "
+              "\"frees\": %ld, \"ranges\": %ld}\n",
+              launches.load(), copies.load(), sets.load(), replays.load(), frees.load(),
+              ranges.load());
   return 0;
 }

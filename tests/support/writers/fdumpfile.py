@@ -180,6 +180,11 @@ class DumpFile:
         fields |= {"start": self.time(start), "end": self.time(end), "correlation": correlation}
         self.record("launch", **{"tid": tid} | fields)
 
+    def call(self, start: int, end: int, tid: int = 100, **fields: int) -> None:
+        """A CUDA API call that launches nothing; ``result`` is what it returned."""
+        times = {"start": self.time(start), "end": self.time(end)}
+        self.record("call", **{"tid": tid} | times | fields)
+
     def kernel(self, name: str, start: int, end: int, correlation: int, **fields: int) -> None:
         """A kernel that ran."""
         fields |= {"start": self.time(start), "end": self.time(end), "correlation": correlation}

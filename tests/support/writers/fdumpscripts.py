@@ -10,6 +10,7 @@ from tests.support.writers.fdumpfile import API, DOMAIN, DumpFile
 
 Step = tuple[Any, ...]
 APIS = {307: "cuLaunchKernel", 514: "cuGraphLaunch", 33: "cuMemcpyHtoDAsync"}
+BLOCKING = {17: "cuMemAlloc_v2", 47: "cuStreamSynchronize"}
 TIDS = (100, 101)
 KERNELS = ("gemm", "softmax")
 RANGES = ("step", "layer", "attn", "mlp")
@@ -25,7 +26,7 @@ class Program:
         self._open: dict[int, list[tuple[int, str, int]]] = {tid: [] for tid in TIDS}
         self._correlation = 0
         self._nodes: list[int] = []
-        for number, name in APIS.items():
+        for number, name in (APIS | BLOCKING).items():
             file.name(API, number, name)
         file.name(DOMAIN, 1, "library")
 
@@ -60,6 +61,14 @@ class Program:
         row = self._call(tid, 307, depth, cut, recorded)
         self.file.kernel(kernel, self._now(), self._now() + depth, stream=7, **row)
 
+    def block(self, tid: int, api: int, depth: int, kernel: str | None) -> None:
+        """A call that launches nothing, or a kernel on the way."""
+        nvtx, python, start = self.file.nvtx(*self._path(tid)), self._python(depth), self._now()
+        if kernel is not None:
+            row = self._call(tid, 307, depth, False, True, flags=api << 16)
+            self.file.kernel(kernel, self._now(), self._now(), stream=7, **row)
+        self.file.call(start, self._now(), tid, api=api, nvtx=nvtx, python=python)
+
     def copy(self, tid: int, kind: int, copy: int) -> None:
         """A copy or set."""
         row = self._call(tid, 33, 1, False, True)
@@ -85,13 +94,15 @@ class Program:
         places = [(name, f"{name}.py", 1 + at) for at, name in enumerate(FUNCTIONS[:depth])]
         return self.file.python(*places, cut=cut)
 
-    def _call(self, tid: int, api: int, depth: int, cut: bool, recorded: bool) -> dict[str, int]:
+    def _call(
+        self, tid: int, api: int, depth: int, cut: bool, recorded: bool, flags: int = 0
+    ) -> dict[str, int]:
         self._correlation += 1
         nvtx, python = self.file.nvtx(*self._path(tid)), self._python(depth, cut)
         row = {"correlation": self._correlation, "tid": tid, "nvtx": nvtx, "python": python}
         times = self._now(), self._now()
         if recorded:
-            self.file.launch(*times, **row, api=api)
+            self.file.launch(*times, **row, api=api, flags=flags)
         return row
 
     def end(self) -> DumpFile:
@@ -113,6 +124,13 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("pop"), tids, domains),
     st.tuples(
         st.just("launch"), tids, st.sampled_from(KERNELS), depths, st.booleans(), st.booleans()
+    ),
+    st.tuples(
+        st.just("block"),
+        tids,
+        st.sampled_from(tuple(BLOCKING)),
+        depths,
+        st.sampled_from([None, *KERNELS]),
     ),
     st.tuples(st.just("copy"), tids, st.integers(0, 1), st.sampled_from([1, 2, 8, 3])),
     st.tuples(st.just("capture"), tids, depths, st.integers(0, 2)),

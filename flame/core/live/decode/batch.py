@@ -48,7 +48,10 @@ class NewActivities:
 
 @dataclass(frozen=True, eq=False)
 class NewCalls:
-    """New API calls: ns of CLOCK_MONOTONIC, index of the thread, stacks (0: empty), frame id."""
+    """New API calls: ns of CLOCK_MONOTONIC, index of the thread, stacks (0: empty), frame id.
+
+    ``within`` is the frame id of the call that each lies in, one that launches nothing; -1: none.
+    """
 
     start: I8
     end: I8
@@ -57,6 +60,7 @@ class NewCalls:
     frame: I4
     python: I4
     nvtx: I4
+    within: I4
 
     def __len__(self) -> int:
         return len(self.start)
@@ -79,7 +83,8 @@ class NewRanges:
 class DumpBatch:
     """New rows of one dump (``source`` is its number), and the ranges that are open on it now.
 
-    Every activity's call is in this batch or in an earlier one. ``open``: ``end`` is meaningless.
+    Every activity's call is in this batch or in an earlier one. ``others`` are calls that launched
+    nothing. ``open``: ``end`` is meaningless.
     ``rest``: there was more in the file than was read this time. ``newest``: the latest time in
     any row read so far, ns, 0 without one.
     """
@@ -87,6 +92,7 @@ class DumpBatch:
     source: int
     work: NewActivities
     calls: NewCalls
+    others: NewCalls
     ended: NewRanges
     open: NewRanges
     rest: bool
@@ -95,4 +101,5 @@ class DumpBatch:
     @property
     def empty(self) -> bool:
         """Whether no row has come."""
-        return not (len(self.work) or len(self.calls) or len(self.ended))
+        calls = len(self.calls) + len(self.others)
+        return not (len(self.work) or calls or len(self.ended))

@@ -37,13 +37,13 @@ from flame.core.units import format_counted
 
 # In the order in which it is learnt: what refers to something comes after it.
 _VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)
-_EVENTS = (gpu.KERNELS, gpu.COPIES, host.CALLS, host.RANGES)
+_EVENTS = (gpu.KERNELS, gpu.COPIES, host.LAUNCHES, host.CALLS, host.RANGES)
 # What a record refers to is written before the record, and so looked at after it. An open range is
 # no longer open after it is written as ended.
 _LOOKS = (
     (host.OPEN_RANGES,),
     (gpu.KERNELS, gpu.COPIES, SAMPLES),
-    (host.CALLS, host.RANGES, gpu.NODES),
+    (host.LAUNCHES, host.CALLS, host.RANGES, gpu.NODES),
     ("node",),
     ("frame", "range_name"),
     ("name", "meta", "drop"),
@@ -105,7 +105,7 @@ class GrowingDump:
         }
         self._open_chunks: dict[int, Chunk] = {}
         self._held_work, self._held_calls = PendingRows(NewActivities), PendingRows(NewCalls)
-        self._held_ended = PendingRows(NewRanges)
+        self._held_others, self._held_ended = PendingRows(NewCalls), PendingRows(NewRanges)
         self._waiting = 0
 
     def close(self) -> None:
@@ -122,9 +122,9 @@ class GrowingDump:
                 self._look()
             self._read_pieces(most)
         over = not self._queue and (last or self.header.state != RUNNING)
-        work, calls, ended = self._take_due(over)
+        due = self._take_due(over)
         rest, newest = bool(self._queue), self._context.last_time
-        return DumpBatch(self.source, work, calls, ended, self._open_ranges(), rest, newest)
+        return DumpBatch(self.source, *due, self._open_ranges(), rest, newest)
 
     def unread_bytes(self) -> int:
         """Return the bytes that had been written at the last look and have not been read."""
@@ -264,8 +264,12 @@ class GrowingDump:
             raise InputError(f"damaged: it names more than {_MOST_DEVICES:,} GPUs")
 
     def _read_events(self, records: Records) -> None:
+        for table in records.columns(host.LAUNCHES, (*host.FIELDS[host.LAUNCHES], "flags")):
+            within = self._calls.frames_around(table["flags"])
+            self._held_calls.add(self._calls.launch_rows(table) | {"within": within})
         for table in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
-            self._held_calls.add(self._calls.call_rows(table))
+            rows = self._calls.call_rows(table)
+            self._held_others.add(rows | {"within": np.full(len(rows["start"]), NONE)})
         for table in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
             self._add_ended(host.select_kinds(table, (host.PUSH_POP,)))
         for table in records.columns(gpu.KERNELS, gpu.FIELDS[gpu.KERNELS]):
@@ -301,7 +305,7 @@ class GrowingDump:
 
     # What is due
 
-    def _take_due(self, over: bool) -> tuple[NewActivities, NewCalls, NewRanges]:
+    def _take_due(self, over: bool) -> tuple[NewActivities, NewCalls, NewCalls, NewRanges]:
         """Take the rows that have been read and need not wait; all when the dump is ``over``.
 
         What is not read yet began to be written after ``upto``: up to then it is complete.
@@ -311,12 +315,13 @@ class GrowingDump:
         if self._is_learning:
             upto = 0
         calls, later = self._held_calls.take(lambda rows: rows.end <= upto)
+        others, much = self._held_others.take(lambda rows: rows.end <= upto)
         ended, more = self._held_ended.take(lambda rows: rows.end <= upto)
         self._delivered.learn(calls)
         everything = over or self._waiting > _MOST_WAITING
         work, most = self._held_work.take(lambda rows: self._need_no_call(rows, upto) | everything)
-        self._waiting = later + more + most
-        return work, calls, ended
+        self._waiting = later + much + more + most
+        return work, calls, others, ended
 
     def _need_no_call(self, work: NewActivities, upto: int) -> Bool:
         """Return which rows need not wait for their calls."""

@@ -83,8 +83,8 @@ class SpanStore:
     """Keeps the calls and ranges of the last minute in segments.
 
     Those of a second and more are in segments of their own: few segments lie across a moment then.
-    ``parents`` gives the path around each path of ranges. ``launches``: how many calls began, by
-    step of time.
+    ``parents`` gives the path around each path of ranges. ``launches``: how many calls that launch
+    began, by step of time.
     """
 
     def __init__(self, groups: HostGroups, process: int, parents: Callable[[], I4]) -> None:
@@ -111,7 +111,8 @@ class SpanStore:
         self._open = self._range_rows(batch.open)
         if batch.empty:
             return
-        rows = SpanRows.concatenate([self._range_rows(batch.ended), self._call_rows(batch.calls)])
+        calls = [self._call_rows(calls) for calls in (batch.calls, batch.others) if len(calls)]
+        rows = SpanRows.concatenate([self._range_rows(batch.ended), *calls])
         rows = rows.take(rows.end > rows.start)
         self._weight += float((rows.end - rows.start).sum(dtype=np.float64))
         if self._weight >= _SUM_LIMIT:
@@ -161,6 +162,11 @@ class SpanStore:
         on, path = calls.thread[known], calls.nvtx[known]
         own = self._groups.intern_calls(self._process, on, path, calls.frame[known])
         around = self._groups.intern_ranges(self._process, on, path)
+        within = calls.within[known]
+        inside = np.flatnonzero(within != NONE)
+        if len(inside):
+            rows = on[inside], path[inside], within[inside]
+            around[inside] = self._groups.intern_calls(self._process, *rows)
         return SpanRows(calls.start[known], calls.end[known], own, around)
 
 

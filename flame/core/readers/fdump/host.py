@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, pack
+from flame.core.columns import I4, I8, Bool, pack
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import api_name
@@ -17,14 +17,17 @@ from flame.core.readers.fdump.ids import OptionalRowIds
 from flame.core.readers.fdump.records import NamedColumns
 from flame.core.readers.fdump.vocabulary import API
 
-CALLS, RANGES, OPEN_RANGES = "launch", "range", "open_range"
+LAUNCHES, CALLS, RANGES, OPEN_RANGES = "launch", "call", "range", "open_range"
 _PAYLOAD_FIELDS = ("payload", "payload_text", "payload_type")
+_CALL_FIELDS = ("start", "end", "tid", "python", "nvtx", "api")
 FIELDS = {
-    CALLS: ("start", "end", "correlation", "tid", "python", "nvtx", "api"),
+    LAUNCHES: (*_CALL_FIELDS, "correlation"),
+    CALLS: _CALL_FIELDS,
     RANGES: ("start", "tid", "name", "node", "end", "kind", *_PAYLOAD_FIELDS),
     OPEN_RANGES: ("start", "tid", "name", "node"),
 }
 PUSH_POP, START_END = 0, 1
+_WITHIN, _16_BITS = 16, 0xFFFF  # kWithin in dump.h
 _DEEPEST = 250  # kMaxDepth in dump.h: what is deeper has the path of the range around it
 # nvtxPayloadType_t in nvToolsExt.h: what it is called, and how it stands in 64 bits
 _PAYLOADS = {
@@ -47,19 +50,37 @@ class CallRows:
     def __init__(self, context: DumpContext) -> None:
         self._context = context
         self._frames = OptionalRowIds(partial(_add_call, context))
+        self._others = 0
 
     def forget_names(self) -> None:
         """Look names up again: a name may come after the first call that has it."""
         self._frames = OptionalRowIds(partial(_add_call, self._context))
 
+    def launch_rows(self, piece: dict[str, I8]) -> NamedColumns:
+        """Build the rows of all launches in ``piece``."""
+        return self._call_rows(piece) | {"correlation": piece["correlation"]}
+
     def call_rows(self, piece: dict[str, I8]) -> NamedColumns:
-        """Build the rows of all calls in ``piece``."""
+        """Build the rows of calls that launch nothing: the id of each is one that no work has."""
+        first, size = self._others, len(piece["start"])
+        self._others += size
+        return self._call_rows(piece) | {"correlation": -1 - np.arange(first, first + size)}
+
+    def frames_around(self, flags: I8) -> I4:
+        """Return the frames of the calls in which launches with these ``flags`` lie, or -1."""
+        within = flags >> _WITHIN & _16_BITS
+        around = np.full(len(flags), NONE, np.int32)
+        rows = np.flatnonzero(within)
+        if len(rows):
+            around[rows] = self._frames.look_up([within[rows]])
+        return around
+
+    def _call_rows(self, piece: dict[str, I8]) -> NamedColumns:
         start, end = self._context.spans("CUDA API calls", piece["start"], piece["end"])
         nothing = np.zeros(len(start))
         return self._context.thread_and_stacks(piece) | {
             "start": start,
             "end": end,
-            "correlation": piece["correlation"],
             "frame": self._frames.look_up([piece["api"]]),
             "native": nothing,
             "chain_only": nothing,

@@ -22,7 +22,7 @@ TEXT = "text"
 KINDS = frozenset(
     {
         *(TEXT, "frame", "range_name", "node", "name", "meta", "drop", "module", "sample"),
-        *("launch", "kernel", "memop", "graph_node", "range", "open_range"),
+        *("launch", "call", "kernel", "memop", "graph_node", "range", "open_range"),
     }
 )
 """Keys of all records of version 1."""

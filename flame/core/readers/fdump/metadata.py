@@ -13,6 +13,7 @@ _LONGEST_NAME = 15  # TASK_COMM_LEN of Linux, less the byte at its end
 _PYTHON = lazy_regex(r"python[\d.]*")
 _RANK = lazy_regex(r"[0-9]{1,9}")
 _BY_SYSTEM = 1  # scope of a thread's name in dump.h
+_RECORDED = "recorded"  # of calls that launch nothing
 # `3.11.7`, `3.11.7: no frames: why not`, `API 18`, `not found`
 _VERSION = lazy_regex(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)")
 
@@ -24,6 +25,9 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
     python, no_python = _version(vocabulary, "python")
     if not cupti and not no_cupti:
         no_cupti = "the process did not start CUDA"
+    missing = {"cupti": no_cupti, "python": no_python}
+    if cupti and fact("calls") != _RECORDED:
+        missing["calls"] = fact("calls") or "by an older flame"
     parts = (("flame", fact("library")), ("CUPTI", cupti), ("Python", python))
     rank, name = fact("rank"), process_name(vocabulary)
     offset = header.start_unix - header.start_monotonic
@@ -37,7 +41,7 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
         producer=", ".join(f"{title} {version}" for title, version in parts if version),
         schema_version=str(header.version),
         synthetic=fact("synthetic") == "yes",
-        options={key: why for key, why in (("cupti", no_cupti), ("python", no_python)) if why},
+        options={key: why for key, why in missing.items() if why},
     )
 
 

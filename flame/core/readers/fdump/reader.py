@@ -41,7 +41,10 @@ _DECODED = 0.5
 """Share of the rows of a dump with PC samples; the rest is that of its disassembly, if any."""
 
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
-_GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
+_GROWING = (
+    *(gpu.KERNELS, gpu.COPIES, gpu.NODES),
+    *(host.LAUNCHES, host.CALLS, host.RANGES, samples.SAMPLES),
+)
 
 Table = TypeVar("Table", RawGraphNodes, RecordedOrigins)
 
@@ -179,10 +182,12 @@ def _select_rows(table: Table, rows: Bool) -> Table:
 def _read_calls(context: DumpContext, stages: _Stages) -> tuple[RawCalls, I4]:
     """Read all CUDA API calls, and the path of NVTX ranges recorded with each."""
     batches, paths, rows = TableBuilder(RawCalls), [np.zeros(0, np.int32)], host.CallRows(context)
-    for piece in stages.columns("reading API calls", host.CALLS):
-        known = rows.call_rows(piece)
-        batches.add(**known)
-        paths.append(known["nvtx"])
+    # Of two with the same times the first is the outer one: launches may lie in other calls.
+    for key, build in ((host.CALLS, rows.call_rows), (host.LAUNCHES, rows.launch_rows)):
+        for piece in stages.columns("reading API calls", key):
+            known = build(piece)
+            batches.add(**known)
+            paths.append(known["nvtx"])
     return batches.build(), np.concatenate(paths)
 
 

@@ -10,12 +10,13 @@ from flame.core.errors import InputError
 from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
-_CONTENT = ("launch", "kernel", "memop", "range", "open_range")
+_CONTENT = ("launch", "call", "kernel", "memop", "range", "open_range")
 
 
 class DumpCounts(NamedTuple):
     """Records by kind (``ranges``: ended ones, and marks), ``bytes`` of the file so far.
 
+    ``calls`` are those that launch nothing.
     ``dropped`` records could not be written. ``full``: there was no more room; ``stopped``: the
     time to record was over; ``ended``: all has been written.
     """
@@ -23,6 +24,7 @@ class DumpCounts(NamedTuple):
     pid: int
     kernels: int
     launches: int
+    calls: int
     ranges: int
     memops: int
     bytes: int
@@ -55,6 +57,7 @@ class Tally:
             pid=header.pid,
             kernels=self._chunks.count("kernel"),
             launches=self._chunks.count("launch"),
+            calls=self._chunks.count("call"),
             ranges=self._chunks.count("range"),
             memops=self._chunks.count("memop"),
             bytes=header.tail,

@@ -9,7 +9,7 @@ from flame.core.columns import I8
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
 from flame.core.report.findings.facts import GpuFacts
-from flame.core.report.findings.finding import Evidence, Finding
+from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.program.iterations import report_iterations
 from flame.core.report.table import Place
 from flame.core.units import format_counted
@@ -27,8 +27,10 @@ _RULE = (
 )
 
 
-def alloc_in_loop(facts: GpuFacts) -> Finding | None:
+def alloc_in_loop(facts: GpuFacts) -> Finding | Abstained | None:
     """Tell the time that passed in allocations, or that iterations make any."""
+    if reason := facts.scope.lacks_calls:
+        return Abstained("alloc-in-loop", reason)
     each = _per_iteration(facts)
     calls = format_counted(each, "allocation or free", "allocations and frees") if each else ""
     evidence = (Evidence("calls per iteration", each, "count"),) if each else ()

@@ -40,8 +40,8 @@ def idle_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
     else:
         yield _launch_bound(facts)
         yield _host_bound(facts)
-    if facts.scope.profile.calls is None:
-        yield Abstained("sync-drain", "no API calls were recorded")
+    if reason := facts.scope.lacks_calls:
+        yield Abstained("sync-drain", reason)
     else:
         yield _sync_drain(facts)
     yield _loading(facts)

@@ -14,6 +14,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.profile import Profile
 from flame.core.report.host.states import find_collections
+from flame.core.report.host_calls import calls_left_out
 from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
 from flame.core.report.scope import Scope
@@ -221,7 +222,7 @@ def _by_cause(idle: IdleParts, low: I8, high: I8) -> I8:
 def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
     """Count the calls that begin in each iteration, and sum how long they took."""
     calls, names = profile.calls, {"sync": CallClass.SYNC, "alloc": CallClass.ALLOC}
-    if calls is None or not len(calls):
+    if calls is None or not len(calls) or calls_left_out(profile):
         keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
         return dict.fromkeys(keys)
     classes = profile.frames.call_classes(calls.frame)

@@ -369,6 +369,7 @@ def test_facts_about_the_recording(file: DumpFile, tmp_path: Path) -> None:
         "boot_id": "b-1",
         "synthetic": "yes",
         "cupti": "13.0.1",
+        "calls": "recorded",
         "python": "3.11.7",
         "note": "The weather is fine.",
     }

@@ -29,6 +29,7 @@ def filled(kernels: int, ended: bool = False) -> DumpFile:
 def test_counts_are_those_of_the_records(tmp_path: Path) -> None:
     file = filled(25, ended=True)
     file.launch(0, 1, 1)
+    file.call(0, 1)
     file.memop(0, 1, 1)
     file.dropped, file.flags = 9, 3
     path = file.write(tmp_path / "x.fdump")
@@ -37,6 +38,7 @@ def test_counts_are_those_of_the_records(tmp_path: Path) -> None:
             pid=77,
             kernels=25,
             launches=1,
+            calls=1,
             ranges=12,
             memops=1,
             bytes=path.stat().st_size,

@@ -1,0 +1,16 @@
+// Tells what a driver call is to the recording, from its name.
+#pragma once
+#include <cstdint>
+
+namespace flame {
+
+enum Role : uint8_t {
+  kOther,       // not looked at
+  kKernelCall,  // launches one kernel: CUPTI tells its symbol
+  kWorkCall,    // other work on a GPU
+  kGraphCopy,   // makes graph nodes as copies of others; no launch
+  kHostCall,    // may block its thread: waits for a GPU, allocates, frees, loads code
+};
+Role role_of(const char* name);  // as CUPTI calls it: "cuMemAlloc_v2"
+
+}  // namespace flame
