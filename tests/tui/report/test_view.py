@@ -129,7 +129,8 @@ async def test_a_row_of_levels_that_are_not_shown_brings_them_and_undo_takes_the
 async def test_a_row_with_a_window_brushes_it_on_the_timeline(run: Path) -> None:
     async with on_report(run, section="idle") as user:
         shown = content(user).page
-        at = next(n for n, one in enumerate(shown.rows) if shown.tables[one.table].place(one.row))
+        places = [shown.tables[one.table].place(one.row) for one in shown.rows]
+        at = next(n for n, one in enumerate(places) if one is not None and one.window)
         await turn(user, "idle", at)
         place = content(user).place
         assert place is not None and place.window is not None

@@ -169,7 +169,7 @@ async def test_a_sandwich_begins_with_all_chains_open_where_the_tree_has_them_so
 async def test_what_is_open_stays_open_in_another_projection(deep: Path) -> None:
     async with open_app(deep) as user:
         await user.press("down", "down", "E", "ctrl+n")
-        assert user.screen.shown.metric.key == "count"
+        assert user.screen.shown.metric.key == "exposed"
         assert "level 59" in rows(user)
         await user.press("E", "z")
         assert "level 59" in rows(user)
