@@ -16,6 +16,7 @@ from tests.inject.conftest import OURS
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
 from tests.inject.conftest import library as library
+from tests.support import tiers
 from tests.support.garbage import leaks_told as leaks_told
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE
@@ -28,6 +29,12 @@ Export = Callable[..., dict[str, int]]
 
 PYTHON = (sys.executable, "-c")
 DEMANGLED = "void gemm<float>(float*)"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Thin out the quick tier: a command reads a trace, or is a process of its own."""
+    here = Path(__file__).parent
+    tiers.thin_out(item for item in items if here in item.path.parents)
 
 
 class Result:

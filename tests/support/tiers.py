@@ -58,12 +58,17 @@ def is_slow(report: pytest.TestReport) -> bool:
 
 
 def thin_out(items: Iterable[pytest.Item]) -> None:
-    """Leave, of tests that drive an app once for each parameter, every third to the quick tier."""
+    """Leave, of tests that run once for each parameter, every third to the quick tier."""
     places: Counter[tuple[str, str]] = Counter()
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             key = str(item.path), item.originalname
-            drives = inspect.iscoroutinefunction(item.obj) and item.get_closest_marker(DEEP) is None
-            if drives and places[key] % 3:
+            quick = item.get_closest_marker(DEEP) is None
+            if quick and places[key] % 3:
                 item.add_marker(DEEP)
-            places[key] += drives
+            places[key] += quick
+
+
+def drives_app(item: pytest.Item) -> bool:
+    """Whether a test opens the app, which takes a fifth of a second."""
+    return isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj)
