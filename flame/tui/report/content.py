@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from flame.core.units import format_count, format_counted
+from flame.reporting.findings_text import evidence_words
 from flame.tui.report.budget_bars import budget_lines, budgets_of
 from flame.tui.report.entries import FIRST, Entry, EntryList, Found, Known
 from flame.tui.report.page import (
@@ -299,7 +300,8 @@ class ReportContent:
         if known is None:
             return text_page(self.chosen.section, "working …", width)
         if self.finding is not None:
-            return finding_page(self.finding, self._way, width)
+            evidence = evidence_words(known.section, self.finding.cells)
+            return finding_page(self.finding, evidence, self._way, width)
         if self.chosen.section == FINDINGS and known.section.available:
             return no_findings_page(known, width)
         sorted_by = [self._sorting(table) for table in known.tables]

@@ -117,7 +117,7 @@ def _host_names(facts: GpuFacts) -> list[tuple[str, int]]:
     frames = facts.scope.profile.frames
     by_gpu = host_frames(facts.scope)
     found = [one for one in by_gpu[facts.gpu.device] if one.frame >= 0]
-    return [(frames[frame].name, ns) for frame, ns in found[:_NAMED]]
+    return [(frames[one.frame].name, one.ns) for one in found[:_NAMED]]
 
 
 def _sync_drain(facts: GpuFacts) -> Finding | None:
