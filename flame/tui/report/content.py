@@ -130,9 +130,12 @@ class ReportContent:
         return ""
 
     def turn(self, forward: bool) -> str:
-        """Go to the rows of what is chosen, or back to the list."""
+        """Go to the rows of what is chosen, or back to the list; of a finding to its numbers."""
+        if forward and self.finding is not None:
+            self.go_to(about(self.finding), -1)
+            return ""
         if forward and not self._page_rows:
-            return "no rows here: enter shows where it is" if self.place else "no rows here"
+            return "no rows here"
         self._in_rows = forward
         return ""
 
@@ -177,10 +180,8 @@ class ReportContent:
             return "this row leads nowhere in the picture"
         if self.finding is None:
             return self.turn(forward=True)
-        if section := about(self.finding):
-            self.go_to(section, -1)
-            return ""
-        return "this finding leads nowhere in the picture"
+        self.go_to(about(self.finding), -1)
+        return ""
 
     @property
     def enter_label(self) -> str:

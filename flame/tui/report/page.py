@@ -271,9 +271,9 @@ def _ways(one: Found, leads: str, width: int) -> Iterator[Line]:
     line: Line = [Piece(" ")]
     if leads:
         line += [Piece("enter", "key", "enter"), Piece(f" {leads}   ")]
-    if section := about(one):
-        word = f"{section}"
-        line += [Piece("the numbers: ", "dim"), Piece(word, "key", f"turn('{section}')")]
+    section = about(one)
+    line += [Piece("→", "key"), Piece(" the numbers: ", "dim")]
+    line.append(Piece(section, "key", f"turn('{section}')"))
     if line_width(line) <= width:
         yield line
     else:

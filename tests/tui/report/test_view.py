@@ -61,6 +61,22 @@ async def test_findings_stand_in_the_header_and_one_key_shows_what_to_do(run: Pa
 
 
 @pytest.mark.deep
+async def test_a_finding_shows_its_numbers_scrolls_and_leads_to_more_of_them(run: Path) -> None:
+    async with on_report(run, (80, 24)) as user:
+        lines = user.screen.query_one("#report-page", ChosenLines)
+        assert not lines.scroll_offset.y
+        while lines.scroll_offset.y < lines.max_scroll_y:
+            await user.press("right")
+        assert content(user).finding is not None
+        assert "evidence  " in page(user) and "in forward " in page(user)
+        await user.press("left")
+        assert lines.scroll_offset.y < lines.max_scroll_y
+        while content(user).finding is not None:
+            await user.press("right")
+        assert content(user).state == ("idle", -1)
+
+
+@pytest.mark.deep
 async def test_every_section_is_listed_and_what_is_absent_says_how_to_record_it(run: Path) -> None:
     async with on_report(run, section="communication") as user:
         text = "\n".join(listed(user))
@@ -126,11 +142,15 @@ async def test_a_row_of_levels_that_are_not_shown_brings_them_and_undo_takes_the
         assert "device" not in user.levels
 
 
+def longest_gap(user: User) -> int:
+    """The row of the longest gap, below the tables of causes and lengths."""
+    shown = content(user).page
+    return [shown.tables[one.table].table.key for one in shown.rows].index("longest")
+
+
 async def test_a_row_with_a_window_brushes_it_on_the_timeline(run: Path) -> None:
     async with on_report(run, section="idle") as user:
-        shown = content(user).page
-        at = next(n for n, one in enumerate(shown.rows) if shown.tables[one.table].place(one.row))
-        await turn(user, "idle", at)
+        await turn(user, "idle", longest_gap(user))
         place = content(user).place
         assert place is not None and place.window is not None
         await user.press("enter")
@@ -152,9 +172,7 @@ async def test_a_row_with_a_window_brushes_it_on_the_timeline(run: Path) -> None
 @pytest.mark.deep
 async def test_a_brush_from_the_report_filters_like_any_other(run: Path) -> None:
     async with on_report(run, section="idle") as user:
-        shown = content(user).page
-        at = next(n for n, one in enumerate(shown.rows) if shown.tables[one.table].place(one.row))
-        await turn(user, "idle", at)
+        await turn(user, "idle", longest_gap(user))
         place = content(user).place
         assert place is not None and place.window is not None
         low, high = place.window
@@ -240,8 +258,8 @@ async def test_the_mouse_chooses_and_opens(run: Path) -> None:
 async def test_long_lists_and_tables_scroll_with_what_is_selected(run: Path) -> None:
     async with on_report(run, (80, 24)) as user:
         await user.press("end")
-        assert "ranks" in page(user) or content(user).state[0] == "ranks"
-        assert " ranks " in user.read("report-list")
+        assert content(user).state[0] == "metrics"
+        assert " metrics " in user.read("report-list")
         await turn(user, "idle", 0)
         await user.press("end")
         shown = content(user).page
@@ -355,8 +373,8 @@ async def test_stacks_alone_have_no_findings_and_that_is_said(tmp_path: Path) ->
         assert "finding" not in user.read("header")
         await user.press("exclamation_mark")
         await user.rest()
-        assert "none: no GPU activity" in "\n".join(listed(user))
-        assert "no GPU activity" in page(user)
+        assert "none: a file of stacks" in "\n".join(listed(user))
+        assert "a file of stacks" in page(user)
         await turn(user, "summary")
         assert rows(user)
 

@@ -12,8 +12,10 @@ from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.metrics import WAITING
+from flame.core.projection.labels import Labels
 from flame.core.report.host.host_code import find_holdups, host_code
 from flame.core.report.host.os_time import host_code_parts
+from flame.core.report.labels import labels_without_numbers, shown_as
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import InnermostFrames, idle_host, innermost_frames
@@ -179,12 +181,13 @@ def _host_state_tables(scope: Scope) -> Iterator[Table]:
 
 
 class HostFrame(NamedTuple):
-    """Say how long a GPU was idle while ``frame`` (-1: none) was innermost on the host, ns.
+    """Say how long a GPU was idle while what is shown as ``frame`` was innermost on the host, ns.
 
-    ``longest`` is when it was at a stretch.
+    -1 is nothing, without a name. ``longest`` is when it was that at a stretch.
     """
 
     frame: int
+    name: str
     ns: int
     longest: tuple[int, int]
 
@@ -199,24 +202,31 @@ def host_frames(scope: Scope) -> dict[int, list[HostFrame]]:
 
     By place of the GPU in `Profile.devices`.
     """
-    innermost = innermost_frames(scope.profile)
-    return {gpu.device: _host_frames(scope, gpu, innermost) for gpu in scope.gpus}
+    innermost, labels = innermost_frames(scope.profile), labels_without_numbers(scope)
+    return {gpu.device: _host_frames(scope, gpu, innermost, labels) for gpu in scope.gpus}
 
 
 def _host_frames(
-    scope: Scope, gpu: Utilization, innermost: InnermostFrames | None
+    scope: Scope, gpu: Utilization, innermost: InnermostFrames | None, labels: Labels
 ) -> list[HostFrame]:
     parts = scope.idle(gpu)
     chosen = np.isin(parts.cause, HOST_CAUSES)
     found = idle_host(scope.profile, parts, chosen, innermost)
     inside = gpu.windows.sums_until(found.high) - gpu.windows.sums_until(found.low)
-    frames, place = distinct(found.frame)
+    frames, place = distinct(shown_as(labels, found.frame))
     sums = sum_by(place, inside, len(frames))
-    longest = np.lexsort((-inside, place))[np.r_[True, np.diff(np.sort(place)) > 0][: len(place)]]
-    spans = np.stack([found.low[longest], found.high[longest]], axis=1).tolist()
+    by_length = np.lexsort((-inside, place))
+    longest = by_length[np.searchsorted(place[by_length], np.arange(len(frames)))]
+    low = np.maximum(found.low[longest], gpu.window.low).tolist()
+    high = np.minimum(found.high[longest], gpu.window.high).tolist()
     order = np.argsort(-sums, kind="stable").tolist()
     return [
-        HostFrame(int(frames[at]), int(sums[at]), (spans[at][0], spans[at][1]))
+        HostFrame(
+            frame := int(frames[at]),
+            labels.text[frame] if frame >= 0 else "",
+            int(sums[at]),
+            (low[at], high[at]),
+        )
         for at in order
         if sums[at]
     ]
@@ -234,9 +244,8 @@ def _host_table(scope: Scope) -> Table:
 
 
 def _host_row(scope: Scope, gpu: Utilization, one: HostFrame) -> tuple[Value, ...]:
-    frame = scope.profile.frames[one.frame] if one.frame >= 0 else None
-    name, kind = (frame.name, frame.kind.title) if frame else ("[none]", None)
-    return gpu.label, name, kind, one.ns, share(one.ns, gpu.length)
+    kind = scope.profile.frames[one.frame].kind.title if one.frame >= 0 else None
+    return gpu.label, one.name or "[none]", kind, one.ns, share(one.ns, gpu.length)
 
 
 def _host_code(scope: Scope) -> Iterator[Table]:
