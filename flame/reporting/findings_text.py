@@ -29,7 +29,10 @@ def findings_lines(section: Section, width: int, link: Link | None = None) -> It
     """Write findings, at most `findings.MOST` unless all are wanted; of several GPUs as one."""
     groups, facts = _groups(section.tables[0]), section.facts
     most = len(groups) if facts.get("all") else findings.MOST
-    several = len({gpu for group in groups for gpu in _gpus(group)}) > 1
+    all_gpus: Any = facts.get("gpus", ())
+    several = (
+        len({*(one["gpu"] for one in all_gpus), *(g for one in groups for g in _gpus(one))}) > 1
+    )
     yield from _headlines(section, width)
     if not groups:
         yield from _wrapped(nothing_found(section), width, "  ")
