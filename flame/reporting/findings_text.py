@@ -9,9 +9,10 @@ from typing import Any
 
 from flame.console.terminal import cells, cut, printable
 from flame.core.report.findings import section as findings
-from flame.core.report.table import Place, Section, Table, Value
+from flame.core.report.table import Place, Section, Table, TableColumn, Value
 from flame.core.units import format_ns
 from flame.reporting.links import Link
+from flame.reporting.values import write_value
 
 _INDENT = "          "
 _NOTHING = "Nothing that the rules know"
@@ -19,6 +20,7 @@ _BUSY = 90
 """Per cent of the window from which on the kernels themselves are what is left."""
 
 _MOST_GPUS = 8
+_SEPARATOR = " · "
 
 Found = dict[str, Value]
 
@@ -27,7 +29,10 @@ def findings_lines(section: Section, width: int, link: Link | None = None) -> It
     """Write findings, at most `findings.MOST` unless all are wanted; of several GPUs as one."""
     groups, facts = _groups(section.tables[0]), section.facts
     most = len(groups) if facts.get("all") else findings.MOST
-    several = len({gpu for group in groups for gpu in _gpus(group)}) > 1
+    all_gpus: Any = facts.get("gpus", ())
+    several = (
+        len({*(one["gpu"] for one in all_gpus), *(g for one in groups for g in _gpus(one))}) > 1
+    )
     yield from _headlines(section, width)
     if not groups:
         yield from _wrapped(nothing_found(section), width, "  ")
@@ -45,15 +50,33 @@ def findings_lines(section: Section, width: int, link: Link | None = None) -> It
 
 def _headlines(section: Section, width: int) -> Iterator[str]:
     """What most of the window of each GPU is."""
+    for head, parts in headlines(section):
+        yield cut(_fitting(printable(f"  {head}"), parts, width), width)
+    if section.facts.get("gpus"):
+        yield ""
+
+
+def headlines(section: Section) -> Iterator[tuple[str, list[str]]]:
+    """Say what most of the window of each GPU is, and its largest parts."""
     gpus: Any = section.facts.get("gpus", ())
     for one in gpus[:_MOST_GPUS]:
         mostly = "mixed" if one["character"] == "mixed" else f"mostly {one['character']}"
-        head = f"{one['gpu']}, {format_ns(one['window_ns'])}, {mostly}"
-        yield cut(_fitting(printable(f"  {head}: "), one["parts"], width), width)
+        yield f"{one['gpu']}, {format_ns(one['window_ns'])}, {mostly}: ", one["parts"]
     if len(gpus) > _MOST_GPUS:
-        yield f"  … and {len(gpus) - _MOST_GPUS} more GPUs: --section budget"
-    if gpus:
-        yield ""
+        yield f"… and {len(gpus) - _MOST_GPUS} more GPUs: --section budget", []
+
+
+def evidence_words(section: Section, found: Found) -> str:
+    """Write the numbers that a finding rests on, but for its bound, which it tells itself."""
+    rows: Any = section.facts.get("evidence", ())
+    write, bound = write_value(None), found.get("bound_ns")
+    return _SEPARATOR.join(
+        f"{one['name']} {write(TableColumn('', '', one['unit']), one['value'])}"
+        + " GB/s" * (one["unit"] == "GB/s")
+        for one in rows
+        if (one["id"], one["gpu"]) == (found["id"], found["gpu"])
+        and (one["name"], one["value"]) != ("at most", bound)
+    )
 
 
 def nothing_found(section: Section) -> str:
@@ -73,7 +96,7 @@ def nothing_found(section: Section) -> str:
 
 def _fitting(head: str, parts: Sequence[str], width: int) -> str:
     """The ``head`` and as many of the ``parts`` as fit, one at least."""
-    lines = (head + " · ".join(parts[:most]) for most in range(len(parts), 0, -1))
+    lines = (head + _SEPARATOR.join(parts[:most]) for most in range(len(parts), 0, -1))
     return next((line for line in lines if cells(line) <= width), head + "".join(parts[:1]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from flame._version import __version__
@@ -11,7 +11,7 @@ from flame.core.report.findings import section as findings
 from flame.core.report.sections import budget
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
 from flame.core.units import format_ns
-from flame.reporting.findings_text import nothing_found
+from flame.reporting.findings_text import evidence_words, headlines, nothing_found
 from flame.reporting.html_head import SCRIPT, head
 from flame.reporting.links import Link
 from flame.reporting.values import cells_by_key, for_people, reasons, titled, write_value
@@ -44,13 +44,13 @@ def as_html(
     sections = list(sections)
     shown = [section for section in sections if section.available]
     absent = [section for section in sections if not section.available]
-    name = _text(title)
+    name, names = _text(title), [section.name for section in shown]
     parts = [
         head(f"{name} – flame report"),
         f"<body>\n<h1>{name}</h1>\n",
         _about(link),
         _contents(shown),
-        *(_section(section, most, unit, link) for section in shown),
+        *(_section(section, most, unit, link, names) for section in shown),
         f'<section id="icicle">\n<h2>Where the time is, as a picture</h2>\n{icicle}</section>\n',
         _absent(absent),
         f"<script>{SCRIPT}</script>\n</body>\n</html>\n",
@@ -71,9 +71,11 @@ def _contents(sections: Sequence[Section]) -> str:
     return f"<nav>{' '.join(links)}</nav>\n"
 
 
-def _section(section: Section, most: int, unit: str | None, link: Link) -> str:
+def _section(
+    section: Section, most: int, unit: str | None, link: Link, shown: Collection[str]
+) -> str:
     if section.name == findings.NAME:
-        inner = _findings(section, link)
+        inner = _findings(section, link, shown)
     else:
         inner = "".join(_tables(section, most, unit, link))
     notes = "".join(f'<p class="note">{_text(note)}</p>\n' for note in section.notes)
@@ -94,16 +96,30 @@ def _absent(sections: Sequence[Section]) -> str:
 # Findings
 
 
-def _findings(section: Section, link: Link) -> str:
+def _findings(section: Section, link: Link, shown: Collection[str]) -> str:
+    """What each GPU was at, and the findings; their numbers are in sections that are ``shown``."""
+    heads = "".join(
+        f"<p>{_text(head)}{_text(' · '.join(parts))}</p>\n" for head, parts in headlines(section)
+    )
     table = section.tables[0]
     if not table.rows:
-        return f"<p>{_text(nothing_found(section))}</p>\n"
+        return f"{heads}<p>{_text(nothing_found(section))}</p>\n"
     places = table.places or (None,) * len(table.rows)
     rows = zip(cells_by_key(table), places, strict=True)
-    return "".join(_finding(found, link(place)) for found, place in rows)
+    return heads + "".join(
+        _finding(found, _numbers(section, found, shown), link(place)) for found, place in rows
+    )
 
 
-def _finding(found: dict[str, Value], command: str | None) -> str:
+def _numbers(section: Section, found: dict[str, Value], shown: Collection[str]) -> str:
+    """The numbers that a finding rests on, and where there are more of them."""
+    evidence, about = _text(evidence_words(section, found)), _text(str(found["section"]))
+    more = f'<a href="#{about}">{about}</a>' if about in shown else ""
+    inner = ", ".join(filter(None, (evidence, more and f"more in {more}")))
+    return f"<p><small>{inner}</small></p>\n" if inner else ""
+
+
+def _finding(found: dict[str, Value], numbers: str, command: str | None) -> str:
     bound, severity = found.get("bound_ns"), _text(str(found["severity"]))
     saves = f" <small>(at most {format_ns(float(bound))})</small>" if bound is not None else ""
     texts = "".join(f"<p>{_text(str(found[key]))}</p>\n" for key in ("claim", "advice"))
@@ -111,7 +127,7 @@ def _finding(found: dict[str, Value], command: str | None) -> str:
     return (
         f'<div class="find {severity}"><p><b>{severity}</b> {where}: '
         f"<strong>{_text(str(found['title']))}</strong>{saves}</p>\n"
-        f"{texts}{_command(command, 'p')}</div>\n"
+        f"{texts}{numbers}{_command(command, 'p')}</div>\n"
     )
 
 
@@ -124,9 +140,10 @@ def _tables(section: Section, most: int, unit: str | None, link: Link) -> Iterat
         if table.rows:
             if colours:
                 yield _bars(table, colours)
-            yield _table(for_people(table.first(most)), unit, link, colours)
-        if (more := max(table.left_out, table.total - most)) > 0:
-            yield f'<p class="note">… and {more:,} more</p>\n'
+            shown = for_people(table, most)
+            yield _table(shown, unit, link, colours)
+            if shown.left_out:
+                yield f'<p class="note">… and {shown.left_out:,} more</p>\n'
 
 
 def _colours(table: Table) -> dict[Value, str]:

@@ -9,7 +9,7 @@ from flame.console.terminal import printable
 from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
 from flame.core.units import format_ns
-from flame.reporting.findings_text import nothing_found
+from flame.reporting.findings_text import headlines, nothing_found
 from flame.reporting.values import cells_by_key, for_people, reasons, titled, write_value
 
 
@@ -41,15 +41,18 @@ def _section(section: Section, most: int, unit: str | None) -> Iterator[str]:
         if table.rows:
             if table.title:
                 yield f"**{_plain(table.title)}**"
-            yield "\n".join(_table(for_people(table.first(most)), unit))
-        if table.left_out > 0 or len(table.rows) > most:
-            yield f"… and {max(table.left_out, len(table.rows) - most):,} more"
+            shown = for_people(table, most)
+            yield "\n".join(_table(shown, unit))
+            if shown.left_out:
+                yield f"… and {shown.left_out:,} more"
     yield from map(_plain, section.notes)
 
 
 def _findings(section: Section) -> Iterator[str]:
     """An item for each: what it is, why, and what to do."""
     table = section.tables[0]
+    heads = (f"{head}{' · '.join(parts)}" for head, parts in headlines(section))
+    yield "\n".join(f"- {_plain(head)}" for head in heads)
     if not table.rows:
         yield _plain(nothing_found(section))
     for found in cells_by_key(table):

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.core.report.findings import section as findings
-from flame.core.report.sections import budget
 from flame.core.report.table import Section, Table
 from flame.reporting.findings_text import findings_lines
 from flame.reporting.grid import GAP, fitting_widths, grid_of
@@ -47,8 +46,7 @@ def _section(
     for table in section.tables:
         if table.rows:
             yield ""
-            kept = table if section.name == budget.NAME else table.first(most)  # parts add up
-            yield from _table(for_people(kept), width, unit)
+            yield from _table(for_people(table, most), width, unit)
     yield from notes(section.notes, width)
 
 

@@ -26,8 +26,8 @@ def write_value(unit: str | None) -> Write:
             return ""
         if isinstance(value, str):
             return printable(value)
-        if column.unit == "ns":
-            return format_ns(value) if unit is None else _in_unit(value, unit)
+        if column.unit in _TIMES and unit is not None:
+            return _in_unit(value, unit)
         return _WRITERS[column.unit](value)
 
     return write
@@ -37,19 +37,27 @@ def _in_unit(ns: float, unit: str) -> str:
     return f"{ns / TIME_UNITS[unit]:,.{_DIGITS[unit]}f}"
 
 
+def _decimal(value: float) -> str:
+    """Write two digits behind the point; of less than a hundredth two that are not 0."""
+    return f"{value:.2f}" if abs(value) >= 0.01 or not value else f"{value:.2g}"
+
+
+_TIMES = ("ns", "moment")
 _WRITERS: dict[str, Callable[[float], str]] = {
+    "ns": format_ns,
+    "moment": lambda value: f"{value / 1e9:.6f} s",
     "bytes": format_bytes,
     "count": format_count,
     "percent": lambda value: format_percent(value, 100),
-    "GB/s": lambda value: f"{value:.2f}",
-    "ratio": lambda value: f"{value:.2f}",
+    "GB/s": _decimal,
+    "ratio": _decimal,
     "number": str,
 }
 
 
 def titled(column: TableColumn, unit: str | None) -> str:
     """Write the title of a column, with the unit where its cells have none."""
-    if column.unit == "ns" and unit is not None:
+    if column.unit in _TIMES and unit is not None:
         return f"{column.title} [{_NAMES.get(unit, unit)}]"
     return f"{column.title} [GB/s]" if column.unit == "GB/s" else column.title
 
@@ -71,15 +79,19 @@ def reasons(sections: Iterable[Section]) -> dict[str, list[str]]:
 _PLACES = ("gpu", "process", "thread", "domain")
 
 
-def for_people(table: Table) -> Table:
-    """Leave out columns without a title, and those of places of which there is one alone."""
+def for_people(table: Table, most: int) -> Table:
+    """Keep ``most`` rows, if not all are wanted, and the columns that people are to see.
+
+    These have a title, and are not of places of which there is one alone.
+    """
     wanted = [
         at
         for at, column in enumerate(table.columns)
         if column.title and (column.key not in _PLACES or len({row[at] for row in table.rows}) > 1)
     ]
+    kept = table.for_people(most)
     return replace(
-        table,
+        kept,
         columns=tuple(table.columns[at] for at in wanted),
-        rows=tuple(tuple(row[at] for at in wanted) for row in table.rows),
+        rows=tuple(tuple(row[at] for at in wanted) for row in kept.rows),
     )

@@ -50,6 +50,16 @@ def test_one_finding_of_several_gpus_is_told_once() -> None:
     assert "          Also GPU0 (at most 23.7 ms)." in text
 
 
+def test_of_several_gpus_it_is_told_of_which_even_where_one_alone_has_findings() -> None:
+    found = section()
+    [table] = found.tables
+    gpu = [column.key for column in table.columns].index("gpu")
+    rows = tuple(row for row in table.rows if row[gpu] == "GPU1")
+    places = table.places[: len(rows)]
+    text = lines(replace(found, tables=(replace(table, rows=rows, places=places),)))
+    assert "  high    GPU1: The GPU waits for the host  (at most 29.6 ms)" in text
+
+
 def test_of_one_gpu_its_name_is_no_news() -> None:
     text = lines(section(gpus=1))
     assert "  high    The GPU waits for the host  (at most 23.7 ms)" in text

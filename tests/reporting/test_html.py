@@ -177,15 +177,31 @@ def test_the_budget_of_each_gpu_is_a_bar_in_the_colours_of_the_table() -> None:
 def test_findings_say_what_to_do() -> None:
     columns = [
         TableColumn(key, key, "ns" if key == "bound_ns" else "text")
-        for key in ("severity", "gpu", "title", "claim", "advice", "bound_ns")
+        for key in ("id", "severity", "gpu", "title", "claim", "advice", "bound_ns", "section")
     ]
-    rows = [("high", "GPU0", "<Title>", "claim & more", "advice", 5_000_000)]
-    section = Section("findings", "F", tables=(Table.of("rows", "", columns, rows, (LEADING,)),))
+    rows = [("x", "high", "GPU0", "<Title>", "claim & more", "advice", 5_000_000, "copies")]
+    facts = {
+        "gpus": [{"gpu": "GPU<0>", "window_ns": 9, "character": "copies", "parts": ["a 1 %", "b"]}],
+        "evidence": [
+            {"id": "x", "gpu": "GPU0", "name": "at most", "value": 5_000_000, "unit": "ns"},
+            {"id": "x", "gpu": "GPU0", "name": "rate", "value": 4.317, "unit": "GB/s"},
+            {"id": "x", "gpu": "GPU0", "name": "<copies>", "value": 2, "unit": "count"},
+            {"id": "x", "gpu": "GPU1", "name": "others", "value": 3, "unit": "count"},
+        ],
+    }
+    tables = (Table.of("rows", "", columns, rows, (LEADING,)),)
+    section = Section("findings", "F", facts, tables)
     text = as_html([section], 1, lambda place: place and "flame view x", title="t", icicle="")
     assert '<div class="find high">' in text
     assert "&lt;Title&gt;</strong> <small>(at most 5.00 ms)</small>" in text
     assert "<p>claim &amp; more</p>" in text and "<p>advice</p>" in text
     assert text.count("<code>flame view x</code>") == 2, "of all, and of the finding"
+    assert "<p>GPU&lt;0&gt;, 9 ns, mostly copies: a 1 % · b</p>" in text
+    assert "<small>rate 4.32 GB/s · &lt;copies&gt; 2</small>" in text, (
+        "no link to what is not shown"
+    )
+    copies = Section("copies", "C", tables=(table(),))
+    assert '· &lt;copies&gt; 2, more in <a href="#copies">copies</a>' in page([section, copies])
     none = Section("findings", "F", tables=(Table.of("rows", "", columns, ()),))
     assert "Nothing that the rules know" in page([none])
 

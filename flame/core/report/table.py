@@ -16,7 +16,8 @@ CONTRACT = 1
 Value = str | int | float | None
 """A cell; None where it is not known."""
 
-Unit = Literal["ns", "bytes", "count", "percent", "GB/s", "ratio", "number", "text"]
+Unit = Literal["ns", "moment", "bytes", "count", "percent", "GB/s", "ratio", "number", "text"]
+"""What the cells of a column are; a ``moment`` is a time on the trace's clock, ns."""
 
 
 class TableColumn(NamedTuple):
@@ -54,7 +55,8 @@ class Table:
     """Hold rows under ``columns``, in the order in which they are shown.
 
     ``total`` is how many there are, with those that were left out. ``places`` says of each row
-    where it leads, None: nowhere; it is empty where no row leads anywhere.
+    where it leads, None: nowhere; it is empty where no row leads anywhere. Of a table that is
+    ``whole`` no rows are left out for people, as they add up.
     """
 
     key: str
@@ -63,6 +65,7 @@ class Table:
     rows: tuple[tuple[Value, ...], ...]
     total: int
     places: tuple[Place | None, ...] = ()
+    whole: bool = False
 
     @classmethod
     def of(
@@ -72,6 +75,8 @@ class Table:
         columns: Iterable[TableColumn],
         rows: Iterable[Sequence[Value]],
         places: Iterable[Place | None] = (),
+        *,
+        whole: bool = False,
     ) -> Table:
         """Make a table of all ``rows``; columns of which nothing is known are left out."""
         columns, cells = tuple(columns), [tuple(row) for row in rows]
@@ -87,12 +92,17 @@ class Table:
             tuple(tuple(row[at] for at in kept) for row in cells),
             len(cells),
             tuple(places),
+            whole,
         )
 
     @property
     def left_out(self) -> int:
         """How many rows there are besides those that are kept."""
         return self.total - len(self.rows)
+
+    def for_people(self, most: int) -> Table:
+        """Keep what people are shown: the first ``most`` rows, of a `whole` table all."""
+        return self if self.whole else self.first(most)
 
     def first(self, most: int) -> Table:
         """Keep the first ``most`` rows."""
@@ -132,5 +142,11 @@ def picked(order: Column, *columns: Column | Sequence[Value]) -> Iterator[tuple[
 
 
 def share(part: int, whole: int) -> float | None:
-    """Compute a part in percent, to three digits; None of nothing."""
-    return round(100 * part / whole, 3) if whole else None
+    """Compute a part in percent, to three digits behind the point; None of nothing.
+
+    What is less than that keeps three digits: a part is never 0 that is none.
+    """
+    if not whole:
+        return None
+    percent = 100 * part / whole
+    return round(percent, 3) or float(f"{percent:.3g}")

@@ -9,7 +9,7 @@ from rich.style import Style
 from flame.core.frame import Kind
 from flame.core.model.calls import CallClass
 from flame.core.names.kernel_category import COMMUNICATION
-from flame.core.report.table import Section
+from flame.core.report.table import Section, share
 from flame.core.units import format_ns, format_percent
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
@@ -99,7 +99,7 @@ def _legend(budgets: list[GpuBudget], palette: Palette, width: int, more: str) -
             sums[part] = sums.get(part, 0) + ns
     whole, line, room = sum(sums.values()), list[Piece](), width - len(more)
     for part, ns in sorted(sums.items(), key=lambda item: -item[1]):
-        word = f" {printable(part)} {format_percent(ns, whole)} "
+        word = f" {printable(part)} {format_percent(share(ns, whole) or 0, 100)} "
         if line_width(line) + 2 + width_of(word) > room:
             break
         line += [Piece(f" {_glyph(part)}", _style(part, palette)), Piece(word)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from flame.core.units import format_count, format_counted
+from flame.reporting.findings_text import evidence_words
 from flame.tui.report.budget_bars import budget_lines, budgets_of
 from flame.tui.report.entries import FIRST, Entry, EntryList, Found, Known
 from flame.tui.report.page import (
@@ -129,9 +130,12 @@ class ReportContent:
         return ""
 
     def turn(self, forward: bool) -> str:
-        """Go to the rows of what is chosen, or back to the list."""
+        """Go to the rows of what is chosen, or back to the list; of a finding to its numbers."""
+        if forward and self.finding is not None:
+            self.go_to(about(self.finding), -1)
+            return ""
         if forward and not self._page_rows:
-            return "no rows here: enter shows where it is" if self.place else "no rows here"
+            return "no rows here"
         self._in_rows = forward
         return ""
 
@@ -176,10 +180,8 @@ class ReportContent:
             return "this row leads nowhere in the picture"
         if self.finding is None:
             return self.turn(forward=True)
-        if section := about(self.finding):
-            self.go_to(section, -1)
-            return ""
-        return "this finding leads nowhere in the picture"
+        self.go_to(about(self.finding), -1)
+        return ""
 
     @property
     def enter_label(self) -> str:
@@ -299,7 +301,8 @@ class ReportContent:
         if known is None:
             return text_page(self.chosen.section, "working …", width)
         if self.finding is not None:
-            return finding_page(self.finding, self._way, width)
+            evidence = evidence_words(known.section, self.finding.cells)
+            return finding_page(self.finding, evidence, self._way, width)
         if self.chosen.section == FINDINGS and known.section.available:
             return no_findings_page(known, width)
         sorted_by = [self._sorting(table) for table in known.tables]

@@ -60,6 +60,13 @@ class ChosenLines(Lines):
             top = line - height + 1
         self.scroll_to(y=top, animate=False)
 
+    def turn_page(self, step: int) -> bool:
+        """Scroll by what is in sight, down above 0; False where there is no more."""
+        before = int(self.scroll_offset.y)
+        y = min(max(before + step * max(self.inner.height - 1, 1), 0), int(self.max_scroll_y))
+        self.scroll_to(y=y, animate=False)
+        return y != before
+
     def strip(self, row: int) -> Strip:
         head = self._pinned(row) if self._pinned and row == int(self.scroll_offset.y) else None
         return super().strip(row) if head is None else self.drawn(head)

@@ -21,33 +21,11 @@ _LEADS = "› "
 
 _TEXT_LINES = 6
 _LABEL = 10
-_TOLD = ("severity", "id", "gpu", "bound_ns", "percent", "title", "claim", "advice", "part", "rule")
+_TOLD = (
+    *("severity", "id", "gpu", "bound_ns", "percent", "title", "claim", "advice", "part", "rule"),
+    "section",
+)
 """Columns of a finding that have a place of their own."""
-
-_ABOUT = {
-    "launch-bound": "launches",
-    "host-bound": "idle",
-    "sync-drain": "syncs",
-    "loading": "launches",
-    "alloc-in-loop": "memory",
-    "pageable": "copies",
-    "sync-copies": "copies",
-    "copies-exposed": "copies",
-    "comm-exposed": "communication",
-    "late-rank": "communication",
-    "slow-iterations": "iterations",
-    "capture-window": "iterations",
-    "tail": "tails",
-    "uneven-layers": "layers",
-    "routing": "experts",
-    "one-kernel": "kernels",
-    "small-kernels": "kernels",
-    "gc": "states",
-    "gil": "states",
-    "profiler-cost": "states",
-    "hidden-graphs": "coverage",
-}
-"""The section with the numbers behind each finding."""
 
 
 class RowAt(NamedTuple):
@@ -241,14 +219,15 @@ def text_page(title: str, text: str, width: int) -> Page:
     return page
 
 
-def finding_page(one: Found, leads: str, width: int) -> Page:
-    """Compose a finding: what it is, why, what to do first, and where enter ``leads``."""
+def finding_page(one: Found, evidence: str, leads: str, width: int) -> Page:
+    """Compose a finding: what it is, its ``evidence``, what to do first, where enter ``leads``."""
     page = Page((), (), (), width)
     page.add(_finding_head(one, width), [])
     blocks: tuple[tuple[str, str, str], ...] = (
         ("", one.text("claim"), ""),
         ("try first", one.text("advice"), "strong"),
         ("saves", _saves(one), ""),
+        ("evidence", evidence, ""),
         ("told when", one.text("rule"), "dim"),
         *((key, one.text(key), "dim") for key in one.cells if key not in _TOLD),
     )
@@ -292,9 +271,9 @@ def _ways(one: Found, leads: str, width: int) -> Iterator[Line]:
     line: Line = [Piece(" ")]
     if leads:
         line += [Piece("enter", "key", "enter"), Piece(f" {leads}   ")]
-    if section := about(one):
-        word = f"{section}"
-        line += [Piece("the numbers: ", "dim"), Piece(word, "key", f"turn('{section}')")]
+    section = about(one)
+    line += [Piece("→", "key"), Piece(" the numbers: ", "dim")]
+    line.append(Piece(section, "key", f"turn('{section}')"))
     if line_width(line) <= width:
         yield line
     else:
@@ -321,8 +300,8 @@ def _told(text: str, width: int) -> Iterator[Line]:
 
 
 def about(one: Found) -> str:
-    """Name the section with the numbers behind a finding; empty where that is not known."""
-    return _ABOUT.get(one.text("id"), "")
+    """Name the section with the numbers behind a finding."""
+    return one.text("section")
 
 
 def matching(table: WrittenTable, order: Sequence[int], pattern: re.Pattern[str]) -> list[int]:

@@ -219,7 +219,12 @@ class ReportPane(Pane):
         return self._moved(step * max(lines.inner.height - 2, 1))
 
     def across(self, step: int) -> str:
-        return self._content.turn(step > 0) if self._content else ""
+        if self._content is None:
+            return ""
+        text_alone = not self._content.page.rows
+        if text_alone and self._page_lines.turn_page(step):
+            return ""
+        return self._content.turn(step > 0)
 
     def escape(self) -> str | None:
         if self._content is not None and self._content.in_page:

@@ -42,7 +42,7 @@ class WrittenTable:
     @classmethod
     def of(cls, table: Table) -> WrittenTable:
         """Write ``table``."""
-        shown = for_people(table.first(MOST_ROWS))
+        shown = for_people(table, MOST_ROWS)
         head, rows, is_number = grid_of(shown)
         head = [printable(title) for title in head]
         cells = [[printable(cell) for cell in row] for row in rows]

@@ -61,6 +61,22 @@ async def test_findings_stand_in_the_header_and_one_key_shows_what_to_do(run: Pa
 
 
 @pytest.mark.deep
+async def test_a_finding_shows_its_numbers_scrolls_and_leads_to_more_of_them(run: Path) -> None:
+    async with on_report(run, (80, 24)) as user:
+        lines = user.screen.query_one("#report-page", ChosenLines)
+        assert not lines.scroll_offset.y
+        while lines.scroll_offset.y < lines.max_scroll_y:
+            await user.press("right")
+        assert content(user).finding is not None
+        assert "evidence  " in page(user) and "in forward " in page(user)
+        await user.press("left")
+        assert lines.scroll_offset.y < lines.max_scroll_y
+        while content(user).finding is not None:
+            await user.press("right")
+        assert content(user).state == ("idle", -1)
+
+
+@pytest.mark.deep
 async def test_every_section_is_listed_and_what_is_absent_says_how_to_record_it(run: Path) -> None:
     async with on_report(run, section="communication") as user:
         text = "\n".join(listed(user))
@@ -126,12 +142,15 @@ async def test_a_row_of_levels_that_are_not_shown_brings_them_and_undo_takes_the
         assert "device" not in user.levels
 
 
+def longest_gap(user: User) -> int:
+    """The row of the longest gap, below the tables of causes and lengths."""
+    shown = content(user).page
+    return [shown.tables[one.table].table.key for one in shown.rows].index("longest")
+
+
 async def test_a_row_with_a_window_brushes_it_on_the_timeline(run: Path) -> None:
     async with on_report(run, section="idle") as user:
-        shown = content(user).page
-        places = [shown.tables[one.table].place(one.row) for one in shown.rows]
-        at = next(n for n, one in enumerate(places) if one is not None and one.window)
-        await turn(user, "idle", at)
+        await turn(user, "idle", longest_gap(user))
         place = content(user).place
         assert place is not None and place.window is not None
         await user.press("enter")
@@ -153,10 +172,7 @@ async def test_a_row_with_a_window_brushes_it_on_the_timeline(run: Path) -> None
 @pytest.mark.deep
 async def test_a_brush_from_the_report_filters_like_any_other(run: Path) -> None:
     async with on_report(run, section="idle") as user:
-        shown = content(user).page
-        places = [shown.tables[one.table].place(one.row) for one in shown.rows]
-        at = next(n for n, one in enumerate(places) if one is not None and one.window)
-        await turn(user, "idle", at)
+        await turn(user, "idle", longest_gap(user))
         place = content(user).place
         assert place is not None and place.window is not None
         low, high = place.window

@@ -33,6 +33,34 @@ ON_REQUEST = frozenset(
 A rule leaves this set when all its firings on real traces were looked at and none was wrong.
 """
 
+NUMBERS = {
+    "capture-window": "iterations",
+    "launch-bound": "launches",
+    "host-bound": "idle",
+    "sync-drain": "syncs",
+    "loading": "launches",
+    "gc": "states",
+    "gil": "states",
+    "alloc-in-loop": "memory",
+    "pageable": "copies",
+    "sync-copies": "copies",
+    "copies-exposed": "copies",
+    "comm-exposed": "communication",
+    "late-rank": "communication",
+    "imbalance": "communication",
+    "slow-iterations": "iterations",
+    "tail": "tails",
+    "uneven-layers": "layers",
+    "routing": "experts",
+    "many-experts-kernels": "experts",
+    "one-kernel": "kernels",
+    "small-kernels": "kernels",
+    "profiler-cost": "states",
+    "hidden-graphs": "coverage",
+    "graph-nodes": "launches",
+}
+"""The section with the numbers behind each finding."""
+
 
 class Evidence(NamedTuple):
     """Name a number that a finding rests on."""

@@ -114,10 +114,9 @@ def _longest(facts: GpuFacts) -> str:
 
 def _host_names(facts: GpuFacts) -> list[tuple[str, int]]:
     """The three functions or ranges in which the host spent most of the idle time."""
-    frames = facts.scope.profile.frames
     by_gpu = host_frames(facts.scope)
     found = [one for one in by_gpu[facts.gpu.device] if one.frame >= 0]
-    return [(frames[frame].name, ns) for frame, ns in found[:_NAMED]]
+    return [(one.name, one.ns) for one in found[:_NAMED]]
 
 
 def _sync_drain(facts: GpuFacts) -> Finding | None:

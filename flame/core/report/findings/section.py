@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from flame.core.report.findings.advice import advice
 from flame.core.report.findings.facts import GpuFacts
-from flame.core.report.findings.finding import Finding
+from flame.core.report.findings.finding import NUMBERS, Finding
 from flame.core.report.findings.findings import Findings, find
 from flame.core.report.findings.frameworks import framework_of
 from flame.core.report.scope import Scope
@@ -33,6 +33,7 @@ _COLUMNS = (
     TableColumn("advice", "advice"),
     TableColumn("part", "part of the budget"),
     TableColumn("rule", "rule"),
+    TableColumn("section", "numbers in"),
 )
 ALL_GPUS = "all GPUs"
 """Where a finding is of no single GPU."""
@@ -82,6 +83,7 @@ def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
             advice(one.advice or one.id, framework),
             one.part or None,
             one.rule,
+            NUMBERS[one.id],
         )
         yield one.severity, one.id, _gpu(scope, one), one.bound, percent, *told
 

@@ -37,19 +37,20 @@ def _with_pid(profile: Profile, chosen: Pids) -> list[int]:
     return [at for at, process in enumerate(profile.processes) if process.pid in chosen.ids]
 
 
-def per_iteration(scope: Scope, of: I8) -> int | None:
+def per_iteration(scope: Scope, of: I8, among: Bool) -> int | None:
     """Count how many an iteration has, as a median: ``of`` is that of each, -1 in none.
 
-    None without iterations.
+    ``among``, bool[n], marks the iterations that count; None without any.
     """
-    chosen = chosen_iterations(scope)
+    chosen = chosen_iterations(scope) & among
     number = distribution(np.bincount(of[of >= 0], minlength=len(chosen))[chosen])
     return number.p50 if number else None
 
 
 def calls_per_iteration(scope: Scope, calls: HostCalls) -> int | None:
     """Count how many of ``calls`` an iteration has, as a median; None without iterations."""
-    return per_iteration(scope, scope.profile.iterations.at(calls.process, calls.start))
+    found = scope.profile.iterations
+    return per_iteration(scope, found.at(calls.process, calls.start), np.ones(len(found), bool))
 
 
 def iteration_notes(number: int | None) -> tuple[str, ...]:

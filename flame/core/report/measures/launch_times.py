@@ -84,8 +84,16 @@ def _rate(scope: Scope, gpu: Utilization, rows: I8) -> LaunchRate | None:
         short=tuple(int((table.duration[rows] < length).sum()) for length in SHORT),
         calls=len(calls),
         launched=len(launched),
-        iterations=per_iteration(scope, scope.profile.iterations.of(table)[rows]),
+        iterations=_per_iteration(scope, rows),
     )
+
+
+def _per_iteration(scope: Scope, rows: I8) -> int | None:
+    """How many kernels an iteration of the processes that launched ``rows`` has, as a median."""
+    found = scope.profile.iterations
+    processes = np.unique(scope.profile.activities.process[rows])
+    of = found.of(scope.profile.activities)[rows]
+    return per_iteration(scope, of, np.isin(found.process, processes))
 
 
 # From the launch to the end

@@ -49,7 +49,7 @@ _COLUMNS = (
     TableColumn("syncs", "syncs", "count"),
     TableColumn("allocs", "allocs", "count"),
     TableColumn("collection_ns", "GC", "ns"),
-    TableColumn("start_ns", "at", "ns"),
+    TableColumn("start_ns", "at", "moment"),
     TableColumn("rank", "slowest rank"),
 )
 _RANK_COLUMNS = (_NUMBER, TableColumn("rank", "rank"), *_COLUMNS[2:-1])

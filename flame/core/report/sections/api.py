@@ -106,7 +106,7 @@ _RESULTS = (
     TableColumn("value", "returned", "number"),
     TableColumn("meaning", "that is"),
     TableColumn("count", "number", "count"),
-    TableColumn("first_ns", "first at", "ns"),
+    TableColumn("first_ns", "first at", "moment"),
 )
 
 

@@ -105,7 +105,7 @@ def budget_section(scope: Scope) -> Section:
         NAME,
         TITLE,
         facts={"devices": [_facts(scope, budget) for budget in found]},
-        tables=(Table.of("parts", "", _COLUMNS, rows),),
+        tables=(Table.of("parts", "", _COLUMNS, rows, whole=True),),
     )
 
 

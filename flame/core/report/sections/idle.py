@@ -12,8 +12,10 @@ from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.metrics import WAITING
+from flame.core.projection.labels import Labels
 from flame.core.report.host.host_code import find_holdups, host_code
 from flame.core.report.host.os_time import host_code_parts
+from flame.core.report.labels import labels_without_numbers, shown_as
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import InnermostFrames, idle_host, innermost_frames
@@ -64,7 +66,7 @@ _HOST_CODE = (
 )
 _LONGEST = (
     TableColumn("gpu", "GPU"),
-    TableColumn("begin_ns", "at", "ns"),
+    TableColumn("begin_ns", "at", "moment"),
     TableColumn("ns", "length", "ns"),
     TableColumn("cause", "most of it"),
     TableColumn("before", "before it"),
@@ -88,9 +90,15 @@ def idle_section(scope: Scope) -> Section:
         tables=(
             _cause_table(scope),
             *_host_state_tables(scope),
-            Table.of("by_host_frame", "by what the host ran", _HOST, _host_rows(scope)),
+            _host_table(scope),
             *_host_code(scope),
-            Table.of("distribution", "by length", _DISTRIBUTION, _length_rows(scope, gaps)),
+            Table.of(
+                "distribution",
+                "by length",
+                _DISTRIBUTION,
+                _length_rows(scope, gaps),
+                whole=True,
+            ),
             Table.of(
                 "longest",
                 "the longest",
@@ -133,7 +141,7 @@ def _cause_table(scope: Scope) -> Table:
     """The causes, which lead to the picture of what the host did then."""
     found = list(_cause_rows(scope))
     places = [_place(scope, gpu, cause.title) for gpu, cause, _ in found]
-    return Table.of("causes", "by cause", _CAUSES, [row for _, _, row in found], places)
+    return Table.of("causes", "by cause", _CAUSES, [row for _, _, row in found], places, whole=True)
 
 
 def _place(scope: Scope, gpu: Utilization, cause: str) -> Place:
@@ -168,14 +176,20 @@ def _host_state_tables(scope: Scope) -> Iterator[Table]:
             for sums in [host_code(scope, gpu, holdups)]
             for state in holdups.states
         ]
-        yield Table.of("host_states", "host code, by what its thread was at", _HOST_STATES, rows)
+        title = "host code, by what its thread was at"
+        yield Table.of("host_states", title, _HOST_STATES, rows, whole=True)
 
 
 class HostFrame(NamedTuple):
-    """Say how long a GPU was idle while ``frame`` (-1: none) was innermost on the host, ns."""
+    """Say how long a GPU was idle while what is shown as ``frame`` was innermost on the host, ns.
+
+    -1 is nothing, without a name. ``longest`` is when it was that at a stretch.
+    """
 
     frame: int
+    name: str
     ns: int
+    longest: tuple[int, int]
 
 
 HOST_CAUSES = (IdleCause.HOST_CODE, IdleCause.OTHER_CALL, IdleCause.SYNC)
@@ -188,30 +202,50 @@ def host_frames(scope: Scope) -> dict[int, list[HostFrame]]:
 
     By place of the GPU in `Profile.devices`.
     """
-    innermost = innermost_frames(scope.profile)
-    return {gpu.device: _host_frames(scope, gpu, innermost) for gpu in scope.gpus}
+    innermost, labels = innermost_frames(scope.profile), labels_without_numbers(scope)
+    return {gpu.device: _host_frames(scope, gpu, innermost, labels) for gpu in scope.gpus}
 
 
 def _host_frames(
-    scope: Scope, gpu: Utilization, innermost: InnermostFrames | None
+    scope: Scope, gpu: Utilization, innermost: InnermostFrames | None, labels: Labels
 ) -> list[HostFrame]:
     parts = scope.idle(gpu)
     chosen = np.isin(parts.cause, HOST_CAUSES)
     found = idle_host(scope.profile, parts, chosen, innermost)
     inside = gpu.windows.sums_until(found.high) - gpu.windows.sums_until(found.low)
-    frames, place = distinct(found.frame)
+    frames, place = distinct(shown_as(labels, found.frame))
     sums = sum_by(place, inside, len(frames))
-    order = np.argsort(-sums, kind="stable")
-    return [HostFrame(int(frames[at]), int(sums[at])) for at in order.tolist() if sums[at]]
+    by_length = np.lexsort((-inside, place))
+    longest = by_length[np.searchsorted(place[by_length], np.arange(len(frames)))]
+    low = np.maximum(found.low[longest], gpu.window.low).tolist()
+    high = np.minimum(found.high[longest], gpu.window.high).tolist()
+    order = np.argsort(-sums, kind="stable").tolist()
+    return [
+        HostFrame(
+            frame := int(frames[at]),
+            labels.text[frame] if frame >= 0 else "",
+            int(sums[at]),
+            (low[at], high[at]),
+        )
+        for at in order
+        if sums[at]
+    ]
 
 
-def _host_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:
-    frames = scope.profile.frames
-    for gpu in scope.gpus:
-        for frame, ns in host_frames(scope)[gpu.device]:
-            name = frames[frame].name if frame >= 0 else "[none]"
-            kind = frames[frame].kind.title if frame >= 0 else None
-            yield gpu.label, name, kind, ns, share(ns, gpu.length)
+_HOST_TITLE = f"by what the host ran: {', '.join(cause.title for cause in HOST_CAUSES)}"
+
+
+def _host_table(scope: Scope) -> Table:
+    """What was innermost on the host, which leads to the longest time at a stretch."""
+    found = [(gpu, one) for gpu in scope.gpus for one in host_frames(scope)[gpu.device]]
+    rows = [_host_row(scope, gpu, one) for gpu, one in found]
+    places = [Place(window=one.longest) for _, one in found]
+    return Table.of("by_host_frame", _HOST_TITLE, _HOST, rows, places)
+
+
+def _host_row(scope: Scope, gpu: Utilization, one: HostFrame) -> tuple[Value, ...]:
+    kind = scope.profile.frames[one.frame].kind.title if one.frame >= 0 else None
+    return gpu.label, one.name or "[none]", kind, one.ns, share(one.ns, gpu.length)
 
 
 def _host_code(scope: Scope) -> Iterator[Table]:
@@ -226,8 +260,11 @@ def _host_code(scope: Scope) -> Iterator[Table]:
 
 
 def _length_rows(scope: Scope, gaps: dict[int, DeviceGaps]) -> Iterator[tuple[Value, ...]]:
-    spans = [f"{format_ns(low)} to {format_ns(high)}" for low, high in pairwise(EDGES)]
-    names = [f"below {format_ns(EDGES[0])}", *spans, f"{format_ns(EDGES[-1])} and more"]
+    first, *_, last = edges = [
+        format_ns(edge).replace(".00", "").replace(".0", "") for edge in EDGES
+    ]
+    spans = [f"{low} to {high}" for low, high in pairwise(edges)]
+    names = [f"below {first}", *spans, f"{last} and more"]
     for gpu in scope.gpus:
         rows = zip(
             names, *(column.tolist() for column in _by_length(gaps[gpu.device])), strict=True

@@ -41,7 +41,7 @@ _RATE = (
     TableColumn("under_20us", "", "count"),
     TableColumn("under_10us_percent", "below 10 µs", "percent"),
     TableColumn("launch_calls", "calls", "count"),
-    TableColumn("kernels_per_call", "each", "ratio"),
+    TableColumn("kernels_per_call", "a call", "ratio"),
     TableColumn("per_iteration_p50", "an iteration", "count"),
     TableColumn("storm", "is"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,7 @@ _GIVEN = (
     TableColumn("gpu", "GPU"),
     TableColumn("peak_bytes", "at most", "bytes"),
     TableColumn("percent", "of all", "percent"),
-    TableColumn("peak_ns", "at", "ns"),
+    TableColumn("peak_ns", "at", "moment"),
     TableColumn("first_bytes", "at first", "bytes"),
     TableColumn("last_bytes", "at the end", "bytes"),
     TableColumn("changes", "changes", "count"),
@@ -79,7 +80,7 @@ _USE = (
     TableColumn("kind", "memory"),
     TableColumn("peak_bytes", "at most", "bytes"),
     TableColumn("percent", "of all", "percent"),
-    TableColumn("peak_ns", "at", "ns"),
+    TableColumn("peak_ns", "at", "moment"),
     TableColumn("last_bytes", "at the end", "bytes"),
     TableColumn("allocations", "allocated", "count"),
     TableColumn("freed", "", "count"),
@@ -87,7 +88,10 @@ _USE = (
     TableColumn("strays", "freed, older", "count"),
     TableColumn("chart", f"in {CHUNKS // 2} parts"),
 )
-NO_MEMORY = "how much was allocated when: nsys profile --cuda-memory-usage=true records that"
+_RECORD_MEMORY = {
+    "nsys-sqlite": "nsys profile --cuda-memory-usage=true",
+    "kineto": "torch.profiler.profile(profile_memory=True)",
+}
 
 
 def memory_section(scope: Scope) -> Section:
@@ -100,11 +104,20 @@ def memory_section(scope: Scope) -> Section:
     tables = (given, *tables) if given.rows else tables
     memory = scope.profile.device_memory
     if memory is None or not memory.places:
-        return Section(NAME, TITLE, facts, tables, (*notes, NO_MEMORY))
+        missing = () if given.rows else _how(scope)
+        return Section(NAME, TITLE, facts, tables, (*notes, *missing))
     left_out = memory.left_out
     notes += (f"{left_out:,} events of memory make no sense: left out",) * bool(left_out)
     facts |= {"over_time": [_over_time(scope, one) for one in uses]}
     return Section(NAME, TITLE, facts, (_use_table(scope, uses), *tables), notes)
+
+
+def _how(scope: Scope) -> Iterator[str]:
+    """Say what records how much was allocated, of formats that have it."""
+    formats = {source.meta.format for source in scope.profile.sources}
+    ways = [way for name, way in _RECORD_MEMORY.items() if name in formats]
+    if ways:
+        yield f"how much was allocated when: {' or '.join(ways)} records that"
 
 
 def allocator_table(scope: Scope) -> Table:

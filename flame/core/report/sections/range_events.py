@@ -21,8 +21,8 @@ _MARKS = (
     TableColumn("domain", "domain"),
     TableColumn("count", "number", "count"),
     TableColumn("threads", "threads", "count"),
-    TableColumn("first_ns", "first at", "ns"),
-    TableColumn("last_ns", "last at", "ns"),
+    TableColumn("first_ns", "first at", "moment"),
+    TableColumn("last_ns", "last at", "moment"),
 )
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
+from collections.abc import Iterator
 
 import pytest
 
 from flame.core.report.findings.advice import ADVICE, advice
-from flame.core.report.findings.finding import ON_REQUEST
+from flame.core.report.findings.finding import NUMBERS, ON_REQUEST
 from flame.core.report.findings.frameworks import framework_of
+from flame.core.report.report import SECTIONS
 from flame.core.report.scope import Scope
 from tests.support.paths import ROOT
 from tests.support.recorded import Recorded
+
+RULES = ROOT / "flame" / "core" / "report" / "findings"
 
 
 @pytest.mark.parametrize("id", ADVICE)
@@ -76,3 +81,34 @@ def test_the_manual_lists_every_finding() -> None:
     listed = [set(re.findall(r"`([\w-]+)`", " ".join(part))) for part in cells]
     assert listed[0] | listed[1] == {id for id in ADVICE if ", " not in id}
     assert listed[1] == ON_REQUEST
+
+
+def test_every_finding_is_known_wherever_findings_are_told_of() -> None:
+    """Its id has advice, a section with its numbers, and a line in the manual."""
+    ids = set(rule_ids())
+    assert len(ids) >= 24, "rules are written otherwise: look for their ids there"
+    assert ids == NUMBERS.keys()
+    assert ids == {id.partition(",")[0] for id in ADVICE}
+    assert ids >= ON_REQUEST
+    assert set(NUMBERS.values()) <= SECTIONS.keys()
+    told = re.findall(r"`([a-z-]+)`", "\n".join(first_cells()))
+    assert sorted(told) == sorted(ids)
+
+
+def rule_ids() -> Iterator[str]:
+    """The texts with which findings are made, in the source of the rules."""
+    for path in RULES.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+                name = node.func.id if isinstance(node.func, ast.Name) else name
+                if name in ("finding", "information", "Finding", "Abstained"):
+                    yield str(node.args[0].value)
+
+
+def first_cells() -> Iterator[str]:
+    """The first cells of the tables of findings in the manual."""
+    text = (ROOT / "docs" / "report.md").read_text()
+    for table in re.split(r"\| finding \| when \|\n", text)[1:]:
+        rows = table.partition("\n\n")[0].splitlines()[1:]
+        yield from (row.split("|")[1] for row in rows)

@@ -184,3 +184,18 @@ def test_without_launches(tmp_path: Path) -> None:
     section = launches_section(Scope(load(tmp_path / "trace.sqlite")))
     assert [table.key for table in section.tables] == ["rate"]
     assert section.notes == ("no launch was recorded",)
+
+
+def test_kernels_of_an_iteration_are_those_of_the_programs_on_the_gpu(tmp_path: Path) -> None:
+    """Iterations of another program, which uses another GPU, count for none."""
+    path = tmp_path / "trace.sqlite"
+    with NsysFile(path) as file:
+        for corr in range(8):
+            step, device = divmod(corr, 2)
+            pid, begin = 100 + device, 100 * step
+            file.nvtx(f"step {step}", begin, begin + 90, pid=pid)
+            file.api("cudaLaunchKernel_v7000", begin + 5, begin + 6, corr + 1, pid=pid)
+            file.kernel("gemm", begin + 10, begin + 20, corr + 1, device=device, pid=pid)
+    scope = Scope(load(path))
+    assert len(scope.profile.iterations) == 8
+    assert [rate.iterations for rate in launch_rates(scope)] == [1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,18 @@ def test_a_real_trace_frees_all_that_it_allocates() -> None:
         row = rows[kind]
         assert (row["peak_bytes"], row["last_bytes"]) == (160_000_000, 0)
         assert (row["allocations"], row["freed"], row["allocated_bytes"]) == (15, 15, 353_280_000)
+
+
+def test_how_memory_is_recorded_is_told_of_the_format(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.api("cudaMalloc_v3020", 0, 9, corr=None)
+        file.kernel("gemm", 10, 20, corr=None)
+    nsys = " ".join(memory_section(Scope(load(tmp_path / "trace.sqlite"))).notes)
+    assert "nsys profile --cuda-memory-usage=true" in nsys and "torch" not in nsys
+    path = tmp_path / "trace.json"
+    event = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 2}
+    launch = {**event, "cat": "cuda_runtime", "name": "cudaMalloc", "args": {"correlation": 1}}
+    kernel = {**event, "cat": "kernel", "name": "gemm", "args": {"correlation": 1, "device": 0}}
+    path.write_text(json.dumps({"traceEvents": [launch, kernel]}))
+    kineto = " ".join(memory_section(Scope(load(path))).notes)
+    assert "profile_memory=True" in kineto and "nsys" not in kineto
