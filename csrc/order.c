@@ -18,16 +18,20 @@ typedef struct {
   int32_t size;
   int64_t low;
   uint64_t range;  // of the largest value above the lowest
+  int ascends;     // row by row
 } Column;
 
 static Column measure(const void* values, int32_t size, int64_t count) {
-  int64_t low = value_at(values, size, 0), high = low;
+  int64_t low = value_at(values, size, 0), high = low, before = low;
+  int descents = 0;
   for (int64_t row = 1; row < count; row++) {
     const int64_t value = value_at(values, size, row);
     if (value < low) low = value;
     if (value > high) high = value;
+    descents |= value < before;
+    before = value;
   }
-  return (Column){values, size, low, (uint64_t)high - (uint64_t)low};
+  return (Column){values, size, low, (uint64_t)high - (uint64_t)low, !descents};
 }
 
 // Returns whether the items are out of order.
@@ -88,7 +92,7 @@ int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_
   for (int64_t row = 0; row < count; row++) out[row] = (uint64_t)row;
   for (int32_t k = 0; k < width; k++) {
     const Column column = measure(columns[k], sizes[k], count);
-    sort_by_column(&items, &column);
+    if (k || !column.ascends) sort_by_column(&items, &column);
   }
   for (int64_t row = 0; row < count; row++) out[row] = (uint32_t)items.now[row];
   free(scratch);

@@ -118,7 +118,7 @@ def _over(ufunc: np.ufunc, values: I8, low: I8, high: I8) -> I8:
 def _whole(pieces: ThreadPieces) -> I8:
     """The range of each piece: those of one differ in depth, ranges in a row do not."""
     rows = _cut(pieces)
-    order = rows[np.lexsort((pieces.start[rows], pieces.frame[rows], pieces.thread[rows]))]
+    order = rows[order_by([pieces.start[rows], pieces.frame[rows], pieces.thread[rows]])]
     thread, frame, depth, start, end = (
         column[order]
         for column in (pieces.thread, pieces.frame, pieces.depth, pieces.start, pieces.end)
