@@ -87,6 +87,8 @@ class RangeInstances:
     @cached_property
     def _edges(self) -> tuple[I8, I8]:
         """When each range began and ended, on the clock on which threads lie end to end."""
+        if len(self) == len(self.pieces):  # none was cut
+            return self._order.begins, self._order.stops
         begin, stop = np.full(len(self), _INT64.max), np.full(len(self), _INT64.min)
         np.minimum.at(begin, self.whole, self._order.begins)
         np.maximum.at(stop, self.whole, self._order.stops)
