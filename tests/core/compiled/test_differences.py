@@ -90,7 +90,8 @@ def test_rows_are_ordered_by_values_of_all_sizes() -> None:
     random = np.random.default_rng(7)
     words = random.integers(0, 1 << 63, 3000) >> random.integers(0, 63, 3000)
     limits = np.resize([np.iinfo(np.int64).min, np.iinfo(np.int64).max, 0, -1], 3000)
-    for table in [words], [words, -words >> 20], [limits, words & 7], [words, limits]:
+    tables = [words], [words, -words >> 20], [limits, words & 7], [words, limits]
+    for table in *tables, [words, np.arange(3000) // 9], [np.arange(3000), words & 7]:
         order = order_rows(table)
         assert order is not None
         assert order.tolist() == np.lexsort(table).tolist()
