@@ -47,16 +47,20 @@ def of_nsys(path: Path) -> dict[str, Way]:
     """All that reads an export of Nsight Systems, flame first."""
     ways = {FLAME: Way(export(path, "--no-cache")), "SQL limit": Way(sql_command(path))}
     if reports := NSYS.found():
-        # They call functions that only the SQLite of Nsight Systems has.
-        sqlite = str(reports.parent / "libsqlite3.so.0")
-        library = {"PYTHONPATH": str(reports.parent / "python" / "lib"), "LD_PRELOAD": sqlite}
         for name in ("cuda_gpu_kern_sum", "nvtx_kern_sum"):
-            command = [sys.executable, str(reports / f"{name}.py"), str(path)]
-            ways[f"NVIDIA {name}"] = Way(command, library)
+            ways[f"NVIDIA {name}"] = nvidia_report(reports, name, path)
     if script := NSYS2JSON.found():
         output = str(path.with_suffix(".json"))
         ways[NSYS2JSON.name] = Way([sys.executable, str(script), "-f", str(path), "-o", output])
     return ways
+
+
+def nvidia_report(reports: Path, name: str, path: Path) -> Way:
+    """How the script ``name`` in the folder ``reports`` of Nsight Systems is run on an export."""
+    # They call functions that only the SQLite of Nsight Systems has.
+    sqlite = str(reports.parent / "libsqlite3.so.0")
+    library = {"PYTHONPATH": str(reports.parent / "python" / "lib"), "LD_PRELOAD": sqlite}
+    return Way([sys.executable, str(reports / f"{name}.py"), str(path)], library)
 
 
 def of_torch(path: Path) -> dict[str, Way]:

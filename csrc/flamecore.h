@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 4  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 5  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -152,6 +152,17 @@ typedef struct {
 // last. Returns how many pieces there are; refuses intervals that cross, or nest too deeply.
 API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t deepest,
                                 const Innermost* out);
+
+// Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
+// of which counts most. Returns `count`.
+API int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_t width,
+                            int64_t count, int64_t* order);
+
+// Returns a value of a column of integers of `size` bytes: 1 (unsigned), 4 or 8.
+static inline int64_t value_at(const void* column, int32_t size, int64_t row) {
+  if (size == 8) return ((const int64_t*)column)[row];
+  return size == 4 ? ((const int32_t*)column)[row] : ((const uint8_t*)column)[row];
+}
 
 // Mixes two words, neither of which a file may know: where one is 0, the other does not count.
 static inline uint64_t mix(uint64_t one, uint64_t other) {

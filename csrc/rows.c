@@ -111,11 +111,6 @@ int64_t flamecore_rows_truncate(Rows* rows, int64_t count) {
   return make_slots(rows, rows->mask + 1) ? 0 : NO_MEMORY;
 }
 
-static inline int64_t value_at(const void* column, int32_t size, int64_t row) {
-  if (size == 8) return ((const int64_t*)column)[row];
-  return size == 4 ? ((const int32_t*)column)[row] : ((const uint8_t*)column)[row];
-}
-
 int64_t flamecore_rows_number(Rows* rows, const void* const* columns, const int32_t* sizes,
                               int64_t count, int64_t limit, int32_t* number, int64_t* first) {
   int64_t row[MOST_COLUMNS];

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flame.core.compiled.order import order_rows
 from flame.core.compiled.rows import number_rows
 
 I4 = NDArray[np.int32]
@@ -85,9 +86,10 @@ def order_by(keys: Sequence[Column]) -> I8:
     """Find the stable order of rows by ``keys`` (integers), the last of which counts most.
 
     As ``np.lexsort``, but in a fourth of the time: numpy orders numbers of 16 bits in time linear
-    in them, so it is given those.
+    in them, so it is given those. What is compiled takes half of that again.
     """
-    order: I8 | None = None
+    if (order := order_rows(keys)) is not None:
+        return order
     for key in keys:
         for digits in _digits_of_16_bits(key):
             if order is None:

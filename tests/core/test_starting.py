@@ -33,6 +33,16 @@ thread.join()
 spans = re.findall("^(\\w+)-(\\w+) ---p 0+ 00:00 0", Path("/proc/self/maps").read_text(), re.M)
 print(any(int(high, 16) - int(low, 16) > 1 << 25 for low, high in spans))
 """
+BEGIN = "from flame.core.starting import prepare_process; prepare_process()"
+LARGE = r"""
+import re
+from pathlib import Path
+import numpy
+{begin}
+place = (column := numpy.ones(1 << 21)).ctypes.data
+(low, high), *_ = re.findall(r"^(\w+)-(\w+) .*\[heap\]$", Path("/proc/self/maps").read_text(), re.M)
+print(int(low, 16) <= place < int(high, 16))
+"""
 COLLECTED = """
 import gc
 from flame.core.starting import delay_collection, resume_collection
@@ -79,11 +89,17 @@ def test_numpy_starts_no_threads() -> None:
     ("begin", "own"),
     [
         ("", "True"),
-        ("from flame.core.starting import prepare_process; prepare_process()", "False"),
+        (BEGIN, "False"),
     ],
 )
 def test_threads_have_no_heap_of_their_own(begin: str, own: str) -> None:
     assert run(HEAPS.format(begin=begin)) == ["1000", own]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+@pytest.mark.parametrize(("begin", "in_heap"), [("", "False"), (BEGIN, "True")])
+def test_large_columns_lie_in_the_heap_which_keeps_what_is_freed(begin: str, in_heap: str) -> None:
+    assert run(LARGE.format(begin=begin)) == [in_heap]
 
 
 def test_nothing_is_collected_before_the_start_is_over() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, expand_ranges
+from flame.core.columns import I8, expand_ranges, order_by
 from flame.core.model.activities import NONE, has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
@@ -173,23 +174,40 @@ def chosen_window(profile: Profile, where: tuple[Filter, ...]) -> TimeWindow | N
 class DeviceGaps:
     """Find the idle gaps of a GPU by time and by length; numbered from 0 in order of time.
 
-    ``begin`` and ``end`` are i8[n] on the trace's clock, ``by_length`` i8[n] the numbers, longest
-    first, ``rank`` i8[n] the place of each in that.
+    ``begin`` and ``end`` are i8[n] on the trace's clock.
     """
 
     def __init__(self, profile: Profile, each: Utilization) -> None:
         self.device, self.label = each.device, each.label
         self.begin, self.end = gap_edges(each)
-        self.by_length: I8 = np.argsort(self.begin - self.end, kind="stable")
-        self.rank: I8 = np.argsort(self.by_length)
-        table = profile.activities
-        rows = np.flatnonzero((table.device == each.device) & has_times(table))
-        start = table.start[rows]
-        self._ended = _RowsAt(start + table.duration[rows], start, rows)
-        self._began = _RowsAt(start, table.launch_start[rows], rows)
+        self._table = profile.activities
 
     def __len__(self) -> int:
         return len(self.begin)
+
+    @cached_property
+    def by_length(self) -> I8:
+        """The numbers, longest first, i8[n]."""
+        return order_by([self.begin - self.end])
+
+    @cached_property
+    def rank(self) -> I8:
+        """The place of each in ``by_length``, i8[n]."""
+        return order_by([self.by_length])
+
+    @cached_property
+    def _rows(self) -> I8:
+        return np.flatnonzero((self._table.device == self.device) & has_times(self._table))
+
+    @cached_property
+    def _ended(self) -> _RowsAt:
+        start = self._table.start[self._rows]
+        return _RowsAt(start + self._table.duration[self._rows], start, self._rows)
+
+    @cached_property
+    def _began(self) -> _RowsAt:
+        rows = self._rows
+        return _RowsAt(self._table.start[rows], self._table.launch_start[rows], rows)
 
     @property
     def total(self) -> int:
@@ -212,7 +230,7 @@ class _RowsAt:
     """Finds the row of a time; of several one that is ``latest``."""
 
     def __init__(self, time: I8, latest: I8, rows: I8) -> None:
-        order = np.lexsort((latest, time))
+        order = order_by([latest, time])
         self._time, self._rows = time[order], rows[order]
 
     def last(self, time: int) -> int:

@@ -34,7 +34,7 @@ def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces
 
     Of functions with equal times the one called first is the outer.
     """
-    order = np.argsort(functions.call, kind="stable")
+    order = order_by([functions.call])
     end = close_open_ends(functions.end, capture_end)
     thread, frame = functions.thread[order], functions.frame[order]
     return nested_pieces(thread, functions.start[order], end[order], frame)
@@ -122,9 +122,9 @@ def _innermost_by_edges(pieces: ThreadPieces) -> ThreadPieces:
     inner = np.full(len(edges), NONE, np.int32)
     # Of what is written to one edge the last stays: the outermost that ends, else the innermost
     # that begins there.
-    ending = np.argsort(-pieces.depth, kind="stable")
+    ending = order_by([-pieces.depth])
     inner[np.searchsorted(edges, stop[ending])] = pieces.parent[ending]
-    beginning = np.argsort(pieces.depth, kind="stable")
+    beginning = order_by([pieces.depth])
     inner[np.searchsorted(edges, begin[beginning])] = beginning
     some = np.flatnonzero(inner >= 0)
     piece = inner[some]

@@ -87,6 +87,8 @@ class RangeInstances:
     @cached_property
     def _edges(self) -> tuple[I8, I8]:
         """When each range began and ended, on the clock on which threads lie end to end."""
+        if len(self) == len(self.pieces):  # none was cut
+            return self._order.begins, self._order.stops
         begin, stop = np.full(len(self), _INT64.max), np.full(len(self), _INT64.min)
         np.minimum.at(begin, self.whole, self._order.begins)
         np.maximum.at(stop, self.whole, self._order.stops)
@@ -118,7 +120,7 @@ def _over(ufunc: np.ufunc, values: I8, low: I8, high: I8) -> I8:
 def _whole(pieces: ThreadPieces) -> I8:
     """The range of each piece: those of one differ in depth, ranges in a row do not."""
     rows = _cut(pieces)
-    order = rows[np.lexsort((pieces.start[rows], pieces.frame[rows], pieces.thread[rows]))]
+    order = rows[order_by([pieces.start[rows], pieces.frame[rows], pieces.thread[rows]])]
     thread, frame, depth, start, end = (
         column[order]
         for column in (pieces.thread, pieces.frame, pieces.depth, pieces.start, pieces.end)

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.attribution.nesting import lane_clock
 from flame.core.attribution.thread_pieces import innermost_pieces
-from flame.core.columns import I8, Bool, Column, expand_ranges
+from flame.core.columns import I8, Bool, Column, expand_ranges, order_by
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 from flame.core.timeline.idle_parts import IdleParts
@@ -56,14 +56,14 @@ def frames_at(profile: Profile, thread: Column, time: I8) -> I8:
     clock = lane_clock(pieces.thread, pieces.start, pieces.end)
     known = np.flatnonzero(clock.covers(time))
     at = clock.shift(thread[known], time[known])
-    order = np.argsort(at, kind="stable")
+    order = order_by([at])
     edges = (clock.shift(pieces.thread, one) for one in (pieces.start, pieces.end))
     first, last = (np.searchsorted(at[order], edge) for edge in edges)
     piece, place = (
         np.repeat(np.arange(len(pieces)), last - first),
         expand_ranges(first, last - first),
     )
-    deepest = np.argsort(pieces.depth[piece], kind="stable")
+    deepest = order_by([pieces.depth[piece]])
     found[known[order[place[deepest]]]] = pieces.frame[piece[deepest]]
     return found
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column, sum_by, unique_rows
+from flame.core.columns import I4, I8, U1, Column, order_by, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces, has_times
 from flame.core.model.calls import CallClass
@@ -79,7 +79,7 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
     found = [(held, _all(IdleCause.PROFILER, held)), *_by_launch(profile, rest, after, calls)]
     pieces = [np.concatenate(columns) for columns in zip(*(one for one, _ in found), strict=True)]
     cause = np.concatenate([cause for _, cause in found])
-    order = np.lexsort((pieces[2], pieces[0]))
+    order = order_by([pieces[2], pieces[0]])
     gap, call, low, high = (column[order] for column in pieces)
     return IdleParts(device.device, begin, end, after, gap, low, high, cause[order], call)
 
@@ -98,7 +98,7 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     ends = table.start[rows] == times[place]
     rows, place = rows[ends], place[ends]
     # Of what is written to one place the last stays.
-    order = np.lexsort((table.launch_start[rows], table.launched[rows]))
+    order = order_by([table.launch_start[rows], table.launched[rows]])
     found[place[order]] = rows[order]
     return found
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column, pack, unique_rows
+from flame.core.columns import I4, I8, U1, Bool, Column, order_by, pack, unique_rows
 from flame.core.model.activities import Activities, has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -136,13 +136,13 @@ def _work_columns(profile: Profile, offset: int) -> LaneColumns:
     on_gpu = [table.device, table.process, table.stream]
     places = [table.thread] if profile.resolved else on_gpu
     stream = pack([place[rows] for place in places])
-    order = np.lexsort((table.start[rows], stream))
+    order = order_by([table.start[rows], stream])
     rows, stream = rows[order], stream[order]
     start = table.start[rows] - profile.rows_begin
     end = start + table.duration[rows]
     level = _levels(stream, start, end)
     if level.any():
-        order = np.lexsort((level, stream))
+        order = order_by([level, stream])
         rows, stream, start, end, level = (c[order] for c in (rows, stream, start, end, level))
     low = np.maximum(start, _reach([stream, level], end))
     lanes = _work_lanes(profile, rows, stream, level, offset)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from flame.core.attribution.nesting import LaneClock, lane_clock
-from flame.core.columns import I8, Bool, Column, expand_ranges
+from flame.core.columns import I8, Bool, Column, expand_ranges, order_by
 from flame.core.model.activities import NONE
 
 
@@ -50,7 +50,7 @@ class LaneIntervals:
     def union(cls, lane: Column, start: I8, end: I8) -> LaneIntervals:
         """Make the intervals in which any of those of a lane is open; those that touch are one."""
         some = np.flatnonzero(end > start)
-        order = some[np.lexsort((start[some], lane[some]))]
+        order = some[order_by([start[some], lane[some]])]
         lane, start, end = lane[order].astype(np.int64), start[order], end[order]
         reach = _reach(lane, end)
         fresh = np.ones(len(order), bool)
@@ -98,7 +98,7 @@ def _with_rest(inside: Pieces, begin: I8, end: I8, number: I8) -> Pieces:
 
 def _merged(one: Pieces, other: Pieces) -> Pieces:
     columns = [np.concatenate(pair) for pair in zip(one, other, strict=True)]
-    order = np.lexsort((columns[2], columns[0]))
+    order = order_by([columns[2], columns[0]])
     return Pieces(*(column[order] for column in columns))
 
 

@@ -13,9 +13,10 @@ from hypothesis.extra import numpy as arrays
 from flame.core.attribution import nvtx_ranges
 from flame.core.attribution.launch_join import join_launches
 from flame.core.attribution.nvtx_ranges import NestedRanges, RangeIndex
-from flame.core.columns import I4, I8, Column, distinct, unique_rows
+from flame.core.columns import I4, I8, Column, distinct, order_by, unique_rows
 from flame.core.compiled.intervals import find_open
 from flame.core.compiled.library import compiled
+from flame.core.compiled.order import order_rows
 from flame.core.compiled.rows import RowTable, join_calls, number_rows
 from flame.core.model.raw import OPEN, RawActivities, RawCalls, RawRanges, TableBuilder
 from flame.core.model.stacks import StackBuilder
@@ -72,6 +73,29 @@ def test_rows_are_numbered_as_they_come(table: list[np.ndarray[Any, Any]]) -> No
     assert number.tolist() == [known.setdefault(row, len(known)) for row in rows]
     assert [rows[row] for row in first.tolist()] == list(known)
     assert [rows.index(row) for row in known] == first.tolist()
+
+
+@examples(0.5)
+@given(table=tables())
+def test_rows_are_ordered_as_by_numpy(table: list[np.ndarray[Any, Any]]) -> None:
+    order = order_rows(table)
+    assert order is not None
+    assert order.dtype == np.int64
+    assert order.tolist() == np.lexsort(table).tolist()
+    with only_numpy():
+        assert order_by(table).tolist() == order.tolist()
+
+
+def test_rows_are_ordered_by_values_of_all_sizes() -> None:
+    random = np.random.default_rng(7)
+    words = random.integers(0, 1 << 63, 3000) >> random.integers(0, 63, 3000)
+    limits = np.resize([np.iinfo(np.int64).min, np.iinfo(np.int64).max, 0, -1], 3000)
+    tables = [words], [words, -words >> 20], [limits, words & 7], [words, limits]
+    for table in *tables, [words, np.arange(3000) // 9], [np.arange(3000), words & 7]:
+        order = order_rows(table)
+        assert order is not None
+        assert order.tolist() == np.lexsort(table).tolist()
+    assert order_rows([words.astype(np.uint64)]) is None
 
 
 def test_columns_that_are_views_are_numbered_by_their_values() -> None:

@@ -1,4 +1,4 @@
-// Numbers of texts and of rows, and joins: as by a look at everything that came before.
+// Numbers of texts and of rows, orders, and joins: as by a look at everything that came before.
 #include "flamecore.h"
 #include "input.h"
 
@@ -166,8 +166,30 @@ static void check_truncated(Input* in, const Table* table, Rows* rows, const int
   free(again);
 }
 
+// Negative where row `one` comes first by the last column that differs.
+static int compare(const Table* table, int64_t one, int64_t other) {
+  for (int32_t k = table->width - 1; k >= 0; k--) {
+    const int64_t left = value_of(table, k, one), right = value_of(table, k, other);
+    if (left != right) return left < right ? -1 : 1;
+  }
+  return one < other ? -1 : one > other;
+}
+
+static void check_order(const Table* table) {
+  int64_t* order = memory(table->count, sizeof *order);
+  const void* const* columns = (const void* const*)table->column;
+  require(flamecore_order(columns, table->size, table->width, table->count, order) == table->count,
+          "all rows are ordered");
+  for (int64_t i = 0; i < table->count; i++)
+    require(order[i] >= 0 && order[i] < table->count, "an order is of rows");
+  for (int64_t i = 1; i < table->count; i++)
+    require(compare(table, order[i - 1], order[i]) < 0, "no row comes before its time");
+  free(order);
+}
+
 static void check_rows(Input* in) {
   Table table = take_table(in);
+  check_order(&table);
   Rows* rows = flamecore_rows_new(table.width, in->left);
   int32_t* number = memory(table.count, sizeof *number);
   const int64_t limit = 1 + below(in, MOST);

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, distinct, pack, sum_by, unique_rows
+from flame.core.columns import I8, Bool, distinct, order_by, pack, sum_by, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
@@ -149,7 +149,7 @@ def _began_by(profile: Profile, parts: IdleParts) -> I8:
     if calls is None or not len(table):
         return np.full(len(parts.begin), NONE, np.int64)
     waits = np.flatnonzero(profile.frames.call_classes(calls.frame) == CallClass.SYNC)
-    waits = waits[np.lexsort((calls.start[waits], calls.thread[waits]))]
+    waits = waits[order_by([calls.start[waits], calls.thread[waits]])]
     thread, start = calls.thread[waits].astype(np.int64), calls.start[waits]
     end = calls.end[waits] + AFTER_SYNC + 1
     end[:-1] = np.where(thread[1:] == thread[:-1], np.minimum(end[:-1], start[1:]), end[:-1])

@@ -9,8 +9,9 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, sum_by, unique_rows
+from flame.core.columns import I8, Bool, order_by, sum_by, unique_rows
 from flame.core.kept_results import kept
+from flame.core.model.activities import Activities
 from flame.core.model.frames import Kind
 from flame.core.report.measures.chosen_iterations import per_iteration
 from flame.core.report.measures.launching_calls import first_rows, launch_numbers
@@ -205,10 +206,8 @@ class FirstLaunches:
 def first_launches(scope: Scope, found: LaunchedKernels) -> FirstLaunches:
     """Compare first launches; of several kernels that one call launched the first counts."""
     table = scope.profile.activities
-    order = np.lexsort((table.start[found.rows], table.launch_start[found.rows]))
-    rows = found.rows[order]
-    calls = [column[rows] for column in (table.frame, table.thread, table.launch_start)]
-    order = order[np.sort(unique_rows(calls)[0])]
+    order = order_by([table.start[found.rows], table.launch_start[found.rows]])
+    order = order[_first_of_calls(table, found.rows[order])]
     rows, api = found.rows[order], found.api[order]
     first, group = unique_rows([table.process[rows], table.frame[rows]])
     rest = np.ones(len(rows), bool)
@@ -216,6 +215,17 @@ def first_launches(scope: Scope, found: LaunchedKernels) -> FirstLaunches:
     others = distributions(group[rest], api[rest], len(first))
     some = others.count > 0
     return FirstLaunches(rows[first][some], api[first][some], others.p50[some], others.count[some])
+
+
+def _first_of_calls(table: Activities, rows: I8) -> Bool:
+    """Mark the first activity that each call launched of each frame; ``rows`` are by that time."""
+    time = table.launch_start[rows]
+    first, same = np.ones(len(rows), bool), time[1:] == time[:-1]
+    first[1:][same] = first[:-1][same] = False
+    several = np.flatnonzero(~first)
+    calls = [column[rows[several]] for column in (table.frame, table.thread, table.launch_start)]
+    first[several[unique_rows(calls)[0]]] = True
+    return first
 
 
 # Pace
@@ -235,7 +245,7 @@ def pace(scope: Scope) -> Pace:
     """Measure how evenly the kernels of each name follow each other."""
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
     shown = scope.labels.shown[table.frame[rows]].astype(np.int64)
-    order = np.lexsort((table.start[rows], table.device[rows], shown))
+    order = order_by([table.start[rows], table.device[rows], shown])
     rows, shown = rows[order], shown[order]
     device, start = table.device[rows], table.start[rows]
     same = (shown[1:] == shown[:-1]) & (device[1:] == device[:-1])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
+from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.frames import Frame, FrameTable, Kind
@@ -267,7 +267,7 @@ def _host_times(scope: Scope, names: _IndexedNames, paths: _Paths, keys: I8) -> 
 
 def _depths(pieces: ThreadPieces) -> list[I8]:
     """The rows of each depth."""
-    order = np.argsort(pieces.depth, kind="stable")
+    order = order_by([pieces.depth])
     return np.split(order, np.cumsum(np.bincount(pieces.depth))[:-1])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, Utilization, kernels_busy
-from flame.core.columns import I8, distinct, pack
+from flame.core.columns import I8, distinct, order_by, pack
 from flame.core.model.activities import has_times
 from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
@@ -87,7 +87,7 @@ def _most_open(stream: I8, start: I8, end: I8) -> int:
     # What ends makes room for what begins at the same time.
     times = np.concatenate([runs.end, runs.begin])
     change = np.repeat([-1, 1], len(runs))
-    order = np.argsort(times, kind="stable")
+    order = order_by([times])
     return int(np.cumsum(change[order]).max(initial=0))
 
 

@@ -1,0 +1,40 @@
+"""Order rows by columns of integers."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flame.core.compiled.library import address, checked, compiled, whole
+
+_BYTES, _WORDS = (np.dtype(np.uint8), np.dtype(np.bool_)), (np.dtype(np.int32), np.dtype(np.int64))
+_MOST_COLUMNS = 32
+_FEWEST = 256
+"""Rows below which calling costs as much as it saves."""
+
+
+def order_rows(keys: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:
+    """Find the stable order of rows by ``keys``, the last of which counts most, i8[rows].
+
+    None where numpy is to do it.
+    """
+    library = compiled()
+    if library is None or not 0 < len(keys) <= _MOST_COLUMNS or len(keys[0]) < _FEWEST:
+        return None
+    if any(key.dtype == np.uint64 for key in keys):
+        return None
+    columns = whole([_readable(key) for key in keys])
+    places = (ctypes.c_void_p * len(columns))(*map(address, columns))
+    widths = (ctypes.c_int32 * len(columns))(*(column.itemsize for column in columns))
+    order = np.empty(len(columns[0]), np.int64)
+    done = library.flamecore_order(places, widths, len(columns), len(order), address(order))
+    return None if checked(done) is None else order
+
+
+def _readable(column: NDArray[Any]) -> NDArray[Any]:
+    """A column of a type that C reads."""
+    return column if column.dtype in (*_BYTES, *_WORDS) else column.astype(np.int64)
