@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 SLOW = 3.0
 """Seconds that a test of the quick tier may take."""
+
+MANY = 20
+"""Tests of a file that open the app, of which the quick tier takes all."""
 
 QUICK = "quick"
 DEEP = "deep"
@@ -67,6 +71,17 @@ def thin_out(items: Iterable[pytest.Item]) -> None:
             if quick and places[key] % 3:
                 item.add_marker(DEEP)
             places[key] += quick
+
+
+def halve(items: Iterable[pytest.Item]) -> None:
+    """Leave, of more than `MANY` tests of one file, every other to the quick tier."""
+    files: defaultdict[Path, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker(DEEP) is None:
+            files[item.path].append(item)
+    for found in files.values():
+        for item in found[1::2] if len(found) > MANY else ():
+            item.add_marker(DEEP)
 
 
 def drives_app(item: pytest.Item) -> bool:

@@ -42,7 +42,9 @@ USUAL = Selection(naming=Naming("short", numbers=True))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Thin out the quick tier of tests that open the app."""
     here = [item for item in items if Path(__file__).parent in item.path.parents]
-    tiers.thin_out(filter(tiers.drives_app, here))
+    opening = list(filter(tiers.drives_app, here))
+    tiers.thin_out(opening)
+    tiers.halve(opening)
 
 
 class User:
