@@ -84,3 +84,9 @@ def nsys_trace() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where random traces are written, one after the other."""
+    return tmp_path_factory.mktemp("random") / "trace.sqlite"

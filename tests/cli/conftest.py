@@ -37,6 +37,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tiers.thin_out(item for item in items if here in item.path.parents)
 
 
+def write_batches(file: NsysFile) -> None:
+    """Write four ranges `batch N`, with a kernel each."""
+    for number in range(4):
+        at = 1_000 * number
+        file.nvtx(f"batch {number}", at, at + 900)
+        file.api("cudaLaunchKernel_v7000", at + 100, at + 110, corr=number + 1)
+        file.kernel("gemm", at + 200, at + 300 + number, corr=number + 1)
+
+
 class Result:
     """What one run left behind."""
 

@@ -15,7 +15,7 @@ from flame.options.config import DEFAULTS
 from flame.options.selection import parse
 from flame.options.state import decode
 from flame.tui.main.app import FlameApp
-from tests.cli.conftest import Flame
+from tests.cli.conftest import Flame, write_batches
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui.conftest import User, main_screen
 
@@ -24,14 +24,10 @@ SHORT = select(kernel_names="short", fold_numbers=True)
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """Four ranges `batch N` with a product each, and a copy outside of them."""
+    """Four ranges `batch N` with a product each, and a kernel outside of them."""
     path = tmp_path / "steps.sqlite"
     with NsysFile(path) as file:
-        for number in range(4):
-            at = 1_000 * number
-            file.nvtx(f"batch {number}", at, at + 900)
-            file.api("cudaLaunchKernel_v7000", at + 100, at + 110, corr=number + 1)
-            file.kernel("gemm", at + 200, at + 300 + number, corr=number + 1)
+        write_batches(file)
         file.api("cudaLaunchKernel_v7000", 5_000, 5_010, corr=9)
         file.kernel("softmax", 5_020, 5_050, corr=9)
     return path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Flame
+from tests.cli.conftest import Flame, write_batches
 from tests.support.writers.nsysfile import NsysFile
 
 
@@ -16,11 +16,7 @@ def steps(tmp_path: Path) -> Path:
     """Four ranges `batch N`, with a kernel each."""
     path = tmp_path / "steps.sqlite"
     with NsysFile(path) as file:
-        for number in range(4):
-            at = 1_000 * number
-            file.nvtx(f"batch {number}", at, at + 900)
-            file.api("cudaLaunchKernel_v7000", at + 100, at + 110, corr=number + 1)
-            file.kernel("gemm", at + 200, at + 300 + number, corr=number + 1)
+        write_batches(file)
     return path
 
 

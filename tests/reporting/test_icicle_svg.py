@@ -21,12 +21,6 @@ from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def tree_of(path: Path, text: str) -> StackTree:
     path.write_text(text, errors="surrogateescape")
     return project(load(path))

@@ -110,12 +110,6 @@ class Looked(NamedTuple):
         return self.shown.view.tree
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def path_of(trace: str) -> Path:
     path = TRACES / "nsys" / f"{trace}.sqlite"
     if not path.exists():

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from flame.core.analysis.utilization import Utilization, utilizations
 from flame.core.attribution.nesting import MAX_MIXED_DEPTH
 from flame.core.attribution.thread_pieces import innermost_pieces, nested_pieces
 from flame.core.columns import I4, I8, Bool, Column
+from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, Activities, ThreadPieces, off_gpu_columns
 from flame.core.model.calls import IdleCause
 from flame.core.model.frames import NO_LAUNCH, FrameTable, Kind
@@ -42,13 +42,14 @@ def waiting_table(profile: Profile, where: Sequence[Filter] = ()) -> Activities:
     stream are those of the activity that ended the gap. Where its launch is not known the stacks
     are its own.
     """
-    if profile not in _KEPT:
-        _KEPT[profile] = _table(profile, _IdleTime.concatenate(map(_of_gpu, idle_parts(profile))))
-    return _within(_KEPT[profile], utilizations(profile, tuple(where)))
+    return _within(_all_waiting(profile), utilizations(profile, tuple(where)))
 
 
-_KEPT: WeakKeyDictionary[Profile, Activities] = WeakKeyDictionary()
-"""The table of all idle time, from the first recorded event to the last."""
+@kept
+def _all_waiting(profile: Profile) -> Activities:
+    """The table of all idle time, from the first recorded event to the last."""
+    return _table(profile, _IdleTime.concatenate(map(_of_gpu, idle_parts(profile))))
+
 
 MEASURES: dict[str, Any] = {
     "exposed_builder": exposed_times,

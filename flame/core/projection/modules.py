@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 
 from flame.core.columns import Bool
+from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, FrameTable, Kind
@@ -18,8 +17,6 @@ _PATH = lazy_regex(r"[A-Za-z_]\w*(?:\.\w+)*\.\d+(?:\.\w+)*")
 _DETAILS = ("TrainableParams=", "StaticParams=")
 """What layer-wise tracing says besides of a module: then its path needs no number."""
 
-_KEPT: WeakKeyDictionary[FrameTable, Bool] = WeakKeyDictionary()
-
 
 def is_module(frame: Frame) -> bool:
     """Tell whether ``frame`` is the call of a module."""
@@ -30,16 +27,15 @@ def is_module(frame: Frame) -> bool:
     return bool(_PATH.fullmatch(frame.name)) or frame.get("detail").startswith(_DETAILS)
 
 
+@kept
 def modules_among(frames: FrameTable) -> Bool:
     """Tell which ``frames`` are modules, bool[frames + 1], the last (no frame) is none.
 
     Worked out once per table.
     """
-    known = _KEPT.get(frames)
-    if known is None:
-        known = _KEPT[frames] = np.zeros(len(frames) + 1, bool)
-        for index in np.flatnonzero(np.isin(frames.kind, (Kind.PYTHON, Kind.NVTX))).tolist():
-            known[index] = is_module(frames[index])
+    known = np.zeros(len(frames) + 1, bool)
+    for index in np.flatnonzero(np.isin(frames.kind, (Kind.PYTHON, Kind.NVTX))).tolist():
+        known[index] = is_module(frames[index])
     return known
 
 

@@ -62,12 +62,6 @@ def check(profile: Profile, gap: IdleGap, found: GapHost) -> None:
             assert lengths == sorted(lengths, reverse=True)
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 @random_traces
 @given(scripts())
 def test_parts_are_those_of_each_nanosecond(trace_file: Path, script: Script) -> None:

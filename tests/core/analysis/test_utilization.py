@@ -42,12 +42,6 @@ random_traces = examples(1, [HealthCheck.too_slow])
 intervals = st.lists(st.tuples(st.integers(-5, 30), st.integers(0, 8)))
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def union(pairs: list[tuple[int, int]]) -> BusyTime:
     start = np.array([start for start, _ in pairs], np.int64)
     return BusyTime.union(start, start + np.array([length for _, length in pairs], np.int64))

@@ -27,12 +27,6 @@ RAW = LoadOptions(nvtx_names="raw")
 SAMPLE = SAMPLES / "decode_small.sqlite"
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def assert_same(profile: Profile, rows: list[Row]) -> None:
     assert differences(flame_facts(profile), naive_facts(rows)) == []
     assert differences(flame_kernels(profile), naive_kernels(rows)) == []

@@ -32,12 +32,6 @@ TEXT = '{"one": ["SOFT", "kernel:re:^ge.*2$"], "two": ["nvtx:layer"], "three": [
 LEVELS = ("phase", "python", "native", "launch", "nvtx", "kernel")
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def phase_of(profile: Profile, table: Activities, row: int) -> str:
     """By hand: the first phase that any frame of the path is of."""
     frames = profile.frames

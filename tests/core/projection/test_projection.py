@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -56,12 +55,6 @@ one_filter = st.one_of(
 filters = st.lists(one_filter, min_size=1, max_size=2).map(dict)
 patterns = st.sampled_from(["a", "^gemm$", "launch|GPU", "forward", "[0-9]", "nothing like this"])
 random_traces = examples(0.4, [HealthCheck.too_slow])
-
-
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
 
 
 def loaded(script: Script, path: Path) -> tuple[Profile, list[Row]]:

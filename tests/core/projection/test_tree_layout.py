@@ -71,12 +71,6 @@ shapes = st.one_of(
 )
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def project(
     profile: Profile,
     levels: tuple[str, ...] | None,

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -36,12 +35,6 @@ filters = st.one_of(
     st.builds(lambda low, length: Time(low, low + length), st.integers(-2, 8), st.integers(1, 12)),
     st.sampled_from([Devices((0,)), Pids((100,)), Kernel("gemm")]),
 )
-
-
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
 
 
 def sections(path: Path, script: Script, where: tuple[Filter, ...]) -> list[Section] | None:

@@ -31,12 +31,6 @@ random_traces = examples(1, [HealthCheck.too_slow])
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def runners(profile: Profile, device: int, moment: int) -> list[int]:
     """The activities that run then, first those of the class that counts, of it the first."""
     table, classes = profile.activities, work_classes(profile)

@@ -25,12 +25,6 @@ random_traces = examples(1, [HealthCheck.too_slow])
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def causes(profile: Profile) -> dict[str, int]:
     """The idle time of the only GPU by cause, as far as there is any."""
     [parts] = idle_parts(profile)

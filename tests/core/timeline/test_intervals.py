@@ -46,12 +46,6 @@ from tests.support.writers.nsysfile import NsysFile
 random_traces = examples(0.4, [HealthCheck.too_slow])
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def loaded(script: Script, path: Path) -> Profile:
     return load(script.write(path), LoadOptions("raw"))
 

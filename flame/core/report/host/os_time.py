@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization, gap_edges
 from flame.core.attribution.thread_pieces import call_pieces
 from flame.core.columns import I8, Bool, sum_by
+from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawCalls
@@ -37,16 +37,12 @@ def outermost(calls: OsCalls) -> ThreadPieces:
     return call_pieces(RawCalls(*times, none.astype(np.int64), calls.name, none, none, never))
 
 
-_KEPT: WeakKeyDictionary[Profile, ThreadPieces] = WeakKeyDictionary()
-
-
+@kept
 def outermost_of(profile: Profile) -> ThreadPieces | None:
     """Find the outermost calls of all of ``profile``; None without any. Kept as long as it is."""
     if profile.os_calls is None or not len(profile.os_calls):
         return None
-    if profile not in _KEPT:
-        _KEPT[profile] = outermost(profile.os_calls)
-    return _KEPT[profile]
+    return outermost(profile.os_calls)
 
 
 def passing_calls(scope: Scope) -> OsCalls | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column
+from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -59,18 +59,14 @@ def find_states(profile: Profile) -> States | None:
     return _joined([_overheads(profile), find_collections(profile)])
 
 
-_KEPT: WeakKeyDictionary[Profile, States | None] = WeakKeyDictionary()
-
-
+@kept
 def find_collections(profile: Profile) -> States | None:
     """Find when garbage was collected; None where the trace does not tell.
 
     By ranges that nest, and by start/end ranges where these are not among them. Kept as long as the
     profile is.
     """
-    if profile not in _KEPT:
-        _KEPT[profile] = _joined([_collecting_ranges(profile), _collecting_events(profile)])
-    return _KEPT[profile]
+    return _joined([_collecting_ranges(profile), _collecting_events(profile)])
 
 
 def _joined(parts: Iterable[States | None]) -> States | None:

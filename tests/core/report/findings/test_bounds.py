@@ -70,11 +70,6 @@ def every_rule_fires() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bounds") / "trace.sqlite"
-
-
 def check(scope: Scope, found: Findings) -> None:
     """Bounds of each GPU: in all, and by the part of the budget that they are of."""
     for budget in budgets(scope):

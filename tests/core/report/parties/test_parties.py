@@ -35,12 +35,6 @@ from tests.support.tiers import deep_except, examples
 random_traces = examples(1, [HealthCheck.too_slow])
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def cells(section: Section, key: str = "rows") -> list[dict[str, object]]:
     [table] = [table for table in section.tables if table.key == key]
     keys = [column.key for column in table.columns]

@@ -56,12 +56,6 @@ def path_of(profile: Profile, row: int) -> dict[str, list[str]]:
     return {**found, "kernel": [frames[kernel].name], "launch": [frames[launch].name]}
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 @examples(1, [HealthCheck.too_slow])
 @given(scripts())
 def test_each_activity_is_of_the_first_phase_that_fits(trace_file: Path, script: Script) -> None:

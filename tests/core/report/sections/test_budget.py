@@ -34,12 +34,6 @@ A100 = {
 }
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def whole(budget: Budget) -> list[int]:
     """Window and parts, which add up over windows that follow each other."""
     busy = [budget.compute, budget.exposed_communication, budget.copies_alone]

@@ -39,12 +39,6 @@ NAMES = (
 )
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def with_all_classes(script: Script) -> Script:
     """The script with calls of all classes in turn."""
     steps, number = [], 0

@@ -25,12 +25,6 @@ from tests.support.writers.nsysfile import HTOD, NsysFile
 random_traces = examples(0.5, [HealthCheck.too_slow])
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 # Plain loops
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,12 +34,6 @@ events = st.tuples(
     st.integers(0, 1),
     st.sampled_from([1, 2]),
 )
-
-
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
 
 
 def section(path: Path, rows: list[Event], *where: Time | Devices) -> Section:

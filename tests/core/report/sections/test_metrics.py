@@ -43,12 +43,6 @@ samples = st.tuples(
 )
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def written(path: Path, work: Sequence[Kernel], counted: Sequence[Sample]) -> Scope:
     """A scope of kernels, each launched in the range called as it, and of samples."""
     file = NsysFile(":memory:")

@@ -38,12 +38,6 @@ def os_calls(draw: st.DrawFn) -> Step:
     return "os_call", {"name": name, "pid": pid, "tid": tid, **times}
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def owners(calls: list[dict[str, int]]) -> dict[tuple[int, int, int], str]:
     """Which function each thread was in at each moment: of several the outermost."""
     found: dict[tuple[int, int, int], str] = {}

@@ -36,12 +36,6 @@ random_traces = examples(0.5, [HealthCheck.too_slow])
 Name = tuple[str, str]
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 def name_of(one: Range) -> Name:
     return one.text, one.domain
 

@@ -33,12 +33,6 @@ from tests.support.writers.nsysfile import PUSH_POP, START_END, NsysFile, gtid
 random_traces = examples(0.5, [HealthCheck.too_slow])
 
 
-@pytest.fixture(scope="module")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where random traces are written, one after the other."""
-    return tmp_path_factory.mktemp("random") / "trace.sqlite"
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Kernels with 100 ns between them; of that 20 with a flush, 30 with a collection."""
