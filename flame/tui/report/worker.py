@@ -151,9 +151,9 @@ class ReportWorker:
         if before is not None:
             before.join()
         try:
-            self._begin(profile, selection, about)
+            report = self._begin(profile, selection, about)
             while name := self._next(about, stop):
-                section = _worked_out(about, name)
+                section = _worked_out(report, name)
                 with self._lock:
                     about.sections[name] = section
                     about.wanted.discard(name)
@@ -161,8 +161,8 @@ class ReportWorker:
         except Exception as error:
             hand_in(Worked(error), self._post)
 
-    def _begin(self, profile: Profile, selection: Selection, about: ReportOfSelection) -> None:
-        """Import what a report is made of, and list its sections."""
+    def _begin(self, profile: Profile, selection: Selection, about: ReportOfSelection) -> Report:
+        """Import what a report is made of, and list its sections; the report itself."""
         from flame.core.report.report import SECTIONS, Report
         from flame.core.report.scope import Scope
 
@@ -171,6 +171,7 @@ class ReportWorker:
             about.report = about.report or Report(Scope(profile, subject_of(selection)))
             if _ALL in about.wanted:
                 about.wanted = SECTIONS.keys() - about.sections.keys()
+            return about.report
 
     def _next(self, about: ReportOfSelection, stop: Event) -> str:
         """The section to be worked out next; empty where none is."""
@@ -191,12 +192,11 @@ def _cheapest_first(titles: Iterable[SectionTitle]) -> list[str]:
     return sorted(names, key=lambda name: rank.get(name, 0))
 
 
-def _worked_out(about: ReportOfSelection, name: str) -> WrittenSection | str:
+def _worked_out(report: Report, name: str) -> WrittenSection | str:
     """A section, or why there is none."""
     from flame.tui.report.written import WrittenSection
 
-    assert about.report is not None
     try:
-        return WrittenSection.of(about.report.section(name))
+        return WrittenSection.of(report.section(name))
     except FlameError as error:
         return str(error)

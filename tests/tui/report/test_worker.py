@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from queue import Queue
 from threading import Event
 from types import SimpleNamespace
@@ -11,12 +12,13 @@ import pytest
 from textual.message import Message
 
 from flame.core.errors import InputError
+from flame.core.loading.many import load
 from flame.core.model.tree import TreeLayout
 from flame.core.projection.filters import Kernel
 from flame.core.projection.selection import Selection
-from flame.core.report.report import SECTIONS
+from flame.core.report.report import SECTIONS, Report
 from flame.tui.report import worker as worker_module
-from flame.tui.report.worker import FINDINGS, ReportOfSelection, ReportWorker, Worked
+from flame.tui.report.worker import FINDINGS, ReportWorker, Worked
 from tests.support.waiting import PATIENCE
 
 Work = Callable[[str], object]
@@ -32,7 +34,7 @@ class Stage:
         self.ended = Event()
         self.worker = ReportWorker(self.told.put)
 
-    def work(self, about: ReportOfSelection, name: str) -> object:
+    def work(self, report: Report, name: str) -> object:
         self.begun.put(name)
         outcome = self.go_on.get(timeout=PATIENCE)
         if isinstance(outcome, InputError):
@@ -123,6 +125,24 @@ def test_what_should_not_happen_is_told(stage: Stage) -> None:
     message = stage.told.get(timeout=PATIENCE)
     assert isinstance(message, Worked)
     assert isinstance(message.error, ValueError)
+
+
+def test_a_section_is_worked_out_though_its_selection_is_left_as_it_begins(
+    monkeypatch: pytest.MonkeyPatch, decode: Path
+) -> None:
+    told: Queue[Message] = Queue()
+    worker, work_out = ReportWorker(told.put), worker_module._worked_out
+
+    def leave_and_work_out(report: Report, name: str) -> object:
+        worker.stop()
+        return work_out(report, name)
+
+    monkeypatch.setattr(worker_module, "_worked_out", leave_and_work_out)
+    shown = SimpleNamespace(profile=load(decode), selection=ALL)
+    worker.ask(shown, (FINDINGS,))  # type: ignore[arg-type]
+    message = told.get(timeout=PATIENCE)
+    assert isinstance(message, Worked) and message.error is None
+    assert worker.known(ALL).keys() == {FINDINGS}
 
 
 def test_metric_colours_and_order_make_no_other_report() -> None:
