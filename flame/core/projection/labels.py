@@ -222,6 +222,14 @@ def label_key(frame: Frame, text: str) -> tuple[object, ...]:
     return frame.kind, text, frame.file, frame.line, _marks(frame)
 
 
+def common_key(frame: Frame, text: str) -> tuple[object, ...]:
+    """Make the key that a frame has in common with itself in another recording.
+
+    Its line is no part of it: that moves with every edit.
+    """
+    return frame.kind, text, frame.file, _marks(frame)
+
+
 def _marks(frame: Frame) -> tuple[tuple[str, str], ...]:
     """The extra entries in which frames must agree to be shown as the same."""
     if not frame.extra or frame.kind == Kind.SASS:

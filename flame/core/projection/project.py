@@ -66,6 +66,27 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     return tree.assign_groups(stacks.unit_of_group, stacks.unit if stacks.split else None)
 
 
+def empty_tree(profile: Profile, selection: Selection) -> StackTree:
+    """Make the tree of a selection that nothing passes: a root."""
+    profile = shown_profile(profile, selection)
+    metric, levels = _metric_and_levels(profile, selection)
+    root, none = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    return StackTree(
+        profile.frames,
+        labels_of(profile, selection.naming, profile.table(metric)).text,
+        metric,
+        levels,
+        root - 1,
+        root,
+        root,
+        root + 1,
+        none,
+        none,
+        selection.layout,
+        np.full(len(profile.table(metric).groups), -1, np.int32),
+    )
+
+
 def shown_profile(profile: Profile, selection: Selection) -> Profile:
     """Choose the variant of ``profile`` that ``selection`` shows; its groups are the tree's."""
     if selection.metric == WAITING.key and profile.waiting_builder is not None:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from flame.core.errors import NoMatchError
 from flame.core.live.window import ALL, LiveWindow
-from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
-from flame.core.projection.levels import default_levels, recorded_levels
-from flame.core.projection.number_folds import labels_of
+from flame.core.projection.levels import recorded_levels
+from flame.core.projection.project import empty_tree
 from flame.core.projection.selection import Selection
 from flame.tui.session.session import Projection, Session, project
 from flame.tui.session.tree_view import TreeView
@@ -50,7 +46,7 @@ class LiveSession(Session):
         try:
             return self._projected(selection)
         except NoMatchError:
-            view = TreeView(_nothing(self.profile, self._named(selection)))
+            view = TreeView(empty_tree(self.profile, self._named(selection)))
             view.prepare()
             recorded = recorded_levels(self.profile, view.tree.metric)
             return Projection(selection, view, recorded, self.profile)
@@ -66,24 +62,3 @@ def has_anything(profile: Profile) -> bool:
     """Tell whether anything ran or was called or open in ``profile``."""
     tables = {metric.table: metric for metric in profile.metrics}
     return any(profile.totals_by_group(metric)[1].any() for metric in tables.values())
-
-
-def _nothing(profile: Profile, selection: Selection) -> StackTree:
-    """The tree of a selection that nothing passes: a root."""
-    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
-    levels = selection.levels or default_levels(profile, metric, selection.naming)
-    root, none = np.zeros(1, np.int32), np.zeros(1, np.int64)
-    return StackTree(
-        profile.frames,
-        labels_of(profile, selection.naming, profile.table(metric)).text,
-        metric,
-        levels,
-        root - 1,
-        root,
-        root,
-        root + 1,
-        none,
-        none,
-        selection.layout,
-        np.full(len(profile.table(metric).groups), -1, np.int32),
-    )

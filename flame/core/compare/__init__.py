@@ -1,0 +1,4 @@
+"""Compare two sides of one or more runs: align their trees, scale them, judge what changed.
+
+Nothing else in `flame.core` imports it.
+"""

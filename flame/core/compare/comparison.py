@@ -1,0 +1,72 @@
+"""Compare two sides under one selection: the union of their trees, and what has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from flame.core.compare.basis import Basis, Per, choose_basis
+from flame.core.compare.changes import Changes, Width, own_changes, tree_changes, widths
+from flame.core.compare.levels import LeftOut, common_levels
+from flame.core.compare.sides import Sides
+from flame.core.compare.union_tree import UnionTree, unite
+from flame.core.errors import NoMatchError
+from flame.core.model.tree import StackTree
+from flame.core.projection.filters import MinShare
+from flame.core.projection.selection import Selection
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Hold what two sides show under one ``selection``, whose levels and metric are chosen.
+
+    ``sides`` are narrowed to what the ``basis`` counts; ``trees`` are those of their runs, and
+    ``left_out`` the levels that cannot be compared.
+    """
+
+    sides: Sides
+    selection: Selection
+    basis: Basis
+    left_out: tuple[LeftOut, ...]
+    trees: tuple[StackTree, ...]
+    union: UnionTree
+
+    @cached_property
+    def changes(self) -> Changes:
+        """The changes of all nodes, with what is below them."""
+        return tree_changes(self.union, self.basis, self.sides.side_of_run)
+
+    @cached_property
+    def own_changes(self) -> Changes:
+        """The changes of what ends exactly at each node."""
+        return own_changes(self.union, self.basis, self.sides.side_of_run)
+
+    def tree(self, width: Width) -> StackTree:
+        """Return the union as a tree that is as wide as one of its sides, or the wider of both."""
+        return replace(self.union.tree, own=widths(self.own_changes, width))
+
+
+def compare(sides: Sides, selection: Selection | None = None, per: Per = "") -> Comparison:
+    """Compare ``sides`` under ``selection`` on the basis ``per``.
+
+    Raises NoMatchError where filters leave nothing of either side, UsageError where they have no
+    metric, level or basis in common.
+    """
+    selection = selection or Selection()
+    metric = sides.metric(selection.metric)
+    levels, left_out = common_levels(sides, metric, selection)
+    selection = replace(selection, metric=metric.key, levels=levels)
+    basis = choose_basis(sides, selection, per)
+    sides = sides.narrowed(basis.where)
+    trees = tuple(run.tree(selection) for run in sides.runs)
+    if not any(tree.count[0] for tree in trees):
+        raise NoMatchError("nothing in BASE or NEW matches the selection")
+    scale = [basis.divisor[-1] / divisor for divisor in basis.divisor]
+    iterations = [run.profile.iterations.frames for run in sides.runs]
+    union = unite(trees, iterations, scale, _min_share(selection))
+    return Comparison(sides, selection, basis, left_out, trees, union)
+
+
+def _min_share(selection: Selection) -> float:
+    """The part in percent below which siblings are merged; 0 where none are."""
+    return max((one.percent for one in selection.where if isinstance(one, MinShare)), default=0.0)

@@ -1,0 +1,90 @@
+"""Choose the levels that both sides of a comparison have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from flame.core.compare.sides import BASE, NEW, SIDES, Run, Sides
+from flame.core.errors import UsageError
+from flame.core.model.metrics import Metric
+from flame.core.projection.labels import Naming
+from flame.core.projection.levels import add_shapes, recorded_levels
+from flame.core.projection.selection import Selection
+from flame.core.units import format_whole_percent
+
+_PLACES = ("rank", "process", "thread", "device", "stream")
+"""Levels that say where something ran: the same work has other numbers in another run."""
+
+_APART = 20
+"""Points of a percentage by which the coverage of a level may differ."""
+
+
+class LeftOut(NamedTuple):
+    """Name a level that is left out, and say why."""
+
+    level: str
+    why: str
+
+
+def common_levels(
+    sides: Sides, metric: Metric, selection: Selection
+) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
+    """Choose levels for ``selection``: its own, else those usual for ``metric`` that all runs have.
+
+    And as much of them: coverage differs by at most 20 points. Raises UsageError where none is
+    left.
+    """
+    if selection.levels:
+        return selection.levels, ()
+    usual = _usual_levels(metric, selection.naming)
+    left_out = tuple(
+        LeftOut(level, why) for level in usual if (why := _why_not(sides, metric, level))
+    )
+    names = {each.level for each in left_out}
+    levels = tuple(level for level in usual if level not in names)
+    if not levels:
+        reasons = "; ".join(f"{each.level} is {each.why}" for each in left_out)
+        raise UsageError(f"BASE and NEW have no level in common: {reasons}")
+    recorded = _recorded(sides, metric)
+    return levels, tuple(each for each in left_out if any(each.level in has for has in recorded))
+
+
+def _usual_levels(metric: Metric, naming: Naming) -> tuple[str, ...]:
+    levels = tuple(level for level in metric.levels if level not in _PLACES)
+    return add_shapes(levels) if naming.shapes and "nvtx" in levels else levels
+
+
+def _recorded(sides: Sides, metric: Metric) -> list[frozenset[str]]:
+    return [recorded_levels(run.profile, metric) for run in sides.runs]
+
+
+def _why_not(sides: Sides, metric: Metric, level: str) -> str:
+    """Why ``level`` cannot be compared; empty where it can."""
+    has = [level in recorded for recorded in _recorded(sides, metric)]
+    if not any(has):
+        return "in no trace"
+    if not all(has):
+        return f"not in {_named(sides, [not each for each in has])}"
+    covered = [[*_coverages(side, level)] for side in sides]
+    if metric.table != "gpu" or not all(covered):
+        return ""
+    base, new = (sum(shares) / len(shares) for shares in covered)
+    if abs(base - new) <= _APART:
+        return ""
+    shares = f"{format_whole_percent(base)} in BASE and {format_whole_percent(new)} in NEW"
+    return f"known of unlike parts of the GPU time, {shares}"
+
+
+def _coverages(side: tuple[Run, ...], level: str) -> Iterator[float]:
+    """How much of its GPU time each run has on ``level``, in percent, where that is known."""
+    for run in side:
+        share = run.profile.coverage.get(level)
+        if share is not None:
+            yield share.percent
+
+
+def _named(sides: Sides, wanted: list[bool]) -> str:
+    """Name the sides that any of the ``wanted`` runs are of."""
+    of = {side for side, is_wanted in zip(sides.side_of_run, wanted, strict=True) if is_wanted}
+    return " and ".join(SIDES[side] for side in (BASE, NEW) if side in of)

@@ -1,0 +1,86 @@
+"""Hold what is compared: two sides, base and new, of one or more runs each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from flame.core.errors import NoMatchError, UsageError
+from flame.core.model.metrics import Metric, metric_of
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.filters import Filter, MinShare
+from flame.core.projection.project import empty_tree, project
+from flame.core.projection.selection import Selection
+
+BASE, NEW = 0, 1
+SIDES = ("BASE", "NEW")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Hold one run: a trace, or the part of it that ``where`` chooses, called ``label``."""
+
+    profile: Profile
+    label: str
+    where: tuple[Filter, ...] = ()
+
+    def selection(self, common: Selection) -> Selection:
+        """Choose of this run what is compared under a ``common`` selection.
+
+        Small siblings are not merged, as the same ones may be large on the other side.
+        """
+        chosen = tuple(one for one in common.where if not isinstance(one, MinShare))
+        return replace(common, where=(*self.where, *chosen))
+
+    def narrowed(self, where: tuple[Filter, ...]) -> Run:
+        """Choose less of the run, by more filters."""
+        return replace(self, where=(*self.where, *where)) if where else self
+
+    def tree(self, selection: Selection) -> StackTree:
+        """Project the run under a common ``selection``; a root of nothing where none of it is."""
+        wanted = self.selection(selection)
+        try:
+            return project(self.profile, wanted)
+        except NoMatchError:
+            return empty_tree(self.profile, wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Hold what is compared; neither side is without a run."""
+
+    base: tuple[Run, ...]
+    new: tuple[Run, ...]
+    _metrics: dict[str, Metric] = field(default_factory=dict, repr=False)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, those of the base first."""
+        return (*self.base, *self.new)
+
+    @property
+    def side_of_run(self) -> tuple[int, ...]:
+        """`BASE` or `NEW` for each of ``runs``."""
+        return (*([BASE] * len(self.base)), *([NEW] * len(self.new)))
+
+    def __iter__(self) -> Iterator[tuple[Run, ...]]:
+        yield from (self.base, self.new)
+
+    def narrowed(self, where: tuple[tuple[Filter, ...], ...]) -> Sides:
+        """Choose less of each run, by more filters for each of ``runs``."""
+        runs = [run.narrowed(more) for run, more in zip(self.runs, where, strict=True)]
+        return Sides(tuple(runs[: len(self.base)]), tuple(runs[len(self.base) :]))
+
+    def metric(self, key: str | None) -> Metric:
+        """Find the metric that all runs have by ``key``, None being the usual one.
+
+        Raises UsageError where a run has none such, or measures it in another unit.
+        """
+        wanted = key or self.new[0].profile.default_metric
+        found = [metric_of(wanted, run.profile.metrics) for run in self.runs]
+        units = dict.fromkeys(metric.unit for metric in found)
+        if len(units) > 1:
+            written = " and ".join(units)
+            raise UsageError(f"the sides measure {wanted} in different units: {written}")
+        return found[-1]
