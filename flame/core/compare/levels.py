@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from flame.core.compare.sides import BASE, NEW, SIDES, Run, Sides
@@ -37,17 +37,14 @@ def common_levels(
     """
     if selection.levels:
         return selection.levels, ()
-    usual = _usual_levels(metric, selection.naming)
-    left_out = tuple(
-        LeftOut(level, why) for level in usual if (why := _why_not(sides, metric, level))
-    )
-    names = {each.level for each in left_out}
-    levels = tuple(level for level in usual if level not in names)
-    if not levels:
-        reasons = "; ".join(f"{each.level} is {each.why}" for each in left_out)
-        raise UsageError(f"BASE and NEW have no level in common: {reasons}")
-    recorded = _recorded(sides, metric)
-    return levels, tuple(each for each in left_out if any(each.level in has for has in recorded))
+    usual, recorded = _usual_levels(metric, selection.naming), _recorded(sides, metric)
+    reasons = {level: _why_not(sides, metric, recorded, level) for level in usual}
+    levels = tuple(level for level in usual if reasons[level] == "")
+    if not levels and any(recorded):
+        words = "; ".join(f"{level} is {why}" for level, why in reasons.items() if why)
+        raise UsageError(f"BASE and NEW have no level in common: {words}")
+    left_out = tuple(LeftOut(level, why) for level, why in reasons.items() if why)
+    return levels or usual, left_out
 
 
 def _usual_levels(metric: Metric, naming: Naming) -> tuple[str, ...]:
@@ -56,16 +53,26 @@ def _usual_levels(metric: Metric, naming: Naming) -> tuple[str, ...]:
 
 
 def _recorded(sides: Sides, metric: Metric) -> list[frozenset[str]]:
-    return [recorded_levels(run.profile, metric) for run in sides.runs]
+    """The levels of each run; none of one that has nothing to show by ``metric``."""
+    return [
+        recorded_levels(run.profile, metric) if _has_any(run, metric) else frozenset()
+        for run in sides.runs
+    ]
 
 
-def _why_not(sides: Sides, metric: Metric, level: str) -> str:
-    """Why ``level`` cannot be compared; empty where it can."""
-    has = [level in recorded for recorded in _recorded(sides, metric)]
-    if not any(has):
-        return "in no trace"
-    if not all(has):
-        return f"not in {_named(sides, [not each for each in has])}"
+def _has_any(run: Run, metric: Metric) -> bool:
+    return len(run.profile.table(metric).groups) > 0
+
+
+def _why_not(
+    sides: Sides, metric: Metric, recorded: Sequence[frozenset[str]], level: str
+) -> str | None:
+    """Why ``level`` cannot be compared; empty where it can, None where no run has it."""
+    lacks = [bool(levels) and level not in levels for levels in recorded]
+    if not any(level in levels for levels in recorded):
+        return None
+    if any(lacks):
+        return f"not in {_named(sides, lacks)}"
     covered = [[*_coverages(side, level)] for side in sides]
     if metric.table != "gpu" or not all(covered):
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.model.metrics import Metric, metric_of
@@ -52,7 +52,6 @@ class Sides:
 
     base: tuple[Run, ...]
     new: tuple[Run, ...]
-    _metrics: dict[str, Metric] = field(default_factory=dict, repr=False)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -73,11 +72,12 @@ class Sides:
         return Sides(tuple(runs[: len(self.base)]), tuple(runs[len(self.base) :]))
 
     def metric(self, key: str | None) -> Metric:
-        """Find the metric that all runs have by ``key``, None being the usual one.
+        """Find the metric that all runs have by ``key``, None being the usual one of any of them.
 
         Raises UsageError where a run has none such, or measures it in another unit.
         """
-        wanted = key or self.new[0].profile.default_metric
+        usual = [run.profile.default_metric for run in self.runs]
+        wanted = key or ("gpu" if "gpu" in usual else usual[-1])
         found = [metric_of(wanted, run.profile.metrics) for run in self.runs]
         units = dict.fromkeys(metric.unit for metric in found)
         if len(units) > 1:

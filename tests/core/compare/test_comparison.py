@@ -1,0 +1,223 @@
+"""Two sides add up, and comparing them the other way round turns all signs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from flame.core.compare.basis import Units, parse_per
+from flame.core.compare.comparison import Comparison, compare
+from flame.core.compare.sides import Run, Sides
+from flame.core.errors import NoMatchError, UsageError
+from flame.core.loading.many import load
+from flame.core.model.tree import StackTree, TreeLayout
+from flame.core.options import LoadOptions
+from flame.core.projection.filters import Kernel, MinShare
+from flame.core.projection.selection import Selection, select
+from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
+from tests.support.writers.nsysfile import NsysFile
+
+Path_ = tuple[str, ...]
+random_traces = examples(1, [HealthCheck.too_slow])
+stacks = st.dictionaries(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(tuple),
+    st.integers(1, 20),
+    min_size=1,
+    max_size=6,
+)
+
+
+def folded(path: Path, values: dict[Path_, int]) -> Run:
+    """A run of the stacks with these values."""
+    lines = (f"{';'.join(names)} {value}\n" for names, value in values.items())
+    path.write_text("".join(lines))
+    return Run(load(path), path.name)
+
+
+def totals(tree: StackTree, own: np.ndarray) -> Counter[Path_]:
+    """What ends at each path, by its names."""
+    found: Counter[Path_] = Counter()
+    for node in range(len(tree)):
+        found[tree.names(node)] += int(own[node])
+    return +found
+
+
+@given(stacks, stacks, st.sampled_from(["weight", "name", "start"]), st.booleans())
+def test_the_union_has_every_path_of_both_sides_once(
+    tmp_path_factory: pytest.TempPathFactory,
+    base: dict[Path_, int],
+    new: dict[Path_, int],
+    order: str,
+    inverted: bool,
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    sides = Sides(
+        (folded(folder / "a.folded", base),),
+        (folded(folder / "b.folded", new), folded(folder / "c.folded", base)),
+    )
+    selection = Selection(layout=TreeLayout(inverted, order=order))  # type: ignore[arg-type]
+    found = compare(sides, selection)
+    tree = found.union.tree
+    paths = [tree.names(node) for node in range(len(tree))]
+    assert len(set(paths)) == len(paths)
+    turned = [
+        {names[::-1] if inverted else names: value for names, value in one.items()}
+        for one in (base, new, base)
+    ]
+    for own, expected in zip(found.union.own, turned, strict=True):
+        assert totals(tree, own) == expected
+    for own, at, run in zip(found.union.own, found.union.node, found.trees, strict=True):
+        assert own[at].sum() == run.own.sum()
+    if order == "name":
+        assert paths == sorted(paths)
+    if order == "weight":
+        for node in range(len(tree)):
+            widths = [found.union.total[:, child].max() for child in tree.children(node)]
+            assert widths == sorted(widths, reverse=True)
+
+
+def check_sums(found: Comparison) -> None:
+    """The root's change is the sum of those of the leaves, exactly; so is each side."""
+    changes, own = found.changes, found.own_changes
+    for side, leaves in ((changes.base, own.base), (changes.new, own.new)):
+        assert side.total[0] == leaves.total.sum() and side.count[0] == leaves.count.sum()
+    exact = [
+        Fraction(int(total)) / Fraction(divisor or 1)
+        for side in (changes.base, changes.new)
+        for total, divisor in ((side.total[0], side.divisor[0]),)
+    ]
+    assert changes.delta[0] == pytest.approx(float(exact[1] - exact[0]), rel=1e-9, abs=1e-6)
+    assert own.delta.sum() == pytest.approx(changes.delta[0], rel=1e-9, abs=1e-3)
+    parts = changes.by_count + changes.by_duration
+    np.testing.assert_allclose(parts, changes.delta, rtol=1e-12)
+
+
+@random_traces
+@given(scripts(), scripts(), st.sampled_from(["total", "share", "second", "2,3"]))
+def test_the_other_way_round_all_signs_turn(
+    trace_file: Path, base: Script, new: Script, per: str
+) -> None:
+    runs = [
+        Run(load(script.write(trace_file), LoadOptions("raw")), name)
+        for script, name in ((base, "base"), (new, "new"))
+    ]
+    counted = parse_per(per)
+    back_counted = Units(counted.new, counted.base) if isinstance(counted, Units) else counted
+    try:
+        there = compare(Sides((runs[0],), (runs[1],)), per=counted)
+    except (NoMatchError, UsageError):
+        return
+    back = compare(Sides((runs[1],), (runs[0],)), per=back_counted)
+    check_sums(there)
+    names = [
+        [one.union.tree.names(node) for node in range(len(one.union))] for one in (there, back)
+    ]
+    assert sorted(names[0]) == sorted(names[1])
+    place = {path: node for node, path in enumerate(names[1])}
+    if len(place) == len(names[1]):  # kernels of one name may be of several kinds
+        order = [place[path] for path in names[0]]
+        np.testing.assert_allclose(there.changes.delta, -back.changes.delta[order], atol=1e-9)
+        assert (there.changes.is_new == back.changes.is_gone[order]).all()
+
+
+def test_more_often_and_longer_each_are_told_apart(tmp_path: Path) -> None:
+    def run(name: str, count: int, each: int) -> Run:
+        with NsysFile(tmp_path / name) as file:
+            for at in range(count):
+                file.kernel("gemm", at * 1000, at * 1000 + each)
+        return Run(load(tmp_path / name), name)
+
+    base = run("base.sqlite", 10, 100)
+    often = compare(Sides((base,), (run("often.sqlite", 13, 100),))).changes
+    assert (often.delta[0], often.by_count[0], often.by_duration[0]) == (300, 300, 0)
+    longer = compare(Sides((base,), (run("longer.sqlite", 10, 130),))).changes
+    assert (longer.delta[0], longer.by_count[0], longer.by_duration[0]) == (300, 0, 300)
+
+
+def test_several_runs_are_their_mean(tmp_path: Path) -> None:
+    runs = [folded(tmp_path / f"{value}.folded", {("a",): value}) for value in (10, 20, 40)]
+    changes = compare(Sides((runs[0], runs[1]), (runs[2],))).changes
+    assert (changes.base.value[0], changes.new.value[0]) == (15, 40)
+
+
+def test_iterations_are_one_frame_whatever_their_numbers(
+    tmp_path: Path,
+) -> None:
+    def run(name: str, steps: range) -> Run:
+        with NsysFile(tmp_path / name) as file:
+            for step in steps:
+                at = step * 1000
+                file.nvtx(f"run step {step} now", at, at + 500)
+                file.nvtx("phase 7", at, at + 400)
+                file.api("cudaLaunchKernel", at + 10, at + 20, step + 1)
+                file.kernel("gemm", at + 100, at + 200, step + 1)
+        return Run(load(tmp_path / name), name)
+
+    base, new = run("base.sqlite", range(4)), run("new.sqlite", range(20, 24))
+    found = compare(Sides((base,), (new,)), select("nvtx,kernel"), "total")
+    tree = found.union.tree
+    assert [tree.names(node) for node in range(len(tree))][1:] == [
+        ("run step * now",),
+        ("run step * now", "phase 7"),
+        ("run step * now", "phase 7", "gemm"),
+    ]
+    assert not found.changes.delta.any()
+
+
+def test_a_filter_that_only_one_side_passes_leaves_the_other_empty(tmp_path: Path) -> None:
+    base, new = (tmp_path / name for name in ("base.sqlite", "new.sqlite"))
+    for path, kernel in ((base, "old_gemm"), (new, "new_gemm")):
+        with NsysFile(path) as file:
+            file.kernel(kernel, 0, 100)
+    sides = Sides((Run(load(base), "base"),), (Run(load(new), "new"),))
+    found = compare(sides, select(where=(Kernel("new"),)))
+    assert found.changes.is_new.all()
+    assert found.changes.by_count[0] == found.changes.delta[0] == 100
+    with pytest.raises(NoMatchError, match="nothing in BASE or NEW"):
+        compare(sides, select(where=(Kernel("other"),)))
+
+
+def test_small_siblings_are_merged_by_what_both_sides_have(tmp_path: Path) -> None:
+    base = folded(tmp_path / "a.folded", {("a",): 90, ("b",): 1, ("c",): 1, ("d",): 1})
+    new = folded(tmp_path / "b.folded", {("a",): 90, ("b",): 1, ("c",): 1, ("d",): 90})
+    found = compare(Sides((base,), (new,)), Selection(where=(MinShare(5),)))
+    tree = found.union.tree
+    values = {tree.name(node): found.union.own[:, node].tolist() for node in range(1, len(tree))}
+    assert values == {"a": [90, 90], "d": [1, 90], "[smaller frames]": [2, 2]}
+
+
+@pytest.mark.parametrize("text", ["steps", "0", "1,2,3", "-1", "nan", "1,", "inf"])
+def test_what_is_no_basis_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--per"):
+        parse_per(text)
+
+
+def test_a_basis_that_a_run_has_not_is_refused(tmp_path: Path) -> None:
+    run = folded(tmp_path / "a.folded", {("a",): 1})
+    for per, why in (("step", "has no iterations"), ("second", "has no times")):
+        with pytest.raises(UsageError, match=why):
+            compare(Sides((run,), (run,)), per=per)
+
+
+@needs_traces
+@pytest.mark.deep
+@pytest.mark.parametrize("base", NSYS_TRACES)
+def test_all_pairs_of_real_traces_add_up(base: str) -> None:
+    profile = load(TRACES / "nsys" / base)
+    for new in NSYS_TRACES:
+        sides = Sides((Run(profile, base),), (Run(load(TRACES / "nsys" / new), new),))
+        try:
+            found = compare(sides, select(fold=True, fold_numbers=True))
+        except (NoMatchError, UsageError):
+            continue
+        check_sums(found)
+        if new == base:
+            assert not found.changes.delta.any()
