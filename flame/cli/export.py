@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
-from flame.console.terminal import TerminalOutput, escape_character, json_escape, say
+from flame.cli.streams import escaped_on_terminal
+from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.starting import prepare_process
 from flame.exporters import SUFFIXES
@@ -64,7 +65,7 @@ def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache 
     write = partial(_WRITERS[args.format], tree, profile, selection, inputs.title)
     try:
         with atomic_output(target, replace=args.output is not None) as file:
-            notes = write(_escaped_on_terminal(file, args.format))
+            notes = write(escaped_on_terminal(file, args.format))
     except OccupiedError as error:  # It has appeared during the load.
         raise UsageError(f"{error}; {_NAME_ONE}") from None
     lack = explain_missing_levels(profile, tree.metric, tree.levels)
@@ -83,14 +84,6 @@ def _exported_tree(profile: Profile, selection: Selection, title: str) -> StackT
     if not tree.own.any():
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     return tree
-
-
-def _escaped_on_terminal(file: BinaryIO, format_name: str) -> BinaryIO:
-    """Return what to write to: names may hold sequences that a terminal would obey."""
-    if not file.isatty():
-        return file
-    escape = json_escape if format_name == "speedscope" else escape_character
-    return cast("BinaryIO", TerminalOutput(file, escape))
 
 
 def _amount(tree: StackTree) -> str:

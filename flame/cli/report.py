@@ -281,7 +281,7 @@ def _written(
         about: dict[str, object] = {"path": [str(path) for path in inputs.paths]}
         if decision is not None:
             about["gate"] = as_facts(args.fail_on, decision)
-        return as_json(sections, args.rows, link, **about)
+        return as_json(sections, args.rows, link, about)
     if args.md:
         from flame.reporting.markdown import as_markdown
 

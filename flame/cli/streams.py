@@ -8,7 +8,7 @@ from flame.core.errors import InputError
 
 TYPE_CHECKING = False  # as in main.py
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import BinaryIO, TextIO
 
 WIDEST_TEXT = 100
 """Cells of a line that people like to read."""
@@ -41,3 +41,15 @@ def terminal_width(default: int) -> int:
     import shutil
 
     return shutil.get_terminal_size((default, 24)).columns
+
+
+def escaped_on_terminal(file: BinaryIO, format_name: str) -> BinaryIO:
+    """Return what to write to: names may hold sequences that a terminal would obey."""
+    if not file.isatty():
+        return file
+    from typing import cast
+
+    from flame.console.terminal import TerminalOutput, escape_character, json_escape
+
+    escape = json_escape if format_name == "speedscope" else escape_character
+    return cast("BinaryIO", TerminalOutput(file, escape))

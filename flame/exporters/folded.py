@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import BinaryIO
 
+from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.exporters.line_sums import sum_sorted
@@ -31,12 +35,31 @@ def write(tree: StackTree, file: BinaryIO) -> None:
     ``forward (model.py:12)``. Stacks without a value are left out. Activities with no frame in
     the chosen levels make the line ``all``, so that the lines always add up to the root's total.
     """
+    digits = fraction_digits(tree.metric.unit)
+    for line, value in sum_sorted(_lines(tree)):
+        file.write(b"%b %b\n" % (line, _number(value, digits)))
+
+
+def write_two(tree: StackTree, first: I8, second: I8, file: BinaryIO) -> None:
+    """Write lines as `write` does, each with two values, i8[nodes] of the nodes of ``tree``.
+
+    It is what difffolded.pl writes, and flamegraph.pl draws: as wide as the second value.
+    """
+    digits = fraction_digits(tree.metric.unit)
+    sums: defaultdict[bytes, list[int]] = defaultdict(lambda: [0, 0])
+    for place, values in enumerate((first, second)):
+        for line, value in _lines(replace(tree, own=values)):
+            sums[line][place] += value
+    for line, both in sorted(sums.items()):
+        numbers = b" ".join(_number(value, digits) for value in both)
+        file.write(b"%b %b\n" % (line, numbers))
+
+
+def _lines(tree: StackTree) -> Iterator[tuple[bytes, int]]:
+    """Spell the stacks that have a value."""
     name = lru_cache(_MOST_NAMES)(lambda frame: _name(_placed(tree, frame)))
     spelled = weighed_stacks(tree, lambda frames: map(name, frames.tolist()))
-    lines = ((b";".join(stack) or NO_FRAMES, value) for stack, value in spelled)
-    digits = fraction_digits(tree.metric.unit)
-    for line, value in sum_sorted(lines):
-        file.write(b"%b %b\n" % (line, _number(value, digits)))
+    return ((b";".join(stack) or NO_FRAMES, value) for stack, value in spelled)
 
 
 def _number(value: int, digits: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import BinaryIO
@@ -65,6 +65,14 @@ def write(
 def write_tree(tree: StackTree, file: BinaryIO, name: str) -> list[str]:
     """Write ``tree`` alone, as a file of one profile; otherwise as `write`."""
     return _write([tree], file, name)
+
+
+def write_trees(trees: Mapping[str, StackTree], file: BinaryIO, name: str) -> list[str]:
+    """Write ``trees``, which have their frames in common, as profiles of these names."""
+    titled = [
+        replace(tree, metric=replace(tree.metric, title=title)) for title, tree in trees.items()
+    ]
+    return _write(titled, file, name)
 
 
 def _other_trees(profile: Profile, selection: Selection, first: Metric) -> Iterator[StackTree]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from flame._version import __version__
 from flame.core.report.table import CONTRACT, Section, Table
@@ -11,13 +11,20 @@ from flame.reporting.links import Link
 from flame.reporting.values import cells_by_key
 
 
-def as_json(sections: Iterable[Section], most: int, link: Link, **about: object) -> str:
+def as_json(
+    sections: Iterable[Section],
+    most: int,
+    link: Link,
+    about: Mapping[str, object],
+    contract: str = "flame_report",
+) -> str:
     """Write ``sections`` by name after what the report is ``about``; ``most`` rows of a table.
 
+    ``contract`` is the key that says what it is, and by which version.
     Where a row leads is its ``view``, the command line that ``link`` writes. Times are in ns, in
     plain ASCII, which no pipe, terminal or locale can damage.
     """
-    document = {"flame_report": CONTRACT, "version": __version__, **about}
+    document = {contract: CONTRACT, "version": __version__, **about}
     document |= {section.name: facts(section, most, link) for section in sections}
     return json.dumps(document, indent=2) + "\n"
 

@@ -27,7 +27,8 @@ def write_value(unit: str | None) -> Write:
         if isinstance(value, str):
             return printable(value)
         if column.unit in _TIMES and unit is not None:
-            return _in_unit(value, unit)
+            sign = "+" if column.unit == "ns_change" and value > 0 else ""
+            return sign + _in_unit(value, unit)
         return _WRITERS[column.unit](value)
 
     return write
@@ -42,16 +43,34 @@ def _decimal(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 0.01 or not value else f"{value:.2g}"
 
 
-_TIMES = ("ns", "moment")
+def _signed(write: Callable[[float], str]) -> Callable[[float], str]:
+    """Write the sign, and what ``write`` makes of the rest; nothing before a zero."""
+
+    def signed(value: float) -> str:
+        sign = "+" if value > 0 else "−" if value < 0 else ""
+        return sign + write(abs(value))
+
+    return signed
+
+
+def _percent(value: float) -> str:
+    return format_percent(value, 100)
+
+
+_TIMES = ("ns", "moment", "ns_change")
 _WRITERS: dict[str, Callable[[float], str]] = {
     "ns": format_ns,
     "moment": lambda value: f"{value / 1e9:.6f} s",
     "bytes": format_bytes,
     "count": format_count,
-    "percent": lambda value: format_percent(value, 100),
+    "percent": _percent,
     "GB/s": _decimal,
     "ratio": _decimal,
     "number": str,
+    "ns_change": _signed(format_ns),
+    "bytes_change": _signed(format_bytes),
+    "ratio_change": _signed(_decimal),
+    "percent_change": _signed(_percent),
 }
 
 

@@ -171,7 +171,7 @@ def test_names_are_code_whatever_backticks_they_have(name: str, shown: str) -> N
 
 
 def test_json_is_ascii_and_has_all_numbers() -> None:
-    text = as_json(sections(), 1_000, nowhere, path=["a"])
+    text = as_json(sections(), 1_000, nowhere, {"path": ["a"]})
     assert text.isascii() and text.endswith("\n")
     found = json.loads(text)
     assert (found["flame_report"], found["path"]) == (1, ["a"])
@@ -181,7 +181,7 @@ def test_json_is_ascii_and_has_all_numbers() -> None:
 
 
 def test_json_says_how_many_rows_it_leaves_out() -> None:
-    found = json.loads(as_json(sections(), 2, nowhere))["kernels"]
+    found = json.loads(as_json(sections(), 2, nowhere, {}))["kernels"]
     assert (len(found["rows"]), found["more"]) == (2, {"rows": len(HOSTILE) - 2})
 
 

@@ -52,7 +52,7 @@ def test_rows_that_add_up_stay_together() -> None:
     html = as_html([parts], 2, lambda place: None, title="t", icicle="")
     for text in (as_text([parts], 80, 2), as_markdown([parts], 2), html):
         assert "part 4" in text and "more" not in text.partition("</nav>")[2][:5_000]
-    assert len(json.loads(as_json([parts], 2, lambda place: None))["parts"]["rows"]) == 2
+    assert len(json.loads(as_json([parts], 2, lambda place: None, {}))["parts"]["rows"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ def test_a_share_is_nothing_of_nothing_alone(part: int, whole: int) -> None:
 
 
 def test_scripts_see_all() -> None:
-    [row] = json.loads(as_json([section("GPU0")], 10, lambda place: None))["kernels"]["rows"]
+    [row] = json.loads(as_json([section("GPU0")], 10, lambda place: None, {}))["kernels"]["rows"]
     assert row == {"gpu": "GPU0", "name": "gemm", "ns": 1_500, "exact_ns": 1_501}

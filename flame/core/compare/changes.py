@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from flame.core.columns import I8, Bool
 from flame.core.compare.basis import Basis
 from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.union_tree import UnionTree
+from flame.core.errors import UsageError
 
 F8 = NDArray[np.float64]
 Width = Literal["new", "base", "both"]
@@ -95,6 +97,34 @@ class Changes:
         return marks
 
 
+class Limits(NamedTuple):
+    """Say from where on a change counts: a part of the base and a part of the root, 0..1."""
+
+    of_base: float = 0.05
+    of_root: float = 0.005
+
+
+def parse_limits(text: str) -> Limits:
+    """Parse what ``--min-change`` is given, such as ``5%,0.5%``; UsageError where it is wrong."""
+    parts = [part.strip().removesuffix("%") for part in text.split(",")]
+    try:
+        shares = [float(part) / 100 for part in parts]
+    except ValueError:
+        shares = []
+    if len(shares) not in (1, 2) or not all(0 <= share < math.inf for share in shares):
+        raise UsageError(f"--min-change '{text}': write parts of the base and of the root: 5%,0.5%")
+    return Limits(*shares)
+
+
+def large_changes(changes: Changes, limits: Limits) -> Bool:
+    """Mark the changes of a tree's nodes that reach both ``limits``, bool[n]."""
+    size = np.abs(changes.delta)
+    root = max(changes.base.value[0], changes.new.value[0])
+    reach = (size >= limits.of_base * changes.base.value) & (size >= limits.of_root * root)
+    large: Bool = reach & (size > 0)
+    return large
+
+
 def side_sums(basis: Basis, sides: tuple[int, ...], total: I8, count: I8, root: I8) -> Changes:
     """Sum up ``total`` and ``count`` (i8[runs, n]) of runs by their ``sides``.
 
@@ -128,13 +158,21 @@ def widths(own: Changes, width: Width) -> I8:
 
     ``both`` is as wide as the wider side, so that what is gone is seen, too.
     """
-    base, new = _comparable(own.base, own.new), own.new.total
+    base, new = base_as_new(own), own.new.total
     return {"new": new, "base": base, "both": np.maximum(base, new)}[width]
 
 
-def _comparable(base: Side, new: Side) -> I8:
-    """The totals of ``base`` as they would be with the divisors of ``new``."""
+def base_as_new(own: Changes) -> I8:
+    """Scale the totals of the base to the divisors of the new side, i8[n].
+
+    They are rounded so that their sum is right: those with the largest rest are rounded up.
+    """
+    base, new = own.base, own.new
     both = (base.divisor > 0) & (new.divisor > 0)
     scale = np.divide(new.divisor, base.divisor, out=np.ones(len(base.total)), where=both)
-    scaled: I8 = np.rint(base.total * scale).astype(np.int64)
-    return scaled
+    exact = base.total * scale
+    whole = np.floor(exact)
+    left = round(float(exact.sum())) - int(whole.sum())
+    up = np.argsort(whole - exact, kind="stable")[:left]
+    whole[up] += 1
+    return whole.astype(np.int64)

@@ -5,12 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from flame.core.columns import Bool
 from flame.core.compare.basis import Basis, Per, choose_basis
-from flame.core.compare.changes import Changes, Width, own_changes, tree_changes, widths
+from flame.core.compare.changes import (
+    Changes,
+    Limits,
+    Width,
+    large_changes,
+    own_changes,
+    tree_changes,
+    widths,
+)
 from flame.core.compare.levels import LeftOut, common_levels
 from flame.core.compare.sides import Sides
 from flame.core.compare.union_tree import UnionTree, unite
 from flame.core.errors import NoMatchError
+from flame.core.model.metrics import Metric
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import MinShare
 from flame.core.projection.selection import Selection
@@ -20,16 +30,28 @@ from flame.core.projection.selection import Selection
 class Comparison:
     """Hold what two sides show under one ``selection``, whose levels and metric are chosen.
 
-    ``sides`` are narrowed to what the ``basis`` counts; ``trees`` are those of their runs, and
-    ``left_out`` the levels that cannot be compared.
+    ``sides`` are the ``whole`` ones, narrowed to what the ``basis`` counts; ``trees`` are those of
+    their runs, and ``left_out`` the levels that cannot be compared.
     """
 
+    whole: Sides
     sides: Sides
     selection: Selection
     basis: Basis
     left_out: tuple[LeftOut, ...]
     trees: tuple[StackTree, ...]
     union: UnionTree
+    limits: Limits
+
+    @property
+    def metric(self) -> Metric:
+        """What is measured."""
+        return self.union.tree.metric
+
+    @cached_property
+    def counting(self) -> Bool:
+        """Mark the nodes whose change counts, being within no limit, bool[n]."""
+        return large_changes(self.changes, self.limits)
 
     @cached_property
     def changes(self) -> Changes:
@@ -46,8 +68,13 @@ class Comparison:
         return replace(self.union.tree, own=widths(self.own_changes, width))
 
 
-def compare(sides: Sides, selection: Selection | None = None, per: Per = "") -> Comparison:
-    """Compare ``sides`` under ``selection`` on the basis ``per``.
+def compare(
+    sides: Sides,
+    selection: Selection | None = None,
+    per: Per = "",
+    limits: Limits = Limits(),  # noqa: B008  (a tuple)
+) -> Comparison:
+    """Compare ``sides`` under ``selection`` on the basis ``per``; ``limits`` say what counts.
 
     Raises NoMatchError where filters leave nothing of either side, UsageError where they have no
     metric, level or basis in common.
@@ -57,14 +84,14 @@ def compare(sides: Sides, selection: Selection | None = None, per: Per = "") -> 
     levels, left_out = common_levels(sides, metric, selection)
     selection = replace(selection, metric=metric.key, levels=levels)
     basis = choose_basis(sides, selection, per)
-    sides = sides.narrowed(basis.where)
-    trees = tuple(run.tree(selection) for run in sides.runs)
+    counted = sides.narrowed(basis.where)
+    trees = tuple(run.tree(selection) for run in counted.runs)
     if not any(tree.count[0] for tree in trees):
         raise NoMatchError("nothing in BASE or NEW matches the selection")
     scale = [basis.divisor[-1] / divisor for divisor in basis.divisor]
-    iterations = [run.profile.iterations.frames for run in sides.runs]
+    iterations = [run.profile.iterations.frames for run in counted.runs]
     union = unite(trees, iterations, scale, _min_share(selection))
-    return Comparison(sides, selection, basis, left_out, trees, union)
+    return Comparison(sides, counted, selection, basis, left_out, trees, union, limits)
 
 
 def _min_share(selection: Selection) -> float:

@@ -16,7 +16,13 @@ CONTRACT = 1
 Value = str | int | float | None
 """A cell; None where it is not known."""
 
-Unit = Literal["ns", "moment", "bytes", "count", "percent", "GB/s", "ratio", "number", "text"]
+ChangeUnit = Literal["ns_change", "bytes_change", "ratio_change", "percent_change"]
+"""What changes are in; they are written with their sign."""
+
+Unit = (
+    Literal["ns", "moment", "bytes", "count", "percent", "GB/s", "ratio", "number", "text"]
+    | ChangeUnit
+)
 """What the cells of a column are; a ``moment`` is a time on the trace's clock, ns."""
 
 

@@ -81,7 +81,7 @@ class ReportExportDialog(WritingDialog):
             return lambda: as_markdown(sections, _MARKDOWN_ROWS)
         paths = [str(path) for path in self._inputs.paths]
         link = links(paths, self._options, self._selection)
-        return lambda: as_json(sections, _JSON_ROWS, link, path=paths)
+        return lambda: as_json(sections, _JSON_ROWS, link, {"path": paths})
 
 
 def _write(text: str, target: OutputFile) -> str:

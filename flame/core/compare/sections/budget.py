@@ -1,0 +1,76 @@
+"""Tell how the budget of the GPUs changed: what part of their time moved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from flame.core.compare.basis import Basis, scope_of
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.sections.cells import percent_of, plain
+from flame.core.compare.sides import BASE, NEW, Run
+from flame.core.report.sections.budget import Budget, budgets
+from flame.core.report.table import Section, Table, TableColumn, Value
+
+NAME, TITLE = "budget", "Where the time of the GPUs went, on both sides"
+
+_COLUMNS = (
+    TableColumn("part", "part"),
+    TableColumn("base_ns", "base", "ns"),
+    TableColumn("new_ns", "new", "ns"),
+    TableColumn("change_ns", "change", "ns_change"),
+    TableColumn("change_percent", "of base", "percent_change"),
+)
+_WINDOW = "all"
+
+
+def budget_section(comparison: Comparison) -> Section:
+    """Tell the budgets of both sides, added up over GPUs and runs, on the basis of time."""
+    budget_of = {run: _budgets(comparison, run) for run in comparison.sides.runs}
+    if not all(budget_of.values()):
+        return Section(NAME, TITLE, why="a side has no GPU activity with times")
+    sides = [_parts(one for run in side for one in budget_of[run]) for side in comparison.sides]
+    basis = comparison.basis
+    divisor = [_divisor(basis, comparison.sides.side_of_run, side) for side in (BASE, NEW)]
+    names = dict.fromkeys([_WINDOW, *sides[BASE], *sides[NEW]])
+    rows = [
+        _row(name, *(one[name] / by for one, by in zip(sides, divisor, strict=True)))
+        for name in names
+    ]
+    return Section(
+        NAME,
+        TITLE,
+        facts={"check": [_left(one) for one in sides]},
+        tables=(Table.of("parts", "", _COLUMNS, rows, whole=True),),
+    )
+
+
+def _budgets(comparison: Comparison, run: Run) -> tuple[Budget, ...]:
+    if run.profile.resolved:
+        return ()
+    return budgets(scope_of(run, comparison.selection))
+
+
+def _parts(found: Iterable[Budget]) -> Counter[str]:
+    """The parts of all budgets by name, ns, and all of them."""
+    sums: Counter[str] = Counter()
+    for budget in found:
+        sums[_WINDOW] += budget.window
+        for name, ns in budget.parts:
+            sums[name] += ns
+    return sums
+
+
+def _left(sums: Counter[str]) -> int:
+    """What the parts lack of the window: 0."""
+    return 2 * sums[_WINDOW] - sums.total()
+
+
+def _divisor(basis: Basis, sides: tuple[int, ...], side: int) -> float:
+    """What times of a side are divided by; a mean of an activity or a share has no budget."""
+    return sum(by for by, of in zip(basis.divisor, sides, strict=True) if of == side)
+
+
+def _row(name: str, base: float, new: float) -> tuple[Value, ...]:
+    delta = new - base
+    return name, plain(base), plain(new), plain(delta), percent_of(delta, base)

@@ -1,0 +1,88 @@
+"""Make the columns and cells that the sections of a comparison have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+import numpy as np
+
+from flame.core.compare.basis import Basis
+from flame.core.compare.changes import F8, Changes
+from flame.core.model.metrics import Metric
+from flame.core.report.table import ChangeUnit, TableColumn, Unit, Value
+
+_DIGITS = 3
+_UNITS: dict[str, tuple[Unit, ChangeUnit]] = {
+    "ns": ("ns", "ns_change"),
+    "bytes": ("bytes", "bytes_change"),
+    "count": ("ratio", "ratio_change"),
+}
+_NUMBERS: tuple[Unit, ChangeUnit] = ("ratio", "ratio_change")
+_PERCENT: tuple[Unit, ChangeUnit] = ("percent", "percent_change")
+assert set(get_args(ChangeUnit)) >= {change for _, change in _UNITS.values()}
+
+
+def units_of(metric: Metric, basis: Basis) -> tuple[Unit, ChangeUnit]:
+    """Choose the units of values and of changes of ``metric``, as they are shown."""
+    return _PERCENT if basis.kind == "share" else _UNITS.get(metric.unit, _NUMBERS)
+
+
+def change_columns(unit: Unit, change: ChangeUnit, suffix: str) -> tuple[TableColumn, ...]:
+    """Make the columns of both sides and the change, whose keys end in ``suffix``."""
+    return (
+        TableColumn(f"base{suffix}", "base", unit),
+        TableColumn(f"new{suffix}", "new", unit),
+        TableColumn(f"change{suffix}", "change", change),
+        TableColumn("change_percent", "of base", "percent_change"),
+    )
+
+
+def cause_columns(change: ChangeUnit, suffix: str) -> tuple[TableColumn, ...]:
+    """Make the columns that say what a change is due to, and the counts of both sides."""
+    return (
+        TableColumn(f"by_count{suffix}", "by count", change),
+        TableColumn(f"by_duration{suffix}", "by duration", change),
+        TableColumn("base_count", "", "count"),
+        TableColumn("new_count", "", "count"),
+    )
+
+
+def suffix_of(unit: Unit) -> str:
+    """Choose the end of keys for values of ``unit``: none for plain numbers."""
+    return {"ns": "_ns", "bytes": "_bytes", "percent": "_percent"}.get(unit, "")
+
+
+def plain(value: float) -> int | float:
+    """Round a number for JSON; a whole one has no point."""
+    rounded = round(float(value), _DIGITS)
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def percent_of(delta: float, base: float) -> float | None:
+    """Say what part of ``base`` a change is, in percent; None where there is no base."""
+    return round(100 * delta / base, _DIGITS) if base else None
+
+
+def scaled(values: F8, metric: Metric, basis: Basis) -> F8:
+    """Return ``values`` as they are shown: those of a fraction's parts as the fraction."""
+    if basis.kind != "share" and metric.unit.startswith("1e-"):
+        parts: F8 = values / 10 ** int(metric.unit.removeprefix("1e-"))
+        return parts
+    return values
+
+
+def change_cells(
+    changes: Changes, rows: Sequence[int], metric: Metric, basis: Basis
+) -> Iterator[tuple[Value, ...]]:
+    """List, for each of ``rows``, the cells of `change_columns` and `cause_columns`."""
+    at = np.array(rows, np.int64)
+    values = (changes.base.value, changes.new.value, changes.delta)
+    causes = (changes.by_count, changes.by_duration)
+    shown = [scaled(column[at], metric, basis).tolist() for column in (*values, *causes)]
+    counts = [side.count[at].tolist() for side in (changes.base, changes.new)]
+    for base, new, delta, often, longer, base_count, new_count in zip(*shown, *counts, strict=True):
+        yield (
+            *(plain(base), plain(new), plain(delta), percent_of(delta, base)),
+            *(plain(often), plain(longer), base_count, new_count),
+        )

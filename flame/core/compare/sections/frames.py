@@ -1,0 +1,135 @@
+"""Tell which frames changed: what grew, shrank, came and went, where it stands in the stack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I8
+from flame.core.compare.changes import Changes
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.sections.cells import (
+    cause_columns,
+    change_cells,
+    change_columns,
+    suffix_of,
+    units_of,
+)
+from flame.core.kept_results import kept
+from flame.core.model.tree import StackTree
+from flame.core.report.table import Place, Section, Table, TableColumn
+
+NAME, TITLE = "frames", "Which frames changed"
+
+_HELD = 0.8
+"""The part of a change that the deepest frame has that the change is told of."""
+
+_MOST = 1_000
+"""Rows of a table that are made."""
+
+_BELOW = " ‹ "
+"""Between a frame and the one it stands below."""
+
+
+class ChangedFrames(NamedTuple):
+    """List nodes of the union by how they changed, the largest change first; i8[n] each."""
+
+    grew: I8
+    shrank: I8
+    new: I8
+    gone: I8
+
+
+@kept
+def changed_frames(comparison: Comparison) -> ChangedFrames:
+    """Choose the nodes that tell of all changes which count.
+
+    A change is told of the deepest frame that has at least 80 % of it. Of what is on one side only
+    the outermost frame's change is told.
+    """
+    changes, tree, marked = comparison.changes, comparison.union.tree, comparison.counting
+    heir = _heirs(tree, changes)
+    last = heir < 0
+    one_sided = changes.is_new | changes.is_gone
+    one_sided[0] = False
+    told = marked & last & ~one_sided
+    told[0] = False
+    outer = np.flatnonzero(marked & one_sided & ~one_sided[tree.parent])
+    deepest = _ends(heir)[outer]
+    return ChangedFrames(
+        _by_size(np.flatnonzero(told & (changes.delta > 0)), changes),
+        _by_size(np.flatnonzero(told & (changes.delta < 0)), changes),
+        _by_size(deepest[changes.is_new[deepest]], changes),
+        _by_size(deepest[changes.is_gone[deepest]], changes),
+    )
+
+
+def _by_size(nodes: I8, changes: Changes) -> I8:
+    return nodes[np.argsort(-np.abs(changes.delta[nodes]), kind="stable")]
+
+
+def _heirs(tree: StackTree, changes: Changes) -> I8:
+    """For each node the child that has most of its change, if that is enough; -1 without."""
+    delta, heir = changes.delta, np.full(len(tree), -1, np.int64)
+    parent = tree.parent[1:]
+    part = np.sign(delta[parent]) * delta[1:]
+    enough = (part >= _HELD * np.abs(delta[parent])) & (part > 0)
+    nodes = np.flatnonzero(enough) + 1
+    # The last one written stays: so the largest comes last, of equals the first in the tree.
+    nodes = nodes[np.lexsort((-nodes, part[nodes - 1]))]
+    heir[tree.parent[nodes]] = nodes
+    return heir
+
+
+def _ends(heir: I8) -> I8:
+    """Follow heirs to the last one; parents stand before their children."""
+    ends = np.arange(len(heir))
+    ends[heir >= 0] = heir[heir >= 0]
+    while True:
+        further = ends[ends]
+        if (further == ends).all():
+            return ends
+        ends = further
+
+
+def frames_section(comparison: Comparison) -> Section:
+    """Tell which frames changed."""
+    found = changed_frames(comparison)
+    titles = ("grew", "shrank", "only in NEW", "only in BASE")
+    tables = [
+        _table(comparison, key, title, nodes)
+        for key, title, nodes in zip(found._fields, titles, found, strict=True)
+    ]
+    notes = () if any(table.total for table in tables) else ("no frame changed beyond noise",)
+    return Section(NAME, TITLE, tables=tuple(tables), notes=notes)
+
+
+def _table(comparison: Comparison, key: str, title: str, nodes: I8) -> Table:
+    metric, basis = comparison.metric, comparison.basis
+    unit, change = units_of(metric, basis)
+    suffix = suffix_of(unit)
+    columns = (
+        TableColumn("frame", "frame ‹ below"),
+        TableColumn("name", ""),
+        *change_columns(unit, change, suffix),
+        *cause_columns(change, suffix),
+    )
+    rows = nodes[:_MOST].tolist()
+    cells = change_cells(comparison.changes, rows, metric, basis)
+    tree = comparison.union.tree
+    texts = ((_path_words(tree, node), tree.name(node)) for node in rows)
+    made = Table.of(
+        key,
+        title,
+        columns,
+        ((*text, *cell) for text, cell in zip(texts, cells, strict=True)),
+        [Place(tree.levels, tree.names(node), metric.key) for node in rows],
+    )
+    return replace(made, total=len(nodes))
+
+
+def _path_words(tree: StackTree, node: int) -> str:
+    """The name of a frame and of those above it, the innermost first."""
+    return _BELOW.join(reversed(tree.names(node)))

@@ -1,0 +1,77 @@
+"""Say in one table how both sides compare as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.sections.cells import percent_of, plain, scaled, suffix_of, units_of
+from flame.core.compare.sides import SIDES
+from flame.core.report.table import Section, Table, TableColumn, Value
+from flame.core.units import format_percent
+
+NAME, TITLE = "summary", "BASE → NEW"
+
+
+def summary_section(comparison: Comparison) -> Section:
+    """Tell the totals of both sides, and what they are of."""
+    metric, basis, changes = comparison.metric, comparison.basis, comparison.changes
+    unit, change = units_of(metric, basis)
+    sides = (changes.base, changes.new)
+    base, new = (plain(scaled(side.value[:1], metric, basis)[0]) for side in sides)
+    counts = [int(side.count[0]) for side in sides]
+    suffix = suffix_of(unit)
+    columns = (
+        TableColumn("measure", "measure"),
+        TableColumn(f"base{suffix}", "base", unit),
+        TableColumn(f"new{suffix}", "new", unit),
+        TableColumn(f"change{suffix}", "change", change),
+        TableColumn("change_percent", "of base", "percent_change"),
+    )
+    title = " ".join(filter(None, (metric.title, basis.words)))
+    row: tuple[Value, ...] = (title, base, new, plain(new - base), percent_of(new - base, base))
+    return Section(
+        NAME,
+        TITLE,
+        facts={
+            "metric": metric.key,
+            "per": basis.kind,
+            "divisors": list(map(plain, basis.divisor)),
+            "levels": list(comparison.selection.levels or ()),
+            "runs": [_run_facts(comparison, at) for at in range(len(comparison.sides.runs))],
+            "counts": counts,
+        },
+        tables=(Table.of("rows", "", columns, [row]),),
+        notes=tuple(_notes(comparison)),
+    )
+
+
+def _run_facts(comparison: Comparison, at: int) -> dict[str, Value]:
+    side = comparison.sides.side_of_run[at]
+    total = int(comparison.union.total[at, 0])
+    count = int(comparison.union.count[at, 0])
+    return {
+        "side": SIDES[side].lower(),
+        "label": comparison.sides.runs[at].label,
+        "total": total,
+        "count": count,
+    }
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    for each in comparison.left_out:
+        yield f"{each.level} is left out: {each.why}"
+    if comparison.basis.kind == "step":
+        yield from _outside(comparison)
+    elif comparison.basis.kind == "share":
+        yield "shares of each side's own total hide a change that is the same everywhere"
+
+
+def _outside(comparison: Comparison) -> Iterator[str]:
+    """How much of what passes the filters is in no iteration that counts."""
+    shares = []
+    for at, run in enumerate(comparison.whole.runs):
+        whole = int(run.tree(comparison.selection).total[0])
+        shares.append((run.label, whole - int(comparison.union.total[at, 0]), whole))
+    words = ", ".join(f"{format_percent(left, whole)} of {label}" for label, left, whole in shares)
+    yield f"warm-up and what no iteration launched is left out: {words}"
