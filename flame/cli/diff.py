@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from flame.core.compare.comparison import Comparison
-    from flame.core.compare.sides import Run, Sides
+    from flame.core.compare.sides import Sides
     from flame.core.loading.inputs import Inputs
     from flame.core.model.profile import Profile
     from flame.core.projection.filters import Filter
@@ -125,19 +125,20 @@ def _load(
 ) -> Sides:
     """Load all runs; a trace that is on both sides, once."""
     from flame.console.progress import load_with_progress
-    from flame.core.compare.sides import Run, Sides
+    from flame.core.compare.sides import SIDES, Sides, runs_of
 
     options = load_options_of(args)
     known: dict[tuple[Path, ...], Profile] = {}
 
-    def load(inputs: Inputs, where: tuple[Filter, ...]) -> Run:
+    def load(inputs: Inputs) -> Profile:
         if inputs.paths not in known:
             known[inputs.paths] = load_with_progress(inputs.paths, options, cache)
-        return Run(known[inputs.paths], inputs.title, where)
+        return known[inputs.paths]
 
     filters = (_filters(args, "base"), _filters(args, "new"))
     base, new = (
-        tuple(load(one, where) for one in side) for side, where in zip(sides, filters, strict=True)
+        runs_of(name, [load(one) for one in side], where)
+        for name, side, where in zip(SIDES, sides, filters, strict=True)
     )
     return Sides(base, new)
 

@@ -12,6 +12,9 @@ from flame.core.units import format_bytes, format_count, format_ns, format_perce
 TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Units that ``--unit`` knows, in ns."""
 
+_MANY_TIMES = 1_000
+"""Percent from which on an increase is written as a factor."""
+
 _NAMES = {"us": "µs"}
 _DIGITS = {"ns": 0, "us": 3, "ms": 3, "s": 6}
 
@@ -57,6 +60,13 @@ def _percent(value: float) -> str:
     return format_percent(value, 100)
 
 
+def _percent_change(value: float) -> str:
+    """Write a change with its sign; what is many times as much, as how many times."""
+    if value >= _MANY_TIMES:
+        return f"×{1 + value / 100:,.0f}"
+    return _signed(_percent)(value)
+
+
 _TIMES = ("ns", "moment", "ns_change")
 _WRITERS: dict[str, Callable[[float], str]] = {
     "ns": format_ns,
@@ -70,7 +80,7 @@ _WRITERS: dict[str, Callable[[float], str]] = {
     "ns_change": _signed(format_ns),
     "bytes_change": _signed(format_bytes),
     "ratio_change": _signed(_decimal),
-    "percent_change": _signed(_percent),
+    "percent_change": _percent_change,
 }
 
 

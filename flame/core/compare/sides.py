@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from flame.core.errors import NoMatchError, UsageError
@@ -44,6 +44,17 @@ class Run:
             return project(self.profile, wanted)
         except NoMatchError:
             return empty_tree(self.profile, wanted)
+
+
+def runs_of(
+    side: str, profiles: Sequence[Profile], where: tuple[Filter, ...] = ()
+) -> tuple[Run, ...]:
+    """Make the runs of a side, which are called after it, with a number where there are several."""
+    if len(profiles) == 1:
+        return (Run(profiles[0], side, where),)
+    return tuple(
+        Run(profile, f"{side} {number}", where) for number, profile in enumerate(profiles, 1)
+    )
 
 
 @dataclass(frozen=True, eq=False)

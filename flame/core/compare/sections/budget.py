@@ -9,7 +9,7 @@ from flame.core.compare.basis import Basis, scope_of
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sections.cells import percent_of, plain
 from flame.core.compare.sides import BASE, NEW, Run
-from flame.core.report.sections.budget import Budget, budgets
+from flame.core.report.sections.budget import PART_NAMES, Budget, budgets
 from flame.core.report.table import Section, Table, TableColumn, Value
 
 NAME, TITLE = "budget", "Where the time of the GPUs went, on both sides"
@@ -22,6 +22,7 @@ _COLUMNS = (
     TableColumn("change_percent", "of base", "percent_change"),
 )
 _WINDOW = "all"
+_PARTS = (_WINDOW, *PART_NAMES)
 
 
 def budget_section(comparison: Comparison) -> Section:
@@ -32,7 +33,7 @@ def budget_section(comparison: Comparison) -> Section:
     sides = [_parts(one for run in side for one in budget_of[run]) for side in comparison.sides]
     basis = comparison.basis
     divisor = [_divisor(basis, comparison.sides.side_of_run, side) for side in (BASE, NEW)]
-    names = dict.fromkeys([_WINDOW, *sides[BASE], *sides[NEW]])
+    names = [name for name in _PARTS if any(name in side for side in sides)]
     rows = [
         _row(name, *(one[name] / by for one, by in zip(sides, divisor, strict=True)))
         for name in names

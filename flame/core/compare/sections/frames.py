@@ -97,25 +97,25 @@ def _ends(heir: I8) -> I8:
 def frames_section(comparison: Comparison) -> Section:
     """Tell which frames changed."""
     found = changed_frames(comparison)
-    titles = ("grew", "shrank", "only in NEW", "only in BASE")
-    tables = [
-        _table(comparison, key, title, nodes)
-        for key, title, nodes in zip(found._fields, titles, found, strict=True)
-    ]
+    tables = (
+        _table(comparison, "grew", "grew", found.grew),
+        _table(comparison, "shrank", "shrank", found.shrank),
+        _table(comparison, "new", "only in NEW", found.new, "new"),
+        _table(comparison, "gone", "only in BASE", found.gone, "base"),
+    )
     notes = () if any(table.total for table in tables) else ("no frame changed beyond noise",)
-    return Section(NAME, TITLE, tables=tuple(tables), notes=notes)
+    return Section(NAME, TITLE, tables=tables, notes=notes)
 
 
-def _table(comparison: Comparison, key: str, title: str, nodes: I8) -> Table:
+def _table(comparison: Comparison, key: str, title: str, nodes: I8, alone: str = "") -> Table:
+    """List ``nodes``; people see of what is on one side ``alone`` nothing of the other."""
     metric, basis = comparison.metric, comparison.basis
     unit, change = units_of(metric, basis)
     suffix = suffix_of(unit)
-    columns = (
-        TableColumn("frame", "frame ‹ below"),
-        TableColumn("name", ""),
-        *change_columns(unit, change, suffix),
-        *cause_columns(change, suffix),
-    )
+    numbers = [*change_columns(unit, change, suffix), *cause_columns(change, suffix)]
+    if alone:
+        numbers = [_of_side(column, alone) for column in numbers]
+    columns = (TableColumn("frame", "frame ‹ below"), TableColumn("name", ""), *numbers)
     rows = nodes[:_MOST].tolist()
     cells = change_cells(comparison.changes, rows, metric, basis)
     tree = comparison.union.tree
@@ -128,6 +128,13 @@ def _table(comparison: Comparison, key: str, title: str, nodes: I8) -> Table:
         [Place(tree.levels, tree.names(node), metric.key) for node in rows],
     )
     return replace(made, total=len(nodes))
+
+
+def _of_side(column: TableColumn, side: str) -> TableColumn:
+    """Show a column to people where it is of ``side``, its count too."""
+    if not column.key.startswith(f"{side}_") and column.key != side:
+        return column._replace(title="")
+    return column._replace(title="count" if column.key.endswith("_count") else side)
 
 
 def _path_words(tree: StackTree, node: int) -> str:

@@ -14,6 +14,12 @@ from flame.core.timeline.idle_parts import IdleCause
 
 NAME, TITLE = "budget", "Where the time of each GPU went"
 
+PART_NAMES = (
+    *("compute", "communication, exposed", "copies, alone"),
+    *(f"idle: {each.title}" for each in IdleCause),
+)
+"""What the parts of a budget are called, in the order in which they are shown."""
+
 
 class Budget(NamedTuple):
     """Divide the ``window`` of a GPU: all parts in ns, ``idle`` i8[causes] by `IdleCause`."""
@@ -38,13 +44,9 @@ class Budget(NamedTuple):
     @property
     def parts(self) -> list[tuple[str, int]]:
         """The parts by name, idle ones with their cause; those that there are not left out."""
-        idle = [(f"idle: {each.title}", int(self.idle[each])) for each in IdleCause]
-        kinds = [
-            ("compute", self.compute),
-            ("communication, exposed", self.exposed_communication),
-            ("copies, alone", self.copies_alone),
-        ]
-        return [(name, ns) for name, ns in (*kinds, *idle) if ns]
+        busy = (self.compute, self.exposed_communication, self.copies_alone)
+        times = (*busy, *(int(self.idle[each]) for each in IdleCause))
+        return [(name, ns) for name, ns in zip(PART_NAMES, times, strict=True) if ns]
 
     @property
     def character(self) -> str:
