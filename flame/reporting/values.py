@@ -79,6 +79,7 @@ _WRITERS: dict[str, Callable[[float], str]] = {
     "number": str,
     "ns_change": _signed(format_ns),
     "bytes_change": _signed(format_bytes),
+    "count_change": _signed(format_count),
     "ratio_change": _signed(_decimal),
     "percent_change": _percent_change,
 }

@@ -89,9 +89,21 @@ class Sides:
         """
         usual = [run.profile.default_metric for run in self.runs]
         wanted = key or ("gpu" if "gpu" in usual else usual[-1])
+        if key is None:
+            self._check_common(wanted)
         found = [metric_of(wanted, run.profile.metrics) for run in self.runs]
         units = dict.fromkeys(metric.unit for metric in found)
         if len(units) > 1:
             written = " and ".join(units)
             raise UsageError(f"the sides measure {wanted} in different units: {written}")
         return found[-1]
+
+    def _check_common(self, key: str) -> None:
+        """Raise UsageError where a run has no metric ``key``."""
+        for run in self.runs:
+            known = [metric.key for metric in run.profile.metrics]
+            if key not in known:
+                raise UsageError(
+                    f"BASE and NEW have no metric in common: {run.label} has no {key}, but "
+                    f"{', '.join(known)}"
+                )

@@ -16,7 +16,7 @@ CONTRACT = 1
 Value = str | int | float | None
 """A cell; None where it is not known."""
 
-ChangeUnit = Literal["ns_change", "bytes_change", "ratio_change", "percent_change"]
+ChangeUnit = Literal["ns_change", "bytes_change", "count_change", "ratio_change", "percent_change"]
 """What changes are in; they are written with their sign."""
 
 Unit = (

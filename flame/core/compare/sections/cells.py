@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import get_args
 
 import numpy as np
 
@@ -16,16 +15,23 @@ _DIGITS = 3
 _UNITS: dict[str, tuple[Unit, ChangeUnit]] = {
     "ns": ("ns", "ns_change"),
     "bytes": ("bytes", "bytes_change"),
-    "count": ("ratio", "ratio_change"),
 }
 _NUMBERS: tuple[Unit, ChangeUnit] = ("ratio", "ratio_change")
 _PERCENT: tuple[Unit, ChangeUnit] = ("percent", "percent_change")
-assert set(get_args(ChangeUnit)) >= {change for _, change in _UNITS.values()}
+_NO_CAUSES = (None,) * 4
+"""Of what counts nothing that happened: the lines of a file of stacks are no calls."""
+
+_ONE_EACH = 2
+"""Runs of both sides together where each has one: what is counted is whole then."""
 
 
 def units_of(metric: Metric, basis: Basis) -> tuple[Unit, ChangeUnit]:
     """Choose the units of values and of changes of ``metric``, as they are shown."""
-    return _PERCENT if basis.kind == "share" else _UNITS.get(metric.unit, _NUMBERS)
+    if basis.kind == "share":
+        return _PERCENT
+    if metric.unit == "count" and basis.kind == "total" and len(basis.divisor) == _ONE_EACH:
+        return "count", "count_change"
+    return _UNITS.get(metric.unit, _NUMBERS)
 
 
 def change_columns(unit: Unit, change: ChangeUnit, suffix: str) -> tuple[TableColumn, ...]:
@@ -75,14 +81,18 @@ def scaled(values: F8, metric: Metric, basis: Basis) -> F8:
 def change_cells(
     changes: Changes, rows: Sequence[int], metric: Metric, basis: Basis
 ) -> Iterator[tuple[Value, ...]]:
-    """List, for each of ``rows``, the cells of `change_columns` and `cause_columns`."""
+    """List, for each of ``rows``, the cells of `change_columns` and `cause_columns`.
+
+    Of what a change is due to nothing is known where rows are no activities.
+    """
     at = np.array(rows, np.int64)
     values = (changes.base.value, changes.new.value, changes.delta)
     causes = (changes.by_count, changes.by_duration)
     shown = [scaled(column[at], metric, basis).tolist() for column in (*values, *causes)]
     counts = [side.count[at].tolist() for side in (changes.base, changes.new)]
     for base, new, delta, often, longer, base_count, new_count in zip(*shown, *counts, strict=True):
+        known = (plain(often), plain(longer), base_count, new_count)
         yield (
             *(plain(base), plain(new), plain(delta), percent_of(delta, base)),
-            *(plain(often), plain(longer), base_count, new_count),
+            *(known if metric.noun == "activities" else _NO_CAUSES),
         )

@@ -33,6 +33,8 @@ class _Key(NamedTuple):
 
 def finding_changes_section(comparison: Comparison) -> Section:
     """Compare the findings of both sides; of several runs, those of the first are told."""
+    if any(run.profile.resolved for run in comparison.sides.runs):
+        return Section(NAME, TITLE, why="there are no findings on a file of stacks")
     base, new = (_findings(comparison, side[0]) for side in comparison.sides)
     rows = [*_rows(base, new)]
     notes = () if rows else ("the same findings on both sides",)
@@ -40,8 +42,6 @@ def finding_changes_section(comparison: Comparison) -> Section:
 
 
 def _findings(comparison: Comparison, run: Run) -> dict[_Key, Finding]:
-    if run.profile.resolved:
-        return {}
     scope = scope_of(run, comparison.selection)
     label = {gpu.device: gpu.label for gpu in scope.gpus}
     found: dict[_Key, Finding] = {}

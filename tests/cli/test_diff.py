@@ -1,0 +1,133 @@
+"""``flame diff`` as a user calls it: sides, formats, mistakes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from flame.cli.main import main
+from flame.core.compare.diff_report import SECTIONS
+from tests.support.paths import SAMPLES
+
+TRACE = str(SAMPLES / "decode_small.sqlite")
+OTHER = str(SAMPLES / "six_levels" / "tiny_llm.fdump")
+
+
+@pytest.fixture
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Two files of stacks, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.folded").write_text("main;old 30\nmain;work 100\n")
+    (tmp_path / "b.folded").write_text("main;new 20\nmain;work 150\n")
+    return "a.folded", "b.folded"
+
+
+def test_text_has_all_sections(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", TRACE, OTHER]) == 0
+    text = capsys.readouterr().out
+    assert all(kind.title in text for kind in SECTIONS.values())
+
+
+def test_text_of_stacks(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", *pair]) == 0
+    text = capsys.readouterr().out
+    assert "work ‹ main     100  150     +50" in text
+    assert "a side has no GPU activity with times" in text
+
+
+def test_json_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", TRACE, OTHER, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["flame_diff"], found["base"], found["new"]) == (1, [[TRACE]], [[OTHER]])
+    [whole] = found["summary"]["rows"]
+    changes = [row["change_ns"] for row in found["kernels"]["rows"]]
+    assert sum(changes) == pytest.approx(whole["change_ns"], abs=0.01 * len(changes))
+
+
+def test_parts_of_one_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["diff", TRACE, "--base-select", "--kernel gemm", "--new-select", "--kernel norm"]
+    assert main([*words, "--json", "--section", "summary"]) == 0
+    base, new = json.loads(capsys.readouterr().out)["summary"]["runs"]
+    assert base["count"] and new["count"] and base["count"] != new["count"]
+
+
+def test_several_runs_of_a_side(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    base, new = pair
+    assert main(["diff", "--base", base, "--base", new, "--new", new, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["summary"]
+    assert [run["label"] for run in found["runs"]] == ["BASE 1", "BASE 2", "NEW"]
+    assert found["rows"][0]["base"] == 150
+
+
+def test_folded_has_two_columns(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", *pair, "-f", "folded"]) == 0
+    assert capsys.readouterr().out == "main;new 0 20\nmain;old 30 0\nmain;work 100 150\n"
+    assert main(["diff", *pair, "-f", "folded", "--widths", "base", "--per", "1,2"]) == 0
+    assert capsys.readouterr().out == "main;new 20 0\nmain;old 0 60\nmain;work 150 200\n"
+
+
+def test_speedscope_has_both_sides_and_what_grew_and_shrank(pair: tuple[str, str]) -> None:
+    assert main(["diff", *pair, "-f", "speedscope", "-o", "out.json"]) == 0
+    found = json.loads(Path("out.json").read_text())
+    sums = {one["name"]: sum(one["weights"]) for one in found["profiles"]}
+    assert sums == {"new": 170, "base": 130, "grew": 70, "shrank": 30}
+
+
+def test_markdown(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", *pair, "--md"]) == 0
+    assert "| `work ‹ main` | 100 | 150 | +50 | +50.0 % |" in capsys.readouterr().out
+
+
+def test_nothing_is_replaced_without_being_told(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("out.txt").write_text("kept")
+    assert main(["diff", *pair, "-o", "out.txt"]) == 2
+    assert "--force replaces it" in capsys.readouterr().err
+    assert Path("out.txt").read_text() == "kept"
+    assert main(["diff", *pair, "-o", "out.txt", "--force"]) == 0
+    assert "work" in Path("out.txt").read_text()
+    assert main(["diff", *pair, "-o", pair[0], "--force"]) == 2
+    assert "is what is read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["a.folded"], "name two traces"),
+        (["a.folded", "b.folded", "a.folded"], "name two traces"),
+        (["a.folded", "--base", "b.folded"], "name both sides"),
+        (["--base", "b.folded"], "name both sides"),
+        (["a.folded", "b.folded", "--per", "minute"], "choose from step"),
+        (["a.folded", "b.folded", "--per", "step"], "BASE has no iterations"),
+        (["a.folded", "b.folded", "--min-change", "x"], "write parts of the base"),
+        (["a.folded", "b.folded", "--section", "x"], "is none of summary"),
+        (["a.folded", "b.folded", "--top", "0"], "is no number of rows"),
+        (["a.folded", "b.folded", "--metric", "gpu"], "unknown metric"),
+        (["a.folded", "--base-select", "--levels kernel"], "takes filters alone"),
+        (["a.folded", "--base-select", "'"], "No closing quotation"),
+        (["a.folded", TRACE], "no metric in common"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    assert main(["diff", *words]) == 2
+    error = capsys.readouterr().err
+    assert why in error and error.count("\n") == 1
+
+
+def test_sections_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "--section", "help"]) == 0
+    assert capsys.readouterr().out.split()[0] == "summary"
+
+
+@pytest.mark.skipif(not shutil.which("flamegraph.pl"), reason="no flamegraph.pl")
+def test_the_real_flamegraph_reads_it(pair: tuple[str, str]) -> None:
+    assert main(["diff", *pair, "-f", "folded", "-o", "out.folded"]) == 0
+    done = subprocess.run(["flamegraph.pl", "out.folded"], capture_output=True, check=True)
+    assert b"work (150 samples" in done.stdout
