@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8, run_starts, sum_by
+from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
@@ -94,9 +95,7 @@ class IterationColumns:
     @property
     def slowest(self) -> I8:
         """The row of each number that has the longest period, in order of start."""
-        order = np.lexsort((-self.period, self.number))
-        rows = order[run_starts(self.number[order])]
-        return rows[np.lexsort((self.number[rows], self.start[rows]))]
+        return _slowest(self.number, self.start, self.period)
 
 
 def measure_scope(scope: Scope) -> IterationColumns:
@@ -114,6 +113,30 @@ def measure_scope(scope: Scope) -> IterationColumns:
         **_collections(profile, found),
     }
     return IterationColumns(**columns).take(np.flatnonzero(chosen_iterations(scope)))
+
+
+class Periods(NamedTuple):
+    """Hold the ``number`` and the ``period`` (ns) of each iteration, by start; i8[n]."""
+
+    number: I8
+    period: I8
+
+
+@kept
+def slowest_periods(scope: Scope) -> Periods:
+    """Measure no more of the iterations that the filters leave than their longest period."""
+    found = scope.profile.iterations
+    chosen = np.flatnonzero(chosen_iterations(scope))
+    number, start, period = found.number[chosen], found.start[chosen], _periods(found)[chosen]
+    rows = _slowest(number, start, period)
+    return Periods(number[rows], period[rows])
+
+
+def _slowest(number: I8, start: I8, period: I8) -> I8:
+    """The row of each ``number`` with the longest ``period``, in order of ``start``."""
+    order = np.lexsort((-period, number))
+    rows = order[run_starts(number[order])]
+    return rows[np.lexsort((number[rows], start[rows]))]
 
 
 def _periods(found: Iterations) -> I8:
