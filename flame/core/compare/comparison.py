@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from flame.core.columns import Bool
-from flame.core.compare.basis import Basis, Per, choose_basis
+from flame.core.compare.basis import Basis, Per, choose_basis, scope_of
 from flame.core.compare.changes import (
     Changes,
     Limits,
@@ -24,6 +24,7 @@ from flame.core.model.metrics import Metric
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import MinShare
 from flame.core.projection.selection import Selection
+from flame.core.report.scope import Scope
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,11 @@ class Comparison:
     trees: tuple[StackTree, ...]
     union: UnionTree
     limits: Limits
+
+    @cached_property
+    def scopes(self) -> tuple[Scope, ...]:
+        """What reports of the runs are about, one for each."""
+        return tuple(scope_of(run, self.selection) for run in self.sides.runs)
 
     @property
     def metric(self) -> Metric:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 
-from flame.core.compare.basis import Basis, scope_of
+from flame.core.compare.basis import Basis
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sections.cells import percent_of, plain
-from flame.core.compare.sides import BASE, NEW, Run
+from flame.core.compare.sides import BASE, NEW
 from flame.core.report.sections.budget import PART_NAMES, Budget, budgets
 from flame.core.report.table import Section, Table, TableColumn, Value
 
@@ -21,16 +22,20 @@ _COLUMNS = (
     TableColumn("change_ns", "change", "ns_change"),
     TableColumn("change_percent", "of base", "percent_change"),
 )
+_NOTHING = "a side has no GPU activity with times"
 _WINDOW = "all"
 _PARTS = (_WINDOW, *PART_NAMES)
 
 
 def budget_section(comparison: Comparison) -> Section:
     """Tell the budgets of both sides, added up over GPUs and runs, on the basis of time."""
-    budget_of = {run: _budgets(comparison, run) for run in comparison.sides.runs}
-    if not all(budget_of.values()):
-        return Section(NAME, TITLE, why="a side has no GPU activity with times")
-    sides = [_parts(one for run in side for one in budget_of[run]) for side in comparison.sides]
+    if any(run.profile.resolved for run in comparison.sides.runs):
+        return Section(NAME, TITLE, why=_NOTHING)
+    of_runs = [budgets(scope) for scope in comparison.scopes]
+    if not all(of_runs):
+        return Section(NAME, TITLE, why=_NOTHING)
+    first = len(comparison.sides.base)
+    sides = [_parts(chain(*found)) for found in (of_runs[:first], of_runs[first:])]
     basis = comparison.basis
     divisor = [_divisor(basis, comparison.sides.side_of_run, side) for side in (BASE, NEW)]
     names = [name for name in _PARTS if any(name in side for side in sides)]
@@ -44,12 +49,6 @@ def budget_section(comparison: Comparison) -> Section:
         facts={"check": [_left(one) for one in sides]},
         tables=(Table.of("parts", "", _COLUMNS, rows, whole=True),),
     )
-
-
-def _budgets(comparison: Comparison, run: Run) -> tuple[Budget, ...]:
-    if run.profile.resolved:
-        return ()
-    return budgets(scope_of(run, comparison.selection))
 
 
 def _parts(found: Iterable[Budget]) -> Counter[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flame.core.compare.basis import scope_of
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sides import Run
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import find
+from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value
 
 NAME, TITLE = "finding_changes", "Findings that came and went"
@@ -35,14 +34,14 @@ def finding_changes_section(comparison: Comparison) -> Section:
     """Compare the findings of both sides; of several runs, those of the first are told."""
     if any(run.profile.resolved for run in comparison.sides.runs):
         return Section(NAME, TITLE, why="there are no findings on a file of stacks")
-    base, new = (_findings(comparison, side[0]) for side in comparison.sides)
+    scopes, first_of_new = comparison.scopes, len(comparison.sides.base)
+    base, new = _findings(scopes[0]), _findings(scopes[first_of_new])
     rows = [*_rows(base, new)]
     notes = () if rows else ("the same findings on both sides",)
     return Section(NAME, TITLE, tables=(Table.of("rows", "", _COLUMNS, rows),), notes=notes)
 
 
-def _findings(comparison: Comparison, run: Run) -> dict[_Key, Finding]:
-    scope = scope_of(run, comparison.selection)
+def _findings(scope: Scope) -> dict[_Key, Finding]:
     label = {gpu.device: gpu.label for gpu in scope.gpus}
     found: dict[_Key, Finding] = {}
     for one in find(scope).found:
