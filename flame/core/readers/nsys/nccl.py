@@ -27,7 +27,7 @@ from flame.core.readers.nsys.context import TIME_LIMIT, NsysContext, pid_of, pro
 from flame.core.readers.nsys.nvtx_frames import PUSH_POP, TABLE
 from flame.core.readers.nsys.side_keys import KnownKeys
 from flame.core.readers.nsys.side_tables import Read, read_texts
-from flame.core.readers.shared.nccl import DOMAIN, REDUCTION, Payload, build_ranges
+from flame.core.readers.shared.nccl import DOMAIN, REDUCTION, Payload, build_ranges, json_payload
 from flame.core.readers.shared.nvtx_payloads import Entry, Schema, decode_payload
 from flame.core.readers.sqlite.source import NULL, TableSource
 
@@ -113,20 +113,11 @@ def _kind(
         one if isinstance(one, str) else strings.get(key, "") if isinstance(key, int) else ""
         for one, key in ((text, text_id), (json, json_id))
     )
-    told = _of_json(written) if written else None
+    told = json_payload(written) if written else None
     if told is None and data is not None:
         told = _of_bytes(data, domain, schemas)
     nothing = not written and data is None
     return name, {} if nothing else told
-
-
-def _of_json(text: str) -> Payload | None:
-    import msgspec
-
-    try:
-        return msgspec.json.decode(text, type=dict[str, object])
-    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
-        return None
 
 
 def _of_bytes(data: object, domain: object, schemas: _Schemas) -> Payload | None:

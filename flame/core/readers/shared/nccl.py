@@ -66,6 +66,16 @@ _MOST_RANKS = (1 << 31) - 1
 _HASHES = 1 << 64
 
 
+def json_payload(text: str) -> Payload | None:
+    """Read a payload that was written as JSON; None where it is not."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text, type=dict[str, object])
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None
+
+
 def build_ranges(
     thread: I4,
     start: I8,

@@ -9,12 +9,12 @@ import numpy as np
 
 from flame.core.analysis.distribution import distribution
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8
+from flame.core.columns import I8, unique
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
-from flame.core.names.collectives import Collective
+from flame.core.names.collectives import Collective, rank_spans
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.report.labels import process_labels
 from flame.core.report.parties.collectives import (
@@ -48,6 +48,10 @@ _COLLECTIVES = (
     TableColumn("collective", "collective"),
     TableColumn("group", "group"),
     TableColumn("group_ranks", "ranks", "count"),
+    TableColumn("recorded_ranks", "recorded"),
+    TableColumn("reduction", "reduction"),
+    TableColumn("root", "root", "number"),
+    TableColumn("peers", "peers"),
     TableColumn("count", "number", "count"),
     TableColumn("sum_ns", "sum", "ns"),
     TableColumn("exposed_ns", "exposed", "ns"),
@@ -59,6 +63,7 @@ _COLLECTIVES = (
     TableColumn("p99_ns", "p99", "ns"),
     TableColumn("max_ns", "max", "ns"),
 )
+_SUM = [column.key for column in _COLLECTIVES].index("sum_ns")
 _RANKS = (
     TableColumn("rank", "rank"),
     TableColumn("kernels", "kernels", "count"),
@@ -256,15 +261,31 @@ def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Va
     of_kind = np.array([known.index(kind) for kind in kinds])[rows.of]
     moved = np.array([-1 if one.bytes is None else one.bytes for one in rows.collectives])[rows.of]
     found = [
-        _collective_row(scope.profile, kind, rows.row[of_kind == at], moved[of_kind == at], exposed)
+        (
+            *_described(scope.profile, kind, rows.told[of_kind == at]),
+            *_measured(scope.profile, kind, rows.row[of_kind == at], moved[of_kind == at], exposed),
+        )
         for at, kind in enumerate(known)
     ]
-    yield from sorted(found, key=lambda row: -int(row[4] or 0))
+    yield from sorted(found, key=lambda row: -int(row[_SUM] or 0))
 
 
-def _collective_row(
+def _described(profile: Profile, kind: Collective, told: I8) -> tuple[Value, ...]:
+    """The first columns: what it is, whose, and what is ``told`` of who took part."""
+    recorded = profile.collectives
+    kinds = [recorded.kinds[at] for at in unique(told[told >= 0]).tolist()] if recorded else []
+    members, peers = (
+        ", ".join(rank_spans(sorted({one for one in ranks if one is not None})))
+        for ranks in ([one.rank for one in kinds], [one.peer for one in kinds])
+    )
+    of_group = kind.group or None, kind.ranks, members or None
+    return kind.name, *of_group, kind.reduction or None, kind.root, peers or None
+
+
+def _measured(
     profile: Profile, kind: Collective, rows: I8, moved: I8, exposed: I8
 ) -> tuple[Value, ...]:
+    """The other columns."""
     duration = profile.activities.duration[rows]
     told = distribution(duration)
     assert told is not None, "a collective has kernels"
@@ -272,7 +293,6 @@ def _collective_row(
     rate = size / time if time and (moved >= 0).any() else None
     factor = kind.bus_factor
     return (
-        *(kind.name, kind.group or None, kind.ranks),
         *(told.count, told.total, int(exposed[rows].sum())),
         size if (moved >= 0).any() else None,
         None if rate is None else round(rate, 3),
@@ -310,6 +330,8 @@ def _notes(
     opened = len(scope.profile.sources)
     if any(one.kernels for one in devices) and (job := _ranks_of_job(scope)) > opened:
         yield f"the job has {job:,} ranks, {opened:,} {_were(opened)} opened"
+    if (recorded := scope.profile.collectives) and any(one.kernels for one in devices):
+        yield from recorded.warnings
     if several and matched.last is None:
         yield "the clocks of the ranks differ: who came last is not known"
     if several and (error := _clock_error(scope)):
