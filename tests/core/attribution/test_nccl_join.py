@@ -120,17 +120,15 @@ def described(active: list[Call]) -> RecordedCollective:
     one = active[0]
     ranks, rank = RANKS.get(one.communicator or 0, (None, None))
     total = sum(each.bytes or 0 for each in active)
-    name, sent, received = one.name, total, None
+    name = "ncclSendRecv" if one.name in P2P else one.name
+    sent: int | None = total
+    received: int | None = None
     if one.name in P2P:
-        name = "ncclSendRecv"
-        given, got = ([each.bytes for each in active if each.name == kind] for kind in P2P)
+        given, got = ([each.bytes or 0 for each in active if each.name == kind] for kind in P2P)
         sent, received = sum(given) if given else None, sum(got) if got else None
     if one.name == "ncclReduceScatter":
         sent, received = None if ranks is None else total * ranks, total
-
-    def common(values: set[object]) -> object:
-        return values.pop() if len(values) == 1 else None
-
+    reductions = {each.reduction for each in active}
     return RecordedCollective(
         name,
         "byte",
@@ -138,11 +136,15 @@ def described(active: list[Call]) -> RecordedCollective:
         received,
         ranks,
         f"0x{one.communicator:016x}",
-        reduction=str(common({each.reduction for each in active}) or ""),
+        reduction=one.reduction if len(reductions) == 1 else "",
         root=common({each.root for each in active}),
         peer=common({each.peer for each in active}),
         rank=rank,
     )
+
+
+def common(values: set[int | None]) -> int | None:
+    return values.pop() if len(values) == 1 else None
 
 
 def moments(found: list[Batch]) -> Iterator[tuple[Batch, list[tuple[str, Call | None, int, int]]]]:

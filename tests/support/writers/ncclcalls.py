@@ -95,8 +95,8 @@ def add_schemas(file: NsysFile, domain: int = 1) -> None:
         described = {"type": 1, "numEntries": len(entries), "payloadSize": size}
         file.insert("NVTX_PAYLOAD_SCHEMAS", **known, **described)
         for at, (label, kind, offset) in enumerate(entries):
-            row = {"idx": at, "type": kind, "name": label, "offset": offset or None}
-            file.insert("NVTX_PAYLOAD_SCHEMA_ENTRIES", **known, **row)
+            table, place = "NVTX_PAYLOAD_SCHEMA_ENTRIES", offset or None
+            file.insert(table, **known, idx=at, type=kind, name=label, offset=place)
 
 
 def add_range(

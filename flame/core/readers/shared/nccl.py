@@ -67,11 +67,11 @@ _HASHES = 1 << 64
 
 
 def json_payload(text: str) -> Payload | None:
-    """Read a payload that was written as JSON; None where it is not."""
+    """Read a payload that was written as JSON; None where it is not, or says nothing."""
     import msgspec
 
     try:
-        return msgspec.json.decode(text, type=dict[str, object])
+        return msgspec.json.decode(text, type=dict[str, object]) or None
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return None
 

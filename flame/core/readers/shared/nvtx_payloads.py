@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 _TYPES = {5: "<i", 15: "<i", 16: "<I", 17: "<q", 18: "<Q", 22: "<Q"}
@@ -34,16 +35,25 @@ class Schema(NamedTuple):
 
 
 def decode_payload(data: bytes, schema: Schema, enums: Sequence[str]) -> Mapping[str, int] | None:
-    """Decode the numbers in ``data`` by label; None where it is not as long as the schema says.
+    """Decode the numbers in ``data`` by label.
 
+    None where there are none, it is not as long as the schema says, or they lie on one another.
     Entries of other types are left out; of those that a program registered, all but those whose
     labels are among ``enums``. So are entries that reach beyond the end.
     """
-    if len(data) != schema.size:
+    placed = sorted(
+        (entry.offset, entry.offset + struct.calcsize(form), form, entry.label)
+        for entry in schema.entries
+        if (form := _form(entry, enums)) and entry.offset >= 0
+    )
+    overlap = any(before[1] > after[0] for before, after in pairwise(placed))
+    if overlap or len(data) != schema.size:
         return None
-    found = {}
-    for label, kind, offset in schema.entries:
-        form = _ENUM if kind >= _REGISTERED and label in enums else _TYPES.get(kind)
-        if form and 0 <= offset <= len(data) - struct.calcsize(form):
-            (found[label],) = struct.unpack_from(form, data, offset)
-    return found
+    inside = [one for one in placed if one[1] <= len(data)]
+    return {label: struct.unpack_from(form, data, at)[0] for at, _, form, label in inside} or None
+
+
+def _form(entry: Entry, enums: Sequence[str]) -> str | None:
+    """How `struct` reads the entry; None where that is not known."""
+    is_enum = entry.type >= _REGISTERED and entry.label in enums
+    return _ENUM if is_enum else _TYPES.get(entry.type)
