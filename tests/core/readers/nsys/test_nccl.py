@@ -147,13 +147,22 @@ def test_text_that_is_no_payload_tells_nothing(tmp_path: Path, json: str) -> Non
         " payloadSize + 8, alignTo FROM NVTX_PAYLOAD_SCHEMAS",
         "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES SELECT domainId, schemaId, idx, flags, type,"
         " 'other', description, arrayOrUnionDetail, offset FROM NVTX_PAYLOAD_SCHEMA_ENTRIES",
+        "DELETE FROM NVTX_PAYLOAD_SCHEMA_ENTRIES WHERE name = 'Reduction operation';"
+        "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES SELECT domainId, schemaId, idx, flags, type,"
+        " name, description, arrayOrUnionDetail, 16 FROM NVTX_PAYLOAD_SCHEMA_ENTRIES WHERE idx = 1",
     ],
 )
 def test_a_schema_that_does_not_fit_tells_nothing(tmp_path: Path, sql: str) -> None:
     def change(file: NsysFile) -> None:
-        file.db.execute(sql)
+        file.db.executescript(sql)
 
     assert only(written(tmp_path / "t.sqlite", BYTES, change)) == (UNKNOWN, DAMAGED)
+
+
+def test_a_payload_of_another_domain_tells_nothing(tmp_path: Path) -> None:
+    payload = blob(REDUCE.name, REDUCE.values, domain=2)
+    path = written(tmp_path / "t.sqlite", payload, lambda file: add_schemas(file, domain=2))
+    assert only(path) == (UNKNOWN, DAMAGED)
 
 
 def test_schemas_of_two_processes_are_the_same(tmp_path: Path) -> None:
