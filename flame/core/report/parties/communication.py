@@ -48,20 +48,20 @@ _COLLECTIVES = (
     TableColumn("collective", "collective"),
     TableColumn("group", "group"),
     TableColumn("group_ranks", "ranks", "count"),
-    TableColumn("recorded_ranks", "recorded"),
-    TableColumn("reduction", "reduction"),
-    TableColumn("root", "root", "number"),
-    TableColumn("peers", "peers"),
     TableColumn("count", "number", "count"),
     TableColumn("sum_ns", "sum", "ns"),
     TableColumn("exposed_ns", "exposed", "ns"),
     TableColumn("bytes", "bytes", "bytes"),
     TableColumn("bandwidth", "by bytes", "GB/s"),
     TableColumn("bus_bandwidth", "on the bus", "GB/s"),
+    TableColumn("reduction", "reduction"),
+    TableColumn("root", "root", "number"),
+    TableColumn("peers", "peers"),
     TableColumn("mean_ns", "mean", "ns"),
     TableColumn("p50_ns", "p50", "ns"),
     TableColumn("p99_ns", "p99", "ns"),
     TableColumn("max_ns", "max", "ns"),
+    TableColumn("recorded_ranks", "recorded"),
 )
 _SUM = [column.key for column in _COLLECTIVES].index("sum_ns")
 _RANKS = (
@@ -260,44 +260,49 @@ def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Va
     known = list(dict.fromkeys(kinds))
     of_kind = np.array([known.index(kind) for kind in kinds])[rows.of]
     moved = np.array([-1 if one.bytes is None else one.bytes for one in rows.collectives])[rows.of]
-    found = [
-        (
-            *_described(scope.profile, kind, rows.told[of_kind == at]),
-            *_measured(scope.profile, kind, rows.row[of_kind == at], moved[of_kind == at], exposed),
-        )
-        for at, kind in enumerate(known)
-    ]
+    found = []
+    for at, kind in enumerate(known):
+        told = _took_part(scope.profile, rows.told[of_kind == at])
+        measured = rows.row[of_kind == at], moved[of_kind == at], exposed
+        found.append(_collective_row(scope.profile, kind, told, *measured))
     yield from sorted(found, key=lambda row: -int(row[_SUM] or 0))
 
 
-def _described(profile: Profile, kind: Collective, told: I8) -> tuple[Value, ...]:
-    """The first columns: what it is, whose, and what is ``told`` of who took part."""
+def _took_part(profile: Profile, told: I8) -> tuple[str | None, str | None]:
+    """Which ranks of the group these calls are of, and with which they exchanged, if it is told."""
     recorded = profile.collectives
     kinds = [recorded.kinds[at] for at in unique(told[told >= 0]).tolist()] if recorded else []
     members, peers = (
-        ", ".join(rank_spans(sorted({one for one in ranks if one is not None})))
+        ", ".join(rank_spans(sorted({one for one in ranks if one is not None}))) or None
         for ranks in ([one.rank for one in kinds], [one.peer for one in kinds])
     )
-    of_group = kind.group or None, kind.ranks, members or None
-    return kind.name, *of_group, kind.reduction or None, kind.root, peers or None
+    return members, peers
 
 
-def _measured(
-    profile: Profile, kind: Collective, rows: I8, moved: I8, exposed: I8
+def _collective_row(
+    profile: Profile,
+    kind: Collective,
+    took_part: tuple[str | None, str | None],
+    rows: I8,
+    moved: I8,
+    exposed: I8,
 ) -> tuple[Value, ...]:
-    """The other columns."""
     duration = profile.activities.duration[rows]
     told = distribution(duration)
     assert told is not None, "a collective has kernels"
     size, time = int(moved[moved >= 0].sum()), int(duration[moved >= 0].sum())
     rate = size / time if time and (moved >= 0).any() else None
     factor = kind.bus_factor
+    members, peers = took_part
     return (
+        *(kind.name, kind.group or None, kind.ranks),
         *(told.count, told.total, int(exposed[rows].sum())),
         size if (moved >= 0).any() else None,
         None if rate is None else round(rate, 3),
         None if rate is None or factor is None else round(rate * factor, 3),
+        *(kind.reduction or None, kind.root, peers),
         *(round(told.mean), told.p50, told.p99, told.maximum),
+        members,
     )
 
 
