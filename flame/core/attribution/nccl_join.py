@@ -17,7 +17,7 @@ from flame.core.attribution.open_at import OpenIntervals
 from flame.core.columns import I4, I8, Bool, order_by, run_starts, unique_rows
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities
-from flame.core.model.frames import FrameTable, Kind
+from flame.core.model.frames import COPIES, FrameTable, Kind
 from flame.core.model.launches import (
     GROUP_END,
     GROUP_START,
@@ -49,8 +49,9 @@ def find_nccl_collectives(
 ) -> Collectives:
     """Find what the kernels of ``table`` do that threads launched in the ranges that it reads.
 
-    A kernel alone in its batch does all of it. Of several equal calls, with as many kernels, each
-    does one. Else only the communicator is told, if it is the same for all; or nothing.
+    A kernel alone in its batch does all of it, unless copies may do some (from 2.28 on NCCL has
+    collectives without a kernel). Of several equal calls, with as many kernels, each does one. Else
+    only the communicator is told, if it is the same for all; or nothing.
     """
     ranges = read()
     nothing = np.zeros(0, np.int64)
@@ -58,11 +59,10 @@ def find_nccl_collectives(
         return Collectives(nothing, nothing.astype(np.int32), nothing, (), ranges.warnings)
     batches = _batches(ranges)
     rows = _kernels(table, frames)
-    opened = OpenIntervals(batches.thread, batches.start, batches.end)
-    batch = opened.innermost(table.thread[rows], table.launch_start[rows])
-    rows, batch = rows[batch >= 0], batch[batch >= 0]
+    rows, batch = _launched_in(batches, table, rows)
+    _, copying = _launched_in(batches, table, _copies(table))
     contents = _contents(ranges, batches)
-    told = _told(contents, batch, table.process[rows], table.device[rows])
+    told = _told(contents, batch, table.process[rows], table.device[rows], copying)
     rows, batch, told = rows[told >= 0], batch[told >= 0], told[told >= 0]
     kinds, kind = _kinds(contents, batch, told, table.process[rows], ranges)
     return Collectives(rows, kind, np.full(len(rows), NONE), kinds, ranges.warnings)
@@ -75,6 +75,20 @@ def _kernels(table: Activities, frames: FrameTable) -> I8:
         of_nccl[at] = _KERNEL.search(frames[at].name) is not None
     found: I8 = np.flatnonzero(of_nccl[table.frame] & table.launched & (table.thread >= 0))
     return found
+
+
+def _copies(table: Activities) -> I8:
+    """The copies with a known launch."""
+    known = table.launched & (table.thread >= 0)
+    found: I8 = np.flatnonzero(known & np.isin(table.kind, COPIES))
+    return found
+
+
+def _launched_in(batches: _Batches, table: Activities, rows: I8) -> tuple[I8, I8]:
+    """Those of ``rows`` that a batch launched, and which."""
+    opened = OpenIntervals(batches.thread, batches.start, batches.end)
+    batch = opened.innermost(table.thread[rows], table.launch_start[rows])
+    return rows[batch >= 0], batch[batch >= 0]
 
 
 def _batches(ranges: NcclRanges) -> _Batches:
@@ -192,13 +206,16 @@ def _total(batch: I8, size: I8, number: int) -> I8:
     return np.where(unknown | nothing | (total > _LARGEST), NONE, total).astype(np.int64)
 
 
-def _told(contents: _Contents, batch: I8, process: I4, device: I4) -> I8:
-    """What can be told of each kernel; NONE of those of which nothing can."""
+def _told(contents: _Contents, batch: I8, process: I4, device: I4, copying: I8) -> I8:
+    """What can be told of each kernel; NONE of those of which nothing can.
+
+    ``copying`` are batches that launched copies.
+    """
     kernels = np.bincount(batch, minlength=len(contents.size))[batch]
     size, facts = contents.size[batch], contents.facts[batch]
     communicator = facts[:, _COMMUNICATOR]
     one = ((size == 1) & (kernels == 1)) | ((facts[:, _CALL] >= 0) & (kernels == size))
-    alone = ~_on_several(process, communicator, device)
+    alone = ~(_on_several(process, communicator, device) | np.isin(batch, copying))
     whole = (kernels == 1) & (facts[:, _FUNCTION] >= 0) & alone
     group = communicator >= 0
     return np.select([one, group & whole, group], [_ONE, _ALL, _GROUP], NONE)

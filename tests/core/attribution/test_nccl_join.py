@@ -19,7 +19,7 @@ from flame.core.options import LoadOptions, silent
 from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import DOMAIN, DumpFile
 from tests.support.writers.ncclcalls import Call, add_range, add_schemas, blob, dumped_range
-from tests.support.writers.nsysfile import NsysFile
+from tests.support.writers.nsysfile import DTOD, NsysFile
 
 KERNEL = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
 RANKS = {0xF00000000000000A: (4, 1), 0x0B: (2, 0)}
@@ -30,12 +30,16 @@ P2P = ("ncclSend", "ncclRecv")
 
 
 class Batch(NamedTuple):
-    """Calls that one thread makes together, and on which GPU each kernel runs that they launch."""
+    """Calls that one thread makes together, and on which GPU each kernel runs that they launch.
+
+    Some copy as well.
+    """
 
     thread: int
     grouped: bool
     calls: list[Call]
     devices: list[int]
+    copies: bool = False
 
 
 def sizes(one: Call) -> Call:
@@ -78,6 +82,7 @@ batches = st.lists(
                 st.tuples(calls, st.integers(2, 3)).map(lambda pair: [pair[0]] * pair[1]),
             ),
             st.lists(st.integers(0, 1), max_size=3),
+            st.booleans(),
         ),
     ),
     max_size=6,
@@ -95,20 +100,21 @@ def told(found: list[Batch]) -> Iterator[RecordedCollective | None]:
     for batch in found:
         active = [one for one in batch.calls if one.bytes or one.name in P2P]
         for _ in batch.devices:
-            yield one_told(active, len(batch.devices), devices)
+            yield one_told(active, batch, devices)
 
 
 def one_told(
-    active: list[Call], kernels: int, devices: dict[int, set[int]]
+    active: list[Call], batch: Batch, devices: dict[int, set[int]]
 ) -> RecordedCollective | None:
+    kernels = len(batch.devices)
     communicators = {one.communicator for one in active}
     if active and len(set(active)) == 1 and len(active) == kernels:
         return described(active[:1])
     if len(communicators) != 1 or None in communicators:
         return None
     kinds = {"p2p" if one.name in P2P else one.name for one in active}
-    several = len(devices[active[0].communicator or 0]) > 1
-    if kernels == 1 and len(kinds) == 1 and not several:
+    shared = batch.copies or len(devices[active[0].communicator or 0]) > 1
+    if kernels == 1 and len(kinds) == 1 and not shared:
         return described(active)
     ranks, rank = RANKS.get(active[0].communicator or 0, (None, None))
     return RecordedCollective(
@@ -187,7 +193,7 @@ def export(path: Path, found: list[Batch], form: str) -> None:
         for name, values in made():
             add_range(file, name, 1, 9, payload(name, values))
         number = 0
-        for batch, ranges in moments(found):
+        for order, (batch, ranges) in enumerate(moments(found), 500):
             for name, call, begin, end in ranges:
                 data = payload(call.name, call.values) if call else None
                 add_range(file, name, begin, end, data, tid=batch.thread)
@@ -197,6 +203,10 @@ def export(path: Path, found: list[Batch], form: str) -> None:
                 file.kernel(
                     KERNEL, 90_000 + 10 * number, 90_005 + 10 * number, number, device=device
                 )
+            if batch.copies:
+                begin = ranges[-1][2] + 90 if ranges else 5
+                file.api("cudaMemcpyAsync", begin, begin + 5, order, tid=batch.thread)
+                file.memcpy(DTOD, 80_000 + 10 * order, 80_005 + 10 * order, order)
         file.api("cudaLaunchKernel", 10, 11, 999)
         file.kernel("gemm", 20, 30, 999)
 
@@ -208,7 +218,7 @@ def dump(path: Path, found: list[Batch]) -> None:
     for name, values in made():
         dumped_range(file, name, 1, 9, values, tid=100)
     number = 0
-    for batch, ranges in moments(found):
+    for order, (batch, ranges) in enumerate(moments(found), 500):
         for name, call, begin, end in ranges:
             dumped_range(file, name, begin, end, call.values if call else None, batch.thread)
         for at, device in enumerate(batch.devices):
@@ -216,6 +226,10 @@ def dump(path: Path, found: list[Batch]) -> None:
             file.launch(begin, begin + 5, number, tid=batch.thread)
             times = 90_000 + 10 * number, 90_005 + 10 * number
             file.kernel(KERNEL, *times, number, device=device)
+        if batch.copies:
+            begin = ranges[-1][2] + 90 if ranges else 5
+            file.launch(begin, begin + 5, order, tid=batch.thread)
+            file.memop(80_000 + 10 * order, 80_005 + 10 * order, order)
     file.launch(10, 11, 999)
     file.kernel("gemm", 20, 30, 999)
     file.write(path)
