@@ -125,7 +125,7 @@ def _depths(thread: I4, step: I8) -> tuple[I8, I8]:
 
 
 _DIFFERENT = -2
-"""In columns of batches: not all calls have the same."""
+"""In columns of batches: not all calls have the same, or of some it is not known."""
 
 _CALL, _FUNCTION, _COMMUNICATOR, _REDUCTION, _ROOT, _PEER = range(6)
 _ONE, _ALL, _GROUP = range(3)
@@ -136,7 +136,7 @@ class _Contents(NamedTuple):
     """What is called in each batch, and in how many calls.
 
     ``facts`` i8[batches, 6] are places in ``names``, NONE of nothing; ``sent`` and ``received``
-    i8[batches] bytes, NONE where it is not known.
+    i8[batches] bytes, NONE of nothing. Either may be `_DIFFERENT`.
     """
 
     size: I8
@@ -198,12 +198,13 @@ def _common(batch: I8, facts: I8, number: int) -> I8:
 
 
 def _total(batch: I8, size: I8, number: int) -> I8:
-    """The bytes of each batch; NONE without any call, or where those of one are not known."""
+    """The bytes of each batch; NONE without any call."""
     unknown = np.bincount(batch[size < 0], minlength=number) > 0
     nothing = np.bincount(batch, minlength=number) == 0
     # Exact below 2**53: larger sums are left out.
     total = np.bincount(batch, np.maximum(size, 0), minlength=number)
-    return np.where(unknown | nothing | (total > _LARGEST), NONE, total).astype(np.int64)
+    known = np.where(unknown | (total > _LARGEST), _DIFFERENT, total)
+    return np.where(nothing, NONE, known).astype(np.int64)
 
 
 def _told(contents: _Contents, batch: I8, process: I4, device: I4, copying: I8) -> I8:
@@ -214,11 +215,11 @@ def _told(contents: _Contents, batch: I8, process: I4, device: I4, copying: I8) 
     kernels = np.bincount(batch, minlength=len(contents.size))[batch]
     size, facts = contents.size[batch], contents.facts[batch]
     communicator = facts[:, _COMMUNICATOR]
-    one = ((size == 1) & (kernels == 1)) | ((facts[:, _CALL] >= 0) & (kernels == size))
-    alone = ~(_on_several(process, communicator, device) | np.isin(batch, copying))
-    whole = (kernels == 1) & (facts[:, _FUNCTION] >= 0) & alone
-    group = communicator >= 0
-    return np.select([one, group & whole, group], [_ONE, _ALL, _GROUP], NONE)
+    copied, group = np.isin(batch, copying), communicator >= 0
+    one = (facts[:, _CALL] >= 0) & (kernels == size) & ((size == 1) | ~copied)
+    shared = copied | _on_several(process, communicator, device)
+    whole = group & (kernels == 1) & (facts[:, _FUNCTION] >= 0) & ~shared
+    return np.select([one, whole, group], [_ONE, _ALL, _GROUP], NONE)
 
 
 def _on_several(process: I4, communicator: I8, device: I4) -> Bool:
@@ -243,9 +244,11 @@ def _kinds(
     group = told == _GROUP
     facts = np.where(group[:, None], NONE, contents.facts[batch])
     facts[:, _COMMUNICATOR] = contents.facts[batch, _COMMUNICATOR]
+    moved = contents.sent[batch], contents.received[batch]
+    unknown = group | (moved[0] == _DIFFERENT) | (moved[1] == _DIFFERENT)
     sent, received = (
-        np.where(group, NONE, _share(column[batch], contents.size[batch], told == _ONE))
-        for column in (contents.sent, contents.received)
+        np.where(unknown, NONE, _share(column, contents.size[batch], told == _ONE))
+        for column in moved
     )
     columns = [*facts.T[_FUNCTION:], sent, received, process.astype(np.int64)]
     first, place = unique_rows(columns)

@@ -108,7 +108,8 @@ def one_told(
 ) -> RecordedCollective | None:
     kernels = len(batch.devices)
     communicators = {one.communicator for one in active}
-    if active and len(set(active)) == 1 and len(active) == kernels:
+    equal = len(set(active)) == 1 and (len(active) == 1 or not batch.copies)
+    if equal and len(active) == kernels:
         return described(active[:1])
     if len(communicators) != 1 or None in communicators:
         return None

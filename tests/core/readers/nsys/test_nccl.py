@@ -315,6 +315,20 @@ def test_a_report_says_of_exports_what_it_says_of_pytorch_traces(tmp_path: Path)
     assert [row["number"] for row in table_rows(section, "operations")] == [1] * 5
 
 
+def test_sends_of_more_than_any_gpu_holds_are_not_known(tmp_path: Path) -> None:
+    moved = [("ncclSend", 1 << 40), ("ncclSend", 1 << 40), ("ncclRecv", 5)]
+
+    def more(file: NsysFile) -> None:
+        file.db.execute("DELETE FROM NVTX_EVENTS WHERE end = 200")
+        add_range(file, "ncclGroupStart", 10, 11)
+        for at, (name, size) in enumerate(moved, 2):
+            add_range(file, name, 10 * at, 10 * at + 5, Call(name, HASH, size, peer=at).values)
+        add_range(file, "ncclGroupEnd", 100, 200)
+
+    found = RecordedCollective("ncclSendRecv", "byte", group=GROUP)
+    assert only(written(tmp_path / "t.sqlite", BYTES, more)) == (found, ())
+
+
 def test_what_is_told_is_kept_with_the_trace(tmp_path: Path) -> None:
     path = of_rank(tmp_path / "trace.sqlite", 0)
     first, kept = keep(path).collectives, find(path)
