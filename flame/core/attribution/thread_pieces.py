@@ -7,9 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
+from flame.core.attribution.nesting import (
+    MAX_DEPTH,
+    LaneClock,
+    lane_clock,
+    nest,
+    outer_first,
+    refuse_centuries,
+)
 from flame.core.columns import I4, I8, Column, order_by, run_starts
 from flame.core.compiled.nesting import innermost_spans
+from flame.core.compiled.pieces import pieces_by_depth
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.threads.call_rows import CallRows
@@ -47,6 +55,9 @@ def nested_pieces(
 
     Those in ``deepest`` others or more are left out.
     """
+    refuse_centuries(thread, start, end)
+    if (made := pieces_by_depth(thread, start, end, frame, deepest)) is not None:
+        return ThreadPieces(*made)
     on = np.maximum(thread, 0)
     nesting = nest(on, start, np.where(thread >= 0, end, start), deepest)
     on = on[nesting.source]

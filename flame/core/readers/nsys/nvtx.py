@@ -118,9 +118,9 @@ class _RangeTable:
 
     def _note(self, columns: Chunk, rows: I8, is_placed: Bool) -> None:
         """Note ``rows`` of a chunk as what may be events."""
-        place = self._placed + (np.cumsum(is_placed) - is_placed)[rows]
+        before = np.cumsum(is_placed, dtype=np.int64)[rows] - is_placed[rows]
         noted = {name: column[rows] for name, column in columns.items()}
-        self._others.add(**noted, place=place)
+        self._others.add(**noted, place=self._placed + before)
 
     def _note_others(self, chunk: Chunk, uses: U1) -> None:
         """Note the rows that name domains and categories, and the first with a payload."""

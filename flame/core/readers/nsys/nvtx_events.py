@@ -87,7 +87,7 @@ def find_events(
     rows = noted.take(some)
     if own.any():
         rows = _in_order(rows, noted.place[some], ranges, own)
-    used, key = distinct(rows.number)
+    used, key = distinct(rows.number.astype(np.int64))
     named, name = _names(frames, names, keys[used])
     return NvtxEvents(rows.start, rows.end, key, style[used], named, name, keys[used, 4])
 
