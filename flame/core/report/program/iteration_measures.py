@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.columns import I8, run_starts, sum_by
+from flame.core.analysis.iterations import iteration_of_activities
+from flame.core.columns import I4, I8, run_starts, sum_by
 from flame.core.model.activities import has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
@@ -127,7 +128,7 @@ def _periods(found: Iterations) -> I8:
 def _work(scope: Scope, found: Iterations) -> dict[str, I8]:
     """Sum what passes the filters, by the iteration that launched it."""
     table, size = scope.profile.activities, len(found)
-    of_all = found.of(table)
+    of_all = iteration_of_activities(scope.profile)
     rows = scope.rows[of_all[scope.rows] >= 0]
     of = of_all[rows]
     launch = first_of_launches(scope.profile)[rows]
@@ -141,7 +142,7 @@ def _work(scope: Scope, found: Iterations) -> dict[str, I8]:
     }
 
 
-def _extent(profile: Profile, rows: I8, of: I8, size: int) -> dict[str, I8]:
+def _extent(profile: Profile, rows: I8, of: I4, size: int) -> dict[str, I8]:
     """How long the ``rows`` ran on each GPU, and from the first start to the last stop."""
     table = profile.activities
     timed = has_times(table)[rows]
@@ -149,7 +150,7 @@ def _extent(profile: Profile, rows: I8, of: I8, size: int) -> dict[str, I8]:
     start = table.start[rows]
     end = start + table.duration[rows]
     devices = len(profile.devices) + 1
-    runs = LaneIntervals.union(of * devices + table.device[rows] + 1, start, end)
+    runs = LaneIntervals.union(of.astype(np.int64) * devices + table.device[rows] + 1, start, end)
     first, last = np.full(size, _LATEST), np.full(size, -_LATEST)
     np.minimum.at(first, of, start)
     np.maximum.at(last, of, end)
@@ -164,7 +165,7 @@ def _extent(profile: Profile, rows: I8, of: I8, size: int) -> dict[str, I8]:
 
 def _budget(profile: Profile, found: Iterations) -> dict[str, I8]:
     """Divide the window of each iteration, on all GPUs that its work ran on."""
-    of = found.of(profile.activities)
+    of = iteration_of_activities(profile)
     window, parts = np.zeros(len(found), np.int64), np.zeros((len(PARTS), len(found)), np.int64)
     lead = np.zeros((len(IdleCause), len(found)), np.int64)
     for idle in idle_parts(profile):
@@ -184,7 +185,7 @@ def _gap_before(idle: IdleParts, times: I8) -> I8:
     return begin
 
 
-def _windows(profile: Profile, found: Iterations, of: I8, device: int) -> tuple[I8, I8, I8]:
+def _windows(profile: Profile, found: Iterations, of: I4, device: int) -> tuple[I8, I8, I8]:
     """(rows, from, until) of the iterations with work on ``device``: to the next of the process."""
     table = profile.activities
     mine = np.flatnonzero((table.device == device) & has_times(table) & (of >= 0))
@@ -226,13 +227,14 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
         keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
         return dict.fromkeys(keys)
     classes = profile.frames.call_classes(calls.frame)
-    of = found.at(process_of_threads(profile)[calls.thread], calls.start)
     columns: dict[str, I8 | None] = {}
     for name, wanted in names.items():
-        rows = np.flatnonzero((classes == wanted) & (of >= 0))
+        rows = np.flatnonzero(classes == wanted)
+        of = found.at(process_of_threads(profile)[calls.thread[rows]], calls.start[rows])
+        rows, of = rows[of >= 0], of[of >= 0]
         length = calls.end[rows] - calls.start[rows]
-        columns[f"{name}s"] = np.bincount(of[rows], minlength=len(found))
-        columns[f"{name}_ns"] = sum_by(of[rows], length, len(found))
+        columns[f"{name}s"] = np.bincount(of, minlength=len(found))
+        columns[f"{name}_ns"] = sum_by(of, length, len(found))
     return columns
 
 
@@ -256,7 +258,7 @@ def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:
     ``numbers`` are ascending.
     """
     found = scope.profile.iterations
-    of = found.of(scope.profile.activities)[scope.rows]
+    of = iteration_of_activities(scope.profile)[scope.rows]
     inside = np.flatnonzero(of >= 0)
     number = found.number[of[inside]]
     place = np.minimum(np.searchsorted(numbers, number), max(len(numbers) - 1, 0))
