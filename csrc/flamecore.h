@@ -196,17 +196,16 @@ typedef struct {
 API int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
                                const LaunchedIn* out);
 
-// When which of some intervals was the innermost, by lane and time: two for each at most.
+// When which piece was the innermost, by lane and time: two for each at most.
 typedef struct {
   int32_t* piece;
   int64_t* start;
   int64_t* end;
 } Innermost;
 
-// Cuts the time of `spans`, which nest, by which of them is the innermost; of equal ones that is the
-// last. Returns how many pieces there are; refuses intervals that cross, or nest too deeply.
-API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t deepest,
-                                const Innermost* out);
+// Cuts the time of `pieces` by which of them is the innermost. Returns how many there are then;
+// refuses pieces that are not in order, nor nested.
+API int64_t flamecore_innermost(const Pieces* pieces, int32_t deepest, const Innermost* out);
 
 // Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
 // of which counts most. Returns `count`.

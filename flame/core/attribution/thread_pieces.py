@@ -16,9 +16,8 @@ from flame.core.attribution.nesting import (
     refuse_centuries,
 )
 from flame.core.columns import I4, I8, Column, order_by, run_starts
-from flame.core.compiled.nesting import innermost_spans
-from flame.core.compiled.pieces import pieces_by_depth
-from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
+from flame.core.compiled.pieces import Pieces, innermost_spans, pieces_by_depth
+from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans, repeat
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.threads.call_rows import CallRows
 
@@ -115,13 +114,20 @@ def _outermost(thread: I4, start: I8, end: I8) -> tuple[I8, I8, I8, LaneClock]:
     return order[outer], begin[outer], stop[outer], clock
 
 
+def compiled_pieces(pieces: ThreadPieces) -> Pieces:
+    """Give ``pieces`` to what is compiled."""
+    return Pieces(
+        pieces.thread, pieces.depth, pieces.frame, pieces.start, pieces.end, pieces.parent
+    )
+
+
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
     """Cut the time of ``pieces`` by which of them is the innermost; ``parent`` is that one."""
-    found = innermost_spans(pieces.thread, pieces.start, pieces.end, MAX_DEPTH)
+    found = innermost_spans(compiled_pieces(pieces))
     if found is None:
         return _innermost_by_edges(pieces)
     piece, start, end = found
-    none = np.zeros(len(piece), np.int32)
+    none = repeat(np.int32(0), len(piece))
     return ThreadPieces(pieces.thread[piece], none, pieces.frame[piece], start, end, piece)
 
 

@@ -1,4 +1,4 @@
-"""Nest intervals lane by lane, and find which of them is the innermost when."""
+"""Nest intervals lane by lane."""
 
 from __future__ import annotations
 
@@ -30,17 +30,6 @@ class NestedPieces(NamedTuple):
     depth: NDArray[np.int32]
 
 
-class InnermostPieces(NamedTuple):
-    """Hold when which interval was the innermost, by lane and time.
-
-    ``piece`` i4[n] is the interval, ``start``, ``end`` (exclusive) i8[n] its times.
-    """
-
-    piece: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-
-
 class _LaneSpans(ctypes.Structure):
     _fields_ = (("count", c_int64), ("lane", c_void_p), ("start", c_void_p), ("end", c_void_p))
 
@@ -56,10 +45,6 @@ class NestedPlaces(ctypes.Structure):
         ("parent", c_void_p),
         ("depth", c_void_p),
     )
-
-
-class _Innermost(ctypes.Structure):
-    _fields_ = (("piece", c_void_p), ("start", c_void_p), ("end", c_void_p))
 
 
 def nested_pieces(
@@ -83,28 +68,6 @@ def nested_pieces(
     if (count := checked(done)) is None:
         return None
     return NestedPieces(source[:count], begin[:count], stop[:count], parent[:count], depth[:count])
-
-
-def innermost_spans(
-    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64], deepest: int
-) -> InnermostPieces | None:
-    """Cut the time of intervals that nest, each lane's, by which of them is the innermost.
-
-    None where this is refused: without the library, and where intervals cross or nest too deeply.
-    """
-    library, lanes = compiled(), 1 + int(lane.max(initial=-1))
-    if library is None or lanes > _MOST_LANES:
-        return None
-    spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
-    room = 2 * len(lane)
-    piece = np.empty(room, np.int32)
-    begin, stop = (np.empty(room, np.int64) for _ in range(2))
-    given = _given(spans)
-    made = _Innermost(*(address(column) for column in (piece, begin, stop)))
-    done = library.flamecore_innermost(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
-    if (count := checked(done)) is None:
-        return None
-    return InnermostPieces(piece[:count], begin[:count], stop[:count])
 
 
 def _given(spans: list[NDArray[Any]]) -> _LaneSpans:
