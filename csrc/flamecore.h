@@ -141,6 +141,11 @@ typedef struct {
 // refuses more than `out` has room for, and those nested in `deepest` others.
 API int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, const Nested* out);
 
+// Finds what `spans` have that no earlier one of their lane has: `source` and from when on, by (lane,
+// start). Earlier starts come first, then later ends, then earlier rows. Returns how many there are.
+API int64_t flamecore_uncovered(const LaneSpans* spans, int32_t lanes, int32_t* source,
+                                int64_t* start);
+
 // Pieces with the frame of each, by (lane, depth, start).
 typedef struct {
   int32_t* lane;

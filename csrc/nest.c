@@ -1,4 +1,5 @@
-// Nests the intervals of each lane (a thread) by going once through them.
+// Nests the intervals of each lane (a thread) by going once through them, or finds what of each none
+// before it has.
 #include <stdlib.h>
 
 #include "flamecore.h"
@@ -125,6 +126,40 @@ int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, c
   }
   free(nest.rests);
   free(nest.open);
+  free(scratch);
+  free_lanes(&by_lane);
+  return result;
+}
+
+static int64_t uncover_lane(const LaneSpans* spans, const int32_t* rows, int64_t count,
+                            int32_t* source, int64_t* start) {
+  int64_t found = 0, reach = INT64_MIN;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t begin = spans->start[rows[i]], end = spans->end[rows[i]];
+    if (end <= begin || end <= reach) continue;
+    source[found] = rows[i];
+    start[found++] = begin < reach ? reach : begin;
+    reach = end;
+  }
+  return found;
+}
+
+int64_t flamecore_uncovered(const LaneSpans* spans, int32_t lanes, int32_t* source,
+                            int64_t* start) {
+  if (spans->count > INT32_MAX) return REFUSED;
+  Lanes by_lane = {0};
+  int32_t* scratch = malloc((size_t)(spans->count + 1) * sizeof *scratch);
+  int64_t result = NO_MEMORY;
+  if (scratch && sort_by_lane(spans->lane, spans->count, lanes, &by_lane)) {
+    const Order outer_first = {spans->start, spans->end};
+    result = 0;
+    for (int32_t lane = 0; lane < lanes; lane++) {
+      int32_t* rows = by_lane.rows + by_lane.begin[lane];
+      const int64_t count = by_lane.begin[lane + 1] - by_lane.begin[lane];
+      sort_rows(&outer_first, rows, count, scratch);
+      result += uncover_lane(spans, rows, count, source + result, start + result);
+    }
+  }
   free(scratch);
   free_lanes(&by_lane);
   return result;

@@ -30,6 +30,16 @@ class NestedPieces(NamedTuple):
     depth: NDArray[np.int32]
 
 
+class UncoveredSpans(NamedTuple):
+    """Hold what is left of intervals where those before them leave something, by (lane, start).
+
+    ``source`` i4[n] is the interval, which goes on from ``start`` i8[n] until its end.
+    """
+
+    source: NDArray[np.int32]
+    start: NDArray[np.int64]
+
+
 class _LaneSpans(ctypes.Structure):
     _fields_ = (("count", c_int64), ("lane", c_void_p), ("start", c_void_p), ("end", c_void_p))
 
@@ -68,6 +78,25 @@ def nested_pieces(
     if (count := checked(done)) is None:
         return None
     return NestedPieces(source[:count], begin[:count], stop[:count], parent[:count], depth[:count])
+
+
+def uncovered_spans(
+    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64]
+) -> UncoveredSpans | None:
+    """Find what intervals have that no earlier one of their lane has; those of lane -1 not.
+
+    None where this is refused: without the library, and for very many lanes.
+    """
+    library, lanes = compiled(), 1 + int(lane.max(initial=-1))
+    if library is None or lanes > _MOST_LANES:
+        return None
+    spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
+    source, begin = np.empty(len(lane), np.int32), np.empty(len(lane), np.int64)
+    given = _given(spans)
+    done = library.flamecore_uncovered(ctypes.byref(given), lanes, address(source), address(begin))
+    if (count := checked(done)) is None:
+        return None
+    return UncoveredSpans(source[:count], begin[:count])
 
 
 def _given(spans: list[NDArray[Any]]) -> _LaneSpans:
