@@ -30,10 +30,12 @@ def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
 
 def range_spans(ranges: RawRanges, capture_end: int, frames: Sequence[int]) -> ThreadSpans:
     """Find those of ``ranges`` that are one of ``frames``: nothing is nested, nor cut."""
-    found = ranges.take(np.flatnonzero(np.isin(ranges.frame, frames)))
-    end = close_open_ends(found.end, capture_end)
-    rows = np.flatnonzero((found.thread >= 0) & (end > found.start))
-    return ThreadSpans(found.thread[rows], found.frame[rows], found.start[rows], end[rows])
+    rows = np.flatnonzero(np.isin(ranges.frame, frames) & (ranges.thread >= 0))
+    start, end = ranges.start[rows], close_open_ends(ranges.end[rows], capture_end)
+    if (end <= start).any():
+        some = np.flatnonzero(end > start)
+        rows, start, end = rows[some], start[some], end[some]
+    return ThreadSpans(ranges.thread[rows], ranges.frame[rows], start, end)
 
 
 def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces:

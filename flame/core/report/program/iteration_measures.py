@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -170,9 +171,10 @@ def _budget(profile: Profile, found: Iterations) -> dict[str, I8]:
     lead = np.zeros((len(IdleCause), len(found)), np.int64)
     for idle in idle_parts(profile):
         rows, low, high = _windows(profile, found, of, idle.device)
+        causes = _cause_times(idle)
         window[rows] += high - low
-        parts[:, rows] += _divided(profile, idle, low, high)
-        lead[:, rows] += _by_cause(idle, _gap_before(idle, low), low)
+        parts[:, rows] += _divided(profile, idle.device, causes, low, high)
+        lead[:, rows] += _within(causes, _gap_before(idle, low), low)
     return {"window": window, "parts": parts, "lead": lead}
 
 
@@ -200,20 +202,20 @@ def _windows(profile: Profile, found: Iterations, of: I4, device: int) -> tuple[
     return rows, low, np.maximum(low, high)
 
 
-def _divided(profile: Profile, idle: IdleParts, low: I8, high: I8) -> I8:
+def _divided(profile: Profile, device: int, causes: list[BusyTime], low: I8, high: I8) -> I8:
     """The `PARTS` of the windows from ``low`` to ``high`` on a GPU, i8[parts, n]."""
-
-    def within(times: BusyTime) -> I8:
-        return times.sums_until(high) - times.sums_until(low)
-
-    compute, kernels, busy = map(within, class_times(profile, idle.device))
-    return np.array([compute, kernels - compute, busy - kernels, *_by_cause(idle, low, high)])
+    compute, kernels, busy = _within(class_times(profile, device), low, high)
+    return np.array([compute, kernels - compute, busy - kernels, *_within(causes, low, high)])
 
 
-def _by_cause(idle: IdleParts, low: I8, high: I8) -> I8:
-    """The idle time of a GPU from each ``low`` to ``high``, i8[causes, n]."""
+def _cause_times(idle: IdleParts) -> list[BusyTime]:
+    """When a GPU was idle for each of `IdleCause`."""
     marks = (idle.cause == cause for cause in IdleCause)
-    times = [BusyTime.between(idle.low[one], idle.high[one]) for one in marks]
+    return [BusyTime.between(idle.low[one], idle.high[one]) for one in marks]
+
+
+def _within(times: Sequence[BusyTime], low: I8, high: I8) -> I8:
+    """How much of each of ``times`` lies from each ``low`` to ``high``, i8[times, n]."""
     return np.array([each.sums_until(high) - each.sums_until(low) for each in times])
 
 
