@@ -97,9 +97,19 @@ def range_times(scope: Scope) -> RangeTimes:
 
 
 def _projected(scope: Scope, found: RangeInstances, place: I4, size: int) -> Distributions:
+    some, length = _spans(scope, found)
+    if not some.all():
+        place, length = place[some], length[some]
+    return distributions(place, length, size)
+
+
+def _spans(scope: Scope, found: RangeInstances) -> tuple[Bool, I8]:
+    """Which ranges launched anything, and from the beginning of the first to the end of the last.
+
+    Of the others that is no number to be looked at.
+    """
     launched = found.launched(scope.profile.activities, scope.rows)
-    some = launched.activities > 0
-    return distributions(place[some], (launched.last - launched.first)[some], size)
+    return launched.activities > 0, np.subtract(launched.last, launched.first, out=launched.last)
 
 
 _COLUMNS = (
