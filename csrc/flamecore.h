@@ -141,11 +141,6 @@ typedef struct {
 // refuses more than `out` has room for, and those nested in `deepest` others.
 API int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, const Nested* out);
 
-// Finds what `spans` have that no earlier one of their lane has: `source` and from when on, by (lane,
-// start). Earlier starts come first, then later ends, then earlier rows. Returns how many there are.
-API int64_t flamecore_uncovered(const LaneSpans* spans, int32_t lanes, int32_t* source,
-                                int64_t* start);
-
 // Pieces with the frame of each, by (lane, depth, start).
 typedef struct {
   int32_t* lane;
@@ -173,7 +168,7 @@ typedef struct {
 
 // Marks the pieces that are in no other whose frame is `shown` (of each of the `frames`) as the same.
 // Returns how many there are; refuses what is not ordered as above, nor nested.
-API int64_t flamecore_outermost(const Pieces* pieces, int32_t deepest, const int32_t* shown,
+API int64_t flamecore_outermost_shown(const Pieces* pieces, int32_t deepest, const int32_t* shown,
                                 int32_t frames, uint8_t* alone);
 
 // Launches: rows of some columns, by lane and time. What was launched ran from `start` on, for
@@ -201,16 +196,17 @@ typedef struct {
 API int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
                                const LaunchedIn* out);
 
-// When which piece was the innermost, by lane and time: two for each at most.
+// When which of some intervals was the innermost, by lane and time: two for each at most.
 typedef struct {
   int32_t* piece;
   int64_t* start;
   int64_t* end;
 } Innermost;
 
-// Cuts the time of `pieces` by which of them is the innermost. Returns how many there are then;
-// refuses pieces that are not in order, nor nested.
-API int64_t flamecore_innermost(const Pieces* pieces, int32_t deepest, const Innermost* out);
+// Cuts the time of `spans`, which nest, by which of them is the innermost; of equal ones that is the
+// last. Returns how many pieces there are; refuses intervals that cross, or nest too deeply.
+API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t deepest,
+                                const Innermost* out);
 
 // Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
 // of which counts most. Returns `count`.

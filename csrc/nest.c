@@ -1,5 +1,5 @@
-// Nests the intervals of each lane (a thread) by going once through them, or finds what of each none
-// before it has.
+// Nests the intervals of each lane (a thread) by going once through them, and finds which of them
+// is the innermost when.
 #include <stdlib.h>
 
 #include "flamecore.h"
@@ -131,35 +131,71 @@ int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, c
   return result;
 }
 
-static int64_t uncover_lane(const LaneSpans* spans, const int32_t* rows, int64_t count,
-                            int32_t* source, int64_t* start) {
-  int64_t found = 0, reach = INT64_MIN;
-  for (int64_t i = 0; i < count; i++) {
-    const int64_t begin = spans->start[rows[i]], end = spans->end[rows[i]];
-    if (end <= begin || end <= reach) continue;
-    source[found] = rows[i];
-    start[found++] = begin < reach ? reach : begin;
-    reach = end;
+// What is open on a lane up to `now`, and the pieces told so far.
+typedef struct {
+  const LaneSpans* spans;
+  Innermost out;
+  int64_t count, now;
+  int32_t* open;
+  int32_t depth, deepest;
+} Sweep;
+
+static void tell(Sweep* sweep, int64_t until) {
+  if (sweep->now < until) {
+    sweep->out.piece[sweep->count] = sweep->open[sweep->depth - 1];
+    sweep->out.start[sweep->count] = sweep->now;
+    sweep->out.end[sweep->count++] = until;
   }
-  return found;
+  sweep->now = until;
 }
 
-int64_t flamecore_uncovered(const LaneSpans* spans, int32_t lanes, int32_t* source,
-                            int64_t* start) {
+static void close_until(Sweep* sweep, int64_t time) {
+  while (sweep->depth) {
+    const int64_t end = sweep->spans->end[sweep->open[sweep->depth - 1]];
+    if (end > time) break;
+    tell(sweep, end);
+    sweep->depth--;
+  }
+}
+
+static int64_t sweep_lane(Sweep* sweep, const int32_t* rows, int64_t count) {
+  sweep->depth = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t start = sweep->spans->start[rows[i]], end = sweep->spans->end[rows[i]];
+    if (end <= start) continue;
+    close_until(sweep, start);
+    if (sweep->depth) {
+      if (end > sweep->spans->end[sweep->open[sweep->depth - 1]]) return REFUSED;
+      tell(sweep, start);
+    }
+    if (sweep->depth == sweep->deepest) return REFUSED;
+    sweep->now = start;
+    sweep->open[sweep->depth++] = rows[i];
+  }
+  close_until(sweep, INT64_MAX);
+  return 0;
+}
+
+int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t deepest,
+                            const Innermost* out) {
   if (spans->count > INT32_MAX) return REFUSED;
   Lanes by_lane = {0};
+  Sweep sweep = {.spans = spans, .out = *out, .deepest = deepest};
+  sweep.open = malloc((size_t)(deepest + 1) * sizeof *sweep.open);
   int32_t* scratch = malloc((size_t)(spans->count + 1) * sizeof *scratch);
   int64_t result = NO_MEMORY;
-  if (scratch && sort_by_lane(spans->lane, spans->count, lanes, &by_lane)) {
+  if (sweep.open && scratch && sort_by_lane(spans->lane, spans->count, lanes, &by_lane)) {
     const Order outer_first = {spans->start, spans->end};
     result = 0;
-    for (int32_t lane = 0; lane < lanes; lane++) {
+    for (int32_t lane = 0; lane < lanes && !result; lane++) {
       int32_t* rows = by_lane.rows + by_lane.begin[lane];
       const int64_t count = by_lane.begin[lane + 1] - by_lane.begin[lane];
       sort_rows(&outer_first, rows, count, scratch);
-      result += uncover_lane(spans, rows, count, source + result, start + result);
+      result = sweep_lane(&sweep, rows, count);
     }
+    if (!result) result = sweep.count;
   }
+  free(sweep.open);
   free(scratch);
   free_lanes(&by_lane);
   return result;

@@ -145,7 +145,7 @@ static int64_t mark_lane(Walk* walk, const int32_t* shown, int32_t frames, int32
   return more < 0 || !is_done(walk) ? REFUSED : 0;
 }
 
-int64_t flamecore_outermost(const Pieces* pieces, int32_t deepest, const int32_t* shown,
+int64_t flamecore_outermost_shown(const Pieces* pieces, int32_t deepest, const int32_t* shown,
                             int32_t frames, uint8_t* alone) {
   if (pieces->count > INT32_MAX) return REFUSED;
   Walk walk;
@@ -161,42 +161,6 @@ int64_t flamecore_outermost(const Pieces* pieces, int32_t deepest, const int32_t
   }
   end_walk(&walk);
   free(within);
-  return result;
-}
-
-// Tells up to `until` that `piece` was the innermost from `now` on; returns how many are told then.
-static inline int64_t tell(const Innermost* out, int64_t count, int32_t piece, int64_t now,
-                           int64_t until) {
-  if (now >= until) return count;
-  out->piece[count] = piece;
-  out->start[count] = now;
-  out->end[count] = until;
-  return count + 1;
-}
-
-int64_t flamecore_innermost(const Pieces* pieces, int32_t deepest, const Innermost* out) {
-  if (pieces->count > INT32_MAX) return REFUSED;
-  Walk walk;
-  int64_t result = NO_MEMORY, count = 0;
-  if (begin_walk(&walk, pieces, deepest)) {
-    int64_t at = 0;
-    for (result = 0; at < pieces->count && !result;) {
-      at = enter_lane(&walk, at);
-      Step step;
-      int more = 0;
-      for (int64_t now = 0; at >= 0 && (more = next_step(&walk, &step)) > 0;) {
-        const int64_t time = step.begins ? pieces->start[step.piece] : pieces->end[step.piece];
-        if (!step.begins)
-          count = tell(out, count, step.piece, now, time);
-        else if (walk.depth > 1)
-          count = tell(out, count, walk.open[walk.depth - 2], now, time);
-        now = time;
-      }
-      if (at < 0 || more < 0 || !is_done(&walk)) result = REFUSED;
-    }
-    if (!result) result = count;
-  }
-  end_walk(&walk);
   return result;
 }
 

@@ -108,10 +108,6 @@ class LaneClock:
         shifted: I8 = np.asarray(lane, np.int64) * self.span + (time - self.base)
         return shifted
 
-    def back(self, lane: Column) -> I8:
-        """Return what to add to times of ``lane`` on the common time line to get the time again."""
-        return self.base - np.asarray(lane, np.int64) * self.span
-
     def covers(self, time: Column) -> Bool:
         """Tell whether each time lies in the windows at all."""
         inside: Bool = (time >= self.base) & (time < self.base + self.span)
@@ -166,7 +162,7 @@ def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:
         depth = _open_before(begin, stop[closing])
     row, begin, stop, depth = cut_crossing(begin, stop, depth, closing)
     source = source[row]
-    back = clock.back(on[source])
+    back = clock.base - on[source] * clock.span
     return Nesting(source, begin + back, stop + back, _parents(depth), depth, too_deep, clock, lane)
 
 

@@ -9,15 +9,16 @@ import numpy as np
 
 from flame.core.attribution.nesting import (
     MAX_DEPTH,
+    LaneClock,
     lane_clock,
     nest,
     outer_first,
     refuse_centuries,
 )
 from flame.core.columns import I4, I8, Column, order_by, run_starts
-from flame.core.compiled.nesting import uncovered_spans
-from flame.core.compiled.pieces import Pieces, innermost_spans, pieces_by_depth
-from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans, repeat
+from flame.core.compiled.nesting import innermost_spans
+from flame.core.compiled.pieces import pieces_by_depth
+from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.threads.call_rows import CallRows
 
@@ -80,24 +81,19 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
 
     Equal starts: the longer one is the outer, then the first as recorded.
     """
-    thread, frame, start, end = _recorded(calls)
-    outer, begin, stop = _outermost(thread, start, end)
-    return _flat(thread[outer], frame[outer], begin, stop)
+    rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
+    thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
+    outer, begin, stop, clock = _outermost(thread, start, end)
+    return _flat(thread[outer], calls.frame[rows[outer]], begin, stop, clock)
 
 
 def call_rows(calls: RawCalls) -> CallRows:
     """Find all API calls as recorded."""
-    thread, frame, start, end = _recorded(calls)
-    return CallRows(thread, frame, start, np.maximum(start, end) if (end < start).any() else end)
-
-
-def _recorded(calls: RawCalls) -> tuple[I4, I4, I8, I8]:
-    """(thread, frame, start, end) of the calls but for those that are backtraces of others."""
     thread, frame, start, end = calls.thread, calls.frame, calls.start, calls.end
     if calls.chain_only.any():
         kept = np.flatnonzero(~calls.chain_only)
         thread, frame, start, end = thread[kept], frame[kept], start[kept], end[kept]
-    return thread, frame, start, end
+    return CallRows(thread, frame, start, np.maximum(start, end) if (end < start).any() else end)
 
 
 def calls_within(rows: CallRows) -> I8:
@@ -109,13 +105,8 @@ def calls_within(rows: CallRows) -> I8:
     return some[within]
 
 
-def _outermost(thread: I4, start: I8, end: I8) -> tuple[Column, I8, I8]:
-    """The calls that are in no other, and what of each counts: (rows, begin, stop)."""
-    refuse_centuries(thread, start, end)
-    if (found := uncovered_spans(thread, start, end)) is not None:
-        return found.source, found.start, end[found.source]
-    rows = np.flatnonzero((thread >= 0) & (end > start))
-    thread, start, end = thread[rows], start[rows], end[rows]
+def _outermost(thread: I4, start: I8, end: I8) -> tuple[I8, I8, I8, LaneClock]:
+    """The calls that are in no other, and what of each counts: begin and stop on the clock."""
     clock = lane_clock(thread, start, end)
     begin, stop = (clock.shift(thread, time) for time in (start, end))
     order = outer_first(begin, stop)
@@ -123,25 +114,16 @@ def _outermost(thread: I4, start: I8, end: I8) -> tuple[Column, I8, I8]:
     # Threads lie end to end on this clock, so that none reaches into the next.
     begin[1:] = np.maximum(begin[1:], np.maximum.accumulate(stop)[:-1])
     outer = stop > begin
-    order = order[outer]
-    back = clock.back(thread[order])
-    return rows[order], begin[outer] + back, stop[outer] + back
-
-
-def compiled_pieces(pieces: ThreadPieces) -> Pieces:
-    """Give ``pieces`` to what is compiled."""
-    return Pieces(
-        pieces.thread, pieces.depth, pieces.frame, pieces.start, pieces.end, pieces.parent
-    )
+    return order[outer], begin[outer], stop[outer], clock
 
 
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
     """Cut the time of ``pieces`` by which of them is the innermost; ``parent`` is that one."""
-    found = innermost_spans(compiled_pieces(pieces))
+    found = innermost_spans(pieces.thread, pieces.start, pieces.end, MAX_DEPTH)
     if found is None:
         return _innermost_by_edges(pieces)
     piece, start, end = found
-    none = repeat(np.int32(0), len(piece))
+    none = np.zeros(len(piece), np.int32)
     return ThreadPieces(pieces.thread[piece], none, pieces.frame[piece], start, end, piece)
 
 
@@ -159,19 +141,18 @@ def _innermost_by_edges(pieces: ThreadPieces) -> ThreadPieces:
     inner[np.searchsorted(edges, begin[beginning])] = beginning
     some = np.flatnonzero(inner >= 0)
     piece = inner[some]
-    thread = pieces.thread[piece]
-    start, end = (edges[at] + clock.back(thread) for at in (some, some + 1))
-    return replace(_flat(thread, pieces.frame[piece], start, end), parent=piece)
+    own = _flat(pieces.thread[piece], pieces.frame[piece], edges[some], edges[some + 1], clock)
+    return replace(own, parent=piece)
 
 
-def _flat(thread: Column, frame: I4, start: I8, end: I8) -> ThreadPieces:
-    """Pieces in no other one."""
-    size = len(thread)
+def _flat(thread: Column, frame: I4, begin: I8, stop: I8, clock: LaneClock) -> ThreadPieces:
+    """Pieces in no other one, whose times are on ``clock``."""
+    back = clock.base - thread.astype(np.int64) * clock.span
     return ThreadPieces(
-        thread=thread.astype(np.int32, copy=False),
-        depth=repeat(np.int32(0), size),
+        thread=thread.astype(np.int32),
+        depth=np.zeros(len(thread), np.int32),
         frame=frame,
-        start=start,
-        end=end,
-        parent=repeat(np.int32(NONE), size),
+        start=begin + back,
+        end=stop + back,
+        parent=np.full(len(thread), NONE, np.int32),
     )

@@ -1,4 +1,4 @@
-"""Nest intervals lane by lane."""
+"""Nest intervals lane by lane, and find which of them is the innermost when."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ class NestedPieces(NamedTuple):
     depth: NDArray[np.int32]
 
 
-class UncoveredSpans(NamedTuple):
-    """Hold what is left of intervals where those before them leave something, by (lane, start).
+class InnermostPieces(NamedTuple):
+    """Hold when which interval was the innermost, by lane and time.
 
-    ``source`` i4[n] is the interval, which goes on from ``start`` i8[n] until its end.
+    ``piece`` i4[n] is the interval, ``start``, ``end`` (exclusive) i8[n] its times.
     """
 
-    source: NDArray[np.int32]
+    piece: NDArray[np.int32]
     start: NDArray[np.int64]
+    end: NDArray[np.int64]
 
 
 class _LaneSpans(ctypes.Structure):
@@ -55,6 +56,10 @@ class NestedPlaces(ctypes.Structure):
         ("parent", c_void_p),
         ("depth", c_void_p),
     )
+
+
+class _Innermost(ctypes.Structure):
+    _fields_ = (("piece", c_void_p), ("start", c_void_p), ("end", c_void_p))
 
 
 def nested_pieces(
@@ -80,23 +85,26 @@ def nested_pieces(
     return NestedPieces(source[:count], begin[:count], stop[:count], parent[:count], depth[:count])
 
 
-def uncovered_spans(
-    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64]
-) -> UncoveredSpans | None:
-    """Find what intervals have that no earlier one of their lane has; those of lane -1 not.
+def innermost_spans(
+    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64], deepest: int
+) -> InnermostPieces | None:
+    """Cut the time of intervals that nest, each lane's, by which of them is the innermost.
 
-    None where this is refused: without the library, and for very many lanes.
+    None where this is refused: without the library, and where intervals cross or nest too deeply.
     """
     library, lanes = compiled(), 1 + int(lane.max(initial=-1))
     if library is None or lanes > _MOST_LANES:
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
-    source, begin = np.empty(len(lane), np.int32), np.empty(len(lane), np.int64)
+    room = 2 * len(lane)
+    piece = np.empty(room, np.int32)
+    begin, stop = (np.empty(room, np.int64) for _ in range(2))
     given = _given(spans)
-    done = library.flamecore_uncovered(ctypes.byref(given), lanes, address(source), address(begin))
+    made = _Innermost(*(address(column) for column in (piece, begin, stop)))
+    done = library.flamecore_innermost(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
     if (count := checked(done)) is None:
         return None
-    return UncoveredSpans(source[:count], begin[:count])
+    return InnermostPieces(piece[:count], begin[:count], stop[:count])
 
 
 def _given(spans: list[NDArray[Any]]) -> _LaneSpans:

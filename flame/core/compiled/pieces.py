@@ -41,17 +41,6 @@ class LaunchedInPieces(NamedTuple):
     last: NDArray[np.int64]
 
 
-class InnermostPieces(NamedTuple):
-    """Hold when which piece was the innermost, by lane and time.
-
-    ``piece`` i4[n] is that piece, ``start``, ``end`` (exclusive) i8[n] its times.
-    """
-
-    piece: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-
-
 _TYPES = (np.int32, np.int32, np.int32, np.int64, np.int64, np.int32)
 
 
@@ -61,10 +50,6 @@ class _Pieces(ctypes.Structure):
 
 class _MadePieces(ctypes.Structure):
     _fields_ = tuple((name, c_void_p) for name in Pieces._fields)
-
-
-class _Innermost(ctypes.Structure):
-    _fields_ = tuple((name, c_void_p) for name in InnermostPieces._fields)
 
 
 class _Launches(ctypes.Structure):
@@ -120,7 +105,7 @@ def outermost_pieces(pieces: Pieces, shown: NDArray[Any]) -> NDArray[np.bool_] |
     (shown,) = whole((shown,), (np.int32,))
     alone = np.empty(len(pieces.lane), bool)
     deepest = _deepest(pieces)
-    done = library.flamecore_outermost(
+    done = library.flamecore_outermost_shown(
         ctypes.byref(given), deepest, address(shown), len(shown), address(alone)
     )
     del kept
@@ -158,26 +143,6 @@ def launched_in(
     )
     del kept
     return None if checked(done) is None else found
-
-
-def innermost_spans(pieces: Pieces) -> InnermostPieces | None:
-    """Cut the time of ``pieces`` by which of them is the innermost.
-
-    None where this is refused: without the library, and where pieces do not nest.
-    """
-    library = compiled()
-    if library is None:
-        return None
-    given, kept = _given(pieces)
-    room = 2 * len(pieces.lane)
-    piece = np.empty(room, np.int32)
-    begin, stop = (np.empty(room, np.int64) for _ in range(2))
-    out = _Innermost(*_places((piece, begin, stop)))
-    done = library.flamecore_innermost(ctypes.byref(given), _deepest(pieces), ctypes.byref(out))
-    del kept
-    if (count := checked(done)) is None:
-        return None
-    return InnermostPieces(piece[:count], begin[:count], stop[:count])
 
 
 def _given(pieces: Pieces) -> tuple[_Pieces, list[NDArray[Any]]]:

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.attribution.nesting import LaneClock, lane_clock
-from flame.core.attribution.thread_pieces import compiled_pieces
 from flame.core.columns import I4, I8, Bool, Column, order_by, sum_by, unique
-from flame.core.compiled.pieces import LaunchedInPieces, launched_in, outermost_pieces
+from flame.core.compiled.pieces import LaunchedInPieces, Pieces, launched_in, outermost_pieces
 from flame.core.model.activities import Activities, ThreadPieces
 
 _INT64 = np.iinfo(np.int64)
@@ -74,7 +73,7 @@ class RangeInstances:
         ``shown`` is i4[frames].
         """
         pieces = self.pieces
-        alone = outermost_pieces(compiled_pieces(pieces), shown)
+        alone = outermost_pieces(_compiled(pieces), shown)
         rows = np.flatnonzero(
             self._order.outermost(shown[pieces.frame]) if alone is None else alone
         )
@@ -92,7 +91,7 @@ class RangeInstances:
         rows = rows[(table.launched & (table.thread >= 0))[rows]]
         ordered = rows[order_by([table.launch_start[rows], table.thread[rows]])]
         columns = (table.thread, table.launch_start, table.start, table.duration)
-        found = launched_in(compiled_pieces(self.pieces), ordered, *columns)
+        found = launched_in(_compiled(self.pieces), ordered, *columns)
         return self._search_launched(table, rows) if found is None else self._put_together(found)
 
     def _put_together(self, found: LaunchedInPieces) -> LaunchedWork:
@@ -139,6 +138,12 @@ class RangeInstances:
     @cached_property
     def _order(self) -> _OuterFirst:
         return _OuterFirst.of(self.pieces)
+
+
+def _compiled(pieces: ThreadPieces) -> Pieces:
+    return Pieces(
+        pieces.thread, pieces.depth, pieces.frame, pieces.start, pieces.end, pieces.parent
+    )
 
 
 def _over(ufunc: np.ufunc, values: I8, low: I8, high: I8) -> I8:

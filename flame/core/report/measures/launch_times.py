@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Bool, order_by, sum_by, unique_rows
 from flame.core.kept_results import kept
@@ -94,7 +93,7 @@ def _per_iteration(scope: Scope, rows: I8) -> int | None:
     """How many kernels an iteration of the processes that launched ``rows`` has, as a median."""
     found = scope.profile.iterations
     processes = np.unique(scope.profile.activities.process[rows])
-    of = iteration_of_activities(scope.profile)[rows]
+    of = found.of(scope.profile.activities)[rows]
     return per_iteration(scope, of, np.isin(found.process, processes))
 
 
