@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 5  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 6  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -140,6 +140,61 @@ typedef struct {
 // Earlier starts are outer, then later ends, then earlier rows. Returns how many pieces there are;
 // refuses more than `out` has room for, and those nested in `deepest` others.
 API int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, const Nested* out);
+
+// Pieces with the frame of each, by (lane, depth, start).
+typedef struct {
+  int32_t* lane;
+  int32_t* depth;
+  int32_t* frame;
+  int64_t* start;
+  int64_t* end;
+  int32_t* parent;
+} MadePieces;
+
+// Orders the `count` pieces that `flamecore_nest` has made, those of a lane by depth, none as deep as
+// `deepest`; `lane` and `frame` are of the intervals. Returns `count`.
+API int64_t flamecore_by_depth(const int32_t* lane, const int32_t* frame, const Nested* nested,
+                               int64_t count, int32_t deepest, const MadePieces* out);
+
+typedef struct {
+  int64_t count;
+  const int32_t* lane;
+  const int32_t* depth;
+  const int32_t* frame;
+  const int64_t* start;
+  const int64_t* end;
+  const int32_t* parent;
+} Pieces;
+
+// Marks the pieces that are in no other whose frame is `shown` (of each of the `frames`) as the same.
+// Returns how many there are; refuses what is not ordered as above, nor nested.
+API int64_t flamecore_outermost_shown(const Pieces* pieces, int32_t deepest, const int32_t* shown,
+                                int32_t frames, uint8_t* alone);
+
+// Launches: rows of some columns, by lane and time. What was launched ran from `start` on, for
+// `length`.
+typedef struct {
+  int64_t count;
+  const int64_t* row;
+  const int32_t* lane;
+  const int64_t* time;
+  const int64_t* start;
+  const int64_t* length;
+} Launches;
+
+// What was launched in each piece: from `low` to before `high`; when the first of it began and the
+// last ended.
+typedef struct {
+  int32_t* low;
+  int32_t* high;
+  int64_t* first;
+  int64_t* last;
+} LaunchedIn;
+
+// Finds what was launched in each piece, from its start to its end, both included. Returns how many
+// pieces there are; refuses what is not in order.
+API int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
+                               const LaunchedIn* out);
 
 // When which of some intervals was the innermost, by lane and time: two for each at most.
 typedef struct {

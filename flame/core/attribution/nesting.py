@@ -116,11 +116,26 @@ class LaneClock:
 
 def lane_clock(lane: Column, start: I8, end: I8) -> LaneClock:
     """Make a clock for the times of these intervals; InputError if they are centuries apart."""
-    base = int(start.min()) if len(start) else 0
-    span = int(end.max()) - base + 1 if len(end) else 1
-    if span * (int(np.max(lane, initial=0)) + 1) >= _TIME_LIMIT:
+    clock = _clock(start, end)
+    if not _is_sane(clock, lane):
         raise InputError("damaged: the times in it span more than a century")
-    return LaneClock(base, span)
+    return clock
+
+
+def refuse_centuries(lane: Column, start: I8, end: I8) -> None:
+    """Raise InputError where the intervals that `nest` is for are centuries apart."""
+    if not _is_sane(_clock(start, end), lane):
+        kept = (lane >= 0) & (end > start)
+        lane_clock(lane, start[kept], end[kept])
+
+
+def _clock(start: I8, end: I8) -> LaneClock:
+    base = int(start.min()) if len(start) else 0
+    return LaneClock(base, int(end.max()) - base + 1 if len(end) else 1)
+
+
+def _is_sane(clock: LaneClock, lane: Column) -> bool:
+    return clock.span * (int(np.max(lane, initial=0)) + 1) < _TIME_LIMIT
 
 
 def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:

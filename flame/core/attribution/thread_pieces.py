@@ -7,9 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
+from flame.core.attribution.nesting import (
+    MAX_DEPTH,
+    LaneClock,
+    lane_clock,
+    nest,
+    outer_first,
+    refuse_centuries,
+)
 from flame.core.columns import I4, I8, Column, order_by, run_starts
 from flame.core.compiled.nesting import innermost_spans
+from flame.core.compiled.pieces import pieces_by_depth
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.threads.call_rows import CallRows
@@ -23,10 +31,12 @@ def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
 
 def range_spans(ranges: RawRanges, capture_end: int, frames: Sequence[int]) -> ThreadSpans:
     """Find those of ``ranges`` that are one of ``frames``: nothing is nested, nor cut."""
-    found = ranges.take(np.flatnonzero(np.isin(ranges.frame, frames)))
-    end = close_open_ends(found.end, capture_end)
-    rows = np.flatnonzero((found.thread >= 0) & (end > found.start))
-    return ThreadSpans(found.thread[rows], found.frame[rows], found.start[rows], end[rows])
+    rows = np.flatnonzero(np.isin(ranges.frame, frames) & (ranges.thread >= 0))
+    start, end = ranges.start[rows], close_open_ends(ranges.end[rows], capture_end)
+    if (end <= start).any():
+        some = np.flatnonzero(end > start)
+        rows, start, end = rows[some], start[some], end[some]
+    return ThreadSpans(ranges.thread[rows], ranges.frame[rows], start, end)
 
 
 def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces:
@@ -47,6 +57,9 @@ def nested_pieces(
 
     Those in ``deepest`` others or more are left out.
     """
+    refuse_centuries(thread, start, end)
+    if (made := pieces_by_depth(thread, start, end, frame, deepest)) is not None:
+        return ThreadPieces(*made)
     on = np.maximum(thread, 0)
     nesting = nest(on, start, np.where(thread >= 0, end, start), deepest)
     on = on[nesting.source]

@@ -45,7 +45,9 @@ class _LaneSpans(ctypes.Structure):
     _fields_ = (("count", c_int64), ("lane", c_void_p), ("start", c_void_p), ("end", c_void_p))
 
 
-class _Nested(ctypes.Structure):
+class NestedPlaces(ctypes.Structure):
+    """Say where the columns of `NestedPieces` lie."""
+
     _fields_ = (
         ("room", c_int64),
         ("source", c_void_p),
@@ -76,7 +78,7 @@ def nested_pieces(
     source, parent, depth = (np.empty(room, np.int32) for _ in range(3))
     begin, stop = (np.empty(room, np.int64) for _ in range(2))
     places = [address(column) for column in (source, begin, stop, parent, depth)]
-    given, made = _given(spans), _Nested(room, *places)
+    given, made = _given(spans), NestedPlaces(room, *places)
     done = library.flamecore_nest(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
     if (count := checked(done)) is None:
         return None

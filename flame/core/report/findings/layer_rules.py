@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.columns import I8, sum_by
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
@@ -106,7 +107,7 @@ def _median(values: I8) -> int:
 def _agree(facts: GpuFacts, rows: I8, layer: I8) -> bool:
     """Whether layers rank alike in all iterations that have all of them; of few: nobody knows."""
     profile = facts.scope.profile
-    of = profile.iterations.of(profile.activities)[rows] if len(profile.iterations) else rows[:0]
+    of = iteration_of_activities(profile)[rows] if len(profile.iterations) else rows[:0]
     if not len(of):
         return True
     used, place = np.unique(layer[of >= 0], return_inverse=True)

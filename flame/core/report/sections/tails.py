@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
+from flame.core.columns import I8, Bool, Column, sum_by, unique, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.report.measures.configurations import Configurations, configurations, dim_text
 from flame.core.report.measures.times import ratios, shares
+from flame.core.report.range_instances import RangeInstances, no_pieces
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked
 from flame.core.units import format_counted
@@ -235,15 +236,16 @@ def _call_table(scope: Scope) -> Table:
 
 def _range_table(scope: Scope) -> Table:
     """Compare ranges of equal name, shapes and details, each of which is a frame of its own."""
-    ranges, none = scope.ranges, np.zeros(0, np.int64)
-    frame, length = (none, none) if ranges is None else (ranges.frame, ranges.length)
-    return _other_table(scope, "ranges", "ranges of equal shapes", frame, length)
+    ranges = scope.ranges or RangeInstances.of(no_pieces())
+    return _other_table(scope, "ranges", "ranges of equal shapes", ranges.frame, ranges.length)
 
 
-def _other_table(scope: Scope, key: str, title: str, frame: I8, values: I8) -> Table:
+def _other_table(scope: Scope, key: str, title: str, frame: Column, values: I8) -> Table:
     """Compare what took time on the host, by frame."""
-    frames, group = distinct(frame)
-    tails = Tails.of(group, values, len(frames))
+    frames = unique(frame)
+    place = np.zeros(len(scope.labels.text), np.int32)
+    place[frames] = np.arange(len(frames))
+    tails = Tails.of(place[frame], values, len(frames))
     names = [scope.labels.text[one] for one in frames.tolist()]
     return Table.of(key, title, _OTHERS, picked(tails.order, names, *_cells(tails)))
 
