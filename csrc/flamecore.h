@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 5  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 6  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -157,6 +157,18 @@ API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t d
 // of which counts most. Returns `count`.
 API int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_t width,
                             int64_t count, int64_t* order);
+
+// Finds how many of the `sorted` moments, by lane and time, stand before each of those wanted, or do
+// not stand `after` it; none for lane -1. Those of lanes that are not below `lanes` stand after all
+// others, and none of `sorted` is of one. Where `lane` is NULL all are of lane 0.
+API int64_t flamecore_search(const Moments* sorted, const Moments* wanted, int32_t lanes,
+                             int32_t after, int64_t* place);
+
+// Orders `count` values by their groups, of integers of `size` bytes below `groups`, and by
+// themselves. Counts those of each group. Returns `count`; refuses others, and values that differ too
+// much.
+API int64_t flamecore_order_groups(const void* group, int32_t size, const int64_t* values,
+                                   int64_t count, int64_t groups, int64_t* ordered, int64_t* counts);
 
 // Returns a value of a column of integers of `size` bytes: 1 (unsigned), 4 or 8.
 static inline int64_t value_at(const void* column, int32_t size, int64_t row) {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.compiled.order import order_rows
+from flame.core.compiled.order import order_groups, order_rows
 from flame.core.compiled.rows import number_rows
+from flame.core.compiled.search import search_moments
 
 I4 = NDArray[np.int32]
 I8 = NDArray[np.int64]
@@ -111,6 +112,17 @@ def _digits_of_16_bits(key: Column) -> Iterator[NDArray[np.uint16]]:
         yield (above >> np.uint64(shift)).astype(np.uint16)
 
 
+def ordered_by_group(group: Column, values: I8, size: int) -> tuple[I8, I8]:
+    """Order ``values`` by ``group`` (0 to ``size`` - 1), and by themselves.
+
+    Return them, i8[n], and how many each group has, i8[size].
+    """
+    if (found := order_groups(group, values, size)) is not None:
+        return found
+    count = np.bincount(group, minlength=size).astype(np.int64)
+    return values[order_by([values, group])], count
+
+
 def unique(values: Column) -> Column:
     """Find the different ``values`` (integers), sorted.
 
@@ -172,6 +184,30 @@ def _unique_by_key(columns: Sequence[Column]) -> tuple[I8, I8]:
     first = np.zeros(len(values), np.int64)
     first[kind[::-1]] = np.arange(len(kind) - 1, -1, -1)
     return first, kind
+
+
+Side = Literal["left", "right"]
+
+
+def places_in(ordered: I8, values: I8, side: Side = "left") -> I8:
+    """Find where ``values`` would stand in what is ``ordered``, as ``np.searchsorted``.
+
+    What is compiled takes a tenth of the time where values lie near those before them.
+    """
+    found = search_moments((None, ordered), (None, values), side == "right")
+    return np.searchsorted(ordered, values, side) if found is None else found
+
+
+def places_on_lanes(lane: Column, time: I8, on: Column, values: I8, side: Side = "left") -> I8:
+    """Find where moments ``on`` lanes would stand among those ordered by ``lane`` and ``time``.
+
+    Lanes are small numbers, -1 where they are not known.
+    """
+    found = search_moments((lane, time), (on, values), side == "right")
+    if found is not None:
+        return found
+    both = pack([np.concatenate([lane, on]), np.concatenate([time, values])])
+    return np.searchsorted(both[: len(lane)], both[len(lane) :], side)
 
 
 def run_starts(ordered: Column) -> I8:

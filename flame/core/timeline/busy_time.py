@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, places_in
 
 
 class TimeWindow(NamedTuple):
@@ -73,7 +73,7 @@ class BusyTime:
         """Sum the busy time before each of ``times``, ns."""
         if not len(self):
             return np.zeros(len(times), np.int64)
-        at = np.searchsorted(self.low, times, "right") - 1
+        at = places_in(self.low, times, "right") - 1
         inside = np.minimum(times - self.low[at], self.before[at + 1] - self.before[at])
         return np.where(at < 0, 0, self.before[at] - self.before[0] + inside)
 

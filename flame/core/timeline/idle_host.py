@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.attribution.nesting import lane_clock
 from flame.core.attribution.thread_pieces import innermost_pieces
-from flame.core.columns import I8, Bool, Column, expand_ranges, order_by
+from flame.core.columns import I8, Bool, Column, places_on_lanes
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 from flame.core.timeline.idle_parts import IdleParts
@@ -41,7 +40,7 @@ def innermost_frames(profile: Profile) -> InnermostFrames | None:
     if pieces is None or not len(pieces):
         return None
     inner = innermost_pieces(pieces)  # by thread and time
-    open_ = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
+    open_ = LaneIntervals(inner.thread, inner.start, inner.end)
     return InnermostFrames(open_, np.append(inner.frame, NONE).astype(np.int64))
 
 
@@ -53,18 +52,13 @@ def frames_at(profile: Profile, thread: Column, time: I8) -> I8:
     found, pieces = np.full(len(time), NONE, np.int64), profile.functions or profile.ranges
     if pieces is None or not len(pieces) or not len(time):
         return found
-    clock = lane_clock(pieces.thread, pieces.start, pieces.end)
-    known = np.flatnonzero(clock.covers(time))
-    at = clock.shift(thread[known], time[known])
-    order = order_by([at])
-    edges = (clock.shift(pieces.thread, one) for one in (pieces.start, pieces.end))
-    first, last = (np.searchsorted(at[order], edge) for edge in edges)
-    piece, place = (
-        np.repeat(np.arange(len(pieces)), last - first),
-        expand_ranges(first, last - first),
-    )
-    deepest = order_by([pieces.depth[piece]])
-    found[known[order[place[deepest]]]] = pieces.frame[piece[deepest]]
+    levels = int(pieces.depth.max()) + 1
+    lane = pieces.thread * levels + pieces.depth
+    for depth in range(levels):
+        on = thread.astype(np.int64) * levels + depth
+        at = places_on_lanes(lane, pieces.start, on, time, "right") - 1
+        opened = np.flatnonzero((at >= 0) & (lane[at] == on) & (pieces.end[at] > time))
+        found[opened] = pieces.frame[at[opened]]
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column, order_by, sum_by, unique_rows
+from flame.core.columns import I4, I8, U1, Column, order_by, places_in, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces, has_times
 from flame.core.model.calls import CallClass
@@ -94,7 +94,7 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     if not len(times):
         return found
     rows = np.flatnonzero((table.device == device) & has_times(table))
-    place = np.minimum(np.searchsorted(times, table.start[rows]), len(times) - 1)
+    place = np.minimum(places_in(times, table.start[rows]), len(times) - 1)
     ends = table.start[rows] == times[place]
     rows, place = rows[ends], place[ends]
     # Of what is written to one place the last stays.
@@ -160,7 +160,7 @@ def _by_calls(
     """Cut what was ``before`` a launch by the calls that its ``thread`` made then."""
     if calls is None:
         return before, _all(IdleCause.HOST_CODE, before)
-    made = LaneIntervals(calls.thread.astype(np.int64), calls.start, calls.end)
+    made = LaneIntervals(calls.thread, calls.start, calls.end)
     found = made.cut(thread, before.begin, before.end)
     of_call = _CAUSE_OF_CLASS[profile.frames.call_classes(calls.frame)]
     cause = np.append(of_call, np.uint8(IdleCause.HOST_CODE))[found.by]
