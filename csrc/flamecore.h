@@ -170,6 +170,11 @@ API int64_t flamecore_search(const Moments* sorted, const Moments* wanted, int32
 API int64_t flamecore_order_groups(const void* group, int32_t size, const int64_t* values,
                                    int64_t count, int64_t groups, int64_t* ordered, int64_t* counts);
 
+// Adds up the values of each group, of integers of `size` bytes below `groups`; what does not fit 64
+// bits wraps. Returns `count`; refuses other groups.
+API int64_t flamecore_sum_groups(const void* group, int32_t size, const int64_t* values,
+                                 int64_t count, int64_t groups, int64_t* sums);
+
 // Returns a value of a column of integers of `size` bytes: 1 (unsigned), 4 or 8.
 static inline int64_t value_at(const void* column, int32_t size, int64_t row) {
   if (size == 8) return ((const int64_t*)column)[row];

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.compiled.order import order_groups, order_rows
+from flame.core.compiled.order import order_groups, order_rows, sum_groups
 from flame.core.compiled.rows import number_rows
 from flame.core.compiled.search import search_moments
 
@@ -22,7 +22,6 @@ _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
 _DENSE = 4
 """Keys are dense where a table of all numbers between them is so many times as long as they."""
-_MOST_I4 = (1 << 31) - 1
 _FEW = 1 << 16
 """Numbers that are counted in a table, however few of them there are."""
 
@@ -30,9 +29,11 @@ _FEW = 1 << 16
 def sum_by(group: Column, values: I8, size: int) -> I8:
     """Sum ``values`` (int64) per ``group`` (0..size-1), exactly.
 
-    ``bincount`` is fastest, but adds in float64, which is exact below 2**53 (104 days of
-    nanoseconds).
+    Of numpy's ``bincount`` is fastest, but adds in float64, which is exact below 2**53 (104 days of
+    nanoseconds). What is compiled takes a third of that.
     """
+    if (found := sum_groups(group, values, size)) is not None:
+        return found
     if _are_exact_floats(values):
         return np.bincount(group, weights=values, minlength=size).astype(np.int64)
     sums = np.zeros(size, np.int64)
@@ -59,23 +60,29 @@ def distinct(keys: I8, many: bool = False) -> tuple[I8, I8]:
         return keys, np.zeros(0, np.int64)
     if (keys[1:] >= keys[:-1]).all():
         return _distinct_of_ordered(keys)
+    low, high = int(keys.min()), int(keys.max())
+    if high - low < min(_FEW, len(keys)):
+        return _distinct_of_dense(keys, low, high)
     if not many and (numbered := number_rows([keys])) is not None:
         first, number = numbered
         values, place = distinct(keys[first], many=True)
         return values, place[number]
-    low, high = int(keys.min()), int(keys.max())
     if high - low < _DENSE * len(keys):
-        digits = keys - low
-        present = np.zeros(high - low + 1, bool)
-        present[digits] = True
-        number = np.cumsum(present, dtype=np.int32 if len(present) <= _MOST_I4 else np.int64)
-        number -= 1
-        return np.flatnonzero(present) + low, number[digits].astype(np.int64)
+        return _distinct_of_dense(keys, low, high)
     order = order_by([keys])
     values, place = _distinct_of_ordered(keys[order])
     back = np.empty(len(keys), np.int64)
     back[order] = place
     return values, back
+
+
+def _distinct_of_dense(keys: I8, low: int, high: int) -> tuple[I8, I8]:
+    digits = keys - low if low else keys
+    present = np.zeros(high - low + 1, bool)
+    present[digits] = True
+    number = np.cumsum(present)
+    number -= 1
+    return np.flatnonzero(present) + low, number[digits]
 
 
 def _distinct_of_ordered(keys: I8) -> tuple[I8, I8]:
@@ -187,6 +194,7 @@ def _unique_by_key(columns: Sequence[Column]) -> tuple[I8, I8]:
 
 
 Side = Literal["left", "right"]
+SIDES: tuple[Side, Side] = ("left", "right")
 
 
 def places_in(ordered: I8, values: I8, side: Side = "left") -> I8:

@@ -42,6 +42,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int64,
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
     ),
+    "flamecore_sum_groups": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
+    ),
     "flamecore_search": (c_int64, [c_void_p, c_void_p, c_int32, c_int32, c_void_p]),
     "flamecore_paths_new": (c_void_p, [c_uint64]),
     "flamecore_paths_free": (None, [c_void_p]),

@@ -1,4 +1,4 @@
-"""Order rows by columns of integers, and values by their groups."""
+"""Order rows by columns of integers, and values by their groups; add these up."""
 
 from __future__ import annotations
 
@@ -52,6 +52,22 @@ def order_groups(
         *(groups, address(ordered), address(counts)),
     )
     return None if checked(done) is None else (ordered, counts)
+
+
+def sum_groups(group: NDArray[Any], values: NDArray[Any], groups: int) -> NDArray[np.int64] | None:
+    """Add up the ``values`` of each ``group`` (0 to ``groups`` - 1), i8[groups].
+
+    None where numpy is to do it.
+    """
+    library = compiled()
+    if library is None or len(values) < _FEWEST or values.dtype == np.uint64:
+        return None
+    keys, added = whole([_readable(group), values.astype(np.int64, copy=False)])
+    sums = np.empty(groups, np.int64)
+    done = library.flamecore_sum_groups(
+        *(address(keys), keys.itemsize, address(added), len(added)), *(groups, address(sums))
+    )
+    return None if checked(done) is None else sums
 
 
 def _readable(column: NDArray[Any]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column, unique_rows
+from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.model.stacks import StackTable
 
@@ -240,6 +241,7 @@ class ThreadSpans(NamedTuple):
     end: I8
 
 
+@kept
 def has_times(table: Activities) -> Bool:
     """Tell which rows of ``table`` have times: all but CUDA graphs that CUPTI wrote zeros for."""
     zero = (table.kind == Kind.GRAPH) & (table.start == 0) & (table.duration == 0)

@@ -60,10 +60,9 @@ class HostCalls:
 
     def named(self, pattern: re.Pattern[str]) -> Bool:
         """Mark the calls of which all of the name fits ``pattern``, bool[n]."""
-        frames, place = distinct(self.frame.astype(np.int64))
-        names = (self.profile.frames[frame].name for frame in frames.tolist())
-        fits: Bool = np.array([bool(pattern.fullmatch(name)) for name in names], bool)[place]
-        return fits
+        return self.profile.frames.looked_up(
+            self.frame, lambda frame: bool(pattern.fullmatch(frame.name)), bool
+        )
 
     def of_class(self, kind: CallClass) -> HostCalls:
         """Choose the calls of a class."""
