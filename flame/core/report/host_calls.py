@@ -14,6 +14,7 @@ from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Labels
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.devices import device_times
 
 NO_CALLS = "no API call was recorded"
@@ -123,6 +124,7 @@ def calls_left_out(profile: Profile) -> str:
 def collect_calls(profile: Profile, labels: Labels, calls: ThreadPieces) -> HostCalls:
     """Collect ``calls`` of ``profile``, which are called as ``labels`` say."""
     shown = labels.shown[calls.frame].astype(np.int64)
-    kind = profile.frames.call_classes(calls.frame)
+    own = calls is profile.calls
+    kind = call_classes(profile) if own else profile.frames.call_classes(calls.frame)
     columns = (calls.thread, calls.frame, shown, calls.start, calls.end, kind)
     return HostCalls(profile, labels, *columns)

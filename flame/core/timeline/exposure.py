@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, U1, Bool, order_by
+from flame.core.attribution.nesting import outer_first
+from flame.core.columns import I8, U1, Bool
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
@@ -117,7 +118,7 @@ def exposed_times(profile: Profile) -> I8:
 
 def _first_open(start: I8, end: I8) -> tuple[I8, I8]:
     """The part of each interval in which none that began before it is open, (low, high)."""
-    order = order_by([-end, start])
+    order = outer_first(start, end)
     reach = np.maximum.accumulate(end[order])
     low, high = start.copy(), end.copy()
     low[order[1:]] = np.maximum(start[order[1:]], reach[:-1])

@@ -15,6 +15,7 @@ from flame.core.model.meta import Overheads
 from flame.core.model.profile import Profile
 from flame.core.names.overheads import holds_process, is_of_profiler
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.devices import DeviceTime, device_times
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
 
@@ -29,6 +30,8 @@ CAUSE_OF_CALLS = {
 
 _CAUSE_OF_CLASS = np.zeros(max(CallClass) + 1, np.uint8)
 _CAUSE_OF_CLASS[list(CAUSE_OF_CALLS)] = list(CAUSE_OF_CALLS.values())
+_NO_CALL = 0
+_CAUSE_OF_CLASS[_NO_CALL] = IdleCause.HOST_CODE
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +165,8 @@ def _by_calls(
         return before, _all(IdleCause.HOST_CODE, before)
     made = LaneIntervals(calls.thread, calls.start, calls.end)
     found = made.cut(thread, before.begin, before.end)
-    of_call = _CAUSE_OF_CLASS[profile.frames.call_classes(calls.frame)]
-    cause = np.append(of_call, np.uint8(IdleCause.HOST_CODE))[found.by]
+    by = np.append(call_classes(profile), np.uint8(_NO_CALL))[found.by]
+    cause = _CAUSE_OF_CLASS[by]
     return found._replace(source=before.source[found.source]), cause
 
 

@@ -18,6 +18,7 @@ from flame.core.report.labels import frame_place, process_labels, shown_as
 from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.timeline.call_classes import call_classes
 
 NAME, TITLE = "processes", "What each process did"
 
@@ -108,7 +109,7 @@ def _blocked(scope: Scope, size: int) -> I8 | None:
     calls = scope.profile.calls
     if calls is None or not len(calls):
         return None
-    rows = np.flatnonzero(scope.profile.frames.call_classes(calls.frame) == CallClass.SYNC)
+    rows = np.flatnonzero(call_classes(scope.profile) == CallClass.SYNC)
     length = HostTime(scope).within(calls.thread[rows], calls.start[rows], calls.end[rows])
     return sum_by(process_of_threads(scope.profile)[calls.thread[rows]], length, size)
 

@@ -17,6 +17,7 @@ from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.range_instances import no_pieces
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.lane_intervals import LaneIntervals
 
 NAME, TITLE = "threads", "What the threads of the host did"
@@ -65,7 +66,7 @@ def measure_threads(scope: Scope) -> ThreadColumns:
     profile, size = scope.profile, len(scope.profile.threads) + 1
     time, made = HostTime(scope), profile.calls or no_pieces()
     length = time.within(made.thread, made.start, made.end)
-    classes = profile.frames.call_classes(made.frame)
+    classes = call_classes(profile)
     of_class = ((made.thread[rows], length[rows]) for rows in (classes == one for one in CallClass))
     calls = np.array([sum_by(thread, spent, size) for thread, spent in of_class])
     runs = _anything(profile)
