@@ -22,6 +22,7 @@ _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
 _DENSE = 4
 """Keys are dense where a table of all numbers between them is so many times as long as they."""
+_MOST_I4 = (1 << 31) - 1
 _FEW = 1 << 16
 """Numbers that are counted in a table, however few of them there are."""
 
@@ -61,7 +62,7 @@ def distinct(keys: I8, many: bool = False) -> tuple[I8, I8]:
     if (keys[1:] >= keys[:-1]).all():
         return _distinct_of_ordered(keys)
     low, high = int(keys.min()), int(keys.max())
-    if high - low < min(_FEW, len(keys)):
+    if _is_table_small(high - low, len(keys)):
         return _distinct_of_dense(keys, low, high)
     if not many and (numbered := number_rows([keys])) is not None:
         first, number = numbered
@@ -76,13 +77,18 @@ def distinct(keys: I8, many: bool = False) -> tuple[I8, I8]:
     return values, back
 
 
+def _is_table_small(size: int, keys: int) -> bool:
+    """Whether a table of ``size`` stays in the cache while so many ``keys`` are looked up."""
+    return size < min(_FEW, keys) or size < keys // _DENSE
+
+
 def _distinct_of_dense(keys: I8, low: int, high: int) -> tuple[I8, I8]:
     digits = keys - low if low else keys
     present = np.zeros(high - low + 1, bool)
     present[digits] = True
-    number = np.cumsum(present)
+    number = np.cumsum(present, dtype=np.int32 if len(present) <= _MOST_I4 else np.int64)
     number -= 1
-    return np.flatnonzero(present) + low, number[digits]
+    return np.flatnonzero(present) + low, number[digits].astype(np.int64)
 
 
 def _distinct_of_ordered(keys: I8) -> tuple[I8, I8]:
@@ -152,9 +158,8 @@ def pack(columns: Sequence[Column]) -> I8:
     Columns are laid side by side in mixed radix; where 62 bits do not suffice, what is packed so
     far is first replaced by its rank.
     """
-    key = np.zeros(len(columns[0]), np.int64)
-    size = 1
-    for column in columns:
+    key, size = _digits(columns[0])
+    for column in columns[1:]:
         digits, base = _digits(column)
         if size * base >= _KEY_LIMIT:
             values, key = distinct(key)
@@ -162,7 +167,8 @@ def pack(columns: Sequence[Column]) -> I8:
         if size * base >= _KEY_LIMIT:
             values, digits = distinct(digits)
             base = max(len(values), 1)
-        key = key * base + digits
+        key *= base
+        key += digits
         size *= base
     return key
 
@@ -171,18 +177,35 @@ def _digits(column: Column) -> tuple[I8, int]:
     """``column`` shifted to start at 0, and the number of values it may take."""
     if len(column) == 0:
         return column.astype(np.int64), 1
-    low, high = int(column.min()), int(column.max())
+    low, high = _ends(column)
     # Where the difference does not fit 64 bits it wraps, and different values stay different.
-    return column.astype(np.int64) - low, high - low + 1
+    digits = column.astype(np.int64)
+    digits -= low
+    return digits, high - low + 1
+
+
+def _ends(column: Column) -> tuple[int, int]:
+    return int(column.min()), int(column.max())
 
 
 def unique_rows(columns: Sequence[Column]) -> tuple[I8, I8]:
     """Find the distinct rows of ``columns``: first row of each kind, and the kind of each row."""
-    if (numbered := number_rows(columns)) is None:
+    if _are_dense(columns) or (numbered := number_rows(columns)) is None:
         return _unique_by_key(columns)
     first, number = numbered
     sorted_first, place = _unique_by_key([column[first] for column in columns])
     return first[sorted_first], place[number]
+
+
+def _are_dense(columns: Sequence[Column]) -> bool:
+    """Whether the rows of ``columns`` are looked up in a table sooner than they are hashed."""
+    rows, size = len(columns[0]), 1
+    for column in columns if rows else ():
+        low, high = _ends(column)
+        size *= high - low + 1
+        if not _is_table_small(size, rows):
+            return False
+    return rows > 0
 
 
 def _unique_by_key(columns: Sequence[Column]) -> tuple[I8, I8]:

@@ -73,9 +73,14 @@ class BusyTime:
         """Sum the busy time before each of ``times``, ns."""
         if not len(self):
             return np.zeros(len(times), np.int64)
+        if len(self) == 1:
+            return np.clip(times - self.low[0], 0, self.total)
         at = places_in(self.low, times, "right") - 1
-        inside = np.minimum(times - self.low[at], self.before[at + 1] - self.before[at])
-        return np.where(at < 0, 0, self.before[at] - self.before[0] + inside)
+        # In a stretch the sum grows with the time, up to that at its end.
+        sums = np.minimum(times - (self.low - self.before[:-1])[at], self.before[1:][at])
+        sums -= self.before[0]
+        sums[at < 0] = 0
+        return sums
 
     def until(self, time: int) -> int:
         """Sum the busy time before ``time``, ns."""

@@ -107,12 +107,15 @@ def exposed_times(profile: Profile) -> I8:
         on_device = timed & (table.device == device)
         for each in WorkClass:
             rows = np.flatnonzero(on_device & (classes == each))
+            if not len(rows):
+                continue
             start, end = table.start[rows], table.start[rows] + table.duration[rows]
             low, high = _first_open(start, end)
             found[rows] = high - low - (before.sums_until(high) - before.sums_until(low))
-            before = BusyTime.union(
-                np.concatenate([before.low, start]), np.concatenate([before.high, end])
-            )
+            if each != WorkClass.COPY:
+                before = BusyTime.union(
+                    np.concatenate([before.low, start]), np.concatenate([before.high, end])
+                )
     return found
 
 

@@ -12,7 +12,6 @@ from flame.core.columns import (
     Bool,
     distinct,
     order_by,
-    pack,
     places_on_lanes,
     sum_by,
     unique_rows,
@@ -23,6 +22,7 @@ from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.report.findings.held_host import held_host
+from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.scope import Scope
 from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.idle_host import frames_at
@@ -152,9 +152,9 @@ def _first_launched(profile: Profile) -> Bool:
     table = profile.activities
     marks = np.append((table.kind == Kind.KERNEL) & table.launched, False)
     kernels = np.flatnonzero(marks)
-    group = distinct(pack([table.process[kernels], table.frame[kernels]]))[1]
-    time = table.launch_start[kernels]
-    first = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    groups, time = table.groups, table.launch_start[kernels]
+    some, group = unique_by_group(table, kernels, [groups.process, groups.frame])
+    first = np.full(len(some), np.iinfo(np.int64).max)
     np.minimum.at(first, group, time)
     marks[kernels] = time == first[group]
     return marks

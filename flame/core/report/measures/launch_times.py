@@ -13,6 +13,7 @@ from flame.core.columns import I8, Bool, order_by, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Kind
+from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.measures.chosen_iterations import per_iteration
 from flame.core.report.measures.launching_calls import first_rows, launch_numbers
 from flame.core.report.scope import Scope
@@ -168,9 +169,9 @@ class Executions:
 def executions(scope: Scope, found: LaunchedKernels) -> Executions:
     """Sum up the kernels of ``found``."""
     table, shown, rows = scope.profile.activities, scope.labels.shown, found.rows
-    keys = [column[rows] for column in (table.process, table.thread, table.device)]
-    keys += [shown[column[rows]] for column in (table.launch, table.frame)]
-    first, group = unique_rows(keys)
+    of = table.groups
+    keys = [of.process, of.thread, of.device, shown[of.launch], shown[of.frame]]
+    first, group = unique_by_group(table, rows, keys)
     size, queued = len(first), found.queue >= 0
     return Executions(
         rows[first],
@@ -209,7 +210,7 @@ def first_launches(scope: Scope, found: LaunchedKernels) -> FirstLaunches:
     order = order_by([table.start[found.rows], table.launch_start[found.rows]])
     order = order[_first_of_calls(table, found.rows[order])]
     rows, api = found.rows[order], found.api[order]
-    first, group = unique_rows([table.process[rows], table.frame[rows]])
+    first, group = unique_by_group(table, rows, [table.groups.process, table.groups.frame])
     rest = np.ones(len(rows), bool)
     rest[first] = False
     others = distributions(group[rest], api[rest], len(first))

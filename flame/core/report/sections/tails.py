@@ -45,10 +45,10 @@ class Tails:
     def of(cls, group: Column, values: I8, size: int) -> Tails:
         """Compare the ``values`` of each ``group``."""
         times = distributions(group, values, size)
-        median = times.p50[group]
-        slow = 2 * values > 3 * median
-        number = np.bincount(group[slow], minlength=size).astype(np.int64)
-        return cls(times, number, sum_by(group[slow], (values - median)[slow], size))
+        rows = np.flatnonzero(values > (times.p50 + times.p50 // 2)[group])
+        slow = group[rows]
+        number = np.bincount(slow, minlength=size).astype(np.int64)
+        return cls(times, number, sum_by(slow, values[rows], size) - number * times.p50)
 
     @property
     def enough(self) -> Bool:
