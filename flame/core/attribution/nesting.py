@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.attribution.crossing import cut_crossing
-from flame.core.columns import I8, Bool, Column, ordered_by_group, places_on_lanes
+from flame.core.columns import I8, Bool, Column, order_by, ordered_by_group, places_on_lanes
 from flame.core.compiled.nesting import nested_pieces
 from flame.core.errors import InputError
 
@@ -149,11 +149,26 @@ def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:
 def outer_first(start: I8, end: I8) -> I8:
     """Order intervals by (start, longest first, as given)."""
     order = np.argsort(start, kind="stable")
-    same = start[order[1:]] == start[order[:-1]]
+    _put_longest_first(order, [start], end)
+    return order
+
+
+def outer_first_on_lanes(lane: Column, start: I8, end: I8) -> I8:
+    """Order intervals by (lane, start, longest first, as given)."""
+    order = order_by([start, lane])
+    _put_longest_first(order, [start, lane], end)
+    return order
+
+
+def _put_longest_first(order: I8, keys: list[Column], end: I8) -> None:
+    """Reorder those of equal ``keys`` in ``order``."""
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for key in keys:
+        ordered = key[order]
+        same &= ordered[1:] == ordered[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     rows = order[tied]
-    order[tied] = rows[np.lexsort((-end[rows], start[rows]))]
-    return order
+    order[tied] = rows[np.lexsort((-end[rows], *(key[rows] for key in keys)))]
 
 
 def _closing(end: I8) -> I8:

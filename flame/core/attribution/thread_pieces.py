@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
+from flame.core.attribution.nesting import MAX_DEPTH, lane_clock, nest, outer_first_on_lanes
 from flame.core.columns import I4, I8, Column, order_by, run_starts
 from flame.core.compiled.nesting import innermost_spans
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
@@ -70,8 +70,8 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
     """
     rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
     thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
-    outer, begin, stop, clock = _outermost(thread, start, end)
-    return _flat(thread[outer], calls.frame[rows[outer]], begin, stop, clock)
+    outer, begin, stop = _outermost(thread, start, end)
+    return _flat(thread[outer], calls.frame[rows[outer]], begin, stop)
 
 
 def call_rows(calls: RawCalls) -> CallRows:
@@ -92,16 +92,17 @@ def calls_within(rows: CallRows) -> I8:
     return some[within]
 
 
-def _outermost(thread: I4, start: I8, end: I8) -> tuple[I8, I8, I8, LaneClock]:
-    """The calls that are in no other, and what of each counts: begin and stop on the clock."""
+def _outermost(thread: I4, start: I8, end: I8) -> tuple[I8, I8, I8]:
+    """The calls that are in no other, by thread and time, and when what of each counts is."""
     clock = lane_clock(thread, start, end)
-    begin, stop = (clock.shift(thread, time) for time in (start, end))
-    order = outer_first(begin, stop)
-    begin, stop = begin[order], stop[order]
+    order = outer_first_on_lanes(thread, start, end)
+    begin, stop = start[order], end[order]
     # Threads lie end to end on this clock, so that none reaches into the next.
-    begin[1:] = np.maximum(begin[1:], np.maximum.accumulate(stop)[:-1])
-    outer = stop > begin
-    return order[outer], begin[outer], stop[outer], clock
+    since = thread[order] * np.int64(clock.span)
+    reach = np.maximum.accumulate(stop + since)[:-1] - since[1:]
+    np.maximum(begin[1:], reach, out=begin[1:])
+    outer = np.flatnonzero(stop > begin)
+    return order[outer], begin[outer], stop[outer]
 
 
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
@@ -128,18 +129,19 @@ def _innermost_by_edges(pieces: ThreadPieces) -> ThreadPieces:
     inner[np.searchsorted(edges, begin[beginning])] = beginning
     some = np.flatnonzero(inner >= 0)
     piece = inner[some]
-    own = _flat(pieces.thread[piece], pieces.frame[piece], edges[some], edges[some + 1], clock)
+    thread = pieces.thread[piece]
+    back = clock.base - thread.astype(np.int64) * clock.span
+    own = _flat(thread, pieces.frame[piece], edges[some] + back, edges[some + 1] + back)
     return replace(own, parent=piece)
 
 
-def _flat(thread: Column, frame: I4, begin: I8, stop: I8, clock: LaneClock) -> ThreadPieces:
-    """Pieces in no other one, whose times are on ``clock``."""
-    back = clock.base - thread.astype(np.int64) * clock.span
+def _flat(thread: Column, frame: I4, start: I8, end: I8) -> ThreadPieces:
+    """Pieces in no other one."""
     return ThreadPieces(
-        thread=thread.astype(np.int32),
+        thread=thread.astype(np.int32, copy=False),
         depth=np.zeros(len(thread), np.int32),
         frame=frame,
-        start=begin + back,
-        end=stop + back,
+        start=start,
+        end=end,
         parent=np.full(len(thread), NONE, np.int32),
     )
