@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.attribution.nesting import MAX_DEPTH, lane_clock, nest, outer_first_on_lanes
 from flame.core.columns import I4, I8, Column, order_by, run_starts
 from flame.core.compiled.nesting import innermost_spans
-from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
+from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans, repeat
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.threads.call_rows import CallRows
 
@@ -139,9 +139,9 @@ def _flat(thread: Column, frame: I4, start: I8, end: I8) -> ThreadPieces:
     """Pieces in no other one."""
     return ThreadPieces(
         thread=thread.astype(np.int32, copy=False),
-        depth=np.zeros(len(thread), np.int32),
+        depth=repeat(np.int32(0), len(thread)),
         frame=frame,
         start=start,
         end=end,
-        parent=np.full(len(thread), NONE, np.int32),
+        parent=repeat(np.int32(NONE), len(thread)),
     )

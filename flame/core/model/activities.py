@@ -227,6 +227,18 @@ class ThreadPieces:
     def __len__(self) -> int:
         return len(self.start)
 
+    def where(self, chosen: Bool) -> ThreadPieces:
+        """Choose pieces (bool[n]); one whose outer piece is not chosen is in none."""
+        place = np.append(np.where(chosen, np.cumsum(chosen) - 1, NONE), NONE).astype(np.int32)
+        return ThreadPieces(
+            thread=self.thread[chosen],
+            depth=self.depth[chosen],
+            frame=self.frame[chosen],
+            start=self.start[chosen],
+            end=self.end[chosen],
+            parent=place[self.parent[chosen]],
+        )
+
 
 class ThreadSpans(NamedTuple):
     """Hold intervals of threads as they were recorded, in any order, however they cross.

@@ -102,7 +102,7 @@ class Scope:
     def on_host(self, pieces: ThreadPieces) -> ThreadPieces:
         """Choose what threads did: by thread, process and file, and by when it began."""
         passing = self.passes(pieces.thread, pieces.start)
-        return pieces if passing.all() else _chosen(pieces, passing)
+        return pieces if passing.all() else pieces.where(passing)
 
     def passes(self, thread: Column, start: I8) -> Bool:
         """Tell what passes of what threads (-1: unknown) did from ``start`` on, bool[n]."""
@@ -233,16 +233,3 @@ def host_rows(size: int, columns: dict[str, Column]) -> Activities:
         **columns,
     }
     return Activities(**off_gpu_columns(size) | made, stacks=StackBuilder().build())
-
-
-def _chosen(pieces: ThreadPieces, passing: Bool) -> ThreadPieces:
-    """Those that pass; one whose outer piece does not is in none."""
-    place = np.append(np.where(passing, np.cumsum(passing) - 1, NONE), NONE).astype(np.int32)
-    return ThreadPieces(
-        thread=pieces.thread[passing],
-        depth=pieces.depth[passing],
-        frame=pieces.frame[passing],
-        start=pieces.start[passing],
-        end=pieces.end[passing],
-        parent=place[pieces.parent[passing]],
-    )

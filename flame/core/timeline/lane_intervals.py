@@ -70,6 +70,14 @@ class LaneIntervals:
         high = np.minimum(self.end[by], end[source])
         return _with_rest(Pieces(source, by, low, high), begin, end, number)
 
+    def cover(self, lane: Column, begin: I8, end: I8) -> Bool:
+        """Tell which other intervals lie wholly in one of these, bool[n]."""
+        if not len(self):
+            return np.zeros(len(begin), bool)
+        at = self._places(self.begin, lane, begin, "right") - 1
+        covers: Bool = (at >= 0) & (self.lane[at] == lane) & (end <= self.end[at])
+        return covers
+
     def _places(self, times: I8, lane: Column, at: I8, side: Side) -> I8:
         """Where each time of a lane would stand among ``times``, which are those of these."""
         return places_on_lanes(self.lane, times, lane, at, side)

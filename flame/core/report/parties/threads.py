@@ -85,11 +85,14 @@ def measure_threads(scope: Scope) -> ThreadColumns:
 
 def _anything(profile: Profile) -> LaneIntervals:
     """When anything was open on each thread: a call, a range or a function."""
-    kinds = (profile.calls, profile.ranges, profile.functions)
-    found = [(each, np.flatnonzero(each.depth == 0)) for each in kinds if each]
+    kinds = (profile.ranges or no_pieces(), profile.functions or no_pieces())
+    found = [(each, np.flatnonzero(each.depth == 0)) for each in kinds]
     columns = [(each.thread[top], each.start[top], each.end[top]) for each, top in found]
-    if not columns:
-        columns = [(no_pieces().thread, no_pieces().start, no_pieces().end)]
+    outer = LaneIntervals.union(*map(np.concatenate, zip(*columns, strict=True)))
+    calls = profile.calls or no_pieces()
+    rest = np.flatnonzero(~outer.cover(calls.thread, calls.start, calls.end))
+    columns = [(calls.thread[rest], calls.start[rest], calls.end[rest])]
+    columns.append((outer.lane, outer.begin, outer.end))
     return LaneIntervals.union(*map(np.concatenate, zip(*columns, strict=True)))
 
 
