@@ -25,21 +25,25 @@ RECORD_CALLS = "flame record, nsys (--trace=cuda) or the PyTorch profiler record
 class HostCalls:
     """Hold the outermost API calls of a scope, none within another, by thread and time.
 
-    ``thread``, ``frame`` i4[n]; ``shown`` i8[n] is the frame that each is shown as; ``start``,
-    ``end`` (exclusive) i8[n] in ns, none is empty; ``kind`` u1[n] is its `CallClass`.
+    ``thread``, ``frame`` i4[n]; ``start``, ``end`` (exclusive) i8[n] in ns, none is empty; ``kind``
+    u1[n] is its `CallClass`.
     """
 
     profile: Profile
     labels: Labels
     thread: I4
     frame: I4
-    shown: I8
     start: I8
     end: I8
     kind: U1
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def shown(self) -> I8:
+        """The frame that each is shown as, i8[n]."""
+        return self.labels.shown[self.frame].astype(np.int64)
 
     @property
     def length(self) -> I8:
@@ -53,7 +57,6 @@ class HostCalls:
             self.labels,
             self.thread[mask],
             self.frame[mask],
-            self.shown[mask],
             self.start[mask],
             self.end[mask],
             self.kind[mask],
@@ -123,8 +126,7 @@ def calls_left_out(profile: Profile) -> str:
 
 def collect_calls(profile: Profile, labels: Labels, calls: ThreadPieces) -> HostCalls:
     """Collect ``calls`` of ``profile``, which are called as ``labels`` say."""
-    shown = labels.shown[calls.frame].astype(np.int64)
     own = calls is profile.calls
     kind = call_classes(profile) if own else profile.frames.call_classes(calls.frame)
-    columns = (calls.thread, calls.frame, shown, calls.start, calls.end, kind)
+    columns = (calls.thread, calls.frame, calls.start, calls.end, kind)
     return HostCalls(profile, labels, *columns)

@@ -42,8 +42,8 @@ class IdleParts:
     ``end`` (exclusive) i8[g] in ns on the trace's clock; ``after`` i8[g] is the row of the activity
     that ended it, of several that began together the one launched last, -1 without any.
 
-    Parts, by gap and time, add up to the gaps: ``gap`` i8[n] is the place of its gap, ``low``,
-    ``high`` i8[n] its times, ``cause`` u1[n], and ``call`` i8[n] the piece of `Profile.calls` that
+    Parts, by gap and time, add up to the gaps: ``gap`` i4[n] is the place of its gap, ``low``,
+    ``high`` i8[n] its times, ``cause`` u1[n], and ``call`` i4[n] the piece of `Profile.calls` that
     was open, -1 without one.
     """
 
@@ -51,11 +51,11 @@ class IdleParts:
     begin: I8
     end: I8
     after: I8
-    gap: I8
+    gap: I4
     low: I8
     high: I8
     cause: U1
-    call: I8
+    call: I4
 
     def within(self, windows: BusyTime) -> I8:
         """Measure what of each part lies in ``windows`` (trace's clock), i8[n] in ns."""
@@ -84,6 +84,7 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
     cause = np.concatenate([cause for _, cause in found])
     order = order_by([pieces[2], pieces[0]])
     gap, call, low, high = (column[order] for column in pieces)
+    gap, call = (column.astype(np.int32) for column in (gap, call))
     return IdleParts(device.device, begin, end, after, gap, low, high, cause[order], call)
 
 
