@@ -141,7 +141,8 @@ typedef struct {
 // refuses more than `out` has room for, and those nested in `deepest` others.
 API int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, const Nested* out);
 
-// When which of some intervals was the innermost, by lane and time: two for each at most.
+// When which of some intervals was the innermost, or the outermost, by lane and time: two for each at
+// most.
 typedef struct {
   int32_t* piece;
   int64_t* start;
@@ -152,6 +153,10 @@ typedef struct {
 // last. Returns how many pieces there are; refuses intervals that cross, or nest too deeply.
 API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t deepest,
                                 const Innermost* out);
+
+// Leaves of each of `spans` what reaches beyond those before it on its lane, which are of earlier
+// starts, then later ends, then earlier rows. Returns how many are left, one for each at most.
+API int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermost* out);
 
 // Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
 // of which counts most. Returns `count`.

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH, lane_clock, nest, outer_first_on_lanes
 from flame.core.columns import I4, I8, Column, order_by, run_starts
-from flame.core.compiled.nesting import innermost_spans
+from flame.core.compiled.nesting import innermost_spans, outermost_spans
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans, repeat
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.threads.call_rows import CallRows
@@ -68,10 +68,11 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
 
     Equal starts: the longer one is the outer, then the first as recorded.
     """
-    rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
-    thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
-    outer, begin, stop = _outermost(thread, start, end)
-    return _flat(thread[outer], calls.frame[rows[outer]], begin, stop)
+    thread = calls.thread
+    if calls.chain_only.any():
+        thread = np.where(calls.chain_only, np.int32(NONE), thread)
+    outer, start, end = _outermost(thread, calls.start, calls.end)
+    return _flat(thread[outer], calls.frame[outer], start, end)
 
 
 def call_rows(calls: RawCalls) -> CallRows:
@@ -92,13 +93,17 @@ def calls_within(rows: CallRows) -> I8:
     return some[within]
 
 
-def _outermost(thread: I4, start: I8, end: I8) -> tuple[I8, I8, I8]:
-    """The calls that are in no other, by thread and time, and when what of each counts is."""
-    clock = lane_clock(thread, start, end)
-    order = outer_first_on_lanes(thread, start, end)
+def _outermost(thread: I4, start: I8, end: I8) -> tuple[Column, I8, I8]:
+    """The calls of known threads that are in no other, by thread and time; what of each counts."""
+    if found := outermost_spans(thread, start, end):
+        lane_clock(thread, found.start, found.end)  # times are not centuries apart
+        return found
+    some = np.flatnonzero((thread >= 0) & (end > start))
+    clock = lane_clock(thread[some], start[some], end[some])
+    order = some[outer_first_on_lanes(thread[some], start[some], end[some])]
     begin, stop = start[order], end[order]
     # Threads lie end to end on this clock, so that none reaches into the next.
-    since = thread[order] * np.int64(clock.span)
+    since = thread[order].astype(np.int64) * clock.span
     reach = np.maximum.accumulate(stop + since)[:-1] - since[1:]
     np.maximum(begin[1:], reach, out=begin[1:])
     outer = np.flatnonzero(stop > begin)

@@ -57,6 +57,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_void_p, c_void_p, c_int32, c_int32, c_void_p, c_void_p],
     ),
     "flamecore_nest": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
+    "flamecore_outermost": (c_int64, [c_void_p, c_int32, c_void_p]),
     "flamecore_innermost": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
 }
 
