@@ -11,7 +11,7 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
-from flame.core.report.measures.configurations import Configurations, configurations, dim_text
+from flame.core.report.measures.configurations import Configuration, configurations, dim_text
 from flame.core.report.measures.times import ratios, shares
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked
@@ -99,7 +99,7 @@ class KernelTails:
     tails: Tails
     rows: I8
     configuration: I8
-    configurations: Configurations
+    configurations: tuple[Configuration, ...]
     slow: SlowLaunches
 
     @property
@@ -118,7 +118,7 @@ def kernel_tails(scope: Scope) -> KernelTails:
     first, group = unique_rows([_full_names(scope, table.frame[rows]), config, path])
     tails = Tails.of(group, table.duration[rows], len(first))
     slow = _slow(tails, rows, group, table.duration[rows])
-    return KernelTails(tails, rows[first], config[first], found, slow)
+    return KernelTails(tails, rows[first], config[first], found.different, slow)
 
 
 def _slow(tails: Tails, rows: I8, group: I8, values: I8) -> SlowLaunches:
@@ -207,7 +207,7 @@ def _table(scope: Scope, found: KernelTails, whole: int) -> Table:
     profile, tails = scope.profile, found.tails
     frames = profile.activities.frame[found.rows].tolist()
     names = [scope.labels.text[frame] for frame in frames]
-    known = found.configurations.different
+    known = found.configurations
     config = [known[at] if at >= 0 else None for at in found.configuration.tolist()]
     cells = (
         names,
