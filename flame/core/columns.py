@@ -87,8 +87,7 @@ def _distinct_of_dense(keys: I8, low: int, high: int) -> tuple[I8, I8]:
     present = np.zeros(high - low + 1, bool)
     present[digits] = True
     number = np.cumsum(present, dtype=np.int32 if len(present) <= _MOST_I4 else np.int64)
-    number -= 1
-    return np.flatnonzero(present) + low, number[digits].astype(np.int64)
+    return np.flatnonzero(present) + low, number[digits].astype(np.int64) - 1
 
 
 def _distinct_of_ordered(keys: I8) -> tuple[I8, I8]:

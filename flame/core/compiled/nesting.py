@@ -40,6 +40,10 @@ class LanePieces(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
 
+    def first(self, count: int) -> LanePieces:
+        """Take the first ``count`` of them."""
+        return LanePieces(self.piece[:count], self.start[:count], self.end[:count])
+
 
 class _LaneSpans(ctypes.Structure):
     _fields_ = (("count", c_int64), ("lane", c_void_p), ("start", c_void_p), ("end", c_void_p))
@@ -95,9 +99,9 @@ def innermost_spans(
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
     given, made = _given(spans), _room(2 * len(lane))
-    out = _Innermost(*map(address, made))
+    out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
     done = library.flamecore_innermost(ctypes.byref(given), lanes, deepest, ctypes.byref(out))
-    return None if (count := checked(done)) is None else LanePieces(*(one[:count] for one in made))
+    return None if (count := checked(done)) is None else made.first(count)
 
 
 def outermost_spans(
@@ -112,9 +116,9 @@ def outermost_spans(
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
     given, made = _given(spans), _room(len(lane))
-    out = _Innermost(*map(address, made))
+    out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
     done = library.flamecore_outermost(ctypes.byref(given), lanes, ctypes.byref(out))
-    return None if (count := checked(done)) is None else LanePieces(*(one[:count] for one in made))
+    return None if (count := checked(done)) is None else made.first(count)
 
 
 def _room(size: int) -> LanePieces:

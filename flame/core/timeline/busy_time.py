@@ -74,10 +74,11 @@ class BusyTime:
         if not len(self):
             return np.zeros(len(times), np.int64)
         if len(self) == 1:
-            return np.clip(times - self.low[0], 0, self.total)
+            only: I8 = np.clip(times - self.low[0], 0, self.total)
+            return only
         at = places_in(self.low, times, "right") - 1
         # In a stretch the sum grows with the time, up to that at its end.
-        sums = np.minimum(times - (self.low - self.before[:-1])[at], self.before[1:][at])
+        sums = np.minimum(times - self.low[at] + self.before[at], self.before[at + 1])
         sums -= self.before[0]
         sums[at < 0] = 0
         return sums

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.attribution.nesting import outer_first
-from flame.core.columns import I8, U1, Bool
+from flame.core.columns import I8, U1, Bool, unique
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
@@ -102,7 +102,7 @@ def exposed_times(profile: Profile) -> I8:
     table, classes = profile.activities, work_classes(profile)
     found = np.zeros(len(table), np.int64)
     timed = has_times(table)
-    for device in np.unique(table.device).tolist():
+    for device in unique(table.device).tolist():
         before = BusyTime.between(found[:0], found[:0])
         on_device = timed & (table.device == device)
         for each in WorkClass:

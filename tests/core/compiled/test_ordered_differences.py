@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.attribution.thread_pieces import calls_within
-from flame.core.columns import ordered_by_group, places_in, places_on_lanes, sum_by
+from flame.core.columns import SIDES, ordered_by_group, places_in, places_on_lanes, sum_by
 from flame.core.compiled.library import compiled
 from flame.core.compiled.nesting import outermost_spans
 from flame.core.compiled.order import order_groups, sum_groups
@@ -29,7 +30,7 @@ MOMENTS = st.lists(st.tuples(LANES, TIMES), max_size=60)
 WANTED = st.lists(st.tuples(st.integers(-1, 5), TIMES), min_size=64, max_size=90)
 
 
-def columns(rows: list[tuple[int, ...]], width: int = 2) -> list[Any]:
+def columns(rows: Sequence[tuple[int, ...]], width: int = 2) -> list[Any]:
     table = np.array(rows, np.int64).reshape(len(rows), width)
     return [table[:, 0].astype(np.int32), *table.T[1:].copy()]
 
@@ -41,22 +42,21 @@ def test_moments_stand_where_bisecting_finds_them(
 ) -> None:
     moments = sorted(moments)
     wanted = sorted(wanted) if ordered else wanted
-    arguments = (*columns(moments), *columns(wanted))
-    for side, bisect in (("left", bisect_left), ("right", bisect_right)):
+    (lane, time), (on, values) = columns(moments), columns(wanted)
+    for side, bisect in zip(SIDES, (bisect_left, bisect_right), strict=True):
         expected = [bisect(moments, one) for one in wanted]
-        assert places_on_lanes(*arguments, side).tolist() == expected
+        assert places_on_lanes(lane, time, on, values, side).tolist() == expected
         with only_numpy():
-            assert places_on_lanes(*arguments, side).tolist() == expected
+            assert places_on_lanes(lane, time, on, values, side).tolist() == expected
 
 
 @examples(0.5)
 @given(times=st.lists(TIMES, max_size=80), wanted=st.lists(TIMES, min_size=64, max_size=80))
 def test_times_stand_where_numpy_finds_them(times: list[int], wanted: list[int]) -> None:
     ordered, values = np.array(sorted(times), np.int64), np.array(wanted, np.int64)
-    for side in ("left", "right"):
+    for side, bisect in zip(SIDES, (bisect_left, bisect_right), strict=True):
         assert places_in(ordered, values, side).tolist() == [
-            (bisect_left if side == "left" else bisect_right)(ordered.tolist(), one)
-            for one in wanted
+            bisect(ordered.tolist(), one) for one in wanted
         ]
 
 
@@ -125,7 +125,8 @@ SPANS = st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 20), st.integers(-
 
 def outermost(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """(row, begin, end) of what reaches beyond the intervals before it on its lane."""
-    told, reach = [], {}
+    told: list[tuple[int, int, int]] = []
+    reach: dict[int, int] = {}
     for lane, start, end, row in sorted(
         ((lane, start, -(start + length), row) for row, (lane, start, length) in enumerate(rows))
     ):

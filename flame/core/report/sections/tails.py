@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, distinct, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.report.measures.configurations import Configuration, configurations, dim_text
@@ -91,14 +91,14 @@ class SlowLaunches(NamedTuple):
 class KernelTails:
     """Compare launches that did the same work.
 
-    ``rows`` i8[n] is an activity of each group, ``configuration`` i8[n] its place in
+    ``rows`` i8[n] is an activity of each group, ``configuration`` i4[n] its place in
     ``configurations``. Where that is not known (-1) they are compared below the same ranges
     instead, which says less: their ``tails`` may be mixed work. ``slow`` are those of tails.
     """
 
     tails: Tails
     rows: I8
-    configuration: I8
+    configuration: I4
     configurations: tuple[Configuration, ...]
     slow: SlowLaunches
 
