@@ -38,6 +38,15 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p],
     ),
     "flamecore_order": (c_int64, [c_void_p, c_void_p, c_int32, c_int64, c_void_p]),
+    "flamecore_order_groups": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
+    ),
+    "flamecore_sum_groups": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
+    ),
+    "flamecore_search": (c_int64, [c_void_p, c_void_p, c_int32, c_int32, c_void_p]),
     "flamecore_paths_new": (c_void_p, [c_uint64]),
     "flamecore_paths_free": (None, [c_void_p]),
     "flamecore_paths_count": (c_int64, [c_void_p]),
@@ -54,6 +63,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     ),
     "flamecore_outermost_shown": (c_int64, [c_void_p, c_int32, c_void_p, c_int32, c_void_p]),
     "flamecore_launched": (c_int64, [c_void_p, c_int32, c_void_p, c_void_p]),
+    "flamecore_outermost": (c_int64, [c_void_p, c_int32, c_void_p]),
     "flamecore_innermost": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
 }
 

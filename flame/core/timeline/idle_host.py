@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.attribution.nesting import lane_clock
 from flame.core.attribution.thread_pieces import innermost_pieces
-from flame.core.columns import I8, Bool, Column, expand_ranges, order_by
-from flame.core.model.activities import NONE
+from flame.core.columns import I8, Bool, Column, expand_ranges, places_on_lanes
+from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.timeline.idle_parts import IdleParts
 from flame.core.timeline.lane_intervals import LaneIntervals
@@ -28,23 +27,6 @@ class IdleHost(NamedTuple):
     high: I8
 
 
-class InnermostFrames(NamedTuple):
-    """Say what was innermost on each thread: ``frame`` i8[n + 1] of ``open``, the last is -1."""
-
-    open: LaneIntervals
-    frame: I8
-
-
-def innermost_frames(profile: Profile) -> InnermostFrames | None:
-    """Find when which Python function, else range, was innermost; None where none are known."""
-    pieces = profile.functions or profile.ranges
-    if pieces is None or not len(pieces):
-        return None
-    inner = innermost_pieces(pieces)  # by thread and time
-    open_ = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
-    return InnermostFrames(open_, np.append(inner.frame, NONE).astype(np.int64))
-
-
 def frames_at(profile: Profile, thread: Column, time: I8) -> I8:
     """Find what was innermost on each ``thread`` at a ``time``, i8[n]; -1: nothing.
 
@@ -53,31 +35,43 @@ def frames_at(profile: Profile, thread: Column, time: I8) -> I8:
     found, pieces = np.full(len(time), NONE, np.int64), profile.functions or profile.ranges
     if pieces is None or not len(pieces) or not len(time):
         return found
-    clock = lane_clock(pieces.thread, pieces.start, pieces.end)
-    known = np.flatnonzero(clock.covers(time))
-    at = clock.shift(thread[known], time[known])
-    order = order_by([at])
-    edges = (clock.shift(pieces.thread, one) for one in (pieces.start, pieces.end))
-    first, last = (np.searchsorted(at[order], edge) for edge in edges)
-    piece, place = (
-        np.repeat(np.arange(len(pieces)), last - first),
-        expand_ranges(first, last - first),
-    )
-    deepest = order_by([pieces.depth[piece]])
-    found[known[order[place[deepest]]]] = pieces.frame[piece[deepest]]
+    levels, lane = _lanes(pieces)
+    for depth in range(levels):
+        on = thread.astype(np.int64) * levels + depth
+        at = places_on_lanes(lane, pieces.start, on, time, "right") - 1
+        opened = np.flatnonzero((at >= 0) & (lane[at] == on) & (pieces.end[at] > time))
+        found[opened] = pieces.frame[at[opened]]
     return found
 
 
-def idle_host(
-    profile: Profile, parts: IdleParts, chosen: Bool, innermost: InnermostFrames | None
-) -> IdleHost:
-    """Cut the ``chosen`` idle parts (bool[n]) by what was innermost."""
-    table = profile.activities
+def idle_host(profile: Profile, parts: IdleParts, chosen: Bool) -> IdleHost:
+    """Cut the ``chosen`` idle parts (bool[n]) by the innermost Python function, else range."""
+    table, pieces = profile.activities, profile.functions or profile.ranges
     rows = np.flatnonzero(chosen & (parts.after[parts.gap] >= 0))
     thread = table.thread[parts.after[parts.gap[rows]]]
     low, high = parts.low[rows], parts.high[rows]
-    if innermost is None:
-        none = np.full(len(rows), NONE, np.int64)
-        return IdleHost(rows, none, low, high)
-    found = innermost.open.cut(thread, low, high)
-    return IdleHost(rows[found.source], innermost.frame[found.by], found.begin, found.end)
+    near = None if pieces is None else _open_during(pieces, thread, low, high)
+    if not near:
+        return IdleHost(rows, np.full(len(rows), NONE, np.int64), low, high)
+    inner = innermost_pieces(near)  # by thread and time
+    found = LaneIntervals(inner.thread, inner.start, inner.end).cut(thread, low, high)
+    frame = np.append(inner.frame, NONE).astype(np.int64)
+    return IdleHost(rows[found.source], frame[found.by], found.begin, found.end)
+
+
+def _open_during(pieces: ThreadPieces, thread: Column, low: I8, high: I8) -> ThreadPieces:
+    """Choose the pieces that are open on a ``thread`` at any time between ``low`` and ``high``."""
+    levels, lane = _lanes(pieces)
+    found = np.zeros(len(pieces), bool)
+    for depth in range(levels):
+        on = thread.astype(np.int64) * levels + depth
+        first = places_on_lanes(lane, pieces.end, on, low, "right")
+        last = places_on_lanes(lane, pieces.start, on, high)
+        found[expand_ranges(first, np.maximum(last - first, 0))] = True
+    return pieces.where(found)
+
+
+def _lanes(pieces: ThreadPieces) -> tuple[int, Column]:
+    """How many depths there are, and a lane for each depth of each thread: none nest on one."""
+    levels = int(pieces.depth.max(initial=-1)) + 1
+    return levels, pieces.thread * levels + pieces.depth

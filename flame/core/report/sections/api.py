@@ -66,7 +66,7 @@ def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None
     failed = None if failures is None else failures.shown
     names = [calls.shown, nested] if failed is None else [calls.shown, nested, failed]
     shown = unique(np.concatenate(names))
-    size, place = len(shown), np.searchsorted(shown, calls.shown)
+    size, place = len(shown), _places(shown, calls.shown)
     pair, _ = unique_rows([place, calls.thread])
     of_thread = scope.thread_times[calls.thread[pair]]
     return CallTimes(
@@ -83,7 +83,14 @@ def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None
 
 
 def _count(shown: I8, of: I8) -> I8:
-    return np.bincount(np.searchsorted(shown, of), minlength=len(shown)).astype(np.int64)
+    return np.bincount(_places(shown, of), minlength=len(shown)).astype(np.int64)
+
+
+def _places(shown: I8, of: I8) -> I8:
+    """Where each ``of`` is among the frames ``shown``, which have all of them."""
+    place = np.zeros(int(shown[-1]) + 1, np.int64)
+    place[shown] = np.arange(len(shown))
+    return place[of]
 
 
 def _columns(found: CallTimes, failed: bool) -> tuple[TableColumn, ...]:

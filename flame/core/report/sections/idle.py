@@ -18,7 +18,7 @@ from flame.core.report.host.os_time import host_code_parts
 from flame.core.report.labels import labels_without_numbers, shown_as
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
-from flame.core.timeline.idle_host import InnermostFrames, idle_host, innermost_frames
+from flame.core.timeline.idle_host import idle_host
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 from flame.core.units import format_ns
 
@@ -202,16 +202,14 @@ def host_frames(scope: Scope) -> dict[int, list[HostFrame]]:
 
     By place of the GPU in `Profile.devices`.
     """
-    innermost, labels = innermost_frames(scope.profile), labels_without_numbers(scope)
-    return {gpu.device: _host_frames(scope, gpu, innermost, labels) for gpu in scope.gpus}
+    labels = labels_without_numbers(scope)
+    return {gpu.device: _host_frames(scope, gpu, labels) for gpu in scope.gpus}
 
 
-def _host_frames(
-    scope: Scope, gpu: Utilization, innermost: InnermostFrames | None, labels: Labels
-) -> list[HostFrame]:
+def _host_frames(scope: Scope, gpu: Utilization, labels: Labels) -> list[HostFrame]:
     parts = scope.idle(gpu)
     chosen = np.isin(parts.cause, HOST_CAUSES)
-    found = idle_host(scope.profile, parts, chosen, innermost)
+    found = idle_host(scope.profile, parts, chosen)
     inside = gpu.windows.sums_until(found.high) - gpu.windows.sums_until(found.low)
     frames, place = distinct(shown_as(labels, found.frame))
     sums = sum_by(place, inside, len(frames))

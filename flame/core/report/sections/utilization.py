@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, Utilization, kernels_busy
-from flame.core.columns import I8, distinct, order_by, pack
+from flame.core.columns import I8, distinct, pack, places_in
 from flame.core.model.activities import has_times
 from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
@@ -85,10 +85,9 @@ def _most_open(stream: I8, start: I8, end: I8) -> int:
     """The largest number of different streams that were open together."""
     runs = LaneIntervals.union(distinct(stream)[1], start, end)
     # What ends makes room for what begins at the same time.
-    times = np.concatenate([runs.end, runs.begin])
-    change = np.repeat([-1, 1], len(runs))
-    order = order_by([times])
-    return int(np.cumsum(change[order]).max(initial=0))
+    begin, end = (np.sort(times, kind="stable") for times in (runs.begin, runs.end))
+    opened = np.arange(1, len(runs) + 1) - places_in(end, begin, "right")
+    return int(opened.max(initial=0))
 
 
 def _chart(chunks: list[float | None]) -> str:
