@@ -7,9 +7,10 @@ from typing import NamedTuple
 from rich.style import Style
 
 from flame.core.frame import Kind
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, IdleCause
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.report.table import Section, share
+from flame.core.timeline.holdups import HOLDUPS
 from flame.core.units import format_ns, format_percent
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
@@ -29,6 +30,7 @@ _CALLS = {
     "copy call": CallClass.COPY,
     "other call": CallClass.OTHER,
 }
+_HOST_CODE = [cause.title for cause in (IdleCause.HOST_CODE, *HOLDUPS)]
 _KINDS = {"compute": Kind.KERNEL, "copies, alone": Kind.MEMCPY}
 
 
@@ -118,4 +120,4 @@ def _style(part: str, palette: Palette) -> Style:
         return palette.category_ink(COMMUNICATION)
     if cause in _CALLS:
         return palette.call_ink(_CALLS[cause])
-    return palette.ink(Kind.PYTHON) if cause == "host code" else palette.quiet
+    return palette.ink(Kind.PYTHON) if cause in _HOST_CODE else palette.quiet

@@ -14,6 +14,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.report.findings.held_host import held_host
 from flame.core.report.scope import Scope
+from flame.core.timeline.holdups import HOLDUPS
 from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 from flame.core.timeline.lane_intervals import LaneIntervals
@@ -26,6 +27,7 @@ AFTER_SYNC = 20_000
 
 _HOST = (
     IdleCause.HOST_CODE,
+    *HOLDUPS,
     IdleCause.OTHER_CALL,
     IdleCause.LAUNCH_CALL,
     IdleCause.SYNC,

@@ -12,16 +12,17 @@ from flame.core.model.activities import has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
-from flame.core.report.host.states import find_collections
 from flame.core.report.host_calls import calls_left_out
 from flame.core.report.measures.chosen_iterations import chosen_iterations
-from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
+from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import LaneIntervals
+from flame.core.timeline.states import find_collections
 
 PARTS = (
     "compute",
@@ -226,7 +227,7 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
         keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
         return dict.fromkeys(keys)
     classes = profile.frames.call_classes(calls.frame)
-    of = found.at(process_of_threads(profile)[calls.thread], calls.start)
+    of = found.at(process_of_threads(profile.threads)[calls.thread], calls.start)
     columns: dict[str, I8 | None] = {}
     for name, wanted in names.items():
         rows = np.flatnonzero((classes == wanted) & (of >= 0))

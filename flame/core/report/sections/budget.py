@@ -10,7 +10,8 @@ from flame.core.kept_results import kept
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
 from flame.core.timeline.exposure import class_times
-from flame.core.timeline.idle_parts import IdleCause
+from flame.core.timeline.holdups import HOLDUPS
+from flame.core.timeline.idle_parts import IdleCause, told_causes
 
 NAME, TITLE = "budget", "Where the time of each GPU went"
 
@@ -76,6 +77,7 @@ _CHARACTER = 0.4
 
 _HOST = (
     IdleCause.HOST_CODE,
+    *HOLDUPS,
     IdleCause.IN_LAUNCH,
     IdleCause.LAUNCH_CALL,
     IdleCause.ALLOC,
@@ -117,7 +119,7 @@ def _facts(scope: Scope, budget: Budget) -> dict[str, object]:
         "compute_ns": budget.compute,
         "exposed_comm_ns": budget.exposed_communication,
         "copies_alone_ns": budget.copies_alone,
-        "idle_ns": {each.title: int(budget.idle[each]) for each in IdleCause},
+        "idle_ns": {each.title: int(budget.idle[each]) for each in told_causes(scope.profile)},
         "character": budget.character,
         "check": budget.check,
     }

@@ -13,13 +13,13 @@ from flame.core.columns import I8, distinct, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.metrics import WAITING
 from flame.core.projection.labels import Labels
-from flame.core.report.host.host_code import find_holdups, host_code
 from flame.core.report.host.os_time import host_code_parts
 from flame.core.report.labels import labels_without_numbers, shown_as
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
+from flame.core.timeline.holdups import HOLDUPS
 from flame.core.timeline.idle_host import InnermostFrames, idle_host, innermost_frames
-from flame.core.timeline.idle_parts import IdleCause, IdleParts
+from flame.core.timeline.idle_parts import IdleCause, IdleParts, told_causes
 from flame.core.units import format_ns
 
 NAME, TITLE = "idle", "When the GPUs ran nothing, and why"
@@ -48,12 +48,6 @@ _HOST = (
     TableColumn("gpu", "GPU"),
     TableColumn("frame", "innermost function or range"),
     TableColumn("kind", "kind"),
-    TableColumn("ns", "time", "ns"),
-    TableColumn("percent", "of window", "percent"),
-)
-_HOST_STATES = (
-    TableColumn("gpu", "GPU"),
-    TableColumn("state", "the thread was"),
     TableColumn("ns", "time", "ns"),
     TableColumn("percent", "of window", "percent"),
 )
@@ -89,7 +83,6 @@ def idle_section(scope: Scope) -> Section:
         facts={"devices": [_facts(scope, gpu, gaps[gpu.device]) for gpu in scope.gpus]},
         tables=(
             _cause_table(scope),
-            *_host_state_tables(scope),
             _host_table(scope),
             *_host_code(scope),
             Table.of(
@@ -122,7 +115,7 @@ def _facts(scope: Scope, gpu: Utilization, gaps: DeviceGaps) -> dict[str, Any]:
         **scope.device(gpu),
         "idle_ns": gpu.idle,
         "gaps": len(gaps),
-        "causes_ns": {each.title: int(sums[each]) for each in IdleCause},
+        "causes_ns": {each.title: int(sums[each]) for each in told_causes(scope.profile)},
         "edges_ns": list(EDGES),
         "histogram": number.tolist(),
         "histogram_ns": time.tolist(),
@@ -166,20 +159,6 @@ def _cause_rows(
                 yield gpu, cause, row
 
 
-def _host_state_tables(scope: Scope) -> Iterator[Table]:
-    """Divide host code by what its thread did; none where the trace does not tell."""
-    holdups = find_holdups(scope.profile)
-    if holdups is not None:
-        rows = [
-            (gpu.label, state.title, int(sums[state]), share(int(sums[state]), gpu.length))
-            for gpu in scope.gpus
-            for sums in [host_code(scope, gpu, holdups)]
-            for state in holdups.states
-        ]
-        title = "host code, by what its thread was at"
-        yield Table.of("host_states", title, _HOST_STATES, rows, whole=True)
-
-
 class HostFrame(NamedTuple):
     """Say how long a GPU was idle while what is shown as ``frame`` was innermost on the host, ns.
 
@@ -192,7 +171,7 @@ class HostFrame(NamedTuple):
     longest: tuple[int, int]
 
 
-HOST_CAUSES = (IdleCause.HOST_CODE, IdleCause.OTHER_CALL, IdleCause.SYNC)
+HOST_CAUSES = (IdleCause.HOST_CODE, IdleCause.OTHER_CALL, IdleCause.SYNC, *HOLDUPS)
 """Causes before the launch for which the host's code is to be looked at."""
 
 
@@ -232,15 +211,14 @@ def _host_frames(
     ]
 
 
-_HOST_TITLE = f"by what the host ran: {', '.join(cause.title for cause in HOST_CAUSES)}"
-
-
 def _host_table(scope: Scope) -> Table:
     """What was innermost on the host, which leads to the longest time at a stretch."""
     found = [(gpu, one) for gpu in scope.gpus for one in host_frames(scope)[gpu.device]]
     rows = [_host_row(scope, gpu, one) for gpu, one in found]
     places = [Place(window=one.longest) for _, one in found]
-    return Table.of("by_host_frame", _HOST_TITLE, _HOST, rows, places)
+    causes = [cause.title for cause in HOST_CAUSES if cause in told_causes(scope.profile)]
+    title = f"by what the host ran: {', '.join(causes)}"
+    return Table.of("by_host_frame", title, _HOST, rows, places)
 
 
 def _host_row(scope: Scope, gpu: Utilization, one: HostFrame) -> tuple[Value, ...]:
