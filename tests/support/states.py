@@ -39,12 +39,12 @@ def with_states(script: Script) -> Script:
 
 
 spans_ = st.builds(lambda low, length: (low, low + length), st.integers(0, 60), st.integers(0, 15))
-states_ = st.lists(st.tuples(st.sampled_from([GC, WAITING, HOLDING]), spans_, st.booleans()))
+states_ = st.lists(st.tuples(st.sampled_from([GC, WAITING, HOLDING]), spans_, st.integers(99, 101)))
 
 
 @st.composite
 def held_up(draw: st.DrawFn) -> Script:
-    """Kernels with time between them, launched by either of two threads that were in states."""
+    """Kernels with time between them, launched by two of three threads that were in states."""
     steps: list[Step] = [("domain", {"id": 1, "pid": 100, "start": 0, "name": "GIL Trace"})]
     lengths = draw(st.lists(st.integers(1, 12), min_size=2, max_size=6))
     for number, at in enumerate(accumulate(lengths)):
@@ -53,9 +53,9 @@ def held_up(draw: st.DrawFn) -> Script:
         steps.append(("api", {**call, **who, "corr": number + 1}))
         kernel = {"name": "gemm", "start": 2 * at + 1, "end": 2 * at + 2, "corr": number + 1}
         steps.append(("kernel", kernel))
-    for text, (start, end), other in draw(states_):
+    for text, (start, end), tid in draw(states_):
         kind = {"type": START_END} if text == GC else {"domain": 1}
-        row = {"text": text, "start": start, "end": end, "pid": 100, "tid": 100 + other}
+        row = {"text": text, "start": start, "end": end, "pid": 100, "tid": tid}
         steps.append(("nvtx", {**row, **kind}))
     return Script("new", draw(st.sampled_from([0, -1_000])), pids=True, steps=tuple(steps))
 
