@@ -23,7 +23,7 @@ _TEXT_LINES = 6
 _LABEL = 10
 _TOLD = (
     *("severity", "id", "gpu", "bound_ns", "percent", "title", "claim", "advice", "part", "rule"),
-    "section",
+    *("section", "confidence_note"),
 )
 """Columns of a finding that have a place of their own."""
 
@@ -228,6 +228,7 @@ def finding_page(one: Found, evidence: str, leads: str, width: int) -> Page:
         ("try first", one.text("advice"), "strong"),
         ("saves", _saves(one), ""),
         ("evidence", evidence, ""),
+        ("caution", one.text("confidence_note"), ""),
         ("told when", one.text("rule"), "dim"),
         *((key, one.text(key), "dim") for key in one.cells if key not in _TOLD),
     )
