@@ -16,8 +16,13 @@ CONTRACT = 1
 Value = str | int | float | None
 """A cell; None where it is not known."""
 
-Unit = Literal["ns", "moment", "bytes", "count", "percent", "GB/s", "ratio", "number", "text"]
-"""What the cells of a column are; a ``moment`` is a time on the trace's clock, ns."""
+Unit = Literal[
+    "ns", "moment", "bytes", "count", "percent", "GB/s", "ratio", "number", "text", "chart"
+]
+"""What the cells of a column are; a ``moment`` is a time on the trace's clock, ns.
+
+A ``chart`` is a text with a character for each of equal parts of time, of `BLOCKS`.
+"""
 
 
 class TableColumn(NamedTuple):
@@ -34,7 +39,7 @@ class TableColumn(NamedTuple):
     @property
     def is_number(self) -> bool:
         """Whether its values stand at the right."""
-        return self.unit != "text"
+        return self.unit not in ("text", "chart")
 
 
 class Place(NamedTuple):

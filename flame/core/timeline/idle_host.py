@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.attribution.nesting import lane_clock
 from flame.core.attribution.thread_pieces import innermost_pieces
 from flame.core.columns import I8, Bool, Column, expand_ranges, order_by
-from flame.core.model.activities import NONE
+from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.timeline.idle_parts import IdleParts
 from flame.core.timeline.lane_intervals import LaneIntervals
@@ -18,21 +18,36 @@ from flame.core.timeline.lane_intervals import LaneIntervals
 class IdleHost(NamedTuple):
     """Hold parts of idle time by what was innermost on the thread that launched next, i8[n] each.
 
-    ``part`` is the place of the idle part that it is of, ``frame`` the frame, -1 where the thread
-    was in none; ``low`` and ``high`` (exclusive) are on the trace's clock, ns.
+    ``part`` is the place of the idle part that it is of, ``frame`` the frame and ``piece`` which of
+    `InnermostFrames.pieces`, -1 where the thread was in none; ``low`` and ``high`` (exclusive) are
+    on the trace's clock, ns.
     """
 
     part: I8
     frame: I8
+    piece: I8
     low: I8
     high: I8
 
 
 class InnermostFrames(NamedTuple):
-    """Say what was innermost on each thread: ``frame`` i8[n + 1] of ``open``, the last is -1."""
+    """Say what was innermost on each thread, of ``pieces``.
 
+    ``frame`` i8[n + 1] and ``piece`` i8[n + 1], the place in those, are of ``open``; the last: -1.
+    """
+
+    pieces: ThreadPieces
     open: LaneIntervals
     frame: I8
+    piece: I8
+
+    def path(self, piece: int) -> list[int]:
+        """List the frames around a piece, outermost first, and its own."""
+        found: list[int] = []
+        while piece >= 0:
+            found.append(int(self.pieces.frame[piece]))
+            piece = int(self.pieces.parent[piece])
+        return found[::-1]
 
 
 def innermost_frames(profile: Profile) -> InnermostFrames | None:
@@ -42,7 +57,10 @@ def innermost_frames(profile: Profile) -> InnermostFrames | None:
         return None
     inner = innermost_pieces(pieces)  # by thread and time
     open_ = LaneIntervals(inner.thread.astype(np.int64), inner.start, inner.end)
-    return InnermostFrames(open_, np.append(inner.frame, NONE).astype(np.int64))
+    frame, piece = (
+        np.append(column, NONE).astype(np.int64) for column in (inner.frame, inner.parent)
+    )
+    return InnermostFrames(pieces, open_, frame, piece)
 
 
 def frames_at(profile: Profile, thread: Column, time: I8) -> I8:
@@ -78,6 +96,7 @@ def idle_host(
     low, high = parts.low[rows], parts.high[rows]
     if innermost is None:
         none = np.full(len(rows), NONE, np.int64)
-        return IdleHost(rows, none, low, high)
+        return IdleHost(rows, none, none, low, high)
     found = innermost.open.cut(thread, low, high)
-    return IdleHost(rows[found.source], innermost.frame[found.by], found.begin, found.end)
+    frame, piece = innermost.frame[found.by], innermost.piece[found.by]
+    return IdleHost(rows[found.source], frame, piece, found.begin, found.end)

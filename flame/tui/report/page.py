@@ -159,8 +159,7 @@ class Page:
         table, (widths, bars) = self.tables[number], self._widths[number]
         texts = []
         for at, width in enumerate(widths):
-            text = table.drawn(row, at) if at == bars else table.cells[row][at]
-            shown = text if width_of(text) <= width else cut(text, width)
+            shown = table.drawn(row, at) if at == bars else table.cut(row, at, width)
             texts.append(_aligned(shown, width, table.is_number[at]))
         mark = _LEADS if table.place(row) else " " * len(_LEADS)
         line = [Piece(mark, "key"), Piece((" " * GAP).join(texts))]
