@@ -10,6 +10,7 @@ from typing import Any
 
 from flame.console.terminal import cells, cut, printable
 from flame.core.report.findings import section as findings
+from flame.core.report.sections.budget import mostly
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
 from flame.core.units import format_ns
 from flame.reporting.links import Link
@@ -61,8 +62,8 @@ def headlines(section: Section) -> Iterator[tuple[str, list[str]]]:
     """Say what most of the window of each GPU is, and its largest parts."""
     gpus: Any = section.facts.get("gpus", ())
     for one in gpus[:_MOST_GPUS]:
-        mostly = "mixed" if one["character"] == "mixed" else f"mostly {one['character']}"
-        yield f"{one['gpu']}, {format_ns(one['window_ns'])}, {mostly}: ", one["parts"]
+        words = mostly(one["character"])
+        yield f"{one['gpu']}, {format_ns(one['window_ns'])}, {words}: ", one["parts"]
     if len(gpus) > _MOST_GPUS:
         yield f"… and {len(gpus) - _MOST_GPUS} more GPUs: --section budget", []
 

@@ -205,9 +205,9 @@ def _title(text: str, width: int) -> Line:
 
 def _absent(why: str, how: str, width: int) -> Iterator[Line]:
     """Say why the trace cannot tell, and what would."""
-    for line in wrap(why, width - 1, _TEXT_LINES):
+    for line in wrap(why, width - 1, _TEXT_LINES, prose=True):
         yield [Piece(f" {line}", "warning")]
-    for line in wrap(how, width - 1, _TEXT_LINES):
+    for line in wrap(how, width - 1, _TEXT_LINES, prose=True):
         yield [Piece(f" {line}")]
 
 
@@ -260,7 +260,7 @@ def _block(label: str, text: str, tone: str, width: int) -> Iterator[Line]:
     if not text:
         return
     indent = _LABEL + 1 if label else 1
-    for number, line in enumerate(wrap(text, max(width - indent, 8), _TEXT_LINES)):
+    for number, line in enumerate(wrap(text, max(width - indent, 8), _TEXT_LINES, prose=True)):
         before = f" {label}" if not number and label else ""
         yield [Piece(before.ljust(indent), "dim"), Piece(line, tone)]
     yield []
@@ -296,7 +296,7 @@ def no_findings_page(found: WrittenSection, width: int) -> Page:
 
 
 def _told(text: str, width: int) -> Iterator[Line]:
-    return ([Piece(f" {line}", "dim")] for line in wrap(text, width - 1, _TEXT_LINES))
+    return ([Piece(f" {line}", "dim")] for line in wrap(text, width - 1, _TEXT_LINES, prose=True))
 
 
 def about(one: Found) -> str:

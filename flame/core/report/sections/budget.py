@@ -13,6 +13,9 @@ from flame.core.timeline.exposure import class_times
 from flame.core.timeline.holdups import HOLDUPS
 from flame.core.timeline.idle_parts import IdleCause, told_causes
 
+MIXED = "mixed"
+"""The character of a window of which nothing is most."""
+
 NAME, TITLE = "budget", "Where the time of each GPU went"
 
 
@@ -58,7 +61,12 @@ class Budget(NamedTuple):
             "waiting": int(self.idle[list(_WAITING)].sum()),
         }
         most = max(kinds, key=kinds.__getitem__)
-        return most if kinds[most] >= _CHARACTER * self.window and self.window else "mixed"
+        return most if kinds[most] >= _CHARACTER * self.window and self.window else MIXED
+
+
+def mostly(character: str) -> str:
+    """Say what most of a window is."""
+    return character if character == MIXED else f"mostly {character}"
 
 
 @kept
@@ -114,6 +122,7 @@ def budget_section(scope: Scope) -> Section:
 def _facts(scope: Scope, budget: Budget) -> dict[str, object]:
     return {
         **scope.device(budget.gpu),
+        "gpu": budget.gpu.label,
         "begin_ns": budget.gpu.window.low,
         "window_ns": budget.window,
         "compute_ns": budget.compute,
