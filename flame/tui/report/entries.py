@@ -165,8 +165,11 @@ def _finding(one: Found, width: int, several: bool) -> Iterator[Line]:
     room = width - len(mark) - width_of(bound) - 1
     title = f"{one.text('gpu')}: {one.text('title')}" if several else one.text("title")
     ink, saves = "" if tone == "warning" else tone, Piece(f" {bound}", "strong" if bound else "")
-    first, *rest = wrap(title, room, _TITLE_LINES, prose=True) if room > 0 else [""]
-    yield [Piece(mark, tone), Piece(fill(first, max(room, 0)), ink), saves]
+    title, room = printable(title), max(room, 1)
+    first, *more = wrap(title, room, _TITLE_LINES, prose=True) or [""]
+    below = title[len(first) :].lstrip() if more else ""
+    rest = wrap(below, width - len(mark), _TITLE_LINES - 1, prose=True)
+    yield [Piece(mark, tone), Piece(fill(first, room), ink), saves]
     yield from ([Piece(" " * len(mark)), Piece(line, ink)] for line in rest)
 
 
