@@ -237,7 +237,7 @@ def test_another_metric_or_no_such_name_leads_nowhere_in_this_tree() -> None:
 
 
 def test_findings_are_told_of_frames_that_they_lead_to_or_name() -> None:
-    known = {"findings": findings("high", place=Place(("kernel",), ("norm",)))}
+    known = {"findings": findings("high", "high", place=Place(("kernel",), ("norm",)))}
     for name in ("norm", "gemm"):
         [(label, text)] = remarks_on(known, name, Kind.KERNEL)
         assert (label, text) == ("finding", "high: high one")
