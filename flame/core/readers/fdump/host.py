@@ -98,11 +98,16 @@ class FailedRows:
 
     def add(self, rows: NamedColumns, piece: dict[str, I8]) -> None:
         """Look at the ``rows`` that were built of ``piece``."""
-        value = piece["result"] if "result" in piece else _results_of(piece["flags"])
-        failed = np.flatnonzero(value)
+        self._known += len(rows["start"])
+        if "result" in piece:
+            failed = np.flatnonzero(piece["result"])
+            value = piece["result"][failed]
+        else:
+            failed = np.flatnonzero(piece["flags"] & _FAILED)
+            value = piece["flags"][failed] >> _RESULT & _15_BITS
+            value[value == 0] = UNKNOWN_RESULT
         columns = (rows[name] for name in ("thread", "frame", "start", "end"))
-        self._failed.append([*(column[failed] for column in columns), value[failed]])
-        self._known += len(value)
+        self._failed.append([*(column[failed] for column in columns), value])
 
     def build(self) -> FailedCalls | None:
         """Build the table of all; None where there were no calls."""
@@ -110,13 +115,6 @@ class FailedRows:
             return None
         thread, frame, start, end, value = map(np.concatenate, zip(*self._failed, strict=True))
         return FailedCalls(thread, frame, start, end, value, self._known)
-
-
-def _results_of(flags: I8) -> I8:
-    """What launches with these ``flags`` returned."""
-    told = flags >> _RESULT & _15_BITS
-    told[told == 0] = UNKNOWN_RESULT
-    return np.where(flags & _FAILED, told, 0)
 
 
 def _add_call(context: DumpContext, api: int) -> int:
