@@ -166,9 +166,12 @@ def _before_launch(
 ) -> list[tuple[Pieces, U1]]:
     """Cut what was ``before`` a launch by what the ``thread`` of each gap did then."""
     found, cause = _by_calls(profile, before, thread[before.source], calls)
+    known = find_holdups(profile).known
+    if not known:
+        return [(found, cause)]
     in_call = cause != IdleCause.HOST_CODE
     parts, rest = [(found.where(in_call), cause[in_call])], found.where(~in_call)
-    for state, times in find_holdups(profile).known:
+    for state, times in known:
         inside, rest = split(rest, thread[rest.source], times)
         parts.append((inside, _all(state, inside)))
     return [*parts, (rest, _all(IdleCause.HOST_CODE, rest))]
