@@ -11,8 +11,9 @@ import numpy as np
 from flame.core.analysis.node_activities import rows_in_tree
 from flame.core.analysis.utilization import Utilization, utilizations
 from flame.core.columns import I8, Bool, Column, sum_by
-from flame.core.model.activities import NONE, Activities, ThreadPieces, off_gpu_columns, repeat
+from flame.core.model.activities import Activities, ThreadPieces, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
 from flame.core.model.threads.events import EventThread, ThreadEvents
@@ -109,7 +110,7 @@ class Scope:
         if not self.selection.where:
             return np.ones(len(start), bool)
         threads = _of_threads(self.profile)
-        process = np.array([*(one.process for one in self.profile.threads), NONE], np.int32)
+        process = process_of_threads(self.profile.threads)
         passing = self.in_time(process[thread], start)
         for one in self.selection.where:
             if isinstance(one, _WHO):

@@ -17,14 +17,25 @@ from flame.core.timeline.lane_intervals import LaneIntervals
 class IdleHost(NamedTuple):
     """Hold parts of idle time by what was innermost on the thread that launched next, i8[n] each.
 
-    ``part`` is the place of the idle part that it is of, ``frame`` the frame, -1 where the thread
-    was in none; ``low`` and ``high`` (exclusive) are on the trace's clock, ns.
+    ``part`` is the place of the idle part that it is of, ``frame`` the frame and ``piece`` which of
+    ``pieces``, -1 where the thread was in none; ``low`` and ``high`` (exclusive) are on the trace's
+    clock, ns. ``pieces`` are those that were open then; None of none.
     """
 
     part: I8
     frame: I8
+    piece: I8
     low: I8
     high: I8
+    pieces: ThreadPieces | None
+
+    def path(self, piece: int) -> tuple[int, ...]:
+        """List the frames around a piece, outermost first, and its own."""
+        found: list[int] = []
+        while piece >= 0 and self.pieces is not None:
+            found.append(int(self.pieces.frame[piece]))
+            piece = int(self.pieces.parent[piece])
+        return tuple(found[::-1])
 
 
 def frames_at(profile: Profile, thread: Column, time: I8) -> I8:
@@ -52,11 +63,14 @@ def idle_host(profile: Profile, parts: IdleParts, chosen: Bool) -> IdleHost:
     low, high = parts.low[rows], parts.high[rows]
     near = None if pieces is None else _open_during(pieces, thread, low, high)
     if not near:
-        return IdleHost(rows, np.full(len(rows), NONE, np.int64), low, high)
+        none = np.full(len(rows), NONE, np.int64)
+        return IdleHost(rows, none, none, low, high, None)
     inner = innermost_pieces(near)  # by thread and time
     found = LaneIntervals(inner.thread, inner.start, inner.end).cut(thread, low, high)
-    frame = np.append(inner.frame, NONE).astype(np.int64)
-    return IdleHost(rows[found.source], frame[found.by], found.begin, found.end)
+    frame, piece = (
+        np.append(column, NONE).astype(np.int64)[found.by] for column in (inner.frame, inner.parent)
+    )
+    return IdleHost(rows[found.source], frame, piece, found.begin, found.end, near)
 
 
 def _open_during(pieces: ThreadPieces, thread: Column, low: I8, high: I8) -> ThreadPieces:

@@ -17,6 +17,7 @@ from flame.core.names.overheads import holds_process, is_of_profiler
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.devices import DeviceTime, device_times
+from flame.core.timeline.holdups import find_holdups, split
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
 
 CAUSE_OF_CALLS = {
@@ -64,6 +65,12 @@ class IdleParts:
     def sums(self, windows: BusyTime) -> I8:
         """Sum what lies in ``windows`` by cause, i8[causes] in ns."""
         return sum_by(self.cause, self.within(windows), len(IdleCause))
+
+
+def told_causes(profile: Profile) -> list[IdleCause]:
+    """List the causes that ``profile`` can tell: not all have garbage collection and the GIL."""
+    held = [cause for cause, _ in find_holdups(profile).known]
+    return [*(each for each in IdleCause if each <= IdleCause.HOST_CODE), *held]
 
 
 @kept
@@ -154,12 +161,28 @@ def _by_launch(
         _some(whole.where(~launched), IdleCause.UNKNOWN),
         _some(known._replace(begin=end), IdleCause.AFTER_LAUNCH),
         _some(known._replace(begin=begin, end=end), IdleCause.IN_LAUNCH),
-        _by_calls(profile, before, table.thread[after[before.source]], calls),
+        *_before_launch(profile, before, table.thread[after].astype(np.int64), calls),
     ]
 
 
+def _before_launch(
+    profile: Profile, before: Pieces, thread: I8, calls: ThreadPieces | None
+) -> list[tuple[Pieces, U1]]:
+    """Cut what was ``before`` a launch by what the ``thread`` of each gap did then."""
+    found, cause = _by_calls(profile, before, thread[before.source], calls)
+    known = find_holdups(profile).known
+    if not known:
+        return [(found, cause)]
+    in_call = cause != IdleCause.HOST_CODE
+    parts, rest = [(found.where(in_call), cause[in_call])], found.where(~in_call)
+    for state, times in known:
+        inside, rest = split(rest, thread[rest.source], times)
+        parts.append((inside, _all(state, inside)))
+    return [*parts, (rest, _all(IdleCause.HOST_CODE, rest))]
+
+
 def _by_calls(
-    profile: Profile, before: Pieces, thread: I4, calls: ThreadPieces | None
+    profile: Profile, before: Pieces, thread: I8, calls: ThreadPieces | None
 ) -> tuple[Pieces, U1]:
     """Cut what was ``before`` a launch by the calls that its ``thread`` made then."""
     if calls is None:

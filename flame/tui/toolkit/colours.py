@@ -112,6 +112,8 @@ CALLS: dict[CallClass, RGB] = {
 
 _OF_CAUSE: dict[IdleCause, RGB] = {
     IdleCause.HOST_CODE: HUES[Kind.PYTHON],
+    IdleCause.GARBAGE_COLLECTION: HUES[Kind.PYTHON],
+    IdleCause.GIL: HUES[Kind.PYTHON],
     IdleCause.SYNC: CALLS[CallClass.SYNC],
     IdleCause.ALLOC: CALLS[CallClass.ALLOC],
     IdleCause.COPY_CALL: CALLS[CallClass.COPY],

@@ -50,7 +50,9 @@ def test_idle_time_is_cut_by_what_was_innermost(
     (parts,) = idle_parts(profile)
     found = idle_host(profile, parts, np.ones(len(parts.low), bool))
     times: dict[int, list[int]] = {}
-    for part, frame, low, high in zip(*(column.tolist() for column in found), strict=True):
+    columns = (found.part, found.frame, found.piece, found.low, found.high)
+    for part, frame, piece, low, high in zip(*(one.tolist() for one in columns), strict=True):
+        assert found.path(piece)[-1:] == ((frame,) if frame >= 0 else ())
         thread = int(profile.activities.thread[parts.after[parts.gap[part]]])
         times.setdefault(part, []).extend(range(low, high))
         assert all(innermost(profile, thread, time) == frame for time in range(low, high))

@@ -202,6 +202,7 @@ class GpuFacts:
         evidence: tuple[Evidence, ...] = (),
         place: Place | None = None,
         advice: str = "",
+        caution: str = "",
     ) -> Finding | None:
         """Make a finding of what ``bound`` ns of the window are; None where that is too little.
 
@@ -211,9 +212,10 @@ class GpuFacts:
         if not bound or (severity is None and not self.scope.all_findings):
             return None
         if len(self.rows) < FEWEST_ACTIVITIES or self.window < SHORTEST_WINDOW:
-            severity, claim = "info", f"{claim}; {self._too_little}"
+            severity = "info"
+            caution = "; ".join(filter(None, (self._too_little, caution)))
         known = (Evidence("at most", bound, "ns"), *evidence)
-        about = (title, claim, rule, known, bound, part, place, advice)
+        about = (title, claim, rule, known, bound, part, place, advice, caution)
         return Finding(id, self.gpu.device, severity or "info", *about)
 
     @property
@@ -230,8 +232,9 @@ class GpuFacts:
         rule: str,
         evidence: tuple[Evidence, ...] = (),
         place: Place | None = None,
-        bound: int | None = None,
+        *,
+        caution: str = "",
     ) -> Finding:
         """Make a finding that says nothing of time to save."""
-        about = (title, claim, rule, evidence, bound, "", place)
-        return Finding(id, self.gpu.device, "info", *about)
+        about = (title, claim, rule, evidence)
+        return Finding(id, self.gpu.device, "info", *about, place=place, caution=caution)

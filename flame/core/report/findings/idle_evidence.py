@@ -25,6 +25,7 @@ from flame.core.report.findings.held_host import held_host
 from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.scope import Scope
 from flame.core.timeline.call_classes import call_classes
+from flame.core.timeline.holdups import HOLDUPS
 from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
 
@@ -36,6 +37,7 @@ AFTER_SYNC = 20_000
 
 _HOST = (
     IdleCause.HOST_CODE,
+    *HOLDUPS,
     IdleCause.OTHER_CALL,
     IdleCause.LAUNCH_CALL,
     IdleCause.SYNC,

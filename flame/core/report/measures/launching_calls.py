@@ -1,4 +1,4 @@
-"""Find the calls that launched something, and the processes of threads."""
+"""Find the calls that launched something."""
 
 from __future__ import annotations
 
@@ -52,8 +52,3 @@ def first_rows(number: I4, rows: I8) -> I8:
     first = np.full(int(number.max(initial=NONE)) + 1, NONE, np.int64)
     first[number[rows[::-1]]] = rows[::-1]
     return first[first >= 0]
-
-
-def process_of_threads(profile: Profile) -> I8:
-    """Look up the process of each thread, i8[threads + 1]; -1 of the last, who is not known."""
-    return np.array([*(thread.process for thread in profile.threads), -1], np.int64)

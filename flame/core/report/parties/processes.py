@@ -12,11 +12,12 @@ from flame.core.columns import I8, Bool, sum_by
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.launches import UNKNOWN
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
 from flame.core.report.host.host_time import HostTime
 from flame.core.report.labels import frame_place, process_labels, shown_as
 from flame.core.report.measures.activity_groups import unique_by_group
-from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
+from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 from flame.core.timeline.call_classes import call_classes
@@ -112,7 +113,7 @@ def _blocked(scope: Scope, size: int) -> I8 | None:
         return None
     rows = np.flatnonzero(call_classes(scope.profile) == CallClass.SYNC)
     length = HostTime(scope).within(calls.thread[rows], calls.start[rows], calls.end[rows])
-    return sum_by(process_of_threads(scope.profile)[calls.thread[rows]], length, size)
+    return sum_by(process_of_threads(scope.profile.threads)[calls.thread[rows]], length, size)
 
 
 def _ranges(scope: Scope, size: int) -> I8 | None:
@@ -123,7 +124,7 @@ def _ranges(scope: Scope, size: int) -> I8 | None:
         return None
     spans = profile.spans_finder(frames)
     some = HostTime(scope).within(spans.thread, spans.start, spans.end) > 0
-    return np.bincount(process_of_threads(profile)[spans.thread[some]], minlength=size)
+    return np.bincount(process_of_threads(profile.threads)[spans.thread[some]], minlength=size)
 
 
 def _top_kernels(scope: Scope, size: int) -> tuple[tuple[int, ...], ...]:

@@ -15,16 +15,17 @@ from flame.core.model.activities import has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
-from flame.core.report.host.states import find_collections
 from flame.core.report.host_calls import calls_left_out
 from flame.core.report.measures.chosen_iterations import chosen_iterations
-from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
+from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import LaneIntervals
+from flame.core.timeline.states import find_collections
 
 PARTS = (
     "compute",
@@ -255,7 +256,7 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
     columns: dict[str, I8 | None] = {}
     for name, wanted in names.items():
         rows = np.flatnonzero(classes == wanted)
-        of = found.at(process_of_threads(profile)[calls.thread[rows]], calls.start[rows])
+        of = found.at(process_of_threads(profile.threads)[calls.thread[rows]], calls.start[rows])
         rows, of = rows[of >= 0], of[of >= 0]
         length = calls.end[rows] - calls.start[rows]
         columns[f"{name}s"] = np.bincount(of, minlength=len(found))

@@ -12,12 +12,12 @@ from flame.core.columns import I8, sum_by, unique_rows
 from flame.core.model.threads.events import EventThread
 from flame.core.report.host.gil import GilColumns, measure_gil
 from flame.core.report.host.state_times import idle_in, lengths_within
-from flame.core.report.host.states import States, find_states
 from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
 from flame.core.timeline.devices import source_label
 from flame.core.timeline.lanes import thread_label
+from flame.core.timeline.states import States, find_states
 
 NAME, TITLE = "states", "What held the program up"
 

@@ -31,8 +31,8 @@ _COLUMNS = (
     TableColumn("gaps", "gaps", "count"),
     TableColumn("concurrency", "at once", "ratio"),
     TableColumn("most_streams", "streams", "count"),
-    TableColumn("chart", f"in {CHUNKS} parts"),
 )
+_OVER_TIME = (TableColumn("gpu", "GPU"), TableColumn("chart", "busy over time", "chart"))
 
 
 def utilization_section(scope: Scope) -> Section:
@@ -41,11 +41,17 @@ def utilization_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     facts = [_facts(scope, gpu) for gpu in scope.gpus]
     rows = [
-        (gpu.label, *(one[column.key] for column in _COLUMNS[1:-1]), _chart(one["chunks"]))
+        (gpu.label, *(one[column.key] for column in _COLUMNS[1:]))
         for gpu, one in zip(scope.gpus, facts, strict=True)
     ]
-    table = Table.of("rows", "", _COLUMNS, rows)
-    return Section(NAME, TITLE, facts={"devices": facts}, tables=(table,))
+    charts = [
+        (gpu.label, _chart(one["chunks"])) for gpu, one in zip(scope.gpus, facts, strict=True)
+    ]
+    tables = (
+        Table.of("rows", "", _COLUMNS, rows),
+        Table.of("over_time", "", _OVER_TIME, charts),
+    )
+    return Section(NAME, TITLE, facts={"devices": facts}, tables=tables)
 
 
 def _facts(scope: Scope, gpu: Utilization) -> dict[str, Any]:
