@@ -35,6 +35,11 @@ class GapCauses:
     device: int
     times: dict[IdleCause, BusyTime]
 
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known of any of it: no launch was recorded."""
+        return self.times.keys() <= {IdleCause.UNKNOWN}
+
     def within(self, window: TimeWindow) -> tuple[CauseTime, ...]:
         """Measure what of ``window`` (trace's clock) passed with each cause, longest first."""
         lengths = ((cause, time.within(window)) for cause, time in self.times.items())

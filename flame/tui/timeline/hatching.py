@@ -54,7 +54,7 @@ def hatchings(view: TimeView, lanes: Sequence[int]) -> dict[int, Hatching]:
 def _of_device(view: TimeView, device: int) -> Hatching | None:
     gaps = next((gaps for gaps in view.gaps.devices if gaps.device == device), None)
     causes = view.causes_of(device)
-    if gaps is None or causes is None:
+    if gaps is None or causes is None or causes.unknown:
         return None
     return hatching(gaps, causes, view.viewport.grid, view.timeline.origin)
 
