@@ -6,7 +6,7 @@ They are added to one that is there already, for finding what they show may take
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby
 
@@ -52,7 +52,8 @@ def _columns(timeline: Timeline, states: StateSpans) -> LaneColumns:
     first, last = timeline.origin, timeline.origin + timeline.whole.high
     start, end = (np.clip(times, first, last) - first for times in (states.start, states.end))
     rows = np.flatnonzero(end > start)
-    track, owner = _TRACK_OF[states.kind[rows]], states.owner[rows]
+    keys = np.array([_key(place, who.thread) for place, who in enumerate(states.owners)], np.int64)
+    track, owner = _TRACK_OF[states.kind[rows]], keys[states.owner[rows]]
     order = order_by([-end[rows], start[rows], track, owner])
     rows, track, owner = rows[order], track[order], owner[order]
     level = nested_levels(pack([owner, track]), start[rows], end[rows])
@@ -61,21 +62,24 @@ def _columns(timeline: Timeline, states: StateSpans) -> LaneColumns:
     start, end, track, owner = start[rows], end[rows], track[order], owner[order]
     low = np.maximum(start, reach_before([owner, track, level], end))
     frame = np.full(len(rows), NONE, np.int32)
-    lanes = list(_lanes(states, track, owner, level, len(timeline)))
+    labels = {int(key): who.label for key, who in zip(keys, states.owners, strict=True)}
+    lanes = list(_lanes(labels, track, owner, level, len(timeline)))
     return LaneColumns(
         rows.astype(np.int32), frame, states.kind[rows], low, np.maximum(end, low), lanes
     )
 
 
+def _key(place: int, thread: int) -> int:
+    """What stands for an owner in lanes: a thread, or less than any for who is none."""
+    return thread if thread >= 0 else NONE - 1 - place
+
+
 def _lanes(
-    states: StateSpans, track: Column, owner: Column, level: I8, offset: int
+    labels: Mapping[int, str], track: Column, owner: Column, level: I8, offset: int
 ) -> Iterator[Lane]:
     for first, last in bounds([owner, track, level]):
-        place = int(owner[first])
-        who = states.owners[place]
-        key = who.thread if who.thread >= 0 else NONE - 1 - place
-        shows = Track(int(track[first]))
-        yield Lane(who.label, int(level[first]), first + offset, last + offset, shows, key)
+        key, shows = int(owner[first]), Track(int(track[first]))
+        yield Lane(labels[key], int(level[first]), first + offset, last + offset, shows, key)
 
 
 def _in_order(lanes: Sequence[Lane], added: Sequence[Lane]) -> Iterator[Lane]:
@@ -87,8 +91,8 @@ def _in_order(lanes: Sequence[Lane], added: Sequence[Lane]) -> Iterator[Lane]:
     for owner, others in groupby(host, lambda lane: lane.owner):
         yield from others
         yield from own.pop(owner, ())
-    for rest in own.values():
-        yield from rest
+    for owner in sorted(own, reverse=True):
+        yield from own[owner]
     yield from (lane for lane in lanes if lane.track == Track.WORK)
 
 
