@@ -125,7 +125,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("copies", "copies and sets of memory, and the bytes that they moved"),
             Entry("causes", "what the GPU's next work waited for in a gap, and how long"),
             Entry("API calls", "CUDA calls of a thread; red ones wait for the GPU"),
-            Entry("garbage collection", "Python freed memory, and the thread did nothing else"),
+            Entry("GC", "garbage collection: Python looked for objects to free"),
             Entry("GIL", "the lock of Python: a thread holds it, or waits for it (red)"),
             Entry("loading", "libraries and kernels were loaded"),
             Entry("Python", "the innermost Python function of a thread"),

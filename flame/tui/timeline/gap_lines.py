@@ -18,7 +18,7 @@ from flame.tui.timeline.header import clock
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.colours import HATCHES
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import cut, cut_start, printable
+from flame.tui.toolkit.text import cut, cut_start, printable, width_of
 
 _LABEL = 10
 _MOST = 3
@@ -82,10 +82,19 @@ class GapLines:
         return " · ".join([idle, *(self._cause(one) for one in self._causes[:1]), *first])
 
     def _why(self, width: int) -> Iterator[Line]:
-        """What the GPU waited for, with what hatches it, the longest first."""
-        told = [self._cause(one, f"{2 * HATCHES[one.cause]} ") for one in self._causes]
-        if told:
-            yield self._line(GapLabel.CAUSES, " · ".join(told), width)
+        """What the GPU waited for, with what hatches it: the longest that fit, and the others."""
+        room, number = width - _LABEL - 1, len(self._causes)
+        texts = [" · ".join(self._first_causes(most)) for most in range(number, 0, -1)]
+        if texts:
+            text = next((text for text in texts if width_of(text) <= room), texts[-1])
+            yield self._line(GapLabel.CAUSES, text, width)
+
+    def _first_causes(self, most: int) -> Iterator[str]:
+        for one in self._causes[:most]:
+            yield self._cause(one, f"{2 * HATCHES[one.cause]} ")
+        others = sum(one.length for one in self._causes[most:])
+        if others:
+            yield f"{format_percent(others, self._gap.length)} {GapLabel.OTHERS}"
 
     def _cause(self, one: CauseTime, hatch: str = "") -> str:
         share = format_percent(one.length, self._gap.length)

@@ -14,7 +14,7 @@ from flame.core.timeline.raster import Grid
 from flame.core.units import format_ns, format_percent
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import cut, cut_start, fill, width_of
+from flame.tui.toolkit.text import cut, cut_start, fill, printable, width_of
 
 TICK = "╵"
 CLOSEST = 14
@@ -34,8 +34,8 @@ _STATES = {
     StateKind.COLLECTION: "garbage collection",
     StateKind.GIL_HELD: "holds the GIL",
     StateKind.GIL_WAITING: "waits for the GIL",
-    StateKind.LOADING: "loads code",
-    StateKind.PROFILER: "held up by the profiler",
+    StateKind.LOADING: "loading",
+    StateKind.PROFILER: "the profiler holds up",
 }
 
 
@@ -115,7 +115,8 @@ def hint(time: TimeView, text: Sequence[str]) -> str:
     if timeline.track[item] == Track.CALLS:
         facts += [_CLASSES[cls]] if (cls := CallClass(int(timeline.kind[item]))) in _CLASSES else []
     if timeline.track[item] in STATES:
-        facts.append(_STATES[StateKind(int(timeline.kind[item]))])
+        state = _STATES[StateKind(int(timeline.kind[item]))]
+        facts.append(f"{state}: {printable(timeline.lanes[time.lanes.lane].label)}")
     if timeline.devices and timeline.track[item] == Track.WORK:
         idle = int(timeline.table.idle[timeline.source[item]])
         facts.append(f"GPU idle {format_ns(idle)} before" if idle else "no idle time before")

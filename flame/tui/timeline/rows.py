@@ -35,7 +35,7 @@ _WORDS = {
     Track.FUNCTIONS: "Python",
     Track.INNERMOST: "Python, innermost",
     Track.CALLS: "API calls",
-    Track.COLLECTION: "garbage collection",
+    Track.COLLECTION: "GC",
     Track.GIL: "GIL",
     Track.LOADING: "loading",
     Track.PROFILER: "profiler",
@@ -378,4 +378,4 @@ def _title(view: TimeView, number: int) -> str:
     word = _WORDS.get(lane.track, "")
     if not view.lanes.begins(number):
         return f"  {word}"
-    return f"{lane.label} {word}" if lane.track in STATES else lane.label
+    return f"{word} {lane.label}" if lane.track in STATES else lane.label

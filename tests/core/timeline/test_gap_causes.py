@@ -1,4 +1,4 @@
-"""Why a GPU was idle, gap by gap and cell by cell: they add up to the budget, as plain loops say."""
+"""Why a GPU was idle, by gap and by cell: as plain loops find it, adding up to the budget."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sums_over_gaps(profile: Profile, where: tuple[Filter, ...]) -> dict[int, Cou
         for low, high in zip(gaps.begin.tolist(), gaps.end.tolist(), strict=True):
             told = causes[each.device].within(TimeWindow(low, high))
             assert sum(one.length for one in told) == high - low
-            assert [one.length for one in told] == sorted((one.length for one in told))[::-1]
+            assert [one.length for one in told] == sorted(one.length for one in told)[::-1]
             for cause, length in told:
                 own[cause.title] += length
     return found

@@ -19,7 +19,8 @@ from flame.core.timeline.lanes import STATES, Lane, Track
 from flame.core.timeline.state_lanes import with_states
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.tiers import deep_except, examples
-from tests.support.writers.nsysfile import START_END, NsysFile, gtid
+from tests.support.writers.nsysfile import START_END, NsysFile
+from tests.support.writers.overheads import overhead
 
 LATEST = 9_000_000_000_000_000_000
 END = 100
@@ -150,9 +151,6 @@ def test_times_beyond_all_bounds_are_cut_at_the_trace(bare: Timeline) -> None:
 # What a trace tells
 
 
-OVERHEAD = 'CREATE TABLE PROFILER_OVERHEAD (start INTEGER, "end" INTEGER, globalTid INTEGER, '
-
-
 def all_states(path: Path) -> Path:
     """Main collects garbage, loads, is held up and has the GIL; a loader waits for that."""
     with NsysFile(path) as file:
@@ -165,16 +163,10 @@ def all_states(path: Path) -> Path:
         file.nvtx("Python GC", 30, 60, type=START_END)
         file.nvtx("Holding GIL", 0, 70, domain=1)
         file.nvtx("Waiting for GIL", 10, 70, domain=1, tid=107)
-        file.db.execute(f"{OVERHEAD} nameId INTEGER)")
-        names = {9001: "CUPTI Buffer flush", 9002: "Lazy Function Loading"}
-        file.db.executemany("INSERT INTO StringIds (id, value) VALUES (?, ?)", names.items())
-        rows = [
-            (15, 40, gtid(100, 100), 9001),
-            (80, 90, gtid(100, 100), 9002),
-            (90, 95, gtid(100, 555), 9001),
-            (91, 96, gtid(777, 555), 7777),
-        ]
-        file.db.executemany("INSERT INTO PROFILER_OVERHEAD VALUES (?, ?, ?, ?)", rows)
+        overhead(file, "CUPTI Buffer flush", 15, 40)
+        overhead(file, "Lazy Function Loading", 80, 90)
+        overhead(file, "CUPTI Buffer flush", 90, 95, tid=555)
+        overhead(file, "", 91, 96, pid=777, tid=555)
     return path
 
 
