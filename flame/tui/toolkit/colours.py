@@ -126,16 +126,16 @@ CAUSES = tuple(_OF_CAUSE.get(cause, HUES[Kind.CAUSE]) for cause in IdleCause)
 HATCHES: dict[IdleCause, str] = {
     IdleCause.HOST_CODE: "/",
     IdleCause.SYNC: "\\",
-    IdleCause.ALLOC: "+",
-    IdleCause.COPY_CALL: "=",
+    IdleCause.ALLOC: "&",
+    IdleCause.COPY_CALL: "o",
     IdleCause.LAUNCH_CALL: "^",
     IdleCause.IN_LAUNCH: ">",
-    IdleCause.AFTER_LAUNCH: ".",
+    IdleCause.AFTER_LAUNCH: ",",
     IdleCause.OTHER_CALL: "-",
     IdleCause.PROFILER: "x",
     IdleCause.UNKNOWN: "?",
 }
-"""What the idle time of each cause is hatched with: told apart without colours, and in ASCII."""
+"""What hatches idle time: told apart without colours, and from blocks as they are in ASCII."""
 
 STATES: dict[StateKind, RGB] = {
     StateKind.COLLECTION: (186, 150, 240),

@@ -96,7 +96,7 @@ async def test_the_box_and_the_status_line_say_why(gaps: Path) -> None:
         assert lines == [
             " GPU0 idle 20.0 ms · 57.1 % of its idle time · longest of 3 · at 0.035 000 s",
             " causes    85.0 % // host code 17.0 ms · 10.0 % \\\\ sync 2.00 ms · "
-            "2.5 % .. after launch 500 µs · 2.5 % others",
+            "2.5 % ,, after launch 500 µs · 2.5 % others",
             " API calls 87.5 % outside any · 10.0 % cudaStreamSynchronize · 2.5 % cudaLaunchKernel",
             " NVTX      75.0 % tokenize · 25.0 % outside any",
             " host      main [100] launched the next 19.0 ms into the gap",

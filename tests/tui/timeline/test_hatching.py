@@ -9,11 +9,13 @@ import pytest
 
 from flame.core.model.calls import IdleCause
 from flame.core.timeline.busy_time import TimeWindow
+from flame.core.units import BLOCKS
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.query import Query
 from flame.tui.timeline import layouts
 from flame.tui.timeline.prepare import Reasons, find_reasons
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
+from flame.tui.toolkit.ascii import in_ascii
 from flame.tui.toolkit.colours import HATCHES
 from flame.tui.toolkit.palette import Palette
 from tests.support.writers.nsysfile import NsysFile
@@ -78,7 +80,7 @@ async def test_names_stand_where_they_fit_in_the_first_row_of_a_gpu(waits: Path)
     async with open_timeline(waits, (240, 12)) as user:
         assert hatch(user, "stream 7", 10, 20).startswith("\\\\ sync \\")
         assert hatch(user, "stream 7", 60, 70).startswith("// host code //")
-        assert hatch(user, "stream 7", 80, 90).startswith(".. after launch .")
+        assert hatch(user, "stream 7", 80, 90).startswith(",, after launch ,")
         assert hatch(user, "stream 7", 90, 95).startswith("xxxxx")
         assert "host" not in hatch(user, "stream 9", 60, 70)
 
@@ -116,11 +118,11 @@ async def test_a_click_selects_the_gap_and_tells_its_causes(waits: Path) -> None
         assert not user.selected
         told = user.lines("timeline-gap")[1].split(" · ")
         assert [text.split("% ")[-1].strip() for text in told] == [
-            ".. after launch 10.0 ms",
+            ",, after launch 10.0 ms",
             ">> in launch 10.0 ms",
             "\\\\ sync 10.0 ms",
-            "++ alloc 10.0 ms",
-            "== copy call 10.0 ms",
+            "&& alloc 10.0 ms",
+            "oo copy call 10.0 ms",
             "^^ launch call 10.0 ms",
             "-- other call 10.0 ms",
             "// host code 10.0 ms",
@@ -137,7 +139,7 @@ async def test_causes_that_have_no_room_are_summed(waits: Path) -> None:
     async with open_timeline(waits, (80, 16)) as user:
         await user.does(lambda: user.pane.longest_gap(1))
         told = user.lines("timeline-gap")[1].rstrip()
-        assert told == " causes    11.8 % .. after launch 10.0 ms · 88.2 % others"
+        assert told == " causes    11.8 % ,, after launch 10.0 ms · 88.2 % others"
 
 
 async def test_a_click_beside_a_gap_selects_what_is_there(waits: Path) -> None:
@@ -197,6 +199,7 @@ async def test_rows_and_keys_come_before_the_causes(
 
 def test_hatches_differ_in_ascii_and_are_explained() -> None:
     assert len(set(HATCHES.values())) == len(HATCHES) == len(IdleCause)
+    assert not {in_ascii(block) for block in BLOCKS} & set(HATCHES.values())
     for cause, sign in HATCHES.items():
         assert sign.isascii() and sign.isprintable() and len(sign) == 1
         assert meaning_of(cause.title).endswith(f"({2 * sign})")
