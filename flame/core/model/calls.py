@@ -1,4 +1,4 @@
-"""Class CUDA and HIP API calls by their names, and name what else a GPU may wait for."""
+"""Class CUDA and HIP API calls by their names, and name what else GPUs and threads wait for."""
 
 from __future__ import annotations
 
@@ -62,3 +62,16 @@ class IdleCause(IntEnum):
     def title(self) -> str:
         """Spell the cause as tables show it."""
         return self.name.lower().replace("_", " ")
+
+
+class StateKind(IntEnum):
+    """Name what a thread was held up by, or that it held the GIL.
+
+    The numbers follow those of `CallClass`, to share a column with it.
+    """
+
+    COLLECTION = 40
+    GIL_HELD = 41
+    GIL_WAITING = 42
+    LOADING = 43
+    PROFILER = 44

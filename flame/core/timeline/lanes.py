@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Column, pack, run_starts
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, StateKind
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.threads.events import EventThread
-from flame.core.model.threads.states import StateKind
 from flame.core.timeline.devices import source_label
 
 

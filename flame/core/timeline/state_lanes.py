@@ -14,7 +14,8 @@ import numpy as np
 
 from flame.core.columns import I8, Column, order_by, pack
 from flame.core.model.activities import NONE
-from flame.core.model.threads.states import StateKind, StateSpans
+from flame.core.model.calls import StateKind
+from flame.core.model.threads.states import StateSpans
 from flame.core.timeline.intervals import Timeline, nested_levels, reach_before
 from flame.core.timeline.lanes import STATES, Lane, LaneColumns, Track, bounds
 

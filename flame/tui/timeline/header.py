@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
-from flame.core.model.calls import CallClass
-from flame.core.model.threads.states import StateKind
+from flame.core.model.calls import CallClass, StateKind
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import STATES, Track
 from flame.core.timeline.raster import Grid

@@ -14,9 +14,8 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
-from flame.core.model.calls import CallClass, IdleCause
+from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.core.model.frames import Frame, FrameTable, Kind
-from flame.core.model.threads.states import StateKind
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.timeline.highlight import CATEGORY_LOOKS
 from flame.core.timeline.lanes import STATES, Track

@@ -10,8 +10,7 @@ from functools import lru_cache
 from rich.style import Style
 
 from flame.core.frame import Frame, Kind
-from flame.core.model.calls import CallClass, IdleCause
-from flame.core.model.threads.states import StateKind
+from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.core.names.kernel_category import (
     ATTENTION,
     CATEGORIES,

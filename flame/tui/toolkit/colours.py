@@ -7,9 +7,8 @@ from functools import cache, lru_cache
 from zlib import crc32
 
 from flame.core.frame import ACTIVITY_KINDS, LEVELS, Frame, Kind
-from flame.core.model.calls import CallClass, IdleCause
+from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.core.model.stalls import stall_of
-from flame.core.model.threads.states import StateKind
 from flame.core.names.kernel_category import (
     ATTENTION,
     CATEGORIES,

@@ -9,8 +9,7 @@ from rich.color import Color
 from rich.style import Style
 
 from flame.core.frame import Frame, Kind
-from flame.core.model.calls import CallClass, IdleCause
-from flame.core.model.threads.states import StateKind
+from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.tui.toolkit.colours import (
     BLACK,
     ON_DARK,

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load
-from flame.core.model.threads.states import StateKind, StateOwner, StateSpans
+from flame.core.model.calls import StateKind
+from flame.core.model.threads.states import StateOwner, StateSpans
 from flame.core.report.host.state_spans import state_spans
 from flame.core.timeline.intervals import Timeline, timeline
 from flame.core.timeline.lanes import STATES, Lane, Track

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from flame.core.model.threads.states import StateKind
+from flame.core.model.calls import StateKind
 from flame.core.projection.filters import Time
 from flame.core.projection.selection import Selection
 from flame.core.timeline.lanes import STATES

@@ -1,25 +1,11 @@
-"""Hold when threads were held up, and what by: garbage collection, the GIL, loading, profiler."""
+"""Hold when threads were held up, and what by: see `StateKind`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import NamedTuple
 
 from flame.core.columns import I4, I8, U1
-
-
-class StateKind(IntEnum):
-    """Name what a thread was held up by, or that it held the GIL.
-
-    The numbers follow those of `CallClass`, to share a column with it.
-    """
-
-    COLLECTION = 40
-    GIL_HELD = 41
-    GIL_WAITING = 42
-    LOADING = 43
-    PROFILER = 44
 
 
 class StateOwner(NamedTuple):
@@ -33,8 +19,8 @@ class StateOwner(NamedTuple):
 class StateSpans:
     """Hold when each of ``owners`` was in a state, in no order; they may overlap.
 
-    ``kind`` u1[n] is a `StateKind`; ``name`` and ``owner`` i4[n] are places in ``names`` and
-    ``owners``; ``start`` and ``end`` (exclusive, after it) i8[n] are in ns.
+    ``kind`` u1[n] is a `StateKind` (of `flame.core.model.calls`); ``name`` and ``owner`` i4[n] are
+    places in ``names`` and ``owners``; ``start`` and ``end`` (exclusive, after it) i8[n] are in ns.
     """
 
     names: tuple[str, ...]

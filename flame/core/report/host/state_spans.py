@@ -7,9 +7,10 @@ from itertools import accumulate
 import numpy as np
 
 from flame.core.columns import unique_rows
+from flame.core.model.calls import StateKind
 from flame.core.model.profile import Profile
 from flame.core.model.threads.events import ThreadEvents
-from flame.core.model.threads.states import StateKind, StateOwner, StateSpans
+from flame.core.model.threads.states import StateOwner, StateSpans
 from flame.core.report.host.states import (
     COLLECTION,
     LOADING,
