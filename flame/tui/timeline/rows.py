@@ -308,8 +308,7 @@ class TimelineRows(RowView):
         shading, hatching = self._shadings.get(number), self._hatchings.get(number)
         if shading is None or hatching is None or shading.cover[cell] > 0:
             return -1
-        in_bar = any(bar.left <= cell < bar.right for bar in shading.bars)
-        return -1 if in_bar else int(hatching.gap[cell])
+        return int(hatching.gap[cell])
 
     def _has_sign(self, row: int) -> bool:
         view = self._view

@@ -140,6 +140,23 @@ def test_a_gap_under_three_cells_shows_nothing() -> None:
         assert np.count_nonzero(found.cause >= 0) == cells
 
 
+def test_what_of_a_cell_lies_in_another_gap_does_not_count() -> None:
+    sync = BusyTime.between(np.array([0]), np.array([34]))
+    host = BusyTime.between(np.array([34, 37]), np.array([36, 100]))
+    causes = GapCauses(0, {IdleCause.SYNC: sync, IdleCause.HOST_CODE: host})
+    begin, end = np.array([0, 37]), np.array([36, 100])
+    found = gap_cells(begin, end, causes, Grid(TimeWindow(0, 100), 10), 0)
+    assert found.cause.tolist() == [IdleCause.SYNC] * 4 + [IdleCause.HOST_CODE] * 6
+    assert found.gap.tolist() == [0] * 4 + [1] * 6
+
+
+def test_cells_shorter_than_a_nanosecond_have_a_cause() -> None:
+    causes = GapCauses(0, {IdleCause.ALLOC: BusyTime.between(np.array([0]), np.array([100]))})
+    grid = Grid(TimeWindow(50, 54), 16)
+    found = gap_cells(np.array([0]), np.array([100]), causes, grid, 0)
+    assert found.cause.tolist() == [IdleCause.ALLOC] * 16
+
+
 def test_of_idle_time_without_a_known_launch_nothing_is_known() -> None:
     times = BusyTime.between(np.array([0]), np.array([100]))
     assert GapCauses(0, {IdleCause.UNKNOWN: times}).unknown and GapCauses(0, {}).unknown

@@ -141,6 +141,14 @@ def test_nothing_is_added_of_nothing(bare: Timeline) -> None:
     assert with_states(bare, spans_of([(StateKind.LOADING, 0, -20, 20)], bare.origin)) is bare
 
 
+def test_of_states_that_begin_together_the_longest_is_the_outer(bare: Timeline) -> None:
+    rows = [(StateKind.PROFILER, 0, 10, length) for length in (20, 40, 5)]
+    found = with_states(bare, spans_of(rows, bare.origin))
+    lanes = [lane for lane in found.lanes if lane.track == Track.PROFILER]
+    shown = [(lane.level, int(found.low[lane.first]), found.high(lane.first)) for lane in lanes]
+    assert shown == [(0, 10, 50), (1, 10, 30), (2, 10, 15)]
+
+
 def test_times_beyond_all_bounds_are_cut_at_the_trace(bare: Timeline) -> None:
     states = spans_of([(StateKind.PROFILER, 0, 0, 1)], bare.origin)
     states.start[:], states.end[:] = -LATEST, LATEST

@@ -150,6 +150,34 @@ async def test_a_click_beside_a_gap_selects_what_is_there(waits: Path) -> None:
         assert user.selected == "before"
 
 
+async def test_a_cell_that_work_reaches_into_shows_the_work(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "t.sqlite") as trace:
+        trace.kernel("first", 0, 20 * MS, corr=None)
+        trace.api("cudaLaunchKernel", 21 * MS, 22 * MS, 1)
+        trace.kernel("next", 50_600_000, 50_900_000, 1)
+        trace.kernel("last", 80 * MS, 100 * MS, 1)
+    async with open_timeline(tmp_path / "t.sqlite") as user:
+        row = user.row("GPU0 stream 7")
+        await user.does(lambda: user.time.viewport.show_from(0, user.time.viewport.width * MS))
+        grid = user.time.viewport.grid
+        assert grid.scale == pytest.approx(1 / MS)
+        assert user.lines()[row][user.pane.rows.labels + 49 :][:2] == ",▃"
+        await user.click(row, 50)
+        assert user.selected == "next" and user.time.viewport.marked is None
+
+
+async def test_rows_of_what_lies_within_others_are_not_hatched(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "t.sqlite") as trace:
+        trace.kernel("outer", 0, 20 * MS, corr=None)
+        trace.kernel("inner", 5 * MS, 10 * MS, corr=None)
+        trace.api("cudaLaunchKernel", 21 * MS, 22 * MS, 1)
+        trace.kernel("next", 80 * MS, 100 * MS, 1)
+    async with open_timeline(tmp_path / "t.sqlite") as user:
+        row, labels = user.row("GPU0 stream 7"), user.pane.rows.labels
+        outer, inner = (line[labels:] for line in user.lines()[row : row + 2])
+        assert ",,,," in outer and "inn" in inner and "," not in inner
+
+
 async def test_the_selected_gap_is_tinted_behind_its_hatching(waits: Path) -> None:
     async with open_timeline(waits, (140, 14)) as user:
         await user.does(lambda: user.pane.longest_gap(1), user.pane.escape)

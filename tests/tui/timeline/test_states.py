@@ -143,7 +143,10 @@ async def test_a_search_finds_them_by_name(held_up: Path) -> None:
         assert user.selected == "Waiting for GIL"
 
 
-async def test_where_they_are_dense_cells_are_as_full_as_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("colours", ["level", "category"])
+async def test_where_they_are_dense_cells_are_as_full_as_they_are(
+    tmp_path: Path, colours: str
+) -> None:
     with NsysFile(tmp_path / "t.sqlite") as trace:
         trace.domain(1, "GIL Trace")
         for start in range(0, 1_000_000, 1_000):
@@ -151,7 +154,8 @@ async def test_where_they_are_dense_cells_are_as_full_as_they_are(tmp_path: Path
             trace.nvtx("Holding GIL", start + 500, start + 600, domain=1)
         trace.api("cudaLaunchKernel", 0, 10, 1)
         trace.kernel("gemm", 100, 1_000_000, 1)
-    async with open_timeline(tmp_path / "t.sqlite") as user:
+    selection = Selection(colours=colours)
+    async with open_timeline(tmp_path / "t.sqlite", selection=selection) as user:
         row, palette = user.row("GIL"), user.pane.rows.look.palette
         assert user.lines()[row][user.pane.rows.labels + 20] == "▅"  # 0.6 of each cell
         assert user.style(row, 20).color == palette.state_ink(StateKind.GIL_WAITING).color

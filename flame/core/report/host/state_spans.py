@@ -45,9 +45,9 @@ def state_spans(profile: Profile) -> StateSpans | None:
 
 
 def _of_states(profile: Profile, states: States) -> StateSpans:
-    process = np.where(states.thread >= 0, -1, states.process)
-    first, owner = unique_rows([process, states.thread]) if len(states) else (process, process)
-    pairs = zip(process[first].tolist(), states.thread[first].tolist(), strict=True)
+    process, thread = states.process, states.thread
+    first, owner = unique_rows([process, thread]) if len(states) else (process, process)
+    pairs = zip(process[first].tolist(), thread[first].tolist(), strict=True)
     return StateSpans(
         tuple(name or _NO_NAME for name in states.names),
         tuple(_owner(profile, *pair) for pair in pairs),
