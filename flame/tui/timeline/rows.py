@@ -170,7 +170,7 @@ class TimelineRows(RowView):
         """Work out what the lanes on screen show, all of them at once."""
         top = self.scroll_offset.y
         lanes = view.lanes.rows[top : top + self.size.height]
-        shown = (view.viewport.window, view.viewport.width, view.highlight, lanes, view.causes)
+        shown = (view.viewport.window, view.viewport.width, view.highlight, lanes)
         if self._shaded != shown:
             self._shaded = shown
             chosen = [view.timeline.lanes[number] for number in lanes]

@@ -148,6 +148,12 @@ def test_what_of_a_cell_lies_in_another_gap_does_not_count() -> None:
     found = gap_cells(begin, end, causes, Grid(TimeWindow(0, 100), 10), 0)
     assert found.cause.tolist() == [IdleCause.SYNC] * 4 + [IdleCause.HOST_CODE] * 6
     assert found.gap.tolist() == [0] * 4 + [1] * 6
+    host = BusyTime.between(np.array([0, 34]), np.array([33, 36]))
+    sync = BusyTime.between(np.array([36]), np.array([100]))
+    causes = GapCauses(0, {IdleCause.HOST_CODE: host, IdleCause.SYNC: sync})
+    begin, end = np.array([0, 34]), np.array([33, 100])
+    found = gap_cells(begin, end, causes, Grid(TimeWindow(0, 100), 10), 0)
+    assert found.cause.tolist() == [IdleCause.HOST_CODE] * 3 + [IdleCause.SYNC] * 7
 
 
 def test_cells_shorter_than_a_nanosecond_have_a_cause() -> None:
