@@ -1,4 +1,4 @@
-"""Class CUDA and HIP API calls by their names, and name what else a GPU may wait for."""
+"""Class CUDA and HIP API calls by their names, and name what else GPUs and threads wait for."""
 
 from __future__ import annotations
 
@@ -67,3 +67,16 @@ class IdleCause(IntEnum):
         if self is IdleCause.GIL:
             return "waiting for the GIL"
         return self.name.lower().replace("_", " ")
+
+
+class StateKind(IntEnum):
+    """Name what a thread was held up by, or that it held the GIL.
+
+    The numbers follow those of `CallClass`, to share a column with it.
+    """
+
+    COLLECTION = 40
+    GIL_HELD = 41
+    GIL_WAITING = 42
+    LOADING = 43
+    PROFILER = 44
