@@ -141,8 +141,8 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         "Causes of idle time (hatching)",
         (
             Entry("host code", "before the launch, in no API call: Python, loading data (//)"),
-            Entry("garbage collection", "of that, while the thread collected garbage (==)"),
-            Entry("waiting for the GIL", "of that, while it waited for Python's lock (%%)"),
+            Entry("garbage collection", "of that, while the thread collected garbage (++)"),
+            Entry("waiting for the GIL", "of that, while it waited for Python's lock (~~)"),
             Entry("launch call", "in a call that launched something else (^^)"),
             Entry("copy call", "in a call that copies or sets memory (oo)"),
             Entry("sync", "in a call that waits for the GPU, which was idle (\\\\)"),

@@ -126,8 +126,8 @@ CAUSES = tuple(_OF_CAUSE.get(cause, HUES[Kind.CAUSE]) for cause in IdleCause)
 
 HATCHES: dict[IdleCause, str] = {
     IdleCause.HOST_CODE: "/",
-    IdleCause.GARBAGE_COLLECTION: "=",
-    IdleCause.GIL: "%",
+    IdleCause.GARBAGE_COLLECTION: "+",
+    IdleCause.GIL: "~",
     IdleCause.SYNC: "\\",
     IdleCause.ALLOC: "&",
     IdleCause.COPY_CALL: "o",
