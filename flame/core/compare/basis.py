@@ -13,7 +13,8 @@ from flame.core.compare.sides import Run, Sides
 from flame.core.errors import UsageError
 from flame.core.projection.filters import Filter, Steps
 from flame.core.projection.selection import Selection
-from flame.core.report.program.iterations import IterationReport, report_iterations
+from flame.core.report.program.iteration_measures import Periods, measure_periods
+from flame.core.report.program.iteration_verdicts import judge
 from flame.core.report.scope import Scope
 
 BASES = ("step", "second", "activity", "share", "total")
@@ -100,17 +101,15 @@ def _per_step(sides: Sides, steps: list[I8]) -> Basis:
 
 def steady_steps(run: Run, selection: Selection) -> I8:
     """List the iterations of ``run`` after the warm-up, by their numbers; none where none is."""
-    found = iterations_of(run, selection)
-    if found is None:
-        return np.zeros(0, np.int64)
-    return found.columns.number[~found.verdicts.warm_up]
+    found = periods_of(run, selection)
+    return found.number[~judge(found.period).warm_up]
 
 
-def iterations_of(run: Run, selection: Selection) -> IterationReport | None:
+def periods_of(run: Run, selection: Selection) -> Periods:
     """Measure the iterations of ``run`` that pass the filters of a common ``selection``."""
     if run.profile.resolved or run.profile.totals is not None:
-        return None
-    return report_iterations(scope_of(run, selection))
+        return Periods(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return measure_periods(scope_of(run, selection))
 
 
 def scope_of(run: Run, selection: Selection) -> Scope:

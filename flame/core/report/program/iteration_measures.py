@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -94,9 +94,28 @@ class IterationColumns:
     @property
     def slowest(self) -> I8:
         """The row of each number that has the longest period, in order of start."""
-        order = np.lexsort((-self.period, self.number))
-        rows = order[run_starts(self.number[order])]
-        return rows[np.lexsort((self.number[rows], self.start[rows]))]
+        return _slowest(self.number, self.start, self.period)
+
+
+def _slowest(number: I8, start: I8, period: I8) -> I8:
+    order = np.lexsort((-period, number))
+    rows = order[run_starts(number[order])]
+    return rows[np.lexsort((number[rows], start[rows]))]
+
+
+class Periods(NamedTuple):
+    """Hold the ``number`` and the ``period`` of iterations, of each the slowest rank's, i8[n]."""
+
+    number: I8
+    period: I8
+
+
+def measure_periods(scope: Scope) -> Periods:
+    """Measure no more than how long the iterations took that the filters leave, in order."""
+    found, chosen = scope.profile.iterations, np.flatnonzero(chosen_iterations(scope))
+    number, period = found.number[chosen], _periods(found)[chosen]
+    rows = _slowest(number, found.start[chosen], period)
+    return Periods(number[rows], period[rows])
 
 
 def measure_scope(scope: Scope) -> IterationColumns:
