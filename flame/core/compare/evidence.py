@@ -39,7 +39,7 @@ from flame.core.report.measures.trend import has_statistics
 FEWEST_RUNS, FEWEST_STEPS, FEWEST_ACTIVITIES = 4, 8, 20
 """What each side needs for evidence of a level."""
 
-_CHANCE = 0.05
+CHANCE = 0.05
 _CHANCE_OF_ACTIVITIES = 0.001
 _SHARE_ABOVE = 0.2
 """Activities have changed where one of new is above one of base with 0.5 and this, or more."""
@@ -141,7 +141,7 @@ def _judge(comparison: Comparison, found: NodeTests, least: MinChange) -> U1:
         above = found.probability - 0.5
         of_activities = (found.p <= _CHANCE_OF_ACTIVITIES) & (np.abs(above) > _SHARE_ABOVE)
         passes = np.where(
-            found.level == EvidenceLevel.ACTIVITIES, of_activities, found.adjusted <= _CHANCE
+            found.level == EvidenceLevel.ACTIVITIES, of_activities, found.adjusted <= CHANCE
         )
         large = np.abs(changes.delta) >= itself * changes.base.value
         large &= _part_of_root(comparison) >= least.root / 100
@@ -304,11 +304,9 @@ def _by_activities(
     weight = (times[0] + times[1]) / max(int(times[0].sum() + times[1].sum()), 1)
     above = sums(weight * (found.probability - 0.5))
     variance = np.maximum(sums(weight**2 * found.variance), 0)
-    continuity = sums(weight / (2 * found.base * found.new))
+    p = p_of_deviations(above, variance, sums(weight * found.continuity))
     with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.maximum(np.abs(above) - continuity, 0) / np.sqrt(variance)
         probability = 0.5 + above / sums(weight)
-    p = p_of_deviations(np.nan_to_num(deviation, nan=0.0))
     interval = _interval_of_activities(comparison, nodes, samples)
     numbers = (sums(found.base), sums(found.new))
     return _Found(EvidenceLevel.ACTIVITIES, known, p, interval, probability, *np.rint(numbers))
@@ -319,20 +317,22 @@ def _interval_of_activities(
 ) -> Interval:
     """The interval of the change, the numbers of activities being what they are.
 
-    What stretches of time are longer or shorter than the activities in them usually are says how
-    far a side may be off: neighbours are alike, and so are kernels at a time.
+    How far a side may be off is told by stretches of time: by how much longer, or shorter, than
+    usually the activities in each are, from one to the next. For neighbours are alike, and so are
+    kernels at a time; and programs have phases, which are no noise.
     """
     key = 2 * samples.stratum + samples.is_new
     size = 2 * samples.strata
     count, total = np.bincount(key, minlength=size), sum_by(key, samples.value, size)
     residual = samples.value - (total / np.maximum(count, 1))[key]
-    runs = len(comparison.sides.runs)
+    runs, of = len(comparison.sides.runs), np.array(comparison.sides.side_of_run)
     off = nodes.sums(samples.stretch, samples.node, residual, runs * STRETCHES)
-    of = np.repeat(comparison.sides.side_of_run, STRETCHES)
+    steps = np.diff(off.reshape(runs, STRETCHES, -1), axis=1)
     changes, variance = comparison.changes, np.zeros(len(nodes.node))
     with np.errstate(divide="ignore", invalid="ignore"):
         for side, sums in ((BASE, changes.base), (NEW, changes.new)):
-            spread = (off[of == side] ** 2).sum(axis=0) * STRETCHES / (STRETCHES - 1)
+            squares = (steps[of == side] ** 2).sum(axis=(0, 1))
+            spread = squares / 2 * STRETCHES / (STRETCHES - 1)
             variance += spread / sums.total[nodes.node].astype(np.float64) ** 2
         ratio = (changes.new.value / changes.base.value)[nodes.node]
         wide = np.exp(_T * np.sqrt(variance))

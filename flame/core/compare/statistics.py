@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.columns import I8, order_by, pack, run_starts
+from flame.core.columns import I8, Bool, Column, order_by
 
 F8 = NDArray[np.float64]
 
@@ -23,8 +23,8 @@ _MOST_EXACT = 400
 
 _DRAWS = 2_000
 _SEED = 20
-_MOST = 512
-"""Values that are drawn from: of more, these are chosen by chance."""
+_MOST, _MOST_OF_ONE, _MOST_OF_ALL = 250, 5_000, 125_000
+"""Values of a row that are drawn from, those of a single row, and of all rows together."""
 
 
 class RankTest(NamedTuple):
@@ -44,42 +44,44 @@ class Interval(NamedTuple):
 def rank_test(base: F8, new: F8, exact: bool = False) -> RankTest:
     """Test by Mann and Whitney whether ``new`` is above or below ``base``, f8[k, n] and f8[k, m].
 
-    With ties and continuity; ``exact`` is for few values, of which those without ties are counted
-    out. Values that are all equal have p = 1.
+    None is negative. With ties and continuity; ``exact`` is for few values, of which those without
+    ties are counted out. Values that are all equal have p = 1.
     """
-    from scipy.stats import mannwhitneyu
+    values = np.concatenate([base, new], axis=1)
+    stratum = np.repeat(np.arange(len(values)), values.shape[1])
+    is_new = np.tile(np.arange(values.shape[1]) >= base.shape[1], len(values))
+    # Numbers that are not negative are in the order of their bits.
+    found = rank_strata(stratum, values.ravel().view(np.int64), is_new, len(values))
+    p = p_of_deviations(found.probability - 0.5, found.variance, found.continuity)
+    ordered = np.sort(values, axis=1)
+    untied = (ordered[:, 1:] != ordered[:, :-1]).all(axis=1)
+    if exact and untied.any():
+        from scipy.stats import mannwhitneyu
 
-    with np.errstate(all="ignore"):
-        found = mannwhitneyu(new, base, axis=1, method="asymptotic")
-        p = np.nan_to_num(found.pvalue, nan=1.0)
-        tied = _have_ties(np.concatenate([base, new], axis=1))
-        if exact and not tied.all():
-            counted = mannwhitneyu(new[~tied], base[~tied], axis=1, method="exact")
-            p[~tied] = counted.pvalue
-    return RankTest(p, found.statistic / (base.shape[1] * new.shape[1]))
-
-
-def _have_ties(values: F8) -> NDArray[np.bool_]:
-    ties: NDArray[np.bool_] = (np.diff(np.sort(values, axis=1), axis=1) == 0).any(axis=1)
-    return ties
+        p[untied] = mannwhitneyu(new[untied], base[untied], axis=1, method="exact").pvalue
+    return RankTest(p, found.probability)
 
 
-def p_of_deviations(deviations: F8) -> F8:
-    """The two-sided p-values of ``deviations`` of a normal distribution (0 and 1)."""
+def p_of_deviations(above: F8, variance: F8, continuity: F8) -> F8:
+    """The p-values, two-sided, of what is ``above`` 0 with ``variance`` by chance, f8[k]."""
     from scipy.special import ndtr
 
-    found: F8 = np.minimum(2 * ndtr(-np.abs(deviations)), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviation = np.maximum(np.abs(above) - continuity, 0) / np.sqrt(variance)
+    found: F8 = 2 * ndtr(-np.nan_to_num(deviation, nan=0.0, posinf=np.inf))
     return found
 
 
 def adjusted(p: F8) -> F8:
-    """Adjust p-values of many tests by Benjamini and Hochberg; nan stays."""
-    from scipy.stats import false_discovery_control
-
-    found, tested = np.full(len(p), np.nan), ~np.isnan(p)
-    if tested.any():
-        found[tested] = false_discovery_control(p[tested])
+    """Adjust the p-values of many tests by Benjamini and Hochberg, f8[k]; nan stays."""
+    found, order = p.copy(), np.argsort(-p)  # nan last
+    tests = np.count_nonzero(~np.isnan(p))
+    order = order[:tests]
+    found[order] = np.minimum.accumulate(p[order] * tests / np.arange(tests, 0, -1))
     return found
+
+
+# Ranks
 
 
 class Strata(NamedTuple):
@@ -93,8 +95,13 @@ class Strata(NamedTuple):
     probability: F8
     variance: F8
 
+    @property
+    def continuity(self) -> F8:
+        """Half of the least step that ``probability`` makes, but for ties."""
+        return 0.5 / (self.base * self.new)
 
-def rank_strata(stratum: I8, value: I8, is_new: NDArray[np.bool_], size: int) -> Strata:
+
+def rank_strata(stratum: I8, value: I8, is_new: Bool, size: int) -> Strata:
     """Rank the values of each ``stratum`` (0 to ``size`` - 1), which must have some of each side.
 
     As `rank_test` does, which has the p-value of one of them alone.
@@ -103,7 +110,8 @@ def rank_strata(stratum: I8, value: I8, is_new: NDArray[np.bool_], size: int) ->
     stratum, value, is_new = stratum[order], value[order], is_new[order]
     count = np.bincount(stratum, minlength=size)
     new = np.bincount(stratum[is_new], minlength=size).astype(np.float64)
-    first = run_starts(pack([stratum, value]))
+    begins = (stratum[1:] != stratum[:-1]) | (value[1:] != value[:-1])
+    first = np.flatnonzero(np.append(len(value) > 0, begins))
     ties = np.diff(np.append(first, len(value)))
     before = (np.cumsum(count) - count)[stratum[first]]
     rank = np.repeat(first - before + (ties + 1) / 2, ties)
@@ -178,29 +186,37 @@ def medians(values: F8) -> F8:
 
 def _drawn_medians(values: F8, random: np.random.Generator) -> F8:
     """The medians of what is drawn again and again, f8[k, draws]."""
-    if values.shape[1] > _MOST:
-        # By chance: of every second one, say, all may be alike.
-        values = values[:, np.sort(random.choice(values.shape[1], _MOST, replace=False))]
-    size = values.shape[1]
+    chosen = _some(values, random)
+    size = chosen.shape[1]
     times = _draw_blocks(size, random)
-    order = np.argsort(values, axis=1)
-    reached = np.zeros((len(values), _DRAWS), np.uint16)
-    place = np.zeros((len(values), _DRAWS), np.uint16)
+    order = np.argsort(chosen, axis=1)
+    reached, place = (np.zeros((len(values), _DRAWS), times.dtype) for _ in range(2))
     for at in order.T:  # from the least value on, until half of those drawn are reached
         reached += times[at]
         below = reached < (size + 1) // 2
         if not below.any():
             break
         place += below
-    drawn: F8 = np.take_along_axis(np.take_along_axis(values, order, 1), place.astype(np.int64), 1)
-    return drawn
+    drawn = np.take_along_axis(np.sort(chosen, axis=1), place.astype(np.int64), axis=1)
+    # Around the median of all, where these are not all.
+    whole, part = medians(values), medians(chosen)
+    return drawn * np.divide(whole, part, out=np.ones(len(whole)), where=part > 0)[:, None]
 
 
-def _draw_blocks(size: int, random: np.random.Generator) -> NDArray[np.uint16]:
-    """How often each of ``size`` values in a circle is drawn, u2[size, draws]."""
+def _some(values: F8, random: np.random.Generator) -> F8:
+    """As many of the columns as there is time for, by chance: of every second one all may be alike.
+    """
+    size, most = values.shape[1], max(_MOST, min(_MOST_OF_ALL // len(values), _MOST_OF_ONE))
+    if size <= most:
+        return values
+    return values[:, np.sort(random.choice(size, most, replace=False))]
+
+
+def _draw_blocks(size: int, random: np.random.Generator) -> Column:
+    """How often each of ``size`` values in a circle is drawn, [size, draws]; u1 or u2."""
     length = int(np.ceil(np.sqrt(size)))
     first = random.integers(0, size, (_DRAWS, -(-size // length), 1))
     drawn = ((first + np.arange(length)) % size).reshape(_DRAWS, -1)[:, :size]
     key = drawn + size * np.arange(_DRAWS)[:, None]
     times = np.bincount(key.ravel(), minlength=size * _DRAWS).reshape(_DRAWS, size).T
-    return np.ascontiguousarray(times.astype(np.uint16))
+    return np.ascontiguousarray(times.astype(np.uint8 if size <= _MOST else np.uint16))
