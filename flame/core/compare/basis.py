@@ -107,7 +107,7 @@ def steady_steps(run: Run, selection: Selection) -> I8:
 
 def periods_of(run: Run, selection: Selection) -> Periods:
     """Measure the iterations of ``run`` that pass the filters of a common ``selection``."""
-    if run.profile.resolved or run.profile.totals is not None:
+    if not run.has_rows:
         return Periods(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return measure_periods(scope_of(run, selection))
 

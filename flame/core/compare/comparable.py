@@ -98,14 +98,14 @@ def _are_identical(comparison: Comparison) -> bool:
     same = (union.own[:half] == union.own[half:]).all()
     same &= (union.own_count[:half] == union.own_count[half:]).all()
     return bool(same) and all(
-        one.profile.duration == other.profile.duration
-        and np.array_equal(_periods(comparison, one), _periods(comparison, other))
-        for one, other in zip(base, new, strict=True)
+        _took_as_long(comparison, one, other) for one, other in zip(base, new, strict=True)
     )
 
 
-def _periods(comparison: Comparison, run: Run) -> object:
-    return periods_of(run, comparison.selection).period
+def _took_as_long(comparison: Comparison, one: Run, other: Run) -> bool:
+    """Whether two runs are equally long, and so are all their iterations."""
+    periods, others = (periods_of(run, comparison.selection).period for run in (one, other))
+    return one.profile.duration == other.profile.duration and np.array_equal(periods, others)
 
 
 # GPUs
@@ -114,11 +114,10 @@ def _periods(comparison: Comparison, run: Run) -> object:
 @kept
 def gpu_facts(comparison: Comparison) -> tuple[GpuFacts, GpuFacts] | None:
     """Collect what ran on the GPUs of each side; None where something else is compared."""
-    profiles = [run.profile for run in comparison.sides.runs]
-    rowless = any(profile.resolved or profile.totals is not None for profile in profiles)
-    if rowless or comparison.union.tree.metric.table != "gpu":
+    have_rows = all(run.has_rows for run in comparison.sides.runs)
+    if not have_rows or comparison.union.tree.metric.table != "gpu":
         return None
-    runs = [_facts_of(comparison, at) for at in range(len(profiles))]
+    runs = [_facts_of(comparison, at) for at in range(len(comparison.sides.runs))]
     split = len(comparison.sides.base)
     return _joined(runs[:split]), _joined(runs[split:])
 

@@ -116,9 +116,12 @@ def run_samples(comparison: Comparison, nodes: HeaviestNodes) -> Samples:
 
 def _by_side(comparison: Comparison, of_runs: Sequence[Column], complete: Bool) -> Samples:
     """Join what runs have, [k, n] each."""
-    base = len(comparison.sides.base)
-    joined = [np.concatenate(some, axis=1) for some in (of_runs[:base], of_runs[base:])]
-    return Samples(*(one.astype(np.float64) for one in joined), complete)
+    split = len(comparison.sides.base)
+    base, new = (
+        np.concatenate(some, axis=1).astype(np.float64)
+        for some in (of_runs[:split], of_runs[split:])
+    )
+    return Samples(base, new, complete)
 
 
 # Iterations

@@ -164,9 +164,9 @@ def _steps(comparison: Comparison) -> Measured:
     base, new = (float(medians(side)[0]) for side in sides)
     number = sides[0].shape[1], sides[1].shape[1]
     why = _why_not(level, min(number))
-    found = (None, False) if why else _tested(*sides, level)
+    interval, beyond = (None, False) if why else _tested(sides[0], sides[1], level)
     level = EvidenceLevel.NONE if why else level
-    return Measured(STEP, "", "ns", "per step", base, new, level, number, *found, why)
+    return Measured(STEP, "", "ns", "per step", base, new, level, number, interval, beyond, why)
 
 
 def _why_not(level: EvidenceLevel, fewest: int) -> str:
