@@ -153,3 +153,12 @@ def test_each_level_needs_enough_of_both_sides(tmp_path: Path) -> None:
     runs = tuple(folded(tmp_path / f"{n}.folded", {"a": n}) for n in range(100, 104))
     for size, level in ((3, EvidenceLevel.NONE), (4, EvidenceLevel.RUNS)):
         assert find_evidence(compare(Sides(runs, runs[:size]))).level[0] == level
+
+
+def test_the_warm_up_is_no_sample(tmp_path: Path) -> None:
+    base = write_steps(tmp_path / "a", steps(*[900_000] * 2, *range(100_000, 100_012)))
+    new = write_steps(tmp_path / "b", steps(*range(100_000, 100_012)))
+    found = one_by_one(base, new, selection=select("kernel"))
+    seen, judged = find_evidence(found), find_verdict(found)
+    assert (seen.base[0], seen.new[0], judged.measured.number) == (12, 12, (12, 12))
+    assert seen.verdict[0] == NodeVerdict.SAME and judged.outcome != "improvement"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +193,31 @@ def test_several_runs_are_alike_in_pairs(tmp_path: Path) -> None:
     assert compare_facts(compare(Sides((a, b), (a, b)))).identical
     assert not compare_facts(compare(Sides((a, b), (b, a)))).identical
     assert not compare_facts(compare(Sides((a, b), (a,)))).identical
+
+
+def test_the_same_sums_may_be_of_other_activities(tmp_path: Path) -> None:
+    def halves(file: NsysFile) -> None:
+        for at in range(6):
+            file.kernel("gemm", at * 500, at * 500 + 50)
+        file.kernel("gemm", 2_600, 2_600)  # as long as the other, all in all
+
+    found = facts(tmp_path, gemms(3), halves)
+    assert not found.identical
+
+
+def test_iterations_that_took_other_times_are_not_identical(tmp_path: Path) -> None:
+    def steps(*starts: int) -> Write:
+        def write(file: NsysFile) -> None:
+            for number, (start, end) in enumerate(pairwise(starts)):
+                file.nvtx(f"step {number}", start, end - 1)
+                file.api("cudaLaunchKernel", start, start + 1, number + 1)
+                file.kernel("gemm", start + 5, start + 15, number + 1)
+
+        return write
+
+    base, other = (0, 100, 200, 300, 400), (0, 90, 200, 310, 400)
+    assert facts(tmp_path, steps(*base), steps(*base)).identical
+    assert not facts(tmp_path, steps(*base), steps(*other)).identical
+    assert not facts(
+        tmp_path, gemms(3), both(gemms(3), lambda f: f.api("cudaFree", 0, 9_000))
+    ).identical

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 
 from flame.core.compare import evidence, verdict
+from flame.core.compare.basis import BASES, parse_per
 from flame.core.compare.comparison import compare
 from flame.core.compare.evidence import EvidenceLevel
+from flame.core.compare.replaced import find_replaced
 from flame.core.compare.sides import Run, Sides
 from flame.core.compare.verdict import find_verdict
+from flame.core.errors import NoMatchError, UsageError
+from flame.core.loading.many import load
+from flame.core.options import LoadOptions
 from flame.core.projection.selection import select
 from tests.core.compare.test_evidence import folded, noisy
 from tests.support.compared import one_by_one, write_steps
+from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
 
 SHOWN = select("nvtx,kernel")
 
@@ -157,3 +167,27 @@ def test_nothing_on_one_side_is_no_percentage(tmp_path: Path) -> None:
     measured = find_verdict(one_by_one(run, run)).measured
     assert measured.change == 0
     assert measured._replace(base=0).change is None
+
+
+@pytest.mark.deep
+@examples(1, [HealthCheck.too_slow])
+@given(scripts(), scripts(), st.sampled_from([*BASES, "2,3"]), st.sampled_from([1, 4]))
+def test_any_two_traces_have_a_verdict(
+    trace_file: Path, base: Script, new: Script, per: str, size: int
+) -> None:
+    paths = (trace_file, trace_file.with_name("new.sqlite"))
+    runs = [
+        Run(load(script.write(path), LoadOptions("raw")), "")
+        for script, path in zip((base, new), paths, strict=True)
+    ]
+    try:
+        sides = Sides((*runs, *runs)[:size], (*runs[::-1], *runs)[:size])
+        found = compare(sides, per=parse_per(per))
+    except (NoMatchError, UsageError):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        verdict = find_verdict(found)
+        find_replaced(found)
+    assert verdict.words
+    json.dumps(verdict.facts, allow_nan=False)
