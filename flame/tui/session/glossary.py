@@ -141,7 +141,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         "Causes of idle time (hatching)",
         (
             Entry("host code", "before the launch, in no API call: Python, loading data (//)"),
-            Entry("garbage collection", "of that, while the thread collected garbage (++)"),
+            Entry("garbage collection", "of that, while the thread collected garbage (gg)"),
             Entry("waiting for the GIL", "of that, while it waited for Python's lock (~~)"),
             Entry("launch call", "in a call that launched something else (^^)"),
             Entry("copy call", "in a call that copies or sets memory (oo)"),

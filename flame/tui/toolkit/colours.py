@@ -126,7 +126,7 @@ CAUSES = tuple(_OF_CAUSE.get(cause, HUES[Kind.CAUSE]) for cause in IdleCause)
 
 HATCHES: dict[IdleCause, str] = {
     IdleCause.HOST_CODE: "/",
-    IdleCause.GARBAGE_COLLECTION: "+",
+    IdleCause.GARBAGE_COLLECTION: "g",
     IdleCause.GIL: "~",
     IdleCause.SYNC: "\\",
     IdleCause.ALLOC: "&",
