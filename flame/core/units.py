@@ -29,6 +29,17 @@ def format_ns(ns: float) -> str:
     return f"{ns:.0f} ns"
 
 
+def format_pair(before: float, after: float, unit: str) -> str:
+    """Format two metric values, in one unit where they are times: ``41.2 → 44.9 ms``."""
+    if unit != "ns":
+        return f"{format_value(before, unit)} → {format_value(after, unit)}"
+    largest = max(abs(before), abs(after))
+    for scale, name in _STEPS:
+        if largest >= scale * _UP:
+            return f"{_digits(before / scale)} → {_digits(after / scale)} {name}"
+    return f"{before:.0f} → {after:.0f} ns"
+
+
 def format_bytes(size: float) -> str:
     """Format an amount of data, in powers of ten as bandwidths are: ``1.23 GB``, ``512 B``."""
     for scale, unit in _SIZES:

@@ -13,7 +13,7 @@ from flame.core.compare.sides import Run, Sides
 from flame.core.errors import UsageError
 from flame.core.projection.filters import Filter, Steps
 from flame.core.projection.selection import Selection
-from flame.core.report.program.iteration_measures import slowest_periods
+from flame.core.report.program.iteration_measures import Periods, measure_periods
 from flame.core.report.program.iteration_verdicts import judge
 from flame.core.report.scope import Scope
 
@@ -101,10 +101,15 @@ def _per_step(sides: Sides, steps: list[I8]) -> Basis:
 
 def steady_steps(run: Run, selection: Selection) -> I8:
     """List the iterations of ``run`` after the warm-up, by their numbers; none where none is."""
-    if run.profile.resolved or run.profile.totals is not None:
-        return np.zeros(0, np.int64)
-    found = slowest_periods(scope_of(run, selection))
+    found = periods_of(run, selection)
     return found.number[~judge(found.period).warm_up]
+
+
+def periods_of(run: Run, selection: Selection) -> Periods:
+    """Measure the iterations of ``run`` that pass the filters of a common ``selection``."""
+    if run.profile.resolved or run.profile.totals is not None:
+        return Periods(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return measure_periods(scope_of(run, selection))
 
 
 def scope_of(run: Run, selection: Selection) -> Scope:

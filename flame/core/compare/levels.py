@@ -73,8 +73,13 @@ def _why_not(
         return None
     if any(lacks):
         return f"not in {_named(sides, lacks)}"
+    return unlike_coverage(sides, level) if metric.table == "gpu" else ""
+
+
+def unlike_coverage(sides: Sides, level: str) -> str:
+    """Say how unlike the coverage of ``level`` is; empty where it is alike, or not known."""
     covered = [[*_coverages(side, level)] for side in sides]
-    if metric.table != "gpu" or not all(covered):
+    if not all(covered):
         return ""
     base, new = (sum(shares) / len(shares) for shares in covered)
     if abs(base - new) <= _APART:

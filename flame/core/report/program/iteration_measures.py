@@ -123,7 +123,7 @@ class Periods(NamedTuple):
 
 
 @kept
-def slowest_periods(scope: Scope) -> Periods:
+def measure_periods(scope: Scope) -> Periods:
     """Measure no more of the iterations that the filters leave than their longest period."""
     found = scope.profile.iterations
     chosen = np.flatnonzero(chosen_iterations(scope))

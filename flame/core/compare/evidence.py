@@ -1,0 +1,339 @@
+"""Tell which nodes of a comparison have changed beyond noise, and what that is known from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I8, U1, Bool, Column, sum_by
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.samples import (
+    F8,
+    STRETCHES,
+    ActivitySamples,
+    HeaviestNodes,
+    Samples,
+    activity_samples,
+    nodes_by_step,
+    run_samples,
+    step_samples,
+)
+from flame.core.compare.sides import BASE, NEW
+from flame.core.compare.statistics import (
+    Interval,
+    adjusted,
+    p_of_deviations,
+    rank_strata,
+    rank_test,
+    ratio_interval,
+    shift,
+)
+from flame.core.errors import UsageError
+from flame.core.kept_results import kept
+from flame.core.report.measures.trend import has_statistics
+
+FEWEST_RUNS, FEWEST_STEPS, FEWEST_ACTIVITIES = 4, 8, 20
+"""What each side needs for evidence of a level."""
+
+CHANCE = 0.05
+_CHANCE_OF_ACTIVITIES = 0.001
+_SHARE_ABOVE = 0.2
+"""Activities have changed where one of new is above one of base with 0.5 and this, or more."""
+
+_T = 2.04
+"""95 % of Student's distribution are within so many deviations, of `STRETCHES` values."""
+
+HOW = "install flame-view[statistics] to see what is beyond noise"
+
+
+class EvidenceLevel(IntEnum):
+    """Say what a verdict is known from, the best last."""
+
+    NONE, ACTIVITIES, STEPS, RUNS = range(4)
+
+
+class NodeVerdict(IntEnum):
+    """Say what is known of a node."""
+
+    UNCLEAR, SAME, CHANGED = range(3)
+
+
+class MinChange(NamedTuple):
+    """Hold from which change on a node has changed, in percent of itself and of the root."""
+
+    itself: float = 5.0
+    root: float = 0.5
+
+
+class NodeTests(NamedTuple):
+    """Hold what is known of each node: columns as in `Evidence`; ``why`` there is nothing."""
+
+    level: U1
+    p: F8
+    adjusted: F8
+    low: F8
+    high: F8
+    probability: F8
+    base: I8
+    new: I8
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Say of each node of a union tree what has changed beyond noise, and how sure that is.
+
+    | column | dtype | meaning |
+    |---|---|---|
+    | level | u1 | `EvidenceLevel` |
+    | verdict | u1 | `NodeVerdict` |
+    | p, adjusted | f8 | of the rank test; adjusted by Benjamini and Hochberg for all tested nodes |
+    | low, high | f8 | 95 % interval of the change, as a part of the base: 0.05 is + 5 % |
+    | probability | f8 | how likely a sample of new is above one of base, 0..1 |
+    | base, new | i8 | the number of samples of each side |
+
+    Those in f8 are nan where they are not known. ``why`` is why there is no evidence at all.
+    """
+
+    level: U1
+    verdict: U1
+    p: F8
+    adjusted: F8
+    low: F8
+    high: F8
+    probability: F8
+    base: I8
+    new: I8
+    why: str
+
+
+def parse_min_change(text: str) -> MinChange:
+    """Parse what ``--min-change`` is given: ``5%,0.5%``, or the first of both."""
+    try:
+        values = [float(part.strip().removesuffix("%")) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) not in (1, 2) or not all(0 <= one < math.inf for one in values):
+        raise UsageError(
+            f"--min-change '{text}': say from which part of a frame, and of all, a change counts: "
+            "--min-change 5%,0.5%"
+        )
+    return MinChange(*values)
+
+
+def find_evidence(comparison: Comparison, min_change: MinChange | None = None) -> Evidence:
+    """Judge all nodes of ``comparison``: `CHANGED` is what a test passes and is large enough.
+
+    Tests are kept for as long as ``comparison`` is.
+    """
+    found = test_nodes(comparison)
+    verdict = _judge(comparison, found, min_change or MinChange())
+    return Evidence(found.level, verdict, *found[1:])
+
+
+def _judge(comparison: Comparison, found: NodeTests, least: MinChange) -> U1:
+    changes, itself = comparison.changes, least.itself / 100
+    with np.errstate(invalid="ignore"):
+        above = found.probability - 0.5
+        of_activities = (found.p <= _CHANCE_OF_ACTIVITIES) & (np.abs(above) > _SHARE_ABOVE)
+        passes = np.where(
+            found.level == EvidenceLevel.ACTIVITIES, of_activities, found.adjusted <= CHANCE
+        )
+        large = np.abs(changes.delta) >= itself * changes.base.value
+        large &= _part_of_root(comparison) >= least.root / 100
+        changed = passes & large & (np.sign(above) == np.sign(changes.delta))
+        same = (found.low >= -itself) & (found.high <= itself)
+    verdict = np.where(same, NodeVerdict.SAME, NodeVerdict.UNCLEAR)
+    judged: U1 = np.where(changed, NodeVerdict.CHANGED, verdict).astype(np.uint8)
+    return judged
+
+
+def _part_of_root(comparison: Comparison) -> F8:
+    """How large each change is, as a part of all of the base, f8[nodes]; of new without a base."""
+    changes = comparison.changes
+    side = changes.base if changes.base.total[0] else changes.new
+    if comparison.basis.kind != "activity":
+        return np.abs(changes.delta) / (side.value[0] or 1.0)
+    count = np.where(changes.base.count > 0, changes.base.count, changes.new.count)
+    return np.abs(changes.delta) * count / max(int(side.total[0]), 1)
+
+
+# Tests
+
+
+class _Found(NamedTuple):
+    """Hold what tests found of some nodes; ``known`` bool[k] marks those it is known of."""
+
+    level: EvidenceLevel
+    known: Bool
+    p: F8
+    interval: Interval
+    probability: F8
+    base: Column
+    new: Column
+
+
+@kept
+def test_nodes(comparison: Comparison) -> NodeTests:
+    """Test the heaviest nodes by the best samples that both sides have."""
+    if not has_statistics():
+        return _nothing(comparison, HOW)
+    level = _best_level(comparison)
+    if level == EvidenceLevel.NONE:
+        return _nothing(comparison, _why_none(comparison))
+    if level == EvidenceLevel.STEPS:
+        nodes = nodes_by_step(comparison)
+        return _spread(comparison, nodes, _by_steps(step_samples(comparison, nodes)))
+    nodes = HeaviestNodes.of(comparison)
+    if level == EvidenceLevel.RUNS:
+        found = _by_runs(comparison, nodes, run_samples(comparison, nodes))
+        return _spread(comparison, nodes, found)
+    return _spread(
+        comparison, nodes, _by_activities(comparison, nodes, activity_samples(comparison))
+    )
+
+
+test_nodes.__test__ = False  # type: ignore[attr-defined]
+
+
+def _best_level(comparison: Comparison) -> EvidenceLevel:
+    sides, basis = comparison.sides, comparison.basis
+    if min(len(sides.base), len(sides.new)) >= FEWEST_RUNS:
+        return EvidenceLevel.RUNS
+    of = np.array(sides.side_of_run)
+    if basis.kind == "step":
+        steps = np.bincount(of, basis.divisor)
+        if steps.min() >= FEWEST_STEPS:
+            return EvidenceLevel.STEPS
+    return EvidenceLevel.NONE if _why_none(comparison) else EvidenceLevel.ACTIVITIES
+
+
+def _why_none(comparison: Comparison) -> str:
+    """Why activities tell nothing; empty where they may."""
+    profiles = [run.profile for run in comparison.sides.runs]
+    fewest = f"fewer than {FEWEST_RUNS} runs a side"
+    if any(profile.resolved or profile.totals is not None for profile in profiles):
+        return f"{fewest}, and files of stacks have nothing else to tell noise from"
+    if comparison.union.tree.metric.table != "gpu":
+        return f"{fewest}, and fewer than {FEWEST_STEPS} iterations"
+    return f"{fewest}, and shares say nothing of times" if comparison.basis.kind == "share" else ""
+
+
+def _nothing(comparison: Comparison, why: str) -> NodeTests:
+    size = len(comparison.union)
+    unknown, none = np.full(size, np.nan), np.zeros(size, np.int64)
+    level = np.full(size, EvidenceLevel.NONE, np.uint8)
+    return NodeTests(level, unknown, unknown, unknown, unknown, unknown, none, none, why)
+
+
+def _spread(comparison: Comparison, nodes: HeaviestNodes, found: _Found) -> NodeTests:
+    """Say of all nodes what was found of some, and of the chains that these begin."""
+    if not found.known.any():
+        why = (
+            f"fewer than {FEWEST_RUNS} runs, {FEWEST_STEPS} iterations, "
+            f"and {FEWEST_ACTIVITIES} activities that match, a side"
+        )
+        return _nothing(comparison, why)
+
+    def column(values: Column, otherwise: float) -> Column:
+        kept_values = np.where(found.known, values, otherwise)
+        return np.append(kept_values, otherwise)[nodes.place]
+
+    level = column(np.full(len(found.known), found.level, np.uint8), EvidenceLevel.NONE)
+    p = np.where(found.known, found.p, np.nan)
+    times = (p, adjusted(p), *found.interval, found.probability)
+    numbers = (column(each, 0).astype(np.int64) for each in (found.base, found.new))
+    return NodeTests(level.astype(np.uint8), *(column(each, np.nan) for each in times), *numbers, "")
+
+
+def _by_steps(samples: Samples) -> _Found:
+    found = rank_test(samples.base, samples.new)
+    interval = ratio_interval(samples.base, samples.new)
+    change = Interval(interval.low - 1, interval.high - 1)
+    return _of_samples(EvidenceLevel.STEPS, samples, found.p, change, found.probability)
+
+
+def _by_runs(comparison: Comparison, nodes: HeaviestNodes, samples: Samples) -> _Found:
+    found = rank_test(samples.base, samples.new, exact=True)
+    _, bounds = shift(samples.base, samples.new)
+    usual = comparison.changes.base.value[nodes.node]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = (np.where(usual > 0, bound / usual, np.nan) for bound in bounds)
+    return _of_samples(EvidenceLevel.RUNS, samples, found.p, Interval(low, high), found.probability)
+
+
+def _of_samples(
+    level: EvidenceLevel, samples: Samples, p: F8, interval: Interval, probability: F8
+) -> _Found:
+    size, base, new = len(p), samples.base.shape[1], samples.new.shape[1]
+    numbers = (np.full(size, base), np.full(size, new))
+    return _Found(level, samples.complete, p, interval, probability, *numbers)
+
+
+# Activities
+
+
+def _by_activities(
+    comparison: Comparison, nodes: HeaviestNodes, samples: ActivitySamples
+) -> _Found:
+    """Test nodes by the strata of activities below them, of which each counts by its time.
+
+    The strata that both sides have enough of must be half of the time of either at least.
+    """
+    counts = np.bincount(2 * samples.stratum + samples.is_new, minlength=2 * samples.strata)
+    enough = counts.reshape(-1, 2).min(axis=1) >= FEWEST_ACTIVITIES
+    rows = np.flatnonzero(enough[samples.stratum])
+    stratum = (np.cumsum(enough) - 1)[samples.stratum[rows]]
+    value, is_new, size = samples.value[rows], samples.is_new[rows], int(enough.sum())
+    found = rank_strata(stratum, value, is_new, size)
+    node = np.zeros(size, np.int64)
+    node[stratum] = samples.node[rows]
+
+    def sums(values: Column) -> Column:
+        below: Column = nodes.sums(np.zeros(size, np.int64), node, values, 1)[0]
+        return below
+
+    times = [sum_by(stratum[side], value[side], size) for side in (~is_new, is_new)]
+    known = np.ones(len(nodes.node), bool)
+    for time, whole in zip(times, (comparison.changes.base, comparison.changes.new), strict=True):
+        known &= 2 * sums(time) >= np.maximum(whole.total[nodes.node], 1)
+    weight = (times[0] + times[1]) / max(int(times[0].sum() + times[1].sum()), 1)
+    above = sums(weight * (found.probability - 0.5))
+    variance = np.maximum(sums(weight**2 * found.variance), 0)
+    p = p_of_deviations(above, variance, sums(weight * found.continuity))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        probability = 0.5 + above / sums(weight)
+    interval = _interval_of_activities(comparison, nodes, samples)
+    numbers = (sums(found.base), sums(found.new))
+    return _Found(EvidenceLevel.ACTIVITIES, known, p, interval, probability, *np.rint(numbers))
+
+
+def _interval_of_activities(
+    comparison: Comparison, nodes: HeaviestNodes, samples: ActivitySamples
+) -> Interval:
+    """The interval of the change, the numbers of activities being what they are.
+
+    How far a side may be off is told by stretches of time: by how much longer, or shorter, than
+    usually the activities in each are, from one to the next. For neighbours are alike, and so are
+    kernels at a time; and programs have phases, which are no noise.
+    """
+    key = 2 * samples.stratum + samples.is_new
+    size = 2 * samples.strata
+    count, total = np.bincount(key, minlength=size), sum_by(key, samples.value, size)
+    residual = samples.value - (total / np.maximum(count, 1))[key]
+    runs, of = len(comparison.sides.runs), np.array(comparison.sides.side_of_run)
+    off = nodes.sums(samples.stretch, samples.node, residual, runs * STRETCHES)
+    steps = np.diff(off.reshape(runs, STRETCHES, -1), axis=1)
+    changes, variance = comparison.changes, np.zeros(len(nodes.node))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for side, sums in ((BASE, changes.base), (NEW, changes.new)):
+            squares = (steps[of == side] ** 2).sum(axis=(0, 1))
+            spread = squares / 2 * STRETCHES / (STRETCHES - 1)
+            variance += spread / sums.total[nodes.node].astype(np.float64) ** 2
+        ratio = (changes.new.value / changes.base.value)[nodes.node]
+        wide = np.exp(_T * np.sqrt(variance))
+        return Interval(ratio / wide - 1, ratio * wide - 1)

@@ -1,0 +1,114 @@
+"""Find work that other work may have replaced: siblings that only one side has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flame.core.columns import I8, Bool, Column, order_by, pack, run_starts
+from flame.core.compare.changes import Side
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.samples import compared_rows
+from flame.core.kept_results import kept
+
+F8 = NDArray[np.float64]
+
+_LATEST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Replaced:
+    """Say what has gone and come right below each node that both sides have.
+
+    ``gone`` and ``new`` f8[nodes] are sums of the children that only one side has, on the basis of
+    the comparison, but for means, which do not add up: then as recorded. The children ``old_node``
+    and ``new_node``, i8[pairs], may be the same work under another name: of those below one parent
+    that are of one kind and have one number of activities they have the same place in order of
+    time. No more than a suggestion.
+    """
+
+    gone: F8
+    new: F8
+    old_node: I8
+    new_node: I8
+
+    @property
+    def amount(self) -> F8:
+        """How much may have been replaced, f8[nodes]: what is in both sums."""
+        return np.minimum(self.gone, self.new)
+
+
+@kept
+def find_replaced(comparison: Comparison) -> Replaced:
+    """Find what has gone and come, and pairs of it."""
+    changes, parent = comparison.changes, comparison.union.tree.parent
+    one_sided = changes.is_gone | changes.is_new
+    top = one_sided & ~np.append(one_sided, False)[parent]
+    old, new = np.flatnonzero(top & changes.is_gone), np.flatnonzero(top & changes.is_new)
+    pairs = _pairs(comparison, old, new)
+    sums = (_below(comparison, *side) for side in ((changes.base, old), (changes.new, new)))
+    return Replaced(*sums, *pairs)
+
+
+def _below(comparison: Comparison, side: Side, nodes: I8) -> F8:
+    """Sum up ``nodes`` by parent; without one: the root, which has none above it."""
+    value = side.total if comparison.basis.kind == "activity" else side.value
+    parent = comparison.union.tree.parent[nodes]
+    inner = parent >= 0
+    found: F8 = np.bincount(parent[inner], value[nodes[inner]], minlength=len(comparison.union))
+    return found
+
+
+def _pairs(comparison: Comparison, old: I8, new: I8) -> tuple[I8, I8]:
+    """Pair ``old`` and ``new`` nodes where as many of both have one parent, kind and count."""
+    nodes, is_new = np.concatenate([old, new]), np.arange(len(old) + len(new)) >= len(old)
+    tree, key = comparison.union.tree, _counts(comparison)[nodes]
+    kind = tree.frames.kind[tree.frame[nodes]].astype(np.int64)
+    alike = pack([tree.parent[nodes], kind, key])
+    start = _first_starts(comparison)[nodes]
+    order = order_by([start, is_new.astype(np.int64), alike])
+    nodes, is_new, alike = nodes[order], is_new[order], alike[order]
+    first = run_starts(alike)
+    size = np.diff(np.append(first, len(nodes)))
+    group = np.repeat(np.arange(len(first)), size)
+    came = np.bincount(group[is_new], minlength=len(first))
+    fits = (2 * came == size)[group]
+    return nodes[fits & ~is_new], nodes[fits & is_new]
+
+
+def _counts(comparison: Comparison) -> I8:
+    """Number the numbers of activities, by step or unit where that is the basis, i8[nodes]."""
+    changes = comparison.changes
+    base, new = changes.base, changes.new
+    if comparison.basis.kind not in ("step", "unit"):
+        return np.where(changes.is_gone, base.count, new.count)
+    scaled = np.where(changes.is_gone, base.scaled_count, new.scaled_count)
+    return np.rint(scaled * _PRECISION).astype(np.int64)
+
+
+_PRECISION = 1_000_000
+"""Counts by step are equal where they are in millionths."""
+
+
+def _first_starts(comparison: Comparison) -> I8:
+    """When each node began first, i8[nodes] in ns after its recording did; by place without times."""
+    tree, size = comparison.union.tree, len(comparison.union)
+    found = np.full(size, _LATEST)
+    for at, run in enumerate(comparison.sides.runs):
+        if run.profile.resolved or run.profile.totals is not None:
+            continue
+        rows = compared_rows(comparison, at)
+        np.minimum.at(found, rows.node, rows.table.start[rows.row] - run.profile.begin)
+    found = _least_below(found, tree.end)
+    untimed: Bool = found == _LATEST
+    found[untimed] = np.flatnonzero(untimed)
+    return found
+
+
+def _least_below(values: I8, end: Column) -> I8:
+    """The least of the values of each node in preorder and all below it, i8[nodes]."""
+    edges = np.stack([np.arange(len(values)), end], axis=1).ravel()
+    least: I8 = np.minimum.reduceat(np.append(values, _LATEST), edges)[::2]
+    return least
