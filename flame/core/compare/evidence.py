@@ -247,7 +247,9 @@ def _spread(comparison: Comparison, nodes: HeaviestNodes, found: _Found) -> Node
     p = np.where(found.known, found.p, np.nan)
     times = (p, adjusted(p), *found.interval, found.probability)
     numbers = (column(each, 0).astype(np.int64) for each in (found.base, found.new))
-    return NodeTests(level.astype(np.uint8), *(column(each, np.nan) for each in times), *numbers, "")
+    return NodeTests(
+        level.astype(np.uint8), *(column(each, np.nan) for each in times), *numbers, ""
+    )
 
 
 def _by_steps(samples: Samples) -> _Found:

@@ -177,9 +177,7 @@ def _why_not(level: EvidenceLevel, fewest: int) -> str:
     return ""
 
 
-def _tested(
-    base: F8, new: F8, level: EvidenceLevel
-) -> tuple[tuple[float, float] | None, bool]:
+def _tested(base: F8, new: F8, level: EvidenceLevel) -> tuple[tuple[float, float] | None, bool]:
     """The interval in percent, and whether the change is beyond noise."""
     exact = level == EvidenceLevel.RUNS
     beyond = bool(rank_test(base, new, exact).p[0] <= CHANCE)
