@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 from pathlib import Path
@@ -22,12 +23,18 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from flame.core.compare.comparison import Comparison
+    from flame.core.compare.gate.decide import Decision
     from flame.core.compare.sides import Sides
     from flame.core.loading.inputs import Inputs
     from flame.core.model.profile import Profile
     from flame.core.projection.filters import Filter
     from flame.core.reopening.profile_cache import ProfileCache
     from flame.core.report.table import Section
+
+_EXIT_CODES = {True: 5, False: 0, None: 6}
+"""By whether the condition of --fail-on holds; None: that cannot be decided."""
+
+_ON_UNDECIDED = {"fail": 5, "pass": 0}
 
 _ROWS = 1_000
 _WIDTHS = ("new", "base")
@@ -59,6 +66,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("-f", "--format", choices=list(SUFFIXES), help=text)
     text = "which side is the last column, the width of flamegraph.pl (default: %(default)s)"
     add("--widths", choices=_WIDTHS, default=_WIDTHS[0], help=text)
+    text = "exit with 5 where this condition holds, with 6 where more has to be recorded to tell: "
+    text += "'step.p50 > +5%% and kernels > +100'"
+    add("--fail-on", metavar="EXPR", help=text)
+    text = "what a condition that cannot be decided exits with: fail (5) or pass (0), not 6"
+    add("--on-undecided", choices=("fail", "pass"), help=text)
+    text = "by how much two runs of one program may differ; told where there are not 4 runs of "
+    text += "each side (default: 2%%)"
+    add("--run-noise", metavar="P", default="2%", help=text)
     text = "write into this file; - is standard output, as without it"
     add("-o", "--output", metavar="FILE", help=text)
     add("--force", action="store_true", help="let -o replace a file")
@@ -86,17 +101,38 @@ def run(args: argparse.Namespace) -> int:
     from flame.core.compare.basis import parse_per
     from flame.core.compare.changes import parse_limits
     from flame.core.compare.comparison import compare
+    from flame.core.compare.gate.decide import as_facts, decide, parse_noise
+    from flame.core.compare.gate.terms import read_condition
 
     selection = selection_of(args)
     per = "" if args.per is None else parse_per(args.per)
     limits = parse_limits(args.min_change)
+    condition = None if args.fail_on is None else read_condition(args.fail_on)
+    noise = parse_noise(args.run_noise)
     _check_output(args, [inputs for side in sides for inputs in side])
     args.paths = [str(path) for side in sides for inputs in side for path in inputs.paths]
     with profile_cache(args, selection) as cache:
         loaded = _load(args, sides, cache)
         comparison = compare(loaded, selection, per, limits)
-        _hand_over(args, sides, comparison, names)
-    return 0
+        decision = None if condition is None else decide(comparison, condition, noise)
+        facts = None if decision is None else as_facts(args.fail_on, comparison, decision)
+        _hand_over(args, sides, comparison, names, facts)
+    return 0 if decision is None else _tell_decision(args, decision, facts)
+
+
+def _tell_decision(
+    args: argparse.Namespace, decision: Decision, facts: dict[str, object] | None
+) -> int:
+    """Print what became of the condition as the last line, for scripts; return the exit code."""
+    if not args.json or args.output not in (None, "-"):
+        print_text(json.dumps(facts) + "\n")
+    for one in decision.undecided:
+        say(f"{one.name} cannot be decided: {one.why}")
+    for one in decision.failed:
+        say(f"--fail-on: {one.words}")
+    if decision.holds is None and args.on_undecided is not None:
+        return _ON_UNDECIDED[args.on_undecided]
+    return _EXIT_CODES[decision.holds]
 
 
 def _inputs_of_sides(args: argparse.Namespace) -> tuple[list[Inputs], list[Inputs]]:
@@ -189,6 +225,7 @@ def _hand_over(
     sides: tuple[list[Inputs], list[Inputs]],
     comparison: Comparison,
     names: Sequence[str],
+    gate: dict[str, object] | None,
 ) -> None:
     """Print the comparison, or write it where ``args`` say."""
     from flame.core.files.atomic import OccupiedError, atomic_output, is_stream
@@ -196,7 +233,7 @@ def _hand_over(
     target = "-" if args.output is None else args.output
     try:
         with atomic_output(target, replace=args.force or is_stream(target)) as file:
-            _write(args, sides, comparison, names, file)
+            _write(args, sides, comparison, names, gate, file)
     except OccupiedError as error:  # It has appeared meanwhile.
         raise UsageError(f"{error}; --force replaces it") from None
     if target != "-":
@@ -208,6 +245,7 @@ def _write(
     sides: tuple[list[Inputs], list[Inputs]],
     comparison: Comparison,
     names: Sequence[str],
+    gate: dict[str, object] | None,
     file: BinaryIO,
 ) -> None:
     if args.format is not None:
@@ -215,7 +253,7 @@ def _write(
         return
     from flame.core.compare.diff_report import diff_sections
 
-    text = _written(args, sides, diff_sections(comparison, names))
+    text = _written(args, sides, diff_sections(comparison, names), gate)
     file.write(text.encode("utf-8", "replace"))
 
 
@@ -240,14 +278,18 @@ def _written(
     args: argparse.Namespace,
     sides: tuple[list[Inputs], list[Inputs]],
     sections: list[Section],
+    gate: dict[str, object] | None,
 ) -> str:
     if args.json:
         from flame.reporting.links import links
         from flame.reporting.report_json import as_json
 
         base, new = ([list(map(str, one.paths)) for one in side] for side in sides)
+        about: dict[str, object] = {"base": base, "new": new}
+        if gate is not None:
+            about["gate"] = gate
         link = links(sides[1][0].paths, load_options_of(args), selection_of(args))
-        return as_json(sections, _ROWS, link, {"base": base, "new": new}, "flame_diff")
+        return as_json(sections, _ROWS, link, about, "flame_diff")
     if args.md:
         from flame.reporting.markdown import as_markdown
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
+
+import numpy as np
 
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.gate.intervals import ENOUGH, ChangeInterval, change_interval
 from flame.core.compare.gate.terms import SideValues, measure_sides
+from flame.core.compare.sections.frames import changed_frames
+from flame.core.compare.verdict import find_verdict
+from flame.core.errors import UsageError
 from flame.core.report.gate.condition import Condition, Term, terms_of
 from flame.core.report.gate.decide import COMPARE, holds, limit_of, spelled
 from flame.core.report.gate.quantities import Quantity
+from flame.core.report.table import CONTRACT
+from flame.core.units import format_ns
 
 RUN_NOISE = 2.0
 """Percent by which two runs of one program may differ in all that takes time."""
@@ -32,6 +40,17 @@ class TermDecision(NamedTuple):
         """The quantity as it is written."""
         return spelled(self.term)
 
+    @property
+    def words(self) -> str:
+        """What was measured, for people."""
+        values = self.values
+        if values is None:
+            return f"{self.name}: {self.why}"
+        base, new = (_written(value, values.unit) for value in (values.base, values.new))
+        if not values.base:
+            return f"{self.name} {base} → {new}"
+        return f"{self.name} {base} → {new}, {100 * (values.new / values.base - 1):+.1f} %"
+
 
 class Decision(NamedTuple):
     """Say what became of a condition, None where it cannot be decided, and of its terms."""
@@ -48,6 +67,17 @@ class Decision(NamedTuple):
     def undecided(self) -> tuple[TermDecision, ...]:
         """The terms that cannot be decided, where the condition cannot."""
         return tuple(one for one in self.terms if one.holds is None) if self.holds is None else ()
+
+
+def parse_noise(text: str) -> float:
+    """Parse what ``--run-noise`` is given, in percent: ``2%``; UsageError where it is wrong."""
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise UsageError(f"--run-noise '{text}': write how much runs differ, such as 2%")
+    return value
 
 
 def decide(comparison: Comparison, condition: Condition, noise: float = RUN_NOISE) -> Decision:
@@ -106,29 +136,53 @@ def _why(interval: ChangeInterval, noise: float) -> str:
         return (
             f"record more: {interval.steps:,} steps now, about {more:,} needed for ± {ENOUGH:g} %"
         )
+    if not noise:
+        return "the change is too close to the limit"
     return f"two runs may differ by ± {noise:g} %: compare several runs by --base and --new"
 
 
-def as_facts(text: str, decision: Decision) -> dict[str, object]:
-    """Put a decision into JSON's terms."""
+def _written(value: float, unit: str) -> str:
+    return format_ns(value) if unit == "ns" else f"{value:,.6g}"
+
+
+_MOST_FRAMES = 5
+
+
+def as_facts(text: str, comparison: Comparison, decision: Decision) -> dict[str, object]:
+    """Put a decision into JSON's terms: the last line that a script reads."""
     return {
+        "flame_diff": CONTRACT,
+        **find_verdict(comparison).facts,
         "condition": text,
         "result": decision.holds,
         "failed": [one.name for one in decision.failed],
         "undecided": {one.name: one.why for one in decision.undecided},
         "values": {one.name: _values(one) for one in decision.terms},
+        "top": _largest_changes(comparison),
     }
+
+
+def _largest_changes(comparison: Comparison) -> list[dict[str, object]]:
+    """The frames that changed most, with their paths."""
+    tree, delta = comparison.union.tree, comparison.changes.delta
+    nodes = np.concatenate(changed_frames(comparison))
+    nodes = nodes[np.argsort(-np.abs(delta[nodes]), kind="stable")][:_MOST_FRAMES]
+    unit = "ns" if comparison.metric.unit == "ns" else "value"
+    return [
+        {"path": list(tree.names(node)), f"delta_{unit}": round(float(delta[node]), 3)}
+        for node in nodes.tolist()
+    ]
 
 
 def _values(one: TermDecision) -> dict[str, object] | None:
     values, interval = one.values, one.interval
     if values is None:
         return None
-    change = 100 * (values.new / values.base - 1) if values.base else None
+    change = round(100 * (values.new / values.base - 1), 3) if values.base else None
     bounds = None if interval is None else [round(interval.low, 3), round(interval.high, 3)]
     return {
         "base": values.base,
         "new": values.new,
-        "change_percent": None if change is None else round(change, 3),
+        "change_percent": change,
         "interval_percent": bounds,
     }
