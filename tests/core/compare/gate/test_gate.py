@@ -55,6 +55,13 @@ def decided(comparison: Comparison, text: str, noise: float = 2.0) -> Decision:
 STEADY = [100_000, 101_000, 99_000, 100_500] * 5
 
 
+@pytest.fixture(scope="module")
+def tenth(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """Steps that take a tenth longer."""
+    folder = tmp_path_factory.mktemp("tenth")
+    return compared(folder, STEADY, [period * 11 // 10 for period in STEADY])
+
+
 @pytest.mark.parametrize(
     ("text", "holds"),
     [
@@ -80,10 +87,9 @@ STEADY = [100_000, 101_000, 99_000, 100_500] * 5
         ("findings.high > +0", False),
     ],
 )
-def test_steps_that_take_a_tenth_longer(folder: Path, text: str, holds: bool | None) -> None:
-    comparison = compared(folder, STEADY, [period * 11 // 10 for period in STEADY])
-    assert comparison.basis.kind == "step"
-    assert decided(comparison, text).holds is holds
+def test_steps_that_take_a_tenth_longer(tenth: Comparison, text: str, holds: bool | None) -> None:
+    assert tenth.basis.kind == "step"
+    assert decided(tenth, text).holds is holds
 
 
 def test_what_is_counted_is_always_decided(folder: Path) -> None:
@@ -152,12 +158,11 @@ def test_mistakes(text: str, why: str) -> None:
         read_condition(text)
 
 
-def test_units_must_fit(folder: Path) -> None:
-    comparison = compared(folder, STEADY, STEADY)
+def test_units_must_fit(tenth: Comparison) -> None:
     with pytest.raises(UsageError, match="compared with"):
-        decided(comparison, "kernels > +5ms")
+        decided(tenth, "kernels > +5ms")
     with pytest.raises(UsageError, match="compared with"):
-        decided(comparison, "step.p50 > +5")
+        decided(tenth, "step.p50 > +5")
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1%", "nan", "inf"])
