@@ -71,6 +71,9 @@ TABLES_2026 = _COMMON | {
     " graphExecId",
     "CUDA_GRAPH_NODE_EVENTS": _NODE,
     "NVTX_EVENTS": f"{_NVTX} binaryData:TEXT",
+    "NVTX_PAYLOAD_SCHEMAS": "domainId schemaId name:TEXT type flags numEntries payloadSize alignTo",
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": "domainId! schemaId! idx! flags type name:TEXT description:TEXT"
+    " arrayOrUnionDetail offset",
     "TARGET_INFO_CUDA_STREAM": "streamId! hwId! vmId! processId! contextId! priority! flag!",
     "TARGET_INFO_CUDA_DEVICE": "gpuId cudaId! pid! uuid:TEXT numMultiprocessors",
     "ENUM_NSYS_EVENT_TYPE": "id^ name:TEXT label:TEXT",

@@ -12,6 +12,7 @@ from flame.core.attribution.collective_join import find_collectives
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
 from flame.core.attribution.launch_join import LaunchJoin, join_launches
+from flame.core.attribution.nccl_join import find_nccl_collectives
 from flame.core.attribution.nested import NestedSource
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
@@ -27,8 +28,9 @@ from flame.core.columns import I4, I8, Column, run_starts, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.calls import IdleCause
-from flame.core.model.frames import NO_LAUNCH, Frame, Kind
+from flame.core.model.frames import NO_LAUNCH, Frame, FrameTable, Kind
 from flame.core.model.grouping import add_grouping
+from flame.core.model.launches import Collectives
 from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
@@ -68,9 +70,9 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     grouping = add_grouping(
         raw.frames, raw.processes, raw.threads, raw.devices, table.stream, sources
     )
-
+    frames = raw.frames.build()
     return Profile(
-        frames=raw.frames.build(),
+        frames=frames,
         activities=table,
         processes=raw.processes,
         threads=raw.threads,
@@ -92,7 +94,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         events_builder=raw.events_builder,
         side_tables=raw.side_tables,
         overheads_builder=_at_hand(raw.overheads),
-        collectives_builder=raw.collectives and partial(find_collectives, raw.collectives, table),
+        collectives_builder=_collectives_builder(raw, table, frames),
         allocator_builder=_at_hand(raw.allocator),
         spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,
@@ -100,6 +102,15 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         steps=raw.steps,
         nested_finder=_nested_finder(raw, table.stacks),
     )
+
+
+def _collectives_builder(
+    raw: RawTrace, table: Activities, frames: FrameTable
+) -> Callable[[], Collectives] | None:
+    """What finds the collectives that activities are of; None where the trace tells of none."""
+    if raw.collectives:
+        return partial(find_collectives, raw.collectives, table)
+    return raw.nccl_builder and partial(find_nccl_collectives, raw.nccl_builder, table, frames)
 
 
 def _at_hand(table: _Table | None) -> Callable[[], _Table] | None:

@@ -88,6 +88,7 @@ def merge_overheads(parts: Sequence[ProfilePart]) -> Overheads:
 def merge_collectives(parts: Sequence[ProfilePart]) -> Collectives:
     """Concatenate which collectives activities are of."""
     kinds: list[RecordedCollective] = []
+    warnings: dict[str, None] = {}
     columns, before = [], 0
     for part in parts:
         if part.collectives is not None:
@@ -95,9 +96,10 @@ def merge_collectives(parts: Sequence[ProfilePart]) -> Collectives:
             kind = found.kind + np.int32(len(kinds))
             columns.append((found.row + before, kind, found.sequence))
             kinds += found.kinds
+            warnings |= dict.fromkeys(found.warnings)
         before += part.rows
     row, kind, sequence = map(np.concatenate, zip(*columns, strict=True))
-    return Collectives(row, kind, sequence, tuple(kinds))
+    return Collectives(row, kind, sequence, tuple(kinds), tuple(warnings))
 
 
 def merge_allocators(parts: Sequence[ProfilePart]) -> AllocatorMemory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -94,7 +94,8 @@ class RecordedCollective(NamedTuple):
 
     ``sent`` and ``received`` are what a rank gives and gets, in elements of ``dtype``. ``ranks`` is
     the size of its group, ``group`` the group's name, ``about`` what it is for, and ``members`` are
-    the ranks in it: ``[0, 1, 2, 3]``.
+    the ranks in it: ``[0, 1, 2, 3]``. ``reduction`` is what is done with the elements (``sum``);
+    ``root``, ``peer`` and ``rank``, this process's own, are numbers in the group.
     """
 
     name: str
@@ -105,6 +106,10 @@ class RecordedCollective(NamedTuple):
     group: str = ""
     about: str = ""
     members: str = ""
+    reduction: str = ""
+    root: int | None = None
+    peer: int | None = None
+    rank: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,13 +118,14 @@ class Collectives:
 
     ``row`` i8[n] are rows of `Profile.activities`, which rise. ``kind`` i4[n] is a place in
     ``kinds``. ``sequence`` i8[n] is the number of the collective in its group, -1 unknown: equal on
-    all ranks.
+    all ranks. ``warnings`` say what the trace has of collectives and does not tell.
     """
 
     row: I8
     kind: I4
     sequence: I8
     kinds: tuple[RecordedCollective, ...]
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.row)
@@ -141,3 +147,40 @@ class RawCollectives(NamedTuple):
 
     told: Collectives
     calls: CollectiveCalls
+
+
+class NcclCall(NamedTuple):
+    """Say what a call of NCCL's function ``name`` does, as its payload tells; None is not known.
+
+    ``bytes`` is the size of one message, ``communicator`` the hash that all its ranks share.
+    ``reduction`` is empty, ``root`` and ``peer`` are None where the function has none.
+    """
+
+    name: str
+    communicator: int | None = None
+    bytes: int | None = None
+    reduction: str = ""
+    root: int | None = None
+    peer: int | None = None
+
+
+GROUP_START, GROUP_END = -1, -2
+"""In `NcclRanges.call`: what begins and ends a group of calls, which the latter launches."""
+
+
+@dataclass(frozen=True, eq=False)
+class NcclRanges:
+    """Hold when threads were in functions of NCCL that launch, or group what does; ns.
+
+    ``call`` i4[n] is a place in ``calls``, `GROUP_START` or `GROUP_END`. ``sizes`` are the ranks of
+    communicators, ``ranks`` says which of them each (process, communicator) is.
+    """
+
+    thread: I4
+    start: I8
+    end: I8
+    call: I4
+    calls: tuple[NcclCall, ...]
+    sizes: Mapping[int, int]
+    ranks: Mapping[tuple[int, int], int]
+    warnings: tuple[str, ...]

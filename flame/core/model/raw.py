@@ -15,7 +15,7 @@ from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:
-    from flame.core.model.launches import LaunchDetails, RawCollectives
+    from flame.core.model.launches import LaunchDetails, NcclRanges, RawCollectives
     from flame.core.model.meta import AllocatorMemory
     from flame.core.model.pc_samples import Code
     from flame.core.model.threads.call_rows import FailedCalls
@@ -233,8 +233,8 @@ class RawTrace:
     row, where the format says so. ``overheads``, ``collectives`` and ``allocator`` are
     None where it does not tell of any.
     ``failures_builder`` reads which ``calls`` failed, where that was recorded, ``events_builder``
-    what threads recorded besides ranges that nest, where they did. ``side_tables`` read what else
-    the file has.
+    what threads recorded besides ranges that nest, where they did, ``nccl_builder`` what NCCL tells
+    of its calls. ``side_tables`` read what else the file has.
     """
 
     activities: RawActivities
@@ -261,6 +261,7 @@ class RawTrace:
     events_builder: Callable[[], ThreadEvents] | None = None
     side_tables: SideTables = field(default_factory=SideTables)
     collectives: RawCollectives | None = None
+    nccl_builder: Callable[[], NcclRanges] | None = None
     allocator: AllocatorMemory | None = None
 
 

@@ -38,15 +38,18 @@ _WHOLE = lazy_regex(r"\[[0-9, ]*\]")
 class Collective(NamedTuple):
     """Describe a collective: its ``name``, the ``ranks`` of its group, its ``bytes``.
 
-    These are of the input of a rank, of an all-gather of its output: what bandwidths of collectives
-    are told by. Both are None where the trace does not say them, and ``group``, which names the
-    group and who is in it, is empty.
+    These are of the input of a rank, of an all-gather of its output, of a mere receive what is
+    received: what bandwidths of collectives are told by. Both are None where the trace does not say
+    them, and ``group``, which names the group and who is in it, is empty. So are ``reduction``,
+    what is done with the elements, and ``root``, the rank that gives or gets all.
     """
 
     name: str
     ranks: int | None = None
     bytes: int | None = None
     group: str = ""
+    reduction: str = ""
+    root: int | None = None
 
     @property
     def bus_factor(self) -> float | None:
@@ -99,6 +102,8 @@ def told_collective(
     number = sent
     if name == "all-gather":
         number = received if received or not sent or not ranks else sent * ranks
+    if name == "send/receive" and sent is None:
+        number = received
     size = bytes_of(dtype)
     known = number * size if number is not None and size else None
     if known is not None and known > _LARGEST:
@@ -112,13 +117,13 @@ def group_label(name: str, about: str, members: str) -> str:
     ``members`` are as PyTorch writes them: ``[0, 1, 2, 3]``, cut off after 30.
     """
     ranks = _MEMBER.findall(members)
-    spans = _spans([int(one) for one in ranks])
+    spans = rank_spans([int(one) for one in ranks])
     more = [] if _WHOLE.fullmatch(members) else ["…"]
     inside = f"[{', '.join([*spans, *more])}]" if ranks else ""
     return " ".join(filter(None, (": ".join(filter(None, (name, about))), inside)))
 
 
-def _spans(ranks: list[int]) -> list[str]:
+def rank_spans(ranks: list[int]) -> list[str]:
     """Shorten runs of numbers: 0, 1, 2, 8 is 0-2, 8."""
     spans: list[list[int]] = []
     for one in ranks:

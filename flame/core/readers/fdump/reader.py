@@ -33,6 +33,7 @@ from flame.core.readers.fdump import gpu, host, metadata, samples
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.context import DumpContext, SharedTables
 from flame.core.readers.fdump.events import EventRows
+from flame.core.readers.fdump.nccl import NcclRows
 from flame.core.readers.fdump.records import AT_ONCE, NamedColumns, Records
 from flame.core.readers.fdump.warnings import Losses, dump_warnings
 from flame.core.units import format_counted
@@ -69,8 +70,8 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     work, recorded, config, size = _read_work(context, stages)
     nodes, made = _read_nodes(context, stages)
     calls, paths = _read_calls(context, stages)
-    events = EventRows(context)
-    ranges = _read_ranges(context, stages, still_open, options, events)
+    events, nccl = EventRows(context), NcclRows(context)
+    ranges = _read_ranges(context, stages, still_open, options, (events, nccl))
     if len(still_open["start"]):
         context.reach_end(header)
     pc_samples, notes = _read_samples(context, stages, path.parent, LoadPart(progress, _DECODED, 1))
@@ -92,6 +93,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         paths=RecordedPaths(None if options.nvtx_start_end else paths, recorded, made),
         pc_samples=pc_samples,
         events_builder=_builder(events.build(options.nvtx_start_end)),
+        nccl_builder=nccl.builder(),
     )
 
 
@@ -196,17 +198,18 @@ def _read_ranges(
     stages: _Stages,
     still_open: dict[str, I8],
     options: LoadOptions,
-    events: EventRows,
+    others: tuple[EventRows, NcclRows],
 ) -> RawRanges:
     """Read all push/pop ranges, ``still_open`` ones last; start/end ranges if ``options`` say so.
 
-    What else there is goes to ``events``.
+    ``others`` are given the records, to take what is for them.
     ``still_open`` are columns of open ranges that were read before all others: some may have ended.
     """
     batches, payloads = TableBuilder(RawRanges), host.Payloads(context)
     wanted = (host.PUSH_POP, host.START_END) if options.nvtx_start_end else (host.PUSH_POP,)
     for piece in stages.columns("reading NVTX ranges", host.RANGES):
-        events.add(piece)
+        for one in others:
+            one.add(piece)
         piece = host.select_kinds(piece, wanted)
         rows, kept = host.build_range_rows(context, piece)
         context.timeless_ranges += len(piece["start"]) - len(rows["start"])

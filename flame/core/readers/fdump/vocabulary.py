@@ -63,6 +63,10 @@ class DumpVocabulary:
         """Return the name of a number; empty where it has none."""
         return self._names.get((kind, scope, number), "")
 
+    def has_domain(self, name: str) -> bool:
+        """Tell whether a domain of NVTX is called ``name``."""
+        return any(key[0] == DOMAIN and text == name for key, text in self._names.items())
+
     def last_fact(self, key: str) -> str:
         """Return the last value of a fact; empty without one."""
         return self.facts.get(key, [""])[-1]

@@ -62,7 +62,7 @@ def process_keys(keys: I8) -> I8:
 
 
 class NsysContext:
-    """State of reading one export."""
+    """State of reading one export; ``domains`` of NVTX are by pid and number, once read."""
 
     def __init__(self, source: TableSource, options: LoadOptions, progress: Progress) -> None:
         self.source = source
@@ -75,6 +75,7 @@ class NsysContext:
         self.processes = DenseNumbers()
         self.threads = DenseNumbers()
         self.devices = DenseNumbers()
+        self.domains: Mapping[tuple[int, int], str] = {}
         self.strings = self._read_strings()
         self._progress = progress
         self._done = 0

@@ -171,6 +171,7 @@ def read_ranges(context: NsysContext) -> tuple[RawRanges, NvtxEvents | None]:
         name = format_counted(table.unplaced, "NVTX range names", "NVTX ranges name")
         context.warnings.append(f"{name} no thread or no start: left out")
     names = read_names(context, table.naming)
+    context.domains = names.domains
     frames = RangeFrames(context, table.texts, names)
     ranges = table.build(frames)
     _read_payloads(context, frames, table.with_payload)

@@ -19,6 +19,7 @@ from flame.core.readers.nsys import (
     overheads,
 )
 from flame.core.readers.nsys.context import NsysContext
+from flame.core.readers.nsys.nccl import nccl_reader
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.nsys.side_keys import known_keys
 from flame.core.readers.nsys.side_tables import Later, side_tables
@@ -61,6 +62,7 @@ def read_tables(
     devices, device_of = metadata.read_devices(context)
     failures = call_results.failures_reader(calls, source)
     keys = known_keys(context, [device.id for device in devices], device_of)
+    nccl = nccl_reader(context, keys)
     return RawTrace(
         _number_devices(activities, device_of),
         calls,
@@ -78,6 +80,7 @@ def read_tables(
         failures_builder=later(failures) if failures else None,
         events_builder=later(nvtx_events.events_reader(events, context)) if events else None,
         side_tables=side_tables(source, keys, later),
+        nccl_builder=later(nccl) if nccl else None,
     )
 
 

@@ -8,19 +8,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from flame.core.columns import I4, I8
+from flame.core.columns import I4, I8, Bool
 from flame.core.model.activities import NONE
+from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
 from flame.core.model.side_tables.gpu_metrics import Counter, GpuMetrics
 from flame.core.model.side_tables.os_calls import OsCalls, OsThread
 from flame.core.model.side_tables.tables import SideTables
-from flame.core.readers.nsys import memory_events
 from flame.core.readers.nsys.context import pid_of, process_keys, tid_of
 from flame.core.readers.nsys.side_keys import KnownKeys, are_times, numbered, read_columns
+from flame.core.readers.shared.cupti import memory_kind
 from flame.core.readers.sqlite.source import NULL, TableSource
 
 OS_CALLS, METRICS, METRIC_NAMES = "OSRT_API", "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
+MEMORY = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 _OS_COLUMNS = ("start", "end", "globalTid", "nameId", "eventClass")
+_MEMORY_COLUMNS = (
+    *("start", "globalPid", "deviceId", "memKind", "address", "bytes", "memoryOperationType"),
+)
 _CALL = 27  # ENUM_NSYS_EVENT_CLASS
+_ALLOCATE, _FREE = 0, 1  # ENUM_CUDA_DEV_MEM_EVENT_OPER
 _STRINGS_AT_ONCE = 500
 _MOST = 1 << 61
 """Values beyond are damage: the difference of two fits 63 bits."""
@@ -39,7 +45,7 @@ def side_tables(source: TableSource, keys: KnownKeys, later: Later) -> SideTable
     reads: dict[str, Callable[[TableSource, KnownKeys], Any]] = {
         OS_CALLS: read_os_calls,
         METRICS: read_gpu_metrics,
-        memory_events.TABLE: memory_events.read_memory,
+        MEMORY: read_memory,
     }
     return SideTables(
         *(
@@ -61,7 +67,7 @@ def read_os_calls(source: TableSource, keys: KnownKeys) -> OsCalls:
     sane = are_times(start) & are_times(end) & (start <= end)
     owners, thread = _distinct(owner[sane])
     names, name = _distinct(named[sane])
-    texts = _texts(source, names)
+    texts = read_texts(source, names)
     return OsCalls(
         tuple(texts.get(key, "") or "[no name]" for key in names),
         tuple(_thread(keys, key) for key in owners),
@@ -108,7 +114,7 @@ def _distinct(keys: I8) -> tuple[list[int], I4]:
     return keys[first].tolist(), place
 
 
-def _texts(source: TableSource, ids: Sequence[int]) -> dict[int, str]:
+def read_texts(source: TableSource, ids: Sequence[int]) -> dict[int, str]:
     """Read the strings with these ids; those that are not there are left out."""
     found: dict[int, str] = {}
     if "id" not in source.columns("StringIds"):
@@ -118,3 +124,46 @@ def _texts(source: TableSource, ids: Sequence[int]) -> dict[int, str]:
         rows = source.rows("StringIds", ["id", "value"], f"WHERE id IN ({wanted})")
         found |= {key: text for key, text in rows if isinstance(key, int) and isinstance(text, str)}
     return found
+
+
+def read_memory(source: TableSource, keys: KnownKeys) -> DeviceMemory:
+    """Read allocations, each until what is next at its address: a free, or another one."""
+    columns = read_columns(source, MEMORY, _MEMORY_COLUMNS)
+    time, *_, size, operation = columns
+    sane = are_times(time) & (size >= 0) & np.isin(operation, (_ALLOCATE, _FREE))
+    left_out = int(len(sane) - sane.sum())
+    time, process, gpu, kind, address, size, operation = (column[sane] for column in columns)
+    first, place = numbered([process, gpu, kind])
+    rows = zip(*(column[first].tolist() for column in (process, gpu, kind)), strict=True)
+    places = tuple(_place(keys, *row) for row in rows)
+    _, block = numbered([process, gpu, address])
+    allocates = operation == _ALLOCATE
+    until, strays = _until(block, time, allocates)
+    return DeviceMemory(
+        places,
+        place[allocates],
+        time[allocates],
+        until[allocates],
+        size[allocates],
+        np.bincount(place[strays], minlength=len(places)).astype(np.int64),
+        left_out,
+    )
+
+
+def _place(keys: KnownKeys, process: int, gpu: int, kind: int) -> MemoryPlace:
+    # ENUM_CUDA_MEM_KIND counts from 0 where CUPTI has 1; 0 is unknown there.
+    name = memory_kind(kind + 1) if 0 <= kind < 1 << 31 else None
+    number = gpu if 0 <= gpu < 1 << 31 else NONE
+    owner, device = keys.processes.get(process, NONE), keys.devices.get((process, gpu), NONE)
+    return MemoryPlace(0, owner, device, number, name or "")
+
+
+def _until(block: I4, time: I8, allocates: Bool) -> tuple[I8, Bool]:
+    """(when what each event allocates goes, frees of what no event before has allocated)."""
+    order = np.lexsort((time, block))
+    same = block[order][1:] == block[order][:-1]
+    until = np.full(len(order), NEVER)
+    until[order[:-1][same]] = time[order[1:][same]]
+    known = np.zeros(len(order), bool)
+    known[order[1:][same]] = allocates[order[:-1][same]]
+    return until, ~allocates & ~known

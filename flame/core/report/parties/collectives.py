@@ -31,7 +31,8 @@ class CommunicationRows:
 
     ``row`` is that of `Profile.activities`, ``rank`` the place of its rank: a process on a GPU,
     ``of`` the place of its collective in ``collectives``, ``sequence`` the number of the call in
-    its group, equal on all ranks, -1 where the trace does not say it. ``processes`` and ``devices``
+    its group, equal on all ranks, -1 where the trace does not say it. ``told`` is the place in
+    `Profile.collectives` of what it says, -1 of nothing. ``processes`` and ``devices``
     (i8[ranks], the latter -1 where it is not known) say which rank is whose.
     """
 
@@ -39,6 +40,7 @@ class CommunicationRows:
     rank: I8
     of: I8
     sequence: I8
+    told: I8
     collectives: tuple[Collective, ...]
     processes: I8
     devices: I8
@@ -60,7 +62,7 @@ class CommunicationRows:
         told, sequence = _told(profile, rows)
         collectives, of = _collectives(profile, table.groups.of_row[rows], told)
         whose = ranks // devices, ranks % devices - 1
-        return cls(rows, rank, of, sequence, collectives, *whose)
+        return cls(rows, rank, of, sequence, told, collectives, *whose)
 
     @property
     def ranks(self) -> int:
@@ -108,7 +110,8 @@ def _collectives(profile: Profile, group: I4, told: I8) -> tuple[tuple[Collectiv
 def _of_kind(kernel: str, told: RecordedCollective) -> Collective:
     group = group_label(told.group, told.about, told.members)
     moved = told.dtype, told.sent, told.received
-    return told_collective(kernel, told.name, *moved, told.ranks, group)
+    found = told_collective(kernel, told.name, *moved, told.ranks, group)
+    return found._replace(reduction=told.reduction, root=told.root)
 
 
 def _telling(frames: FrameTable) -> I4:

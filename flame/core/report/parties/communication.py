@@ -9,12 +9,12 @@ import numpy as np
 
 from flame.core.analysis.distribution import distribution
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8
+from flame.core.columns import I8, unique
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
-from flame.core.names.collectives import Collective
+from flame.core.names.collectives import Collective, rank_spans
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.report.labels import process_labels
 from flame.core.report.parties.collectives import (
@@ -54,11 +54,16 @@ _COLLECTIVES = (
     TableColumn("bytes", "bytes", "bytes"),
     TableColumn("bandwidth", "by bytes", "GB/s"),
     TableColumn("bus_bandwidth", "on the bus", "GB/s"),
+    TableColumn("reduction", "reduction"),
+    TableColumn("root", "root", "number"),
+    TableColumn("peers", "peers"),
     TableColumn("mean_ns", "mean", "ns"),
     TableColumn("p50_ns", "p50", "ns"),
     TableColumn("p99_ns", "p99", "ns"),
     TableColumn("max_ns", "max", "ns"),
+    TableColumn("recorded_ranks", "recorded"),
 )
+_SUM = [column.key for column in _COLLECTIVES].index("sum_ns")
 _RANKS = (
     TableColumn("rank", "rank"),
     TableColumn("kernels", "kernels", "count"),
@@ -255,15 +260,32 @@ def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Va
     known = list(dict.fromkeys(kinds))
     of_kind = np.array([known.index(kind) for kind in kinds])[rows.of]
     moved = np.array([-1 if one.bytes is None else one.bytes for one in rows.collectives])[rows.of]
-    found = [
-        _collective_row(scope.profile, kind, rows.row[of_kind == at], moved[of_kind == at], exposed)
-        for at, kind in enumerate(known)
-    ]
-    yield from sorted(found, key=lambda row: -int(row[4] or 0))
+    found = []
+    for at, kind in enumerate(known):
+        told = _took_part(scope.profile, rows.told[of_kind == at])
+        measured = rows.row[of_kind == at], moved[of_kind == at], exposed
+        found.append(_collective_row(scope.profile, kind, told, *measured))
+    yield from sorted(found, key=lambda row: -int(row[_SUM] or 0))
+
+
+def _took_part(profile: Profile, told: I8) -> tuple[str | None, str | None]:
+    """Which ranks of the group these calls are of, and with which they exchanged, if it is told."""
+    recorded = profile.collectives
+    kinds = [recorded.kinds[at] for at in unique(told[told >= 0]).tolist()] if recorded else []
+    members, peers = (
+        ", ".join(rank_spans(sorted({one for one in ranks if one is not None}))) or None
+        for ranks in ([one.rank for one in kinds], [one.peer for one in kinds])
+    )
+    return members, peers
 
 
 def _collective_row(
-    profile: Profile, kind: Collective, rows: I8, moved: I8, exposed: I8
+    profile: Profile,
+    kind: Collective,
+    took_part: tuple[str | None, str | None],
+    rows: I8,
+    moved: I8,
+    exposed: I8,
 ) -> tuple[Value, ...]:
     duration = profile.activities.duration[rows]
     told = distribution(duration)
@@ -271,13 +293,16 @@ def _collective_row(
     size, time = int(moved[moved >= 0].sum()), int(duration[moved >= 0].sum())
     rate = size / time if time and (moved >= 0).any() else None
     factor = kind.bus_factor
+    members, peers = took_part
     return (
         *(kind.name, kind.group or None, kind.ranks),
         *(told.count, told.total, int(exposed[rows].sum())),
         size if (moved >= 0).any() else None,
         None if rate is None else round(rate, 3),
         None if rate is None or factor is None else round(rate * factor, 3),
+        *(kind.reduction or None, kind.root, peers),
         *(round(told.mean), told.p50, told.p99, told.maximum),
+        members,
     )
 
 
@@ -310,6 +335,8 @@ def _notes(
     opened = len(scope.profile.sources)
     if any(one.kernels for one in devices) and (job := _ranks_of_job(scope)) > opened:
         yield f"the job has {job:,} ranks, {opened:,} {_were(opened)} opened"
+    if (recorded := scope.profile.collectives) and any(one.kernels for one in devices):
+        yield from recorded.warnings
     if several and matched.last is None:
         yield "the clocks of the ranks differ: who came last is not known"
     if several and (error := _clock_error(scope)):
