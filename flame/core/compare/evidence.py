@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, U1, Bool, Column, sum_by
+from flame.core.columns import I8, U1, Bool, Column, order_by, sum_by
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import (
     F8,
@@ -321,12 +321,9 @@ def _interval_of_activities(
 
     How far a side may be off is told by stretches of time: by how much longer, or shorter, than
     usually the activities in each are, from one to the next. For neighbours are alike, and so are
-    kernels at a time; and programs have phases, which are no noise.
+    kernels at a time.
     """
-    key = 2 * samples.stratum + samples.is_new
-    size = 2 * samples.strata
-    count, total = np.bincount(key, minlength=size), sum_by(key, samples.value, size)
-    residual = samples.value - (total / np.maximum(count, 1))[key]
+    residual = _residuals(samples)
     runs, of = len(comparison.sides.runs), np.array(comparison.sides.side_of_run)
     off = nodes.sums(samples.stretch, samples.node, residual, runs * STRETCHES)
     steps = np.diff(off.reshape(runs, STRETCHES, -1), axis=1)
@@ -339,3 +336,24 @@ def _interval_of_activities(
         ratio = (changes.new.value / changes.base.value)[nodes.node]
         wide = np.exp(_T * np.sqrt(variance))
         return Interval(ratio / wide - 1, ratio * wide - 1)
+
+
+def _residuals(samples: ActivitySamples) -> F8:
+    """How much longer each activity took than usually in its stratum, f8[n].
+
+    Where both sides have as many of a stratum, the program is thought to do the same: each of new
+    is measured by the one of base in its place, whose own deviations are no noise then.
+    """
+    key, value = 2 * samples.stratum + samples.is_new, samples.value
+    counts = np.bincount(key, minlength=2 * samples.strata).reshape(-1, 2)
+    means = sum_by(key, value, counts.size) / np.maximum(counts.ravel(), 1)
+    residual: F8 = value - means[key]
+    paired = (counts[:, 0] == counts[:, 1])[samples.stratum]
+    order = order_by([key])
+    order = order[paired[order]]
+    is_new = samples.is_new[order]
+    # Those of one side follow those of the other, stratum by stratum, in the same order.
+    base, new = order[~is_new], order[is_new]
+    residual[new] -= residual[base]
+    residual[base] = 0
+    return residual
