@@ -113,7 +113,7 @@ class KeptRunData(Struct, frozen=True):
     """Hold a run. ``iterations`` are the frames that stand for iterations."""
 
     frames: list[KeptFrame]
-    stack_parent: list[Count]
+    stack_parent: list[Place]
     stack_frame: list[Place]
     groups: KeptGroups
     iterations: list[Count]

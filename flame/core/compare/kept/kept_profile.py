@@ -79,9 +79,10 @@ def _check(data: KeptRunData, part: KeptPart) -> None:
 def _is_trie(data: KeptRunData) -> bool:
     """Whether the stacks begin with the empty one, and parents stand before their children."""
     parent, frame = data.stack_parent, data.stack_frame
-    if len(parent) != len(frame) or parent[:1] != [0] or frame[:1] != [NONE]:
+    if len(parent) != len(frame) or parent[:1] != [NONE] or frame[:1] != [NONE]:
         return False
-    below = np.array(parent[1:], np.int64) < np.arange(1, len(parent))
+    above = np.array(parent[1:], np.int64)
+    below = (above >= 0) & (above < np.arange(1, len(parent)))
     there = np.array(frame[1:], np.int64)
     return bool(below.all() and ((there >= 0) & (there < len(data.frames))).all())
 
