@@ -19,12 +19,12 @@ from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, load_options_of, parse, selection_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import BinaryIO
 
     from flame.core.compare.comparison import Comparison
     from flame.core.compare.gate.decide import Decision
-    from flame.core.compare.sides import Sides
+    from flame.core.compare.sides import Run, Sides
     from flame.core.loading.inputs import Inputs
     from flame.core.model.profile import Profile
     from flame.core.projection.filters import Filter
@@ -74,6 +74,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "by how much two runs of one program may differ; told where there are not 4 runs of "
     text += "each side (default: 2%%)"
     add("--run-noise", metavar="P", default="2%", help=text)
+    text = "keep of one side alone what comparing with it later needs, in this file"
+    text += " (NAME.flame-base.json.gz), which is a PATH then"
+    add("--keep-base", metavar="FILE", help=text)
     text = "write into this file; - is standard output, as without it"
     add("-o", "--output", metavar="FILE", help=text)
     add("--force", action="store_true", help="let -o replace a file")
@@ -97,6 +100,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.top < 1:
         raise UsageError(f"--top {args.top}: is no number of rows")
+    if args.keep_base is not None:
+        return _keep(args)
     sides = _inputs_of_sides(args)
     from flame.core.compare.basis import parse_per
     from flame.core.compare.changes import parse_limits
@@ -135,48 +140,93 @@ def _tell_decision(
     return _EXIT_CODES[decision.holds]
 
 
+def _keep(args: argparse.Namespace) -> int:
+    """Keep the runs of one side in a file."""
+    from flame.core.compare.keep import keep_run
+    from flame.core.compare.kept.base_file import encode_base
+
+    runs = args.base or args.new or [[path] for path in args.paths[:1]]
+    if not runs or len(args.paths) + bool(args.base) + bool(args.new) > 1:
+        raise UsageError("--keep-base takes one side: flame diff TRACE --keep-base FILE")
+    args.output = args.keep_base
+    inputs = [_inputs(paths) for paths in runs]
+    _check_output(args, inputs)
+    selection = selection_of(args)
+    args.paths = [str(path) for one in inputs for path in one.paths]
+    with profile_cache(args, selection) as cache:
+        loaded = _load_side(args, "BASE", inputs, _filters(args, "base"), cache)
+        data = encode_base([keep_run(run, selection) for run in loaded])
+    _write_whole(args, lambda file: file.write(data))
+    return 0
+
+
 def _inputs_of_sides(args: argparse.Namespace) -> tuple[list[Inputs], list[Inputs]]:
     """List the runs of both sides."""
-    from flame.core.loading.inputs import Inputs
-
-    def inputs(paths: Sequence[str]) -> Inputs:
-        return Inputs(tuple(map(Path, paths)))
-
     if args.base or args.new:
         if args.paths or not (args.base and args.new):
             raise UsageError("name both sides by --base and --new, or both as PATH")
-        return list(map(inputs, args.base)), list(map(inputs, args.new))
+        return list(map(_inputs, args.base)), list(map(_inputs, args.new))
     if len(args.paths) == 1 and (args.base_select or args.new_select):
-        return [inputs(args.paths)], [inputs(args.paths)]
+        return [_inputs(args.paths)], [_inputs(args.paths)]
     if len(args.paths) != 2:
         raise UsageError(
             "name two traces: flame diff BASE NEW; several runs of a side by --base and --new "
             "(see flame diff --help)"
         )
-    return [inputs(args.paths[:1])], [inputs(args.paths[1:])]
+    return [_inputs(args.paths[:1])], [_inputs(args.paths[1:])]
+
+
+def _inputs(paths: Sequence[str]) -> Inputs:
+    from flame.core.loading.inputs import Inputs
+
+    return Inputs(tuple(map(Path, paths)))
 
 
 def _load(
     args: argparse.Namespace, sides: tuple[list[Inputs], list[Inputs]], cache: ProfileCache | None
 ) -> Sides:
     """Load all runs; a trace that is on both sides, once."""
-    from flame.console.progress import load_with_progress
-    from flame.core.compare.sides import SIDES, Sides, runs_of
+    from flame.core.compare.sides import SIDES, Sides
 
-    options = load_options_of(args)
     known: dict[tuple[Path, ...], Profile] = {}
-
-    def load(inputs: Inputs) -> Profile:
-        if inputs.paths not in known:
-            known[inputs.paths] = load_with_progress(inputs.paths, options, cache)
-        return known[inputs.paths]
-
     filters = (_filters(args, "base"), _filters(args, "new"))
     base, new = (
-        runs_of(name, [load(one) for one in side], where)
+        _load_side(args, name, side, where, cache, known)
         for name, side, where in zip(SIDES, sides, filters, strict=True)
     )
     return Sides(base, new)
+
+
+def _load_side(
+    args: argparse.Namespace,
+    name: str,
+    inputs: Sequence[Inputs],
+    where: tuple[Filter, ...],
+    cache: ProfileCache | None,
+    known: dict[tuple[Path, ...], Profile] | None = None,
+) -> tuple[Run, ...]:
+    """Load the runs of a side that are not ``known``, or open the base that was kept of it."""
+    from flame.console.progress import load_with_progress
+    from flame.core.compare.kept.base_file import is_kept_base
+    from flame.core.compare.sides import runs_of
+
+    paths = [path for one in inputs for path in one.paths]
+    if len(paths) == 1 and is_kept_base(paths[0]):
+        return _kept_runs(paths[0], name, where)
+    known = {} if known is None else known
+    options = load_options_of(args)
+    for one in inputs:
+        if one.paths not in known:
+            known[one.paths] = load_with_progress(one.paths, options, cache)
+    return runs_of(name, [known[one.paths] for one in inputs], where)
+
+
+def _kept_runs(path: Path, side: str, where: tuple[Filter, ...]) -> tuple[Run, ...]:
+    from flame.core.compare.sides import open_runs
+
+    if where:
+        raise UsageError(f"--{side.lower()}-select: {path} is a kept base; filter when keeping it")
+    return open_runs(path, side)
 
 
 def _filters(args: argparse.Namespace, side: str) -> tuple[Filter, ...]:
@@ -228,12 +278,17 @@ def _hand_over(
     gate: dict[str, object] | None,
 ) -> None:
     """Print the comparison, or write it where ``args`` say."""
+    _write_whole(args, lambda file: _write(args, sides, comparison, names, gate, file))
+
+
+def _write_whole(args: argparse.Namespace, write: Callable[[BinaryIO], object]) -> None:
+    """Write where ``args`` say, all or nothing."""
     from flame.core.files.atomic import OccupiedError, atomic_output, is_stream
 
     target = "-" if args.output is None else args.output
     try:
         with atomic_output(target, replace=args.force or is_stream(target)) as file:
-            _write(args, sides, comparison, names, gate, file)
+            write(file)
     except OccupiedError as error:  # It has appeared meanwhile.
         raise UsageError(f"{error}; --force replaces it") from None
     if target != "-":

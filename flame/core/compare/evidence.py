@@ -22,7 +22,7 @@ from flame.core.compare.samples import (
     run_samples,
     step_samples,
 )
-from flame.core.compare.sides import BASE, NEW
+from flame.core.compare.sides import BASE, NEW, KeptRun
 from flame.core.compare.statistics import (
     Interval,
     adjusted,
@@ -216,6 +216,8 @@ def _why_none(comparison: Comparison) -> str:
     """Why activities tell nothing; empty where they may."""
     profiles = [run.profile for run in comparison.sides.runs]
     fewest = f"fewer than {FEWEST_RUNS} runs a side"
+    if any(isinstance(run, KeptRun) for run in comparison.sides.runs):
+        return f"{fewest}, fewer than {FEWEST_STEPS} iterations, and kept bases have no activities"
     if any(profile.resolved or profile.totals is not None for profile in profiles):
         return f"{fewest}, and files of stacks have nothing else to tell noise from"
     if comparison.union.tree.metric.table != "gpu":

@@ -9,11 +9,12 @@ import numpy as np
 from flame.core.columns import unique
 from flame.core.compare.changes import F8
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sides import BASE, NEW
+from flame.core.compare.sides import BASE, NEW, KeptRun, Run
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
 from flame.core.report.gate.condition import Condition, Term, parse_condition, terms_of
-from flame.core.report.gate.quantities import check_name, measure
+from flame.core.report.gate.quantities import Quantity, check_name, measure
+from flame.core.report.scope import Scope
 
 ONE_SIDED = ("new", "gone")
 """Quantities of a comparison alone: how many frames one side only has, by their names."""
@@ -61,7 +62,10 @@ def measure_sides(comparison: Comparison, term: Term) -> SideValues | None:
     """Measure what ``term`` names; None where a trace cannot tell."""
     if _is_one_sided(term):
         return _one_sided(comparison, term)
-    found = [measure(scope, term) for scope in comparison.scopes]
+    found = [
+        _measured(run, scope, term)
+        for run, scope in zip(comparison.sides.runs, comparison.scopes, strict=True)
+    ]
     known = [one for one in found if one is not None]
     if len(known) < len(found):
         return None
@@ -71,6 +75,13 @@ def measure_sides(comparison: Comparison, term: Term) -> SideValues | None:
     wholes = np.array([one.whole for one in known if one.whole is not None])
     whole = _scaled(comparison, wholes, divisor)[NEW] if len(wholes) == len(known) else None
     return SideValues(base, new, known[0].unit, whole, tuple((values / divisor).tolist()))
+
+
+def _measured(run: Run, scope: Scope, term: Term) -> Quantity | None:
+    if not isinstance(run, KeptRun) or term.text is not None:
+        return measure(scope, term)
+    kept = run.part.quantities.get(term.name)
+    return None if kept is None else Quantity(kept.value, kept.unit, kept.whole)
 
 
 def _scaled(comparison: Comparison, values: F8, divisor: F8) -> tuple[float, float]:

@@ -71,12 +71,13 @@ class KeptFinding(Struct, frozen=True):
 class KeptPart(Struct, frozen=True):
     """Hold what is compared of a run: all of it, or its iterations after the warm-up.
 
-    ``total`` (ns) and ``count`` are those of the activities of each group.
+    ``total`` (ns) and ``count`` are those of the activities of each group, ``seconds`` how long
+    the GPUs were looked at.
     """
 
     total: list[Count]
     count: list[Count]
-    seconds: float | None
+    seconds: float
     budget: dict[str, Count]
     quantities: dict[str, KeptQuantity]
     findings: list[KeptFinding]

@@ -126,4 +126,3 @@ def _iterations(frames: I8 | I4) -> Iterations:
         none.frame,
         np.asarray(frames, np.int64),
     )
-

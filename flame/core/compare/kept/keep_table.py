@@ -96,4 +96,3 @@ def _keep_frames(profile: Profile, columns: list[Column]) -> tuple[I4, list[Kept
 def _kept_frame(frame: Frame) -> KeptFrame:
     marks = [pair for pair in frame.extra if pair[0] not in _NOT_KEPT]
     return KeptFrame(int(frame.kind), frame.name, frame.file, frame.line, marks)
-
