@@ -41,9 +41,13 @@ class KeptFrame(Struct, frozen=True, array_like=True):
 
 
 class KeptGroups(Struct, frozen=True):
-    """Hold the groups of activities: frames, and rows of the stacks, by place."""
+    """Hold the groups of activities: frames, and rows of the stacks, by place.
+
+    ``launched`` is 1 where the launch was recorded, else 0.
+    """
 
     kind: list[Count]
+    launched: list[Count]
     python: list[Count]
     native: list[Count]
     nvtx: list[Count]

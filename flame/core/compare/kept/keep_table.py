@@ -48,7 +48,7 @@ def keep_table(profile: Profile, used: Bool) -> KeptTable:
     """Keep the groups of the activities of ``profile`` that are ``used``, bool[groups]."""
     table = profile.activities
     groups, rows = table.groups, np.flatnonzero(used)
-    names = ("kind", *_STACKS, *_FRAMES)
+    names = ("kind", "launched", *_STACKS, *_FRAMES)
     columns = {name: getattr(groups, name)[rows] for name in names}
     first, place = unique_rows([*columns.values()])
     of_group = np.full(len(groups), NONE, np.int64)
@@ -58,6 +58,7 @@ def keep_table(profile: Profile, used: Bool) -> KeptTable:
     frame_of, frames = _keep_frames(profile, [stack_frame, *(kept[name] for name in _FRAMES)])
     kept |= {name: stack_of[kept[name]] for name in _STACKS}
     kept |= {name: frame_of[kept[name]] for name in _FRAMES}
+    kept["launched"] = kept["launched"].astype(np.int64)
     iterations = frame_of[profile.iterations.frames]
     return KeptTable(
         frames,

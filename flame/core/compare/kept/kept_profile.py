@@ -64,7 +64,8 @@ def _same(table: Activities) -> Activities:
 def _check(data: KeptRunData, part: KeptPart) -> None:
     """Check that all places are there, and that columns are as long as others."""
     groups, size = data.groups, len(data.groups.kind)
-    columns = [part.total, part.count, *(getattr(groups, name) for name in (*_STACKS, *_FRAMES))]
+    columns = [getattr(groups, name) for name in ("launched", *_STACKS, *_FRAMES)]
+    columns += [part.total, part.count]
     fits = all(len(column) == size for column in columns)
     fits &= all(max(getattr(groups, name), default=0) < len(data.stack_parent) for name in _STACKS)
     fits &= all(max(getattr(groups, name), default=0) < len(data.frames) for name in _FRAMES)
@@ -101,7 +102,7 @@ def _table(data: KeptRunData, ids: I4, stacks: StackTable) -> Activities:
     groups, size = data.groups, len(data.groups.kind)
     columns = {name: np.array(getattr(groups, name), np.int32) for name in _STACKS}
     columns |= {name: ids[np.array(getattr(groups, name), np.int64)] for name in _FRAMES}
-    kind, launched = np.array(groups.kind, np.uint8), columns["launch"] >= 0
+    kind, launched = np.array(groups.kind, np.uint8), np.array(groups.launched, bool)
     no_row = np.zeros(0, np.int64)
     table = Activities(
         **off_gpu_columns(0), kind=kind[:0], start=no_row, duration=no_row, stacks=stacks
