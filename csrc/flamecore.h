@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 5  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 6  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -141,7 +141,63 @@ typedef struct {
 // refuses more than `out` has room for, and those nested in `deepest` others.
 API int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, const Nested* out);
 
-// When which of some intervals was the innermost, by lane and time: two for each at most.
+// Pieces with the frame of each, by (lane, depth, start).
+typedef struct {
+  int32_t* lane;
+  int32_t* depth;
+  int32_t* frame;
+  int64_t* start;
+  int64_t* end;
+  int32_t* parent;
+} MadePieces;
+
+// Orders the `count` pieces that `flamecore_nest` has made, those of a lane by depth, none as deep as
+// `deepest`; `lane` and `frame` are of the intervals. Returns `count`.
+API int64_t flamecore_by_depth(const int32_t* lane, const int32_t* frame, const Nested* nested,
+                               int64_t count, int32_t deepest, const MadePieces* out);
+
+typedef struct {
+  int64_t count;
+  const int32_t* lane;
+  const int32_t* depth;
+  const int32_t* frame;
+  const int64_t* start;
+  const int64_t* end;
+  const int32_t* parent;
+} Pieces;
+
+// Marks the pieces that are in no other whose frame is `shown` (of each of the `frames`) as the same.
+// Returns how many there are; refuses what is not ordered as above, nor nested.
+API int64_t flamecore_outermost_shown(const Pieces* pieces, int32_t deepest, const int32_t* shown,
+                                int32_t frames, uint8_t* alone);
+
+// Launches: rows of some columns, by lane and time. What was launched ran from `start` on, for
+// `length`.
+typedef struct {
+  int64_t count;
+  const int64_t* row;
+  const int32_t* lane;
+  const int64_t* time;
+  const int64_t* start;
+  const int64_t* length;
+} Launches;
+
+// What was launched in each piece: from `low` to before `high`; when the first of it began and the
+// last ended.
+typedef struct {
+  int32_t* low;
+  int32_t* high;
+  int64_t* first;
+  int64_t* last;
+} LaunchedIn;
+
+// Finds what was launched in each piece, from its start to its end, both included. Returns how many
+// pieces there are; refuses what is not in order.
+API int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
+                               const LaunchedIn* out);
+
+// When which of some intervals was the innermost, or the outermost, by lane and time: two for each at
+// most.
 typedef struct {
   int32_t* piece;
   int64_t* start;
@@ -153,10 +209,31 @@ typedef struct {
 API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t deepest,
                                 const Innermost* out);
 
+// Leaves of each of `spans` what reaches beyond those before it on its lane, which are of earlier
+// starts, then later ends, then earlier rows. Returns how many are left, one for each at most.
+API int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermost* out);
+
 // Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
 // of which counts most. Returns `count`.
 API int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_t width,
                             int64_t count, int64_t* order);
+
+// Finds how many of the `sorted` moments, by lane and time, stand before each of those wanted, or do
+// not stand `after` it; none for lane -1. Those of lanes that are not below `lanes` stand after all
+// others, and none of `sorted` is of one. Where `lane` is NULL all are of lane 0.
+API int64_t flamecore_search(const Moments* sorted, const Moments* wanted, int32_t lanes,
+                             int32_t after, int64_t* place);
+
+// Orders `count` values by their groups, of integers of `size` bytes below `groups`, and by
+// themselves. Counts those of each group. Returns `count`; refuses others, and values that differ too
+// much.
+API int64_t flamecore_order_groups(const void* group, int32_t size, const int64_t* values,
+                                   int64_t count, int64_t groups, int64_t* ordered, int64_t* counts);
+
+// Adds up the values of each group, of integers of `size` bytes below `groups`; what does not fit 64
+// bits wraps. Returns `count`; refuses other groups.
+API int64_t flamecore_sum_groups(const void* group, int32_t size, const int64_t* values,
+                                 int64_t count, int64_t groups, int64_t* sums);
 
 // Returns a value of a column of integers of `size` bytes: 1 (unsigned), 4 or 8.
 static inline int64_t value_at(const void* column, int32_t size, int64_t row) {

@@ -51,6 +51,7 @@ SCENES = {
         LAYERS,
         (*["tab"] * 3, "home", *["plus"] * 4, *["full_stop"] * 3, "d", "b", *["right"] * 12),
     ),
+    "report": Scene(LAYERS, ("exclamation_mark",)),
     "torch": Scene(
         ("python", "nvtx", "kernel"), ("space",), trace=TORCH, options=LoadOptions(forward=True)
     ),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.compiled.order import order_rows
+from flame.core.compiled.order import order_groups, order_rows, sum_groups
 from flame.core.compiled.rows import number_rows
+from flame.core.compiled.search import search_moments
 
 I4 = NDArray[np.int32]
 I8 = NDArray[np.int64]
@@ -29,9 +30,11 @@ _FEW = 1 << 16
 def sum_by(group: Column, values: I8, size: int) -> I8:
     """Sum ``values`` (int64) per ``group`` (0..size-1), exactly.
 
-    ``bincount`` is fastest, but adds in float64, which is exact below 2**53 (104 days of
-    nanoseconds).
+    Of numpy's ``bincount`` is fastest, but adds in float64, which is exact below 2**53 (104 days of
+    nanoseconds). What is compiled takes a third of that.
     """
+    if (found := sum_groups(group, values, size)) is not None:
+        return found
     if _are_exact_floats(values):
         return np.bincount(group, weights=values, minlength=size).astype(np.int64)
     sums = np.zeros(size, np.int64)
@@ -58,23 +61,33 @@ def distinct(keys: I8, many: bool = False) -> tuple[I8, I8]:
         return keys, np.zeros(0, np.int64)
     if (keys[1:] >= keys[:-1]).all():
         return _distinct_of_ordered(keys)
+    low, high = int(keys.min()), int(keys.max())
+    if _is_table_small(high - low, len(keys)):
+        return _distinct_of_dense(keys, low, high)
     if not many and (numbered := number_rows([keys])) is not None:
         first, number = numbered
         values, place = distinct(keys[first], many=True)
         return values, place[number]
-    low, high = int(keys.min()), int(keys.max())
     if high - low < _DENSE * len(keys):
-        digits = keys - low
-        present = np.zeros(high - low + 1, bool)
-        present[digits] = True
-        number = np.cumsum(present, dtype=np.int32 if len(present) <= _MOST_I4 else np.int64)
-        number -= 1
-        return np.flatnonzero(present) + low, number[digits].astype(np.int64)
+        return _distinct_of_dense(keys, low, high)
     order = order_by([keys])
     values, place = _distinct_of_ordered(keys[order])
     back = np.empty(len(keys), np.int64)
     back[order] = place
     return values, back
+
+
+def _is_table_small(size: int, keys: int) -> bool:
+    """Whether a table of ``size`` stays in the cache while so many ``keys`` are looked up."""
+    return size < min(_FEW, keys) or size < keys // _DENSE
+
+
+def _distinct_of_dense(keys: I8, low: int, high: int) -> tuple[I8, I8]:
+    digits = keys - low if low else keys
+    present = np.zeros(high - low + 1, bool)
+    present[digits] = True
+    number = np.cumsum(present, dtype=np.int32 if len(present) <= _MOST_I4 else np.int64)
+    return np.flatnonzero(present) + low, number[digits].astype(np.int64) - 1
 
 
 def _distinct_of_ordered(keys: I8) -> tuple[I8, I8]:
@@ -111,6 +124,17 @@ def _digits_of_16_bits(key: Column) -> Iterator[NDArray[np.uint16]]:
         yield (above >> np.uint64(shift)).astype(np.uint16)
 
 
+def ordered_by_group(group: Column, values: I8, size: int) -> tuple[I8, I8]:
+    """Order ``values`` by ``group`` (0 to ``size`` - 1), and by themselves.
+
+    Return them, i8[n], and how many each group has, i8[size].
+    """
+    if (found := order_groups(group, values, size)) is not None:
+        return found
+    count = np.bincount(group, minlength=size).astype(np.int64)
+    return values[order_by([values, group])], count
+
+
 def unique(values: Column) -> Column:
     """Find the different ``values`` (integers), sorted.
 
@@ -133,9 +157,8 @@ def pack(columns: Sequence[Column]) -> I8:
     Columns are laid side by side in mixed radix; where 62 bits do not suffice, what is packed so
     far is first replaced by its rank.
     """
-    key = np.zeros(len(columns[0]), np.int64)
-    size = 1
-    for column in columns:
+    key, size = _digits(columns[0])
+    for column in columns[1:]:
         digits, base = _digits(column)
         if size * base >= _KEY_LIMIT:
             values, key = distinct(key)
@@ -143,7 +166,8 @@ def pack(columns: Sequence[Column]) -> I8:
         if size * base >= _KEY_LIMIT:
             values, digits = distinct(digits)
             base = max(len(values), 1)
-        key = key * base + digits
+        key *= base
+        key += digits
         size *= base
     return key
 
@@ -152,18 +176,35 @@ def _digits(column: Column) -> tuple[I8, int]:
     """``column`` shifted to start at 0, and the number of values it may take."""
     if len(column) == 0:
         return column.astype(np.int64), 1
-    low, high = int(column.min()), int(column.max())
+    low, high = _ends(column)
     # Where the difference does not fit 64 bits it wraps, and different values stay different.
-    return column.astype(np.int64) - low, high - low + 1
+    digits = column.astype(np.int64)
+    digits -= low
+    return digits, high - low + 1
+
+
+def _ends(column: Column) -> tuple[int, int]:
+    return int(column.min()), int(column.max())
 
 
 def unique_rows(columns: Sequence[Column]) -> tuple[I8, I8]:
     """Find the distinct rows of ``columns``: first row of each kind, and the kind of each row."""
-    if (numbered := number_rows(columns)) is None:
+    if _are_dense(columns) or (numbered := number_rows(columns)) is None:
         return _unique_by_key(columns)
     first, number = numbered
     sorted_first, place = _unique_by_key([column[first] for column in columns])
     return first[sorted_first], place[number]
+
+
+def _are_dense(columns: Sequence[Column]) -> bool:
+    """Whether the rows of ``columns`` are looked up in a table sooner than they are hashed."""
+    rows, size = len(columns[0]), 1
+    for column in columns if rows else ():
+        low, high = _ends(column)
+        size *= high - low + 1
+        if not _is_table_small(size, rows):
+            return False
+    return rows > 0
 
 
 def _unique_by_key(columns: Sequence[Column]) -> tuple[I8, I8]:
@@ -172,6 +213,31 @@ def _unique_by_key(columns: Sequence[Column]) -> tuple[I8, I8]:
     first = np.zeros(len(values), np.int64)
     first[kind[::-1]] = np.arange(len(kind) - 1, -1, -1)
     return first, kind
+
+
+Side = Literal["left", "right"]
+SIDES: tuple[Side, Side] = ("left", "right")
+
+
+def places_in(ordered: I8, values: I8, side: Side = "left") -> I8:
+    """Find where ``values`` would stand in what is ``ordered``, as ``np.searchsorted``.
+
+    What is compiled takes a tenth of the time where values lie near those before them.
+    """
+    found = search_moments((None, ordered), (None, values), side == "right")
+    return np.searchsorted(ordered, values, side) if found is None else found
+
+
+def places_on_lanes(lane: Column, time: I8, on: Column, values: I8, side: Side = "left") -> I8:
+    """Find where moments ``on`` lanes would stand among those ordered by ``lane`` and ``time``.
+
+    Lanes are small numbers, -1 where they are not known.
+    """
+    found = search_moments((lane, time), (on, values), side == "right")
+    if found is not None:
+        return found
+    both = pack([np.concatenate([lane, on]), np.concatenate([time, values])])
+    return np.searchsorted(both[: len(lane)], both[len(lane) :], side)
 
 
 def run_starts(ordered: Column) -> I8:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from flame.console.terminal import cells, cut, printable
 from flame.core.report.findings import section as findings
+from flame.core.report.sections.budget import mostly
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
 from flame.core.units import format_ns
 from flame.reporting.links import Link
@@ -20,7 +22,7 @@ _BUSY = 90
 """Per cent of the window from which on the kernels themselves are what is left."""
 
 _MOST_GPUS = 8
-_SEPARATOR = " · "
+SEPARATOR = " · "
 
 Found = dict[str, Value]
 
@@ -39,7 +41,7 @@ def findings_lines(section: Section, width: int, link: Link | None = None) -> It
     for number, group in enumerate(groups[:most]):
         if number:
             yield ""
-        yield from _finding(group, width, several)
+        yield from _finding(section, group, width, several)
         if link is not None and (command := link(group[0][1])):
             yield from _command(command, width)
     if len(groups) > most:
@@ -60,23 +62,37 @@ def headlines(section: Section) -> Iterator[tuple[str, list[str]]]:
     """Say what most of the window of each GPU is, and its largest parts."""
     gpus: Any = section.facts.get("gpus", ())
     for one in gpus[:_MOST_GPUS]:
-        mostly = "mixed" if one["character"] == "mixed" else f"mostly {one['character']}"
-        yield f"{one['gpu']}, {format_ns(one['window_ns'])}, {mostly}: ", one["parts"]
+        words = mostly(one["character"])
+        yield f"{one['gpu']}, {format_ns(one['window_ns'])}, {words}: ", one["parts"]
     if len(gpus) > _MOST_GPUS:
         yield f"… and {len(gpus) - _MOST_GPUS} more GPUs: --section budget", []
 
 
 def evidence_words(section: Section, found: Found) -> str:
     """Write the numbers that a finding rests on, but for its bound, which it tells itself."""
+    return SEPARATOR.join(f"{name} {value}" for name, value in _evidence(section, found))
+
+
+def more_evidence(section: Section, found: Found) -> list[str]:
+    """Write those of the numbers, no moments, that do not stand in the claim already."""
+    told = _evidence(section, found, without="moment")
+    return [f"{name} {value}" for name, value in told if not _says(str(found["claim"]), value)]
+
+
+def _says(claim: str, value: str) -> bool:
+    """Whether a claim has a number, not as a part of another one."""
+    return re.search(rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,]\d)", claim) is not None
+
+
+def _evidence(section: Section, found: Found, without: str = "") -> Iterator[tuple[str, str]]:
+    """The names of the numbers that a finding rests on, and the numbers."""
     rows: Any = section.facts.get("evidence", ())
     write, bound = write_value(None), found.get("bound_ns")
-    return _SEPARATOR.join(
-        f"{one['name']} {write(TableColumn('', '', one['unit']), one['value'])}"
-        + " GB/s" * (one["unit"] == "GB/s")
-        for one in rows
-        if (one["id"], one["gpu"]) == (found["id"], found["gpu"])
-        and (one["name"], one["value"]) != ("at most", bound)
-    )
+    for one in rows:
+        mine = (one["id"], one["gpu"]) == (found["id"], found["gpu"])
+        if mine and one["unit"] != without and (one["name"], one["value"]) != ("at most", bound):
+            value = write(TableColumn("", "", one["unit"]), one["value"])
+            yield str(one["name"]), f"{value} GB/s" if one["unit"] == "GB/s" else value
 
 
 def nothing_found(section: Section) -> str:
@@ -96,7 +112,7 @@ def nothing_found(section: Section) -> str:
 
 def _fitting(head: str, parts: Sequence[str], width: int) -> str:
     """The ``head`` and as many of the ``parts`` as fit, one at least."""
-    lines = (head + _SEPARATOR.join(parts[:most]) for most in range(len(parts), 0, -1))
+    lines = (head + SEPARATOR.join(parts[:most]) for most in range(len(parts), 0, -1))
     return next((line for line in lines if cells(line) <= width), head + "".join(parts[:1]))
 
 
@@ -118,7 +134,7 @@ def _gpus(group: Group) -> list[str]:
     return [str(one["gpu"]) for one, _ in group if one["gpu"] != findings.ALL_GPUS]
 
 
-def _finding(group: Group, width: int, several: bool) -> Iterator[str]:
+def _finding(section: Section, group: Group, width: int, several: bool) -> Iterator[str]:
     found, gpus = group[0][0], _gpus(group)
     where = f"{gpus[0]}: " if several and gpus else ""
     saves = _saves(found)
@@ -128,8 +144,37 @@ def _finding(group: Group, width: int, several: bool) -> Iterator[str]:
         for gpu, (one, _) in list(zip(gpus, group, strict=False))[1:]
     ]
     also = f"Also {', '.join(others)}." if others else ""
-    for text in (found["claim"], also, found["advice"]):
+    yield from _wrapped(str(found["claim"]), width)
+    yield from _numbers(section, found, width)
+    for text in (also, caution(found), found["advice"]):
         yield from _wrapped(str(text), width) if text else ()
+
+
+def _numbers(section: Section, found: Found, width: int) -> Iterator[str]:
+    """The evidence: a line of what the claim has not, or all of it where all is asked for."""
+    if section.facts.get("all"):
+        words = (f"{name} {value}" for name, value in _evidence(section, found))
+        yield from (f"{_INDENT}{line}" for line in _filled(words, width - len(_INDENT)))
+    elif parts := more_evidence(section, found):
+        yield cut(_fitting(_INDENT, [printable(part) for part in parts], width), width)
+
+
+def _filled(words: Iterable[str], width: int) -> list[str]:
+    """Lines of ``words``, each of which stays whole where there is room."""
+    lines: list[str] = []
+    for word in map(printable, words):
+        longer = f"{lines[-1]}{SEPARATOR}{word}" if lines else word
+        if lines and cells(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(cut(word, width))
+    return lines
+
+
+def caution(found: Found) -> str:
+    """Write what a finding does not know for sure; empty where that is nothing."""
+    note = found.get("confidence_note")
+    return f"Caution: {note}." if note else ""
 
 
 def _saves(found: Found) -> str:

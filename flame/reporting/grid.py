@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from flame.core.report.table import Table
+from flame.core.units import BLOCKS
 from flame.reporting.values import titled, write_value
 
 GAP = 2
@@ -16,11 +18,12 @@ NARROWEST_NAME, _NARROWEST = 24, 12
 
 
 class Grid(NamedTuple):
-    """Hold a table as text: titles, rows of cells, and which columns stand at the right."""
+    """Hold a table as text: titles, rows of cells, which columns are numbers, and charts."""
 
     head: list[str]
     rows: list[list[str]]
     is_number: list[bool]
+    is_chart: list[bool]
 
 
 def grid_of(table: Table, unit: str | None = None) -> Grid:
@@ -30,7 +33,22 @@ def grid_of(table: Table, unit: str | None = None) -> Grid:
         [titled(column, unit) for column in table.columns],
         [[write(*cell) for cell in zip(table.columns, row, strict=True)] for row in table.rows],
         [column.is_number for column in table.columns],
+        [column.unit == "chart" for column in table.columns],
     )
+
+
+def narrowed(chart: str, width: int) -> str:
+    """Draw a chart with fewer characters: each has the mean of the parts that it stands for."""
+    if len(chart) <= width or width < 1:
+        return chart
+    edges = [len(chart) * at // width for at in range(width + 1)]
+    return "".join(_mean(chart[low:high]) for low, high in pairwise(edges))
+
+
+def _mean(parts: str) -> str:
+    """The mean of characters, rounded up; what there is nothing of is left out."""
+    levels = [BLOCKS.index(part) for part in parts if part in BLOCKS]
+    return BLOCKS[-(-sum(levels) // len(levels))] if levels else parts[:1]
 
 
 def fitting_widths(

@@ -11,7 +11,7 @@ from flame.core.report.findings import section as findings
 from flame.core.report.sections import budget
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
 from flame.core.units import format_ns
-from flame.reporting.findings_text import evidence_words, headlines, nothing_found
+from flame.reporting.findings_text import caution, evidence_words, headlines, nothing_found
 from flame.reporting.html_head import SCRIPT, head
 from flame.reporting.links import Link
 from flame.reporting.values import cells_by_key, for_people, reasons, titled, write_value
@@ -122,7 +122,8 @@ def _numbers(section: Section, found: dict[str, Value], shown: Collection[str]) 
 def _finding(found: dict[str, Value], numbers: str, command: str | None) -> str:
     bound, severity = found.get("bound_ns"), _text(str(found["severity"]))
     saves = f" <small>(at most {format_ns(float(bound))})</small>" if bound is not None else ""
-    texts = "".join(f"<p>{_text(str(found[key]))}</p>\n" for key in ("claim", "advice"))
+    told = (found["claim"], caution(found), found["advice"])
+    texts = "".join(f"<p>{_text(str(text))}</p>\n" for text in told if text)
     where = _text(str(found["gpu"]))
     return (
         f'<div class="find {severity}"><p><b>{severity}</b> {where}: '

@@ -9,7 +9,15 @@ from flame.console.terminal import printable
 from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
 from flame.core.units import format_ns
-from flame.reporting.findings_text import headlines, nothing_found
+from flame.reporting.findings_text import (
+    SEPARATOR,
+    Found,
+    caution,
+    evidence_words,
+    headlines,
+    more_evidence,
+    nothing_found,
+)
 from flame.reporting.values import cells_by_key, for_people, reasons, titled, write_value
 
 
@@ -58,9 +66,18 @@ def _findings(section: Section) -> Iterator[str]:
     for found in cells_by_key(table):
         bound = found.get("bound_ns")
         saves = f" (at most {format_ns(float(bound))})" if bound is not None else ""
-        title, claim, advice = (_plain(str(found[key])) for key in ("title", "claim", "advice"))
-        where = _plain(str(found["gpu"]))
-        yield f"- **{found['severity']}** {where}: **{title}**{saves}\\\n  {claim}\\\n  {advice}"
+        title, where = _plain(str(found["title"])), _plain(str(found["gpu"]))
+        lines = [f"- **{found['severity']}** {where}: **{title}**{saves}"]
+        texts = (found["claim"], _numbers(section, found), caution(found), found["advice"])
+        lines += [_plain(str(text)) for text in texts if text]
+        yield "\\\n  ".join(lines)
+
+
+def _numbers(section: Section, found: Found) -> str:
+    """The evidence: what the claim has not, or all of it where all is asked for."""
+    if section.facts.get("all"):
+        return evidence_words(section, found)
+    return SEPARATOR.join(more_evidence(section, found))
 
 
 def _table(table: Table, unit: str | None) -> Iterator[str]:

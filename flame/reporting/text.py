@@ -10,7 +10,7 @@ from flame.console.trace_words import notes
 from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
 from flame.reporting.findings_text import findings_lines
-from flame.reporting.grid import GAP, fitting_widths, grid_of
+from flame.reporting.grid import GAP, fitting_widths, grid_of, narrowed
 from flame.reporting.links import Link
 from flame.reporting.values import for_people, reasons
 
@@ -62,16 +62,21 @@ def _absent(sections: Sequence[Section], width: int) -> Iterator[str]:
 def _table(table: Table, width: int, unit: str | None) -> Iterator[str]:
     if table.title:
         yield f"  {table.title}"
-    head, rows, right = grid_of(table, unit)
+    head, rows, right, charts = grid_of(table, unit)
     natural = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
     widths = fitting_widths(natural, right, width)
-    for row in (head, *rows):
-        yield _line(row, widths, right)
+    yield _line(head, widths, right)
+    for row in rows:
+        yield _line([*map(_narrowed, row, widths, charts)], widths, right)
     lines = f"… and {table.left_out:,} more" if table.left_out else ""
     beyond = ", ".join(map(printable, head[len(widths) :]))
     columns = f"not shown for want of width: {beyond}" if beyond else ""
     if lines or columns:
         yield cut(f"  {'; '.join(filter(None, (lines, columns)))}", width)
+
+
+def _narrowed(text: str, width: int, is_chart: bool) -> str:
+    return narrowed(text, width) if is_chart else text
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

@@ -106,7 +106,7 @@ void write_launch(const OpenCall& call, uint64_t end, CUpti_CallbackId within,
   launch.api = call.id;
   launch.context = data.contextUid;
   launch.flags = within << kWithin;
-  if (result_of(data) != CUDA_SUCCESS) launch.flags |= kFailed;
+  if (uint32_t result = result_of(data)) launch.flags |= kFailed | (result & 0x7fff) << kResult;
   put(launch);
 }
 

@@ -183,6 +183,7 @@ FLAME_RECORDS(FLAME_STRUCT)
 
 enum LaunchFlag : uint32_t {
   kFailed = 1,   // the call returned an error
+  kResult = 1,   // the 15 bits from here on: which; 0 of one that failed: older dumps do not tell
   kWithin = 16,  // the bits from here on: `api` of the Call that it was made within, 0: none
 };
 

@@ -115,10 +115,12 @@ def test_every_call_has_the_stack_and_ranges_that_the_program_was_in(run: Run) -
     for tid, *entry in run.log:
         logged[tid].append(entry)
     assert told.keys() == logged.keys()
+    assert any(status for entries in logged.values() for *_, status in entries), "none failed"
     for tid, calls in told.items():
         for call, (api, frames, ranges, status) in zip(calls, logged[tid], strict=True):
             row = found[call["correlation"]]
             assert (call["api"], call["failed"]) == (api, status != 0)
+            assert row["flags"] >> 1 & 0x7FFF == status
             assert run.stack(row["python"]) == [tuple(frame) for frame in frames]
             assert run.ranges(row["nvtx"]) == ranges
 

@@ -10,8 +10,10 @@ import pytest
 from flame.console.terminal import cells
 from flame.core.report.findings.section import findings_section
 from flame.core.report.scope import Scope
-from flame.core.report.table import Place, Section
+from flame.core.report.table import Place, Section, TableColumn
 from flame.reporting.findings_text import findings_lines
+from flame.reporting.html import as_html
+from flame.reporting.markdown import as_markdown
 from tests.support.recorded import Recorded
 
 US = 1_000
@@ -112,3 +114,69 @@ def test_where_nothing_is_found_it_says_what_to_look_at(pause: int, expected: st
     text = " ".join(map(str.strip, lines(findings_section(Scope(trace.profile())))))
     assert f"Nothing that the rules know: {expected}" in text
     assert ("most of all gemm with 100.0 % of GPU time" in text) == (pause == 0)
+
+
+# Evidence and caution
+
+
+def told(*, all: bool = False, caution: str | None = None) -> Section:
+    """A finding with numbers, of which the claim has the first."""
+    found = section(gpus=1, all=all)
+    [table] = found.tables
+    columns = [column.key for column in table.columns if column.key != "confidence_note"]
+    known = dict(zip((one.key for one in table.columns), table.rows[0], strict=True))
+    row = known | {"claim": "3 of 13 copies waited", "id": "made", "bound_ns": 23_660_000}
+    rows = [{**one, "id": "made", "gpu": "GPU0"} for one in EVIDENCE]
+    head = tuple(TableColumn(key, key) for key in (*columns, "confidence_note"))
+    cells = (*(row[key] for key in columns), caution)
+    kept = replace(table, columns=head, rows=(cells,), places=(None,), total=1)
+    return replace(found, facts={**found.facts, "evidence": rows}, tables=(kept,))
+
+
+EVIDENCE = (
+    {"name": "at most", "value": 23_660_000, "unit": "ns"},
+    {"name": "copies", "value": 3, "unit": "count"},
+    {"name": "of load", "value": 1, "unit": "count"},
+    {"name": "rate", "value": 4.325, "unit": "GB/s"},
+    {"name": "in load of weights and biases", "value": 1_500_000, "unit": "ns"},
+    {"name": "begin at", "value": 5_000_000_000, "unit": "moment"},
+)
+
+
+def test_a_line_of_evidence_has_what_the_claim_has_not() -> None:
+    text = lines(told())
+    at = text.index("          3 of 13 copies waited")
+    assert (
+        text[at + 1]
+        == "          of load 1 · rate 4.33 GB/s · in load of weights and biases 1.50 ms"
+    )
+    assert lines(told(), 60)[at + 1] == "          of load 1 · rate 4.33 GB/s"
+
+
+def test_all_of_it_is_told_where_all_is_asked_for() -> None:
+    text = lines(told(all=True), 60)
+    at = text.index("          3 of 13 copies waited")
+    assert text[at + 1 : at + 4] == [
+        "          copies 3 · of load 1 · rate 4.33 GB/s",
+        "          in load of weights and biases 1.50 ms",
+        "          begin at 5.000000 s",
+    ]
+
+
+def test_what_is_not_sure_is_told_before_what_to_try() -> None:
+    text = lines(told(caution="half of it is known"))
+    at = text.index("          Caution: half of it is known.")
+    assert text[at - 1].endswith("1.50 ms") and text[at + 1].strip().startswith("See what")
+    assert not any("Caution" in line for line in lines(told()))
+
+
+@pytest.mark.parametrize("all", [False, True])
+def test_markdown_and_html_have_both(all: bool) -> None:
+    found = told(all=all, caution="half of it is known")
+    markdown = as_markdown([found], 10)
+    assert "rate 4\\.33" in markdown or "rate 4.33" in markdown
+    assert ("copies 3" in markdown) == all
+    assert "Caution: half of it is known." in markdown
+    assert "<p>Caution: half of it is known.</p>" in as_html(
+        [found], 10, lambda _: None, title="t", icicle=""
+    )

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.report.table import Section, Table, TableColumn, Unit, share
+from flame.core.units import BLOCKS
+from flame.reporting.grid import narrowed
 from flame.reporting.html import as_html
 from flame.reporting.markdown import as_markdown
 from flame.reporting.report_json import as_json
@@ -88,3 +90,32 @@ def test_a_share_is_nothing_of_nothing_alone(part: int, whole: int) -> None:
 def test_scripts_see_all() -> None:
     [row] = json.loads(as_json([section("GPU0")], 10, lambda place: None, {}))["kernels"]["rows"]
     assert row == {"gpu": "GPU0", "name": "gemm", "ns": 1_500, "exact_ns": 1_501}
+
+
+# Charts
+
+
+@given(st.text(BLOCKS + "·", min_size=1, max_size=60), st.integers(1, 80))
+def test_a_narrow_chart_has_the_mean_of_the_parts_that_each_character_stands_for(
+    chart: str, width: int
+) -> None:
+    drawn = narrowed(chart, width)
+    assert len(drawn) == min(len(chart), width)
+    for at, character in enumerate(drawn):
+        parts = chart[len(chart) * at // len(drawn) : len(chart) * (at + 1) // len(drawn)]
+        levels = [BLOCKS.index(part) for part in parts if part != "·"]
+        if not levels:
+            assert character == "·"
+        else:
+            assert 0 <= BLOCKS.index(character) - sum(levels) / len(levels) < 1
+
+
+@pytest.mark.parametrize("width", [30, 80])
+def test_a_chart_is_never_cut(width: int) -> None:
+    columns = (TableColumn("gpu", "GPU"), TableColumn("chart", "over time", "chart"))
+    rows = [("GPU0", "█" * 60), ("GPU1", " " * 59 + "▁")]
+    section = Section("utilization", "Busy", tables=(Table.of("x", "", columns, rows),))
+    lines = as_text([section], width, 10).splitlines()
+    assert not any("…" in line for line in lines)
+    assert lines[-2].split()[1] == "█" * (22 if width == 30 else 60)
+    assert lines[-1].endswith("▁")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.columns import I8, Column, order_by, sum_by
+from flame.core.columns import I8, Column, ordered_by_group
 
 _WIDE = 10
 """From this ratio of largest to smallest on, equal steps would heap most values in one bin."""
@@ -74,19 +74,22 @@ class Distributions:
 
 def distributions(group: Column, values: I8, size: int) -> Distributions:
     """Summarize the ``values`` of each ``group`` (0 to ``size`` - 1)."""
-    ordered = np.append(values[order_by([values, group])], 0)
-    count = np.bincount(group, minlength=size).astype(np.int64)
-    first = np.cumsum(count) - count
+    ordered, count = ordered_by_group(group, values, size)
+    first, some = np.cumsum(count) - count, np.flatnonzero(count)
 
     def at(place: I8) -> I8:
-        return np.where(count > 0, ordered[np.where(count > 0, first + place, 0)], 0)
+        found = np.zeros(size, np.int64)
+        found[some] = ordered[(first + place)[some]]
+        return found
 
     def rank(percent: int) -> I8:
         return at((count * percent + 99) // 100 - 1)
 
+    total = np.zeros(size, np.int64)
+    total[some] = np.add.reduceat(ordered, first[some]) if len(some) else 0
     return Distributions(
         count,
-        sum_by(group, values, size),
+        total,
         minimum=at(np.zeros(size, np.int64)),
         p50=rank(50),
         p90=rank(90),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import distribution
-from flame.core.columns import I8, Bool, distinct, run_starts, sum_by
+from flame.core.columns import I4, I8, Bool, distinct, run_starts, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.iterations import Iterations
 from flame.core.model.launched_before import launch_times
@@ -100,6 +100,12 @@ class IterationTable:
 
 
 @kept
+def iteration_of_activities(profile: Profile) -> I4:
+    """Find the iteration that each activity was launched in, i4[n]; -1: in none."""
+    return profile.iterations.of(profile.activities).astype(np.int32)
+
+
+@kept
 def measure_iterations(profile: Profile) -> IterationTable:
     """Measure the iterations of ``profile``; kept as long as the profile is."""
     found, table = profile.iterations, profile.activities
@@ -109,7 +115,7 @@ def measure_iterations(profile: Profile) -> IterationTable:
     row = by_length[run_starts(place[by_length])]
     start = np.full(size, np.iinfo(np.int64).max)
     np.minimum.at(start, place, found.start)
-    of = found.of(table)
+    of = iteration_of_activities(profile)
     inside = np.flatnonzero(of >= 0)
     number_of = place[of[inside]]
     busy, window = _busy(profile, place, size)
@@ -157,7 +163,7 @@ def _union(found: Iterations, rows: I8, place: I8) -> tuple[I8, I8, I8]:
     return rows, low, np.maximum(low, high)
 
 
-def _outside(profile: Profile, of: I8) -> Outside:
+def _outside(profile: Profile, of: I4) -> Outside:
     """Sum up the activities that are ``of`` no iteration, by where they lie."""
     found, table = profile.iterations, profile.activities
     rows = np.flatnonzero(of < 0)

@@ -30,12 +30,7 @@ class NodeActivities:
         cls, profile: Profile, tree: StackTree, filters: tuple[Filter, ...]
     ) -> NodeActivities:
         """Sort activities by node of ``tree``, which `project` made of ``profile``."""
-        table = profile.table(tree.metric)
-        passing = (tree.node_of_group >= 0)[table.groups.of_row]
-        chosen = passing_rows(profile, table, filters)
-        if chosen is not None:
-            passing &= chosen
-        rows = np.flatnonzero(passing)
+        table, rows = profile.table(tree.metric), rows_in_tree(profile, tree, filters)
         ends = tree.parts.unit_of_group if tree.parts else tree.node_of_group
         size = tree.parts.units if tree.parts else len(tree)
         end = ends[table.groups.of_row[rows]]
@@ -82,3 +77,13 @@ class NodeActivities:
         reach = np.maximum.accumulate(np.where(self.tree.frame == frame, self.tree.end, 0))
         inside: Bool = np.arange(len(self.tree)) < reach
         return inside
+
+
+def rows_in_tree(profile: Profile, tree: StackTree, filters: tuple[Filter, ...]) -> I8:
+    """Find the rows of which anything is in ``tree``, which `project` made of ``profile``."""
+    table, inside = profile.table(tree.metric), tree.node_of_group >= 0
+    chosen = passing_rows(profile, table, filters)
+    if inside.all():
+        return np.arange(len(table)) if chosen is None else np.flatnonzero(chosen)
+    passing = inside[table.groups.of_row]
+    return np.flatnonzero(passing if chosen is None else passing & chosen)

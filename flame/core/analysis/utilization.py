@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, expand_ranges, order_by
+from flame.core.columns import I8, SIDES, expand_ranges, order_by
 from flame.core.model.activities import NONE, has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
@@ -230,13 +230,15 @@ class _RowsAt:
     """Finds the row of a time; of several one that is ``latest``."""
 
     def __init__(self, time: I8, latest: I8, rows: I8) -> None:
-        order = order_by([latest, time])
-        self._time, self._rows = time[order], rows[order]
+        self._order = order_by([time])
+        self._time, self._latest, self._rows = time[self._order], latest, rows
 
     def last(self, time: int) -> int:
         """The row at ``time``, `NONE` without any."""
-        at = int(np.searchsorted(self._time, time, "right")) - 1
-        return int(self._rows[at]) if at >= 0 and self._time[at] == time else NONE
+        first, last = (int(np.searchsorted(self._time, time, side)) for side in SIDES)
+        found = self._order[first:last]
+        latest = self._latest[found]
+        return int(self._rows[found[latest == latest.max()][-1]]) if len(found) else NONE
 
 
 def idle_gaps(profile: Profile, most: int, where: tuple[Filter, ...] = ()) -> tuple[IdleGap, ...]:

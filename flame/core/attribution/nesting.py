@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.attribution.crossing import cut_crossing
-from flame.core.columns import I8, Bool, Column
+from flame.core.columns import I8, Bool, Column, order_by, ordered_by_group, places_on_lanes
 from flame.core.compiled.nesting import nested_pieces
 from flame.core.errors import InputError
 
@@ -50,36 +50,31 @@ class Nesting:
         """Find the innermost piece open on ``lane`` at ``time``, or -1."""
         if len(self) == 0:
             return np.full(len(time), -1, np.int64)
-        at = self.clock.shift(lane, time)
-        last = np.searchsorted(self._starts, at, "right") - 1
-        depth = last + 1 - np.searchsorted(self._ends, at, "right")
-        piece = self._last_at_depth(depth - 1, last)
-        return np.where((depth > 0) & self.clock.covers(time), piece, -1)
+        last = places_on_lanes(self._lanes, self.start, lane, time, "right") - 1
+        depth = last + 1 - places_on_lanes(self._lanes, self._ends, lane, time, "right")
+        return np.where(depth > 0, self._last_at_depth(depth - 1, last), -1)
 
     def _last_at_depth(self, depth: I8, last: I8) -> I8:
         """The last piece up to index ``last`` that has ``depth``."""
-        place = np.searchsorted(self._keys, depth * len(self) + last, "right") - 1
+        depths = self.depth[self._order]
+        place = places_on_lanes(depths, self._order, depth, last, "right") - 1
         piece: I8 = self._order[place]
         return piece
 
     @cached_property
-    def _starts(self) -> I8:
-        return self.clock.shift(self.lane[self.source], self.start)
+    def _lanes(self) -> Column:
+        """The lane of each piece."""
+        return self.lane[self.source]
 
     @cached_property
     def _ends(self) -> I8:
-        """All ends on the common time line, sorted."""
-        return np.sort(self.clock.shift(self.lane[self.source], self.end))
+        """The ends of all pieces, by lane and time."""
+        return ordered_by_group(self._lanes, self.end, int(self._lanes[-1]) + 1)[0]
 
     @cached_property
     def _order(self) -> I8:
         """The pieces by (depth, index)."""
         return np.argsort(self.depth.astype(np.uint16), kind="stable")
-
-    @cached_property
-    def _keys(self) -> I8:
-        """The numbers depth * n + index, sorted: in `_order`."""
-        return _depth_keys(self.depth, self._order)
 
     def by_depth(self) -> Iterator[I8]:
         """List the pieces of depth 0, 1, …: parents come before their children."""
@@ -116,11 +111,26 @@ class LaneClock:
 
 def lane_clock(lane: Column, start: I8, end: I8) -> LaneClock:
     """Make a clock for the times of these intervals; InputError if they are centuries apart."""
-    base = int(start.min()) if len(start) else 0
-    span = int(end.max()) - base + 1 if len(end) else 1
-    if span * (int(np.max(lane, initial=0)) + 1) >= _TIME_LIMIT:
+    clock = _clock(start, end)
+    if not _is_sane(clock, lane):
         raise InputError("damaged: the times in it span more than a century")
-    return LaneClock(base, span)
+    return clock
+
+
+def refuse_centuries(lane: Column, start: I8, end: I8) -> None:
+    """Raise InputError where the intervals that `nest` is for are centuries apart."""
+    if not _is_sane(_clock(start, end), lane):
+        kept = (lane >= 0) & (end > start)
+        lane_clock(lane, start[kept], end[kept])
+
+
+def _clock(start: I8, end: I8) -> LaneClock:
+    base = int(start.min()) if len(start) else 0
+    return LaneClock(base, int(end.max()) - base + 1 if len(end) else 1)
+
+
+def _is_sane(clock: LaneClock, lane: Column) -> bool:
+    return clock.span * (int(np.max(lane, initial=0)) + 1) < _TIME_LIMIT
 
 
 def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:
@@ -154,11 +164,26 @@ def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:
 def outer_first(start: I8, end: I8) -> I8:
     """Order intervals by (start, longest first, as given)."""
     order = np.argsort(start, kind="stable")
-    same = start[order[1:]] == start[order[:-1]]
+    _put_longest_first(order, [start], end)
+    return order
+
+
+def outer_first_on_lanes(lane: Column, start: I8, end: I8) -> I8:
+    """Order intervals by (lane, start, longest first, as given)."""
+    order = order_by([start, lane])
+    _put_longest_first(order, [start, lane], end)
+    return order
+
+
+def _put_longest_first(order: I8, keys: list[Column], end: I8) -> None:
+    """Reorder those of equal ``keys`` in ``order``."""
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for key in keys:
+        ordered = key[order]
+        same &= ordered[1:] == ordered[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     rows = order[tied]
-    order[tied] = rows[np.lexsort((-end[rows], start[rows]))]
-    return order
+    order[tied] = rows[np.lexsort((-end[rows], *(key[rows] for key in keys)))]
 
 
 def _closing(end: I8) -> I8:

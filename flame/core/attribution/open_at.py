@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH, lane_clock, nest, outer_first
-from flame.core.columns import I8, Column
+from flame.core.columns import I8, Column, places_on_lanes
 
 
 class OpenIntervals:
@@ -19,11 +19,10 @@ class OpenIntervals:
 
     def __init__(self, thread: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> None:
         kept = np.flatnonzero((thread >= 0) & (end >= start))
-        self._clock = lane_clock(thread[kept], start[kept], end[kept])
-        begin = self._clock.shift(thread[kept], start[kept])
-        order = outer_first(begin, end[kept])
-        self.rows: I8 = kept[order]
-        self._starts = begin[order]
+        clock = lane_clock(thread[kept], start[kept], end[kept])
+        begin = clock.shift(thread[kept], start[kept])
+        self.rows: I8 = kept[outer_first(begin, end[kept])]
+        self._thread, self._start = thread[self.rows], start[self.rows]
         self.nesting = nest(thread[self.rows], start[self.rows], end[self.rows], deepest)
 
     def open_before(self, thread: Column, time: I8) -> I8:
@@ -33,11 +32,8 @@ class OpenIntervals:
 
     def starting_at(self, thread: Column, time: I8) -> tuple[I8, I8]:
         """Find the intervals that start at ``time``: their places in ``rows`` from, and up to."""
-        at = self._clock.shift(thread, time)
-        first = np.searchsorted(self._starts, at, "left")
-        last = np.searchsorted(self._starts, at, "right")
-        covered = (thread >= 0) & self._clock.covers(time)
-        return first, np.where(covered, last, first)
+        first = places_on_lanes(self._thread, self._start, thread, time)
+        return first, places_on_lanes(self._thread, self._start, thread, time, "right")
 
     def innermost(self, thread: Column, time: I8) -> I8:
         """Find the interval opened last of those open on ``thread`` (-1: unknown), or -1."""

@@ -7,10 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
+from flame.core.attribution.nesting import (
+    MAX_DEPTH,
+    lane_clock,
+    nest,
+    outer_first_on_lanes,
+    refuse_centuries,
+)
 from flame.core.columns import I4, I8, Column, order_by, run_starts
-from flame.core.compiled.nesting import innermost_spans
-from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans
+from flame.core.compiled.nesting import innermost_spans, outermost_spans
+from flame.core.compiled.pieces import pieces_by_depth
+from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans, repeat
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.threads.call_rows import CallRows
 
@@ -23,10 +30,12 @@ def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
 
 def range_spans(ranges: RawRanges, capture_end: int, frames: Sequence[int]) -> ThreadSpans:
     """Find those of ``ranges`` that are one of ``frames``: nothing is nested, nor cut."""
-    found = ranges.take(np.flatnonzero(np.isin(ranges.frame, frames)))
-    end = close_open_ends(found.end, capture_end)
-    rows = np.flatnonzero((found.thread >= 0) & (end > found.start))
-    return ThreadSpans(found.thread[rows], found.frame[rows], found.start[rows], end[rows])
+    rows = np.flatnonzero(np.isin(ranges.frame, frames) & (ranges.thread >= 0))
+    start, end = ranges.start[rows], close_open_ends(ranges.end[rows], capture_end)
+    if (end <= start).any():
+        some = np.flatnonzero(end > start)
+        rows, start, end = rows[some], start[some], end[some]
+    return ThreadSpans(ranges.thread[rows], ranges.frame[rows], start, end)
 
 
 def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces:
@@ -47,6 +56,9 @@ def nested_pieces(
 
     Those in ``deepest`` others or more are left out.
     """
+    refuse_centuries(thread, start, end)
+    if (made := pieces_by_depth(thread, start, end, frame, deepest)) is not None:
+        return ThreadPieces(*made)
     on = np.maximum(thread, 0)
     nesting = nest(on, start, np.where(thread >= 0, end, start), deepest)
     on = on[nesting.source]
@@ -68,10 +80,11 @@ def call_pieces(calls: RawCalls) -> ThreadPieces:
 
     Equal starts: the longer one is the outer, then the first as recorded.
     """
-    rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
-    thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
-    outer, begin, stop, clock = _outermost(thread, start, end)
-    return _flat(thread[outer], calls.frame[rows[outer]], begin, stop, clock)
+    thread = calls.thread
+    if calls.chain_only.any():
+        thread = np.where(calls.chain_only, np.int32(NONE), thread)
+    outer, start, end = _outermost(thread, calls.start, calls.end)
+    return _flat(thread[outer], calls.frame[outer], start, end)
 
 
 def call_rows(calls: RawCalls) -> CallRows:
@@ -92,16 +105,21 @@ def calls_within(rows: CallRows) -> I8:
     return some[within]
 
 
-def _outermost(thread: I4, start: I8, end: I8) -> tuple[I8, I8, I8, LaneClock]:
-    """The calls that are in no other, and what of each counts: begin and stop on the clock."""
-    clock = lane_clock(thread, start, end)
-    begin, stop = (clock.shift(thread, time) for time in (start, end))
-    order = outer_first(begin, stop)
-    begin, stop = begin[order], stop[order]
+def _outermost(thread: I4, start: I8, end: I8) -> tuple[Column, I8, I8]:
+    """The calls of known threads that are in no other, by thread and time; what of each counts."""
+    if found := outermost_spans(thread, start, end):
+        lane_clock(thread, found.start, found.end)  # times are not centuries apart
+        return found
+    some = np.flatnonzero((thread >= 0) & (end > start))
+    clock = lane_clock(thread[some], start[some], end[some])
+    order = some[outer_first_on_lanes(thread[some], start[some], end[some])]
+    begin, stop = start[order], end[order]
     # Threads lie end to end on this clock, so that none reaches into the next.
-    begin[1:] = np.maximum(begin[1:], np.maximum.accumulate(stop)[:-1])
-    outer = stop > begin
-    return order[outer], begin[outer], stop[outer], clock
+    since = thread[order].astype(np.int64) * clock.span
+    reach = np.maximum.accumulate(stop + since)[:-1] - since[1:]
+    np.maximum(begin[1:], reach, out=begin[1:])
+    outer = np.flatnonzero(stop > begin)
+    return order[outer], begin[outer], stop[outer]
 
 
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
@@ -128,18 +146,19 @@ def _innermost_by_edges(pieces: ThreadPieces) -> ThreadPieces:
     inner[np.searchsorted(edges, begin[beginning])] = beginning
     some = np.flatnonzero(inner >= 0)
     piece = inner[some]
-    own = _flat(pieces.thread[piece], pieces.frame[piece], edges[some], edges[some + 1], clock)
+    thread = pieces.thread[piece]
+    back = clock.base - thread.astype(np.int64) * clock.span
+    own = _flat(thread, pieces.frame[piece], edges[some] + back, edges[some + 1] + back)
     return replace(own, parent=piece)
 
 
-def _flat(thread: Column, frame: I4, begin: I8, stop: I8, clock: LaneClock) -> ThreadPieces:
-    """Pieces in no other one, whose times are on ``clock``."""
-    back = clock.base - thread.astype(np.int64) * clock.span
+def _flat(thread: Column, frame: I4, start: I8, end: I8) -> ThreadPieces:
+    """Pieces in no other one."""
     return ThreadPieces(
-        thread=thread.astype(np.int32),
-        depth=np.zeros(len(thread), np.int32),
+        thread=thread.astype(np.int32, copy=False),
+        depth=repeat(np.int32(0), len(thread)),
         frame=frame,
-        start=begin + back,
-        end=stop + back,
-        parent=np.full(len(thread), NONE, np.int32),
+        start=start,
+        end=end,
+        parent=repeat(np.int32(NONE), len(thread)),
     )

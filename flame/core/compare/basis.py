@@ -112,7 +112,7 @@ def periods_of(run: Run, selection: Selection) -> Periods:
     if isinstance(run, KeptRun):
         period = np.array([] if run.steps is None else run.steps.period, np.int64)
         return Periods(np.arange(len(period)), period)
-    if run.profile.resolved or run.profile.totals is not None:
+    if not run.has_rows:
         return Periods(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return measure_periods(scope_of(run, selection))
 

@@ -99,14 +99,14 @@ def _are_identical(comparison: Comparison) -> bool:
     same = (union.own[:half] == union.own[half:]).all()
     same &= (union.own_count[:half] == union.own_count[half:]).all()
     return bool(same) and all(
-        one.profile.duration == other.profile.duration
-        and np.array_equal(_periods(comparison, one), _periods(comparison, other))
-        for one, other in zip(base, new, strict=True)
+        _took_as_long(comparison, one, other) for one, other in zip(base, new, strict=True)
     )
 
 
-def _periods(comparison: Comparison, run: Run) -> object:
-    return periods_of(run, comparison.selection).period
+def _took_as_long(comparison: Comparison, one: Run, other: Run) -> bool:
+    """Whether two runs are equally long, and so are all their iterations."""
+    periods, others = (periods_of(run, comparison.selection).period for run in (one, other))
+    return one.profile.duration == other.profile.duration and np.array_equal(periods, others)
 
 
 # GPUs
@@ -135,8 +135,7 @@ def _joined(runs: list[GpuFacts]) -> GpuFacts:
 
 
 def _has_no_facts(run: Run) -> bool:
-    known = isinstance(run, KeptRun)
-    return not known and (run.profile.resolved or run.profile.totals is not None)
+    return not (run.has_rows or isinstance(run, KeptRun))
 
 
 def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:

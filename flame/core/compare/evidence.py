@@ -214,11 +214,10 @@ def _best_level(comparison: Comparison) -> EvidenceLevel:
 
 def _why_none(comparison: Comparison) -> str:
     """Why activities tell nothing; empty where they may."""
-    profiles = [run.profile for run in comparison.sides.runs]
     fewest = f"fewer than {FEWEST_RUNS} runs a side"
     if any(isinstance(run, KeptRun) for run in comparison.sides.runs):
         return f"{fewest}, fewer than {FEWEST_STEPS} iterations, and kept bases have no activities"
-    if any(profile.resolved or profile.totals is not None for profile in profiles):
+    if not all(run.has_rows for run in comparison.sides.runs):
         return f"{fewest}, and files of stacks have nothing else to tell noise from"
     if comparison.union.tree.metric.table != "gpu":
         return f"{fewest}, and fewer than {FEWEST_STEPS} iterations"
@@ -241,16 +240,24 @@ def _spread(comparison: Comparison, nodes: HeaviestNodes, found: _Found) -> Node
         )
         return _nothing(comparison, why)
 
-    def column(values: Column, otherwise: float) -> Column:
-        kept_values = np.where(found.known, values, otherwise)
-        return np.append(kept_values, otherwise)[nodes.place]
+    known = np.append(found.known, False)[nodes.place]
 
-    level = column(np.full(len(found.known), found.level, np.uint8), EvidenceLevel.NONE)
-    p = np.where(found.known, found.p, np.nan)
-    times = (p, adjusted(p), *found.interval, found.probability)
-    numbers = (column(each, 0).astype(np.int64) for each in (found.base, found.new))
+    def spread(values: Column) -> F8:
+        return np.where(known, np.append(values, np.nan)[nodes.place], np.nan)
+
+    def counts(values: Column) -> I8:
+        return np.where(known, np.append(values, 0)[nodes.place], 0).astype(np.int64)
+
     return NodeTests(
-        level.astype(np.uint8), *(column(each, np.nan) for each in times), *numbers, ""
+        np.where(known, found.level, EvidenceLevel.NONE).astype(np.uint8),
+        spread(found.p),
+        spread(adjusted(np.where(found.known, found.p, np.nan))),
+        spread(found.interval.low),
+        spread(found.interval.high),
+        spread(found.probability),
+        counts(found.base),
+        counts(found.new),
+        "",
     )
 
 

@@ -41,7 +41,7 @@ def keep_run(run: Run, selection: Selection) -> KeptRunData:
     Raises UsageError where it has no GPU activities, as `compare` where there is nothing of them.
     """
     profile = run.profile
-    if profile.resolved or profile.totals is not None or not len(profile.activities):
+    if not run.has_rows or not len(profile.activities):
         raise UsageError(f"{run.label}: has no GPU activities to keep a base of")
     alone = Sides((run,), (run,))
     whole = compare(alone, selection, "total")

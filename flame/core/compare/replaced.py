@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.columns import I8, Bool, Column, order_by, pack, run_starts
+from flame.core.columns import I8, Column, order_by, pack, run_starts
 from flame.core.compare.changes import Side
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import compared_rows
@@ -26,7 +26,7 @@ class Replaced:
     the comparison, but for means, which do not add up: then as recorded. The children ``old_node``
     and ``new_node``, i8[pairs], may be the same work under another name: of those below one parent
     that are of one kind and have one number of activities they have the same place in order of
-    time. No more than a suggestion.
+    time. No more than a suggestion, and none of stacks, which have neither.
     """
 
     gone: F8
@@ -47,18 +47,19 @@ def find_replaced(comparison: Comparison) -> Replaced:
     one_sided = changes.is_gone | changes.is_new
     top = one_sided & ~np.append(one_sided, False)[parent]
     old, new = np.flatnonzero(top & changes.is_gone), np.flatnonzero(top & changes.is_new)
-    pairs = _pairs(comparison, old, new)
-    sums = (_below(comparison, *side) for side in ((changes.base, old), (changes.new, new)))
-    return Replaced(*sums, *pairs)
+    rows = all(run.has_rows for run in comparison.sides.runs)
+    pairs = _pairs(comparison, old, new) if rows else (old[:0], new[:0])
+    gone, came = _below(comparison, changes.base, old), _below(comparison, changes.new, new)
+    return Replaced(gone, came, *pairs)
 
 
 def _below(comparison: Comparison, side: Side, nodes: I8) -> F8:
     """Sum up ``nodes`` by parent; without one: the root, which has none above it."""
-    value = side.total if comparison.basis.kind == "activity" else side.value
+    value: Column = side.total if comparison.basis.kind == "activity" else side.value
     parent = comparison.union.tree.parent[nodes]
     inner = parent >= 0
-    found: F8 = np.bincount(parent[inner], value[nodes[inner]], minlength=len(comparison.union))
-    return found
+    sums = np.bincount(parent[inner], value[nodes[inner]], minlength=len(comparison.union))
+    return sums.astype(np.float64)
 
 
 def _pairs(comparison: Comparison, old: I8, new: I8) -> tuple[I8, I8]:
@@ -85,7 +86,8 @@ def _counts(comparison: Comparison) -> I8:
     if comparison.basis.kind not in ("step", "unit"):
         return np.where(changes.is_gone, base.count, new.count)
     scaled = np.where(changes.is_gone, base.scaled_count, new.scaled_count)
-    return np.rint(scaled * _PRECISION).astype(np.int64)
+    counts: I8 = np.rint(scaled * _PRECISION).astype(np.int64)
+    return counts
 
 
 _PRECISION = 1_000_000
@@ -93,18 +95,12 @@ _PRECISION = 1_000_000
 
 
 def _first_starts(comparison: Comparison) -> I8:
-    """When each node began first, i8[nodes] in ns after its recording did; by place without times."""
-    tree, size = comparison.union.tree, len(comparison.union)
-    found = np.full(size, _LATEST)
+    """When each node began first, i8[nodes] in ns after its recording did."""
+    found = np.full(len(comparison.union), _LATEST)
     for at, run in enumerate(comparison.sides.runs):
-        if run.profile.resolved or run.profile.totals is not None:
-            continue
         rows = compared_rows(comparison, at)
         np.minimum.at(found, rows.node, rows.table.start[rows.row] - run.profile.begin)
-    found = _least_below(found, tree.end)
-    untimed: Bool = found == _LATEST
-    found[untimed] = np.flatnonzero(untimed)
-    return found
+    return _least_below(found, comparison.union.tree.end)
 
 
 def _least_below(values: I8, end: Column) -> I8:

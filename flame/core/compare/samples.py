@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.columns import I8, Bool, Column, order_by, pack, sum_by, unique, unique_rows
+from flame.core.columns import I8, Bool, Column, order_by, sum_by, unique, unique_rows
 from flame.core.compare.basis import periods_of
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
@@ -116,9 +116,12 @@ def run_samples(comparison: Comparison, nodes: HeaviestNodes) -> Samples:
 
 def _by_side(comparison: Comparison, of_runs: Sequence[Column], complete: Bool) -> Samples:
     """Join what runs have, [k, n] each."""
-    base = len(comparison.sides.base)
-    joined = [np.concatenate(some, axis=1) for some in (of_runs[:base], of_runs[base:])]
-    return Samples(*(one.astype(np.float64) for one in joined), complete)
+    split = len(comparison.sides.base)
+    base, new = (
+        np.concatenate(some, axis=1).astype(np.float64)
+        for some in (of_runs[:split], of_runs[split:])
+    )
+    return Samples(base, new, complete)
 
 
 # Iterations
@@ -224,7 +227,7 @@ def activity_samples(comparison: Comparison) -> ActivitySamples:
         np.concatenate(parts)
         for parts in ([one.node for one in runs], kernels, *zip(*sizes, strict=True))
     ]
-    first, stratum = unique_rows([pack(columns)])
+    first, stratum = unique_rows(columns)
     lengths = [len(one.row) for one in runs]
     is_new = np.repeat(np.array(comparison.sides.side_of_run) == NEW, lengths)
     return ActivitySamples(

@@ -41,6 +41,11 @@ class Run:
     label: str
     where: tuple[Filter, ...] = ()
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether all of its activities are there, with their times: not so of stacks."""
+        return not self.profile.resolved and self.profile.totals is None
+
     def selection(self, common: Selection) -> Selection:
         """Choose of this run what is compared under a ``common`` selection.
 

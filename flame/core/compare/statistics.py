@@ -204,7 +204,7 @@ def _drawn_medians(values: F8, random: np.random.Generator) -> F8:
 
 
 def _some(values: F8, random: np.random.Generator) -> F8:
-    """As many of the columns as there is time for, by chance: of every second one all may be alike."""
+    """As many columns as there is time for, by chance: of every second one all may be alike."""
     size, most = values.shape[1], max(_MOST, min(_MOST_OF_ALL // len(values), _MOST_OF_ONE))
     if size <= most:
         return values

@@ -164,9 +164,9 @@ def _steps(comparison: Comparison) -> Measured:
     base, new = (float(medians(side)[0]) for side in sides)
     number = sides[0].shape[1], sides[1].shape[1]
     why = _why_not(level, min(number))
-    found = (None, False) if why else _tested(*sides, level)
+    interval, beyond = (None, False) if why else _tested(sides[0], sides[1], level)
     level = EvidenceLevel.NONE if why else level
-    return Measured(STEP, "", "ns", "per step", base, new, level, number, *found, why)
+    return Measured(STEP, "", "ns", "per step", base, new, level, number, interval, beyond, why)
 
 
 def _why_not(level: EvidenceLevel, fewest: int) -> str:
@@ -202,9 +202,9 @@ def _words(verdict: Verdict) -> Iterator[str]:
     yield f"NEW {_comparison_in_words(verdict)}: "
     yield f"{format_pair(found.base, found.new, found.unit)}{per}"
     if found.change is not None:
-        yield f", {found.change:+.1f} %"
+        yield f", {_signed(found.change)} %"
     if found.interval is not None:
-        yield " ({:+.1f} … {:+.1f})".format(*found.interval)
+        yield f" ({_signed(found.interval[0])} … {_signed(found.interval[1])})"
     if found.why:
         yield f" · no evidence: {found.why}"
         return
@@ -212,6 +212,11 @@ def _words(verdict: Verdict) -> Iterator[str]:
     yield f", {base} and {new} {_SAMPLES[found.evidence]}"
     if found.evidence != EvidenceLevel.RUNS:
         yield f" · in these {'two ' if verdict.recordings == 2 else ''}recordings"
+
+
+def _signed(percent: float) -> str:
+    """A change with its sign; one that is too small to be written is ``+0.0``."""
+    return f"{round(percent, 1) + 0.0:+.1f}"
 
 
 def _comparison_in_words(verdict: Verdict) -> str:

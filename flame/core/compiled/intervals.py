@@ -38,7 +38,9 @@ class _Intervals(ctypes.Structure):
     )
 
 
-class _Moments(ctypes.Structure):
+class Moments(ctypes.Structure):
+    """Give C the lanes of moments, NULL where all are on one, and their times."""
+
     _fields_ = (("count", c_int64), ("lane", c_void_p), ("time", c_void_p))
 
 
@@ -60,7 +62,7 @@ def find_open(
     path, refused = np.zeros(len(times[0]), np.int32), np.zeros(max(lanes, 1), np.uint8)
     given = (
         _Intervals(len(spans[0]), *map(address, spans)),
-        _Moments(len(times[0]), *map(address, times)),
+        Moments(len(times[0]), *map(address, times)),
     )
     paths = library.flamecore_paths_new(random_key())
     if not paths:

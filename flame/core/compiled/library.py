@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
-_ABI = 5  # FLAMECORE_ABI of csrc/flamecore.h
+_ABI = 6  # FLAMECORE_ABI of csrc/flamecore.h
 _NO_MEMORY = -2
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -38,6 +38,15 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p],
     ),
     "flamecore_order": (c_int64, [c_void_p, c_void_p, c_int32, c_int64, c_void_p]),
+    "flamecore_order_groups": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
+    ),
+    "flamecore_sum_groups": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
+    ),
+    "flamecore_search": (c_int64, [c_void_p, c_void_p, c_int32, c_int32, c_void_p]),
     "flamecore_paths_new": (c_void_p, [c_uint64]),
     "flamecore_paths_free": (None, [c_void_p]),
     "flamecore_paths_count": (c_int64, [c_void_p]),
@@ -48,6 +57,13 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_void_p, c_void_p, c_int32, c_int32, c_void_p, c_void_p],
     ),
     "flamecore_nest": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
+    "flamecore_by_depth": (
+        c_int64,
+        [c_void_p, c_void_p, c_void_p, c_int64, c_int32, c_void_p],
+    ),
+    "flamecore_outermost_shown": (c_int64, [c_void_p, c_int32, c_void_p, c_int32, c_void_p]),
+    "flamecore_launched": (c_int64, [c_void_p, c_int32, c_void_p, c_void_p]),
+    "flamecore_outermost": (c_int64, [c_void_p, c_int32, c_void_p]),
     "flamecore_innermost": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
 }
 

@@ -30,8 +30,8 @@ class NestedPieces(NamedTuple):
     depth: NDArray[np.int32]
 
 
-class InnermostPieces(NamedTuple):
-    """Hold when which interval was the innermost, by lane and time.
+class LanePieces(NamedTuple):
+    """Hold when which interval was the innermost, or the outermost, by lane and time.
 
     ``piece`` i4[n] is the interval, ``start``, ``end`` (exclusive) i8[n] its times.
     """
@@ -40,12 +40,18 @@ class InnermostPieces(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
 
+    def first(self, count: int) -> LanePieces:
+        """Take the first ``count`` of them."""
+        return LanePieces(self.piece[:count], self.start[:count], self.end[:count])
+
 
 class _LaneSpans(ctypes.Structure):
     _fields_ = (("count", c_int64), ("lane", c_void_p), ("start", c_void_p), ("end", c_void_p))
 
 
-class _Nested(ctypes.Structure):
+class NestedPlaces(ctypes.Structure):
+    """Say where the columns of `NestedPieces` lie."""
+
     _fields_ = (
         ("room", c_int64),
         ("source", c_void_p),
@@ -76,7 +82,7 @@ def nested_pieces(
     source, parent, depth = (np.empty(room, np.int32) for _ in range(3))
     begin, stop = (np.empty(room, np.int64) for _ in range(2))
     places = [address(column) for column in (source, begin, stop, parent, depth)]
-    given, made = _given(spans), _Nested(room, *places)
+    given, made = _given(spans), NestedPlaces(room, *places)
     done = library.flamecore_nest(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
     if (count := checked(done)) is None:
         return None
@@ -85,7 +91,7 @@ def nested_pieces(
 
 def innermost_spans(
     lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64], deepest: int
-) -> InnermostPieces | None:
+) -> LanePieces | None:
     """Cut the time of intervals that nest, each lane's, by which of them is the innermost.
 
     None where this is refused: without the library, and where intervals cross or nest too deeply.
@@ -94,15 +100,31 @@ def innermost_spans(
     if library is None or lanes > _MOST_LANES:
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
-    room = 2 * len(lane)
-    piece = np.empty(room, np.int32)
-    begin, stop = (np.empty(room, np.int64) for _ in range(2))
-    given = _given(spans)
-    made = _Innermost(*(address(column) for column in (piece, begin, stop)))
-    done = library.flamecore_innermost(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
-    if (count := checked(done)) is None:
+    given, made = _given(spans), _room(2 * len(lane))
+    out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
+    done = library.flamecore_innermost(ctypes.byref(given), lanes, deepest, ctypes.byref(out))
+    return None if (count := checked(done)) is None else made.first(count)
+
+
+def outermost_spans(
+    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64]
+) -> LanePieces | None:
+    """Leave of the intervals of each lane what reaches beyond those before it; nothing of lane -1.
+
+    Earlier starts come first, then later ends, then earlier rows. None without the library.
+    """
+    library, lanes = compiled(), 1 + int(lane.max(initial=-1))
+    if library is None or lanes > _MOST_LANES:
         return None
-    return InnermostPieces(piece[:count], begin[:count], stop[:count])
+    spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
+    given, made = _given(spans), _room(len(lane))
+    out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
+    done = library.flamecore_outermost(ctypes.byref(given), lanes, ctypes.byref(out))
+    return None if (count := checked(done)) is None else made.first(count)
+
+
+def _room(size: int) -> LanePieces:
+    return LanePieces(np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int64))
 
 
 def _given(spans: list[NDArray[Any]]) -> _LaneSpans:

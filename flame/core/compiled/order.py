@@ -1,4 +1,4 @@
-"""Order rows by columns of integers."""
+"""Order rows by columns of integers, and values by their groups; add these up."""
 
 from __future__ import annotations
 
@@ -33,6 +33,41 @@ def order_rows(keys: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:
     order = np.empty(len(columns[0]), np.int64)
     done = library.flamecore_order(places, widths, len(columns), len(order), address(order))
     return None if checked(done) is None else order
+
+
+def order_groups(
+    group: NDArray[Any], values: NDArray[np.int64], groups: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Order ``values`` by ``group`` (0 to ``groups`` - 1), and by themselves.
+
+    Return them, i8[n], and how many each group has, i8[groups]; None where numpy is to do it.
+    """
+    library = compiled()
+    if library is None or len(values) < _FEWEST or values.dtype != np.int64:
+        return None
+    keys, values = whole([_readable(group), values])
+    ordered, counts = np.empty(len(values), np.int64), np.empty(groups, np.int64)
+    done = library.flamecore_order_groups(
+        *(address(keys), keys.itemsize, address(values), len(values)),
+        *(groups, address(ordered), address(counts)),
+    )
+    return None if checked(done) is None else (ordered, counts)
+
+
+def sum_groups(group: NDArray[Any], values: NDArray[Any], groups: int) -> NDArray[np.int64] | None:
+    """Add up the ``values`` of each ``group`` (0 to ``groups`` - 1), i8[groups].
+
+    None where numpy is to do it.
+    """
+    library = compiled()
+    if library is None or len(values) < _FEWEST or values.dtype == np.uint64:
+        return None
+    keys, added = whole([_readable(group), values.astype(np.int64, copy=False)])
+    sums = np.empty(groups, np.int64)
+    done = library.flamecore_sum_groups(
+        *(address(keys), keys.itemsize, address(added), len(added)), *(groups, address(sums))
+    )
+    return None if checked(done) is None else sums
 
 
 def _readable(column: NDArray[Any]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column, unique_rows
+from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.model.stacks import StackTable
 
@@ -226,6 +227,18 @@ class ThreadPieces:
     def __len__(self) -> int:
         return len(self.start)
 
+    def where(self, chosen: Bool) -> ThreadPieces:
+        """Choose pieces (bool[n]); one whose outer piece is not chosen is in none."""
+        place = np.append(np.where(chosen, np.cumsum(chosen) - 1, NONE), NONE).astype(np.int32)
+        return ThreadPieces(
+            thread=self.thread[chosen],
+            depth=self.depth[chosen],
+            frame=self.frame[chosen],
+            start=self.start[chosen],
+            end=self.end[chosen],
+            parent=place[self.parent[chosen]],
+        )
+
 
 class ThreadSpans(NamedTuple):
     """Hold intervals of threads as they were recorded, in any order, however they cross.
@@ -240,6 +253,7 @@ class ThreadSpans(NamedTuple):
     end: I8
 
 
+@kept
 def has_times(table: Activities) -> Bool:
     """Tell which rows of ``table`` have times: all but CUDA graphs that CUPTI wrote zeros for."""
     zero = (table.kind == Kind.GRAPH) & (table.start == 0) & (table.duration == 0)

@@ -1,4 +1,4 @@
-"""Class CUDA and HIP API calls by their names, and name what else a GPU may wait for."""
+"""Class CUDA and HIP API calls by their names, and name what else GPUs and threads wait for."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ class IdleCause(IntEnum):
     """Name what a part of an idle gap passed with: of the thread that launched what ended it.
 
     ``AFTER_LAUNCH`` is what had been launched and had not begun, ``IN_LAUNCH`` the launching call;
-    before that the call that was open, or ``HOST_CODE`` where none was. ``UNKNOWN`` are gaps before
-    work of which no launch was recorded.
+    before that the call that was open. Where none was it is ``GARBAGE_COLLECTION``, else ``GIL``,
+    waiting for that, where the trace tells of these, else ``HOST_CODE``. ``UNKNOWN`` are gaps
+    before work of which no launch was recorded.
     """
 
     PROFILER = 0
@@ -57,8 +58,25 @@ class IdleCause(IntEnum):
     LAUNCH_CALL = 7
     OTHER_CALL = 8
     HOST_CODE = 9
+    GARBAGE_COLLECTION = 10
+    GIL = 11
 
     @property
     def title(self) -> str:
         """Spell the cause as tables show it."""
+        if self is IdleCause.GIL:
+            return "waiting for the GIL"
         return self.name.lower().replace("_", " ")
+
+
+class StateKind(IntEnum):
+    """Name what a thread was held up by, or that it held the GIL.
+
+    The numbers follow those of `CallClass`, to share a column with it.
+    """
+
+    COLLECTION = 40
+    GIL_HELD = 41
+    GIL_WAITING = 42
+    LOADING = 43
+    PROFILER = 44

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import overload
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from flame.core.columns import U1, Bool, Column, distinct
+from flame.core.columns import U1, Bool, Column
 from flame.core.frame import ACTIVITY_KINDS as ACTIVITY_KINDS
 from flame.core.frame import CODE_KINDS as CODE_KINDS
 from flame.core.frame import COPIES as COPIES
@@ -114,10 +115,16 @@ class FrameTable:
 
     def call_classes(self, calls: Column) -> U1:
         """Class the API call of each of ``calls``, which are ids, u1[n] `CallClass`."""
-        known, place = distinct(calls.astype(np.int64))
-        classes = [call_class(self[frame].name) for frame in known.tolist()]
-        found: U1 = np.array(classes, np.uint8)[place]
-        return found
+        return self.looked_up(calls, lambda frame: call_class(frame.name), np.uint8)
+
+    def looked_up(self, ids: Column, value: Callable[[Frame], object], dtype: DTypeLike) -> Column:
+        """Get a ``value`` for each of ``ids``; it is asked for once for each frame."""
+        places, used = ids.astype(np.int64), np.zeros(len(self), bool)
+        used[places] = True
+        found = np.zeros(len(self), dtype)
+        for frame in np.flatnonzero(used).tolist():
+            found[frame] = value(self[frame])
+        return found[places]
 
 
 class FrameBuilder:

@@ -71,9 +71,10 @@ class Iterations:
         found = np.full(len(time), NONE, np.int64)
         for first, last in self.of_processes():
             rows = np.flatnonzero(process == self.process[first])
-            place = np.searchsorted(self.start[first:last], time[rows], "right") - 1 + first
-            inside = (place >= first) & (time[rows] < self.end[np.maximum(place, first)])
-            found[rows[inside]] = place[inside]
+            moments = time if len(rows) == len(time) else time[rows]
+            place = np.searchsorted(self.start[first:last], moments, "right") - 1 + first
+            inside = (place >= first) & (moments < self.end[np.maximum(place, first)])
+            found[rows] = np.where(inside, place, NONE)
         return found
 
     def of_processes(self) -> Iterable[tuple[int, int]]:

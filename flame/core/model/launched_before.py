@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, unique
+from flame.core.columns import I4, I8, order_by, unique
 from flame.core.model.activities import Activities
 
 
@@ -27,7 +27,7 @@ class LaunchedBefore(NamedTuple):
     def of(cls, table: Activities) -> LaunchedBefore:
         """Sum up the durations of ``table``."""
         time = launch_times(table)
-        order = np.lexsort((time, table.process))
+        order = order_by([time, table.process])
         sums = np.concatenate([[0], np.cumsum(table.duration[order])])
         return cls(table.process[order], time[order], sums)
 

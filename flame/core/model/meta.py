@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from flame.core.columns import I4, I8
 
@@ -27,6 +30,11 @@ class Thread:
     process: int
     tid: int
     name: str = ""
+
+
+def process_of_threads(threads: Sequence[Thread]) -> I8:
+    """Look up the process of each thread, i8[threads + 1]; -1 of the last, who is not known."""
+    return np.array([*(thread.process for thread in threads), -1], np.int64)
 
 
 @dataclass(frozen=True)

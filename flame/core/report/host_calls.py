@@ -14,6 +14,7 @@ from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Labels
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.devices import device_times
 
 NO_CALLS = "no API call was recorded"
@@ -24,21 +25,25 @@ RECORD_CALLS = "flame record, nsys (--trace=cuda) or the PyTorch profiler record
 class HostCalls:
     """Hold the outermost API calls of a scope, none within another, by thread and time.
 
-    ``thread``, ``frame`` i4[n]; ``shown`` i8[n] is the frame that each is shown as; ``start``,
-    ``end`` (exclusive) i8[n] in ns, none is empty; ``kind`` u1[n] is its `CallClass`.
+    ``thread``, ``frame`` i4[n]; ``start``, ``end`` (exclusive) i8[n] in ns, none is empty; ``kind``
+    u1[n] is its `CallClass`.
     """
 
     profile: Profile
     labels: Labels
     thread: I4
     frame: I4
-    shown: I8
     start: I8
     end: I8
     kind: U1
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def shown(self) -> I8:
+        """The frame that each is shown as, i8[n]."""
+        return self.labels.shown[self.frame].astype(np.int64)
 
     @property
     def length(self) -> I8:
@@ -52,7 +57,6 @@ class HostCalls:
             self.labels,
             self.thread[mask],
             self.frame[mask],
-            self.shown[mask],
             self.start[mask],
             self.end[mask],
             self.kind[mask],
@@ -60,10 +64,9 @@ class HostCalls:
 
     def named(self, pattern: re.Pattern[str]) -> Bool:
         """Mark the calls of which all of the name fits ``pattern``, bool[n]."""
-        frames, place = distinct(self.frame.astype(np.int64))
-        names = (self.profile.frames[frame].name for frame in frames.tolist())
-        fits: Bool = np.array([bool(pattern.fullmatch(name)) for name in names], bool)[place]
-        return fits
+        return self.profile.frames.looked_up(
+            self.frame, lambda frame: bool(pattern.fullmatch(frame.name)), bool
+        )
 
     def of_class(self, kind: CallClass) -> HostCalls:
         """Choose the calls of a class."""
@@ -123,7 +126,7 @@ def calls_left_out(profile: Profile) -> str:
 
 def collect_calls(profile: Profile, labels: Labels, calls: ThreadPieces) -> HostCalls:
     """Collect ``calls`` of ``profile``, which are called as ``labels`` say."""
-    shown = labels.shown[calls.frame].astype(np.int64)
-    kind = profile.frames.call_classes(calls.frame)
-    columns = (calls.thread, calls.frame, shown, calls.start, calls.end, kind)
+    own = calls is profile.calls
+    kind = call_classes(profile) if own else profile.frames.call_classes(calls.frame)
+    columns = (calls.thread, calls.frame, calls.start, calls.end, kind)
     return HostCalls(profile, labels, *columns)

@@ -11,19 +11,20 @@ import numpy as np
 
 from flame.core.attribution.nesting import LaneClock, lane_clock
 from flame.core.columns import I4, I8, Bool, Column, order_by, sum_by, unique
+from flame.core.compiled.pieces import LaunchedInPieces, Pieces, launched_in, outermost_pieces
 from flame.core.model.activities import Activities, ThreadPieces
 
 _INT64 = np.iinfo(np.int64)
 
 
 class LaunchedWork(NamedTuple):
-    """Say of each range how many activities its thread launched in it, i8[n] each.
+    """Say of each range how many activities its thread launched in it, i4 or i8[n].
 
-    ``first`` is when the first of them began and ``last`` when the last was done, ns; of ranges
-    without any they are not to be looked at.
+    ``first`` is when the first of them began and ``last`` when the last was done, i8[n] in ns; of
+    ranges without any they are not to be looked at.
     """
 
-    activities: I8
+    activities: Column
     first: I8
     last: I8
 
@@ -32,39 +33,55 @@ class LaunchedWork(NamedTuple):
 class RangeInstances:
     """Hold ranges whole, of which ``pieces`` have those cut that cross.
 
-    ``whole`` i8[pieces] is the range that each piece is of, ``frame`` i8[n] its frame; ``length``
-    i8[n] is how long each lasted, and ``own`` i8[n] the part in which no range inside it was open,
-    ns. Ranges without length are left out.
+    ``whole`` i8[pieces] is the range that each piece is of, None where none was cut; ``frame``
+    i4[n] is that of each range. Ranges without length are left out.
     """
 
     pieces: ThreadPieces
-    whole: I8
-    frame: I8
-    length: I8
-    own: I8
+    whole: I8 | None
+    frame: I4
 
     @classmethod
     def of(cls, pieces: ThreadPieces) -> RangeInstances:
         """Put ``pieces`` together: one that was cut goes on where another ended."""
         whole = _whole(pieces)
-        size = int(whole.max(initial=-1)) + 1
-        length, inside = pieces.end - pieces.start, pieces.parent >= 0
-        frame = np.zeros(size, np.int64)
+        if whole is None:
+            return cls(pieces, None, pieces.frame)
+        frame = np.zeros(int(whole.max()) + 1, np.int32)
         frame[whole] = pieces.frame
-        within = sum_by(pieces.parent[inside], length[inside], len(pieces))
-        own = sum_by(whole, length - within, size)
-        return cls(pieces, whole, frame, sum_by(whole, length, size), own)
+        return cls(pieces, whole, frame)
 
     def __len__(self) -> int:
         return len(self.frame)
 
-    def outer(self, shown: I4) -> I8:
-        """Measure the part of each that is in no other ``shown`` as the same frame, ns.
+    @property
+    def length(self) -> I8:
+        """How long each lasted, i8[n] in ns."""
+        length = self.pieces.end - self.pieces.start
+        return length if self.whole is None else sum_by(self.whole, length, len(self))
+
+    def own_by(self, group: Column, size: int) -> I8:
+        """Sum up by ``group`` of ranges the time in which no range inside was open, i8[size]."""
+        group, pieces = self._of_pieces(group), self.pieces
+        length, inside = pieces.end - pieces.start, np.flatnonzero(pieces.parent >= 0)
+        around = group[pieces.parent[inside]]
+        return sum_by(group, length, size) - sum_by(around, length[inside], size)
+
+    def outer_by(self, shown: I4, group: Column, size: int) -> I8:
+        """Sum up by ``group`` of ranges the time in no other ``shown`` as the same frame, i8[size].
 
         ``shown`` is i4[frames].
         """
-        alone = self._order.outermost(shown[self.pieces.frame])
-        return sum_by(self.whole[alone], (self.pieces.end - self.pieces.start)[alone], len(self))
+        pieces = self.pieces
+        alone = outermost_pieces(_compiled(pieces), shown)
+        rows = np.flatnonzero(
+            self._order.outermost(shown[pieces.frame]) if alone is None else alone
+        )
+        length = pieces.end[rows] - pieces.start[rows]
+        return sum_by(self._of_pieces(group)[rows], length, size)
+
+    def _of_pieces(self, column: Column) -> Column:
+        return column if self.whole is None else column[self.whole]
 
     def launched(self, table: Activities, rows: I8) -> LaunchedWork:
         """Find which of the ``rows`` of ``table`` were launched in each range by its thread.
@@ -72,6 +89,30 @@ class RangeInstances:
         Its start and its end are included, as where activities stand below ranges.
         """
         rows = rows[(table.launched & (table.thread >= 0))[rows]]
+        ordered = rows[order_by([table.launch_start[rows], table.thread[rows]])]
+        columns = (table.thread, table.launch_start, table.start, table.duration)
+        found = launched_in(_compiled(self.pieces), ordered, *columns)
+        return self._search_launched(table, rows) if found is None else self._put_together(found)
+
+    def _put_together(self, found: LaunchedInPieces) -> LaunchedWork:
+        """Give ranges what was launched in their pieces: together these are without a gap."""
+        low, high, first, last = found
+        if self.whole is None:
+            return LaunchedWork(np.subtract(high, low, out=high), first, last)
+        size, limits = len(self), _INT64
+        begin, stop = np.full(size, limits.max), np.zeros(size, np.int64)
+        earliest, latest = np.full(size, limits.max), np.full(size, limits.min)
+        for ufunc, made, column in (
+            (np.minimum, begin, low),
+            (np.maximum, stop, high),
+            (np.minimum, earliest, first),
+            (np.maximum, latest, last),
+        ):
+            ufunc.at(made, self.whole, column)
+        return LaunchedWork(stop - begin, earliest, latest)
+
+    def _search_launched(self, table: Activities, rows: I8) -> LaunchedWork:
+        """Do as `launched` of ``rows`` whose launch is known, without what is compiled."""
         clock = self._order.clock
         rows = rows[clock.covers(table.launch_start[rows])]
         times = clock.shift(table.thread[rows], table.launch_start[rows])
@@ -84,10 +125,10 @@ class RangeInstances:
         last = _over(np.maximum, start + table.duration[rows], low, high)
         return LaunchedWork(high - low, first, last)
 
-    @cached_property
+    @property
     def _edges(self) -> tuple[I8, I8]:
         """When each range began and ended, on the clock on which threads lie end to end."""
-        if len(self) == len(self.pieces):  # none was cut
+        if self.whole is None:
             return self._order.begins, self._order.stops
         begin, stop = np.full(len(self), _INT64.max), np.full(len(self), _INT64.min)
         np.minimum.at(begin, self.whole, self._order.begins)
@@ -97,6 +138,12 @@ class RangeInstances:
     @cached_property
     def _order(self) -> _OuterFirst:
         return _OuterFirst.of(self.pieces)
+
+
+def _compiled(pieces: ThreadPieces) -> Pieces:
+    return Pieces(
+        pieces.thread, pieces.depth, pieces.frame, pieces.start, pieces.end, pieces.parent
+    )
 
 
 def _over(ufunc: np.ufunc, values: I8, low: I8, high: I8) -> I8:
@@ -117,8 +164,11 @@ def _over(ufunc: np.ufunc, values: I8, low: I8, high: I8) -> I8:
     return found
 
 
-def _whole(pieces: ThreadPieces) -> I8:
-    """The range of each piece: those of one differ in depth, ranges in a row do not."""
+def _whole(pieces: ThreadPieces) -> I8 | None:
+    """The range of each piece, None where each is one.
+
+    Pieces of a range differ in depth, ranges in a row do not.
+    """
     rows = _cut(pieces)
     order = rows[order_by([pieces.start[rows], pieces.frame[rows], pieces.thread[rows]])]
     thread, frame, depth, start, end = (
@@ -127,6 +177,8 @@ def _whole(pieces: ThreadPieces) -> I8:
     )
     goes_on = (thread[1:] == thread[:-1]) & (frame[1:] == frame[:-1])
     goes_on &= (start[1:] == end[:-1]) & (depth[1:] != depth[:-1])
+    if not goes_on.any():
+        return None
     first = np.append(order[:1], np.where(goes_on, -1, order[1:]))
     begun = np.maximum.accumulate(np.where(first >= 0, np.arange(len(order)), 0))
     whole = np.arange(len(pieces))

@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.analysis.node_activities import NodeActivities
+from flame.core.analysis.node_activities import rows_in_tree
 from flame.core.analysis.utilization import Utilization, utilizations
 from flame.core.columns import I8, Bool, Column, sum_by
-from flame.core.model.activities import NONE, Activities, ThreadPieces, off_gpu_columns, repeat
+from flame.core.model.activities import Activities, ThreadPieces, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
 from flame.core.model.threads.events import EventThread, ThreadEvents
@@ -74,14 +75,11 @@ class Scope:
         return labels_of(self.shown, self.selection.naming, self.shown.activities)
 
     @cached_property
-    def activities(self) -> NodeActivities:
-        """What passes, by node of ``tree``."""
-        return NodeActivities.from_tree(self.shown, self.tree, self.selection.where)
-
-    @property
     def rows(self) -> I8:
-        """The activities that pass, i8[n] rows of `Profile.activities` by node; none of stacks."""
-        return np.zeros(0, np.int64) if self.profile.resolved else self.activities.rows
+        """The activities that pass, i8[n] rows of `Profile.activities`; none of stacks."""
+        if self.profile.resolved:
+            return np.zeros(0, np.int64)
+        return rows_in_tree(self.shown, self.tree, self.selection.where)
 
     @cached_property
     def weights(self) -> Weights:
@@ -93,19 +91,26 @@ class Scope:
 
     def rows_of(self, *kinds: Kind) -> I8:
         """The activities of these kinds that pass, i8 rows of `Profile.activities`."""
-        return self.rows[np.isin(self.profile.activities.kind[self.rows], kinds)]
+        if kinds not in self._of_kinds:
+            wanted = np.isin(np.arange(1 << 8), kinds)[self.profile.activities.kind[self.rows]]
+            self._of_kinds[kinds] = self.rows if wanted.all() else self.rows[wanted]
+        return self._of_kinds[kinds]
+
+    @cached_property
+    def _of_kinds(self) -> dict[tuple[Kind, ...], I8]:
+        return {}
 
     def on_host(self, pieces: ThreadPieces) -> ThreadPieces:
         """Choose what threads did: by thread, process and file, and by when it began."""
         passing = self.passes(pieces.thread, pieces.start)
-        return pieces if passing.all() else _chosen(pieces, passing)
+        return pieces if passing.all() else pieces.where(passing)
 
     def passes(self, thread: Column, start: I8) -> Bool:
         """Tell what passes of what threads (-1: unknown) did from ``start`` on, bool[n]."""
         if not self.selection.where:
             return np.ones(len(start), bool)
         threads = _of_threads(self.profile)
-        process = np.array([*(one.process for one in self.profile.threads), NONE], np.int32)
+        process = process_of_threads(self.profile.threads)
         passing = self.in_time(process[thread], start)
         for one in self.selection.where:
             if isinstance(one, _WHO):
@@ -229,16 +234,3 @@ def host_rows(size: int, columns: dict[str, Column]) -> Activities:
         **columns,
     }
     return Activities(**off_gpu_columns(size) | made, stacks=StackBuilder().build())
-
-
-def _chosen(pieces: ThreadPieces, passing: Bool) -> ThreadPieces:
-    """Those that pass; one whose outer piece does not is in none."""
-    place = np.append(np.where(passing, np.cumsum(passing) - 1, NONE), NONE).astype(np.int32)
-    return ThreadPieces(
-        thread=pieces.thread[passing],
-        depth=pieces.depth[passing],
-        frame=pieces.frame[passing],
-        start=pieces.start[passing],
-        end=pieces.end[passing],
-        parent=place[pieces.parent[passing]],
-    )

@@ -20,10 +20,13 @@ ChangeUnit = Literal["ns_change", "bytes_change", "count_change", "ratio_change"
 """What changes are in; they are written with their sign."""
 
 Unit = (
-    Literal["ns", "moment", "bytes", "count", "percent", "GB/s", "ratio", "number", "text"]
+    Literal["ns", "moment", "bytes", "count", "percent", "GB/s", "ratio", "number", "text", "chart"]
     | ChangeUnit
 )
-"""What the cells of a column are; a ``moment`` is a time on the trace's clock, ns."""
+"""What the cells of a column are; a ``moment`` is a time on the trace's clock, ns.
+
+A ``chart`` is a text with a character for each of equal parts of time, of `BLOCKS`.
+"""
 
 
 class TableColumn(NamedTuple):
@@ -40,7 +43,7 @@ class TableColumn(NamedTuple):
     @property
     def is_number(self) -> bool:
         """Whether its values stand at the right."""
-        return self.unit != "text"
+        return self.unit not in ("text", "chart")
 
 
 class Place(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, places_in
 
 
 class TimeWindow(NamedTuple):
@@ -73,9 +73,15 @@ class BusyTime:
         """Sum the busy time before each of ``times``, ns."""
         if not len(self):
             return np.zeros(len(times), np.int64)
-        at = np.searchsorted(self.low, times, "right") - 1
-        inside = np.minimum(times - self.low[at], self.before[at + 1] - self.before[at])
-        return np.where(at < 0, 0, self.before[at] - self.before[0] + inside)
+        if len(self) == 1:
+            only: I8 = np.clip(times - self.low[0], 0, self.total)
+            return only
+        at = places_in(self.low, times, "right") - 1
+        # In a stretch the sum grows with the time, up to that at its end.
+        sums: I8 = np.minimum(times - self.low[at] + self.before[at], self.before[at + 1])
+        sums -= self.before[0]
+        sums[at < 0] = 0
+        return sums
 
     def until(self, time: int) -> int:
         """Sum the busy time before ``time``, ns."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, U1, Bool, order_by
+from flame.core.attribution.nesting import outer_first
+from flame.core.columns import I8, U1, Bool, unique
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
@@ -101,23 +102,26 @@ def exposed_times(profile: Profile) -> I8:
     table, classes = profile.activities, work_classes(profile)
     found = np.zeros(len(table), np.int64)
     timed = has_times(table)
-    for device in np.unique(table.device).tolist():
+    for device in unique(table.device).tolist():
         before = BusyTime.between(found[:0], found[:0])
         on_device = timed & (table.device == device)
         for each in WorkClass:
             rows = np.flatnonzero(on_device & (classes == each))
+            if not len(rows):
+                continue
             start, end = table.start[rows], table.start[rows] + table.duration[rows]
             low, high = _first_open(start, end)
             found[rows] = high - low - (before.sums_until(high) - before.sums_until(low))
-            before = BusyTime.union(
-                np.concatenate([before.low, start]), np.concatenate([before.high, end])
-            )
+            if each != WorkClass.COPY:
+                before = BusyTime.union(
+                    np.concatenate([before.low, start]), np.concatenate([before.high, end])
+                )
     return found
 
 
 def _first_open(start: I8, end: I8) -> tuple[I8, I8]:
     """The part of each interval in which none that began before it is open, (low, high)."""
-    order = order_by([-end, start])
+    order = outer_first(start, end)
     reach = np.maximum.accumulate(end[order])
     low, high = start.copy(), end.copy()
     low[order[1:]] = np.maximum(start[order[1:]], reach[:-1])

@@ -11,12 +11,14 @@ import numpy as np
 from flame.core.columns import I8, U1, Bool, Column, unique
 from flame.core.model.activities import Activities, ThreadPieces
 from flame.core.model.profile import Profile
+from flame.core.model.threads.states import StateSpans
 from flame.core.model.tree import StackTree
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.projection.filters import Filter, passing_rows
 from flame.core.projection.matching import matching_frames
+from flame.core.regex import find_matching
 from flame.core.timeline.intervals import Timeline
-from flame.core.timeline.lanes import KINDS, Track
+from flame.core.timeline.lanes import KINDS, STATES, Track
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,8 @@ def category_looks(timeline: Timeline, profile: Profile) -> U1:
         place = CATEGORIES.index(profile.frames[frame].name)
         of_frame[np.flatnonzero(category == frame)] = CATEGORY_LOOKS + place
     looks = of_frame[timeline.frame]
-    return np.where(looks >= CATEGORY_LOOKS, looks, timeline.kind).astype(np.uint8)
+    has_own = (timeline.frame >= 0) & (looks >= CATEGORY_LOOKS)
+    return np.where(has_own, looks, timeline.kind).astype(np.uint8)
 
 
 def highlight(
@@ -106,7 +109,7 @@ def passing_intervals(
 
     Of activities those that it counts; of ranges and functions those in which any of these was
     launched, or all where nothing is filtered; of API calls those that launched nothing as well.
-    Idle time counts no activity: these pass where nothing is filtered.
+    Idle time counts no activity: these pass where nothing is filtered. What held threads up passes.
     """
     if not filters and tree.metric.table != "host":
         return np.ones(len(timeline), bool)
@@ -115,7 +118,7 @@ def passing_intervals(
     chosen = passing_rows(profile, table, filters)
     if chosen is not None:
         rows &= chosen
-    passing = np.zeros(len(timeline), bool)
+    passing = np.isin(timeline.track, list(STATES))
     if tree.metric.table == "gpu":
         work = timeline.track == Track.WORK
         passing[work] = rows[timeline.source[work]]
@@ -169,15 +172,20 @@ def matching_intervals(
 ) -> Bool:
     """Find the intervals that match: those of threads by name, activities also by frames above.
 
+    What held threads up has names of its own.
+
     ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``, a name in full if
     ``exact``. ``unfolded`` (by frame id) are the names with all their numbers, of which ranges may
     have any.
     """
     fits = np.zeros(len(tree.text), bool)
-    used = np.flatnonzero(np.bincount(timeline.frame, minlength=len(fits)))
+    used = np.flatnonzero(np.bincount(timeline.frame + 1, minlength=len(fits) + 1)[1:])
     for text in filter(None, (tree.text, unfolded)):
         fits[matching_frames(tree.frames, text, used, pattern, exact)] = True
     hits = fits[timeline.frame]
+    held = np.flatnonzero(timeline.frame < 0)
+    if timeline.states is not None:
+        hits[held] = _matching_states(timeline.states, pattern)[timeline.source[held]]
     if tree.metric.table == "gpu":
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))
         below = tree.groups_below(np.arange(len(tree)) < reach)
@@ -185,3 +193,10 @@ def matching_intervals(
         group = timeline.table.groups.of_row[timeline.source[work]]
         hits[work] |= below[group]
     return hits
+
+
+def _matching_states(states: StateSpans, pattern: re.Pattern[str]) -> Bool:
+    """The rows of ``states`` whose names ``pattern`` matches."""
+    fits = np.zeros(len(states.names), bool)
+    fits[find_matching(states.names, np.arange(len(fits)), pattern)] = True
+    return fits[states.name]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column, order_by, sum_by, unique_rows
+from flame.core.columns import I4, I8, U1, Column, order_by, places_in, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces, has_times
 from flame.core.model.calls import CallClass
@@ -15,7 +15,9 @@ from flame.core.model.meta import Overheads
 from flame.core.model.profile import Profile
 from flame.core.names.overheads import holds_process, is_of_profiler
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.devices import DeviceTime, device_times
+from flame.core.timeline.holdups import find_holdups, split
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
 
 CAUSE_OF_CALLS = {
@@ -29,6 +31,8 @@ CAUSE_OF_CALLS = {
 
 _CAUSE_OF_CLASS = np.zeros(max(CallClass) + 1, np.uint8)
 _CAUSE_OF_CLASS[list(CAUSE_OF_CALLS)] = list(CAUSE_OF_CALLS.values())
+_NO_CALL = 0
+_CAUSE_OF_CLASS[_NO_CALL] = IdleCause.HOST_CODE
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +43,8 @@ class IdleParts:
     ``end`` (exclusive) i8[g] in ns on the trace's clock; ``after`` i8[g] is the row of the activity
     that ended it, of several that began together the one launched last, -1 without any.
 
-    Parts, by gap and time, add up to the gaps: ``gap`` i8[n] is the place of its gap, ``low``,
-    ``high`` i8[n] its times, ``cause`` u1[n], and ``call`` i8[n] the piece of `Profile.calls` that
+    Parts, by gap and time, add up to the gaps: ``gap`` i4[n] is the place of its gap, ``low``,
+    ``high`` i8[n] its times, ``cause`` u1[n], and ``call`` i4[n] the piece of `Profile.calls` that
     was open, -1 without one.
     """
 
@@ -48,11 +52,11 @@ class IdleParts:
     begin: I8
     end: I8
     after: I8
-    gap: I8
+    gap: I4
     low: I8
     high: I8
     cause: U1
-    call: I8
+    call: I4
 
     def within(self, windows: BusyTime) -> I8:
         """Measure what of each part lies in ``windows`` (trace's clock), i8[n] in ns."""
@@ -61,6 +65,12 @@ class IdleParts:
     def sums(self, windows: BusyTime) -> I8:
         """Sum what lies in ``windows`` by cause, i8[causes] in ns."""
         return sum_by(self.cause, self.within(windows), len(IdleCause))
+
+
+def told_causes(profile: Profile) -> list[IdleCause]:
+    """List the causes that ``profile`` can tell: not all have garbage collection and the GIL."""
+    held = [cause for cause, _ in find_holdups(profile).known]
+    return [*(each for each in IdleCause if each <= IdleCause.HOST_CODE), *held]
 
 
 @kept
@@ -81,6 +91,7 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
     cause = np.concatenate([cause for _, cause in found])
     order = order_by([pieces[2], pieces[0]])
     gap, call, low, high = (column[order] for column in pieces)
+    gap, call = (column.astype(np.int32) for column in (gap, call))
     return IdleParts(device.device, begin, end, after, gap, low, high, cause[order], call)
 
 
@@ -94,7 +105,7 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     if not len(times):
         return found
     rows = np.flatnonzero((table.device == device) & has_times(table))
-    place = np.minimum(np.searchsorted(times, table.start[rows]), len(times) - 1)
+    place = np.minimum(places_in(times, table.start[rows]), len(times) - 1)
     ends = table.start[rows] == times[place]
     rows, place = rows[ends], place[ends]
     # Of what is written to one place the last stays.
@@ -150,20 +161,36 @@ def _by_launch(
         _some(whole.where(~launched), IdleCause.UNKNOWN),
         _some(known._replace(begin=end), IdleCause.AFTER_LAUNCH),
         _some(known._replace(begin=begin, end=end), IdleCause.IN_LAUNCH),
-        _by_calls(profile, before, table.thread[after[before.source]], calls),
+        *_before_launch(profile, before, table.thread[after].astype(np.int64), calls),
     ]
 
 
+def _before_launch(
+    profile: Profile, before: Pieces, thread: I8, calls: ThreadPieces | None
+) -> list[tuple[Pieces, U1]]:
+    """Cut what was ``before`` a launch by what the ``thread`` of each gap did then."""
+    found, cause = _by_calls(profile, before, thread[before.source], calls)
+    known = find_holdups(profile).known
+    if not known:
+        return [(found, cause)]
+    in_call = cause != IdleCause.HOST_CODE
+    parts, rest = [(found.where(in_call), cause[in_call])], found.where(~in_call)
+    for state, times in known:
+        inside, rest = split(rest, thread[rest.source], times)
+        parts.append((inside, _all(state, inside)))
+    return [*parts, (rest, _all(IdleCause.HOST_CODE, rest))]
+
+
 def _by_calls(
-    profile: Profile, before: Pieces, thread: I4, calls: ThreadPieces | None
+    profile: Profile, before: Pieces, thread: I8, calls: ThreadPieces | None
 ) -> tuple[Pieces, U1]:
     """Cut what was ``before`` a launch by the calls that its ``thread`` made then."""
     if calls is None:
         return before, _all(IdleCause.HOST_CODE, before)
-    made = LaneIntervals(calls.thread.astype(np.int64), calls.start, calls.end)
+    made = LaneIntervals(calls.thread, calls.start, calls.end)
     found = made.cut(thread, before.begin, before.end)
-    of_call = _CAUSE_OF_CLASS[profile.frames.call_classes(calls.frame)]
-    cause = np.append(of_call, np.uint8(IdleCause.HOST_CODE))[found.by]
+    by = np.append(call_classes(profile), np.uint8(_NO_CALL))[found.by]
+    cause = _CAUSE_OF_CLASS[by]
     return found._replace(source=before.source[found.source]), cause
 
 

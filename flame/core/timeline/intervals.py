@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,10 +11,11 @@ from flame.core.columns import I4, I8, U1, Bool, Column, order_by, pack, unique_
 from flame.core.model.activities import Activities, has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.model.threads.states import StateSpans
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from flame.core.timeline.devices import device_label, device_times
 from flame.core.timeline.host_lanes import Pieces, host_columns, host_pieces
-from flame.core.timeline.lanes import Lane, LaneColumns, Track, bounds, thread_label
+from flame.core.timeline.lanes import STATES, Lane, LaneColumns, Track, bounds, thread_label
 
 MOST_LEVELS = 8
 """Lanes for the activities of one stream that lie within others; deeper ones share the last."""
@@ -28,9 +30,9 @@ class Timeline:
     | column | dtype | meaning |
     |---|---|---|
     | track | u1 | `Track` of its lane |
-    | source | i4 | row of its track's table: of ``table`` if that is WORK, else of ``pieces`` |
-    | frame | i4 | frame id |
-    | kind | u1 | `Kind` of the frame, of API calls `CallClass` |
+    | source | i4 | row of its track's table: ``table`` (WORK), ``states`` (STATES) or ``pieces`` |
+    | frame | i4 | frame id; -1 of states, which are no frames |
+    | kind | u1 | `Kind` of the frame, of API calls `CallClass`, of states `StateKind` |
     | low | i8 | where it becomes visible: its start, or where earlier intervals of its lane end |
     | before | i8 | n+1: summed visible lengths of all intervals to the left |
 
@@ -51,6 +53,7 @@ class Timeline:
     devices: tuple[tuple[str, BusyTime], ...]
     table: Activities = field(repr=False)
     pieces: Pieces = field(repr=False)
+    states: StateSpans | None = field(repr=False, default=None)
 
     def __len__(self) -> int:
         return len(self.low)
@@ -61,13 +64,26 @@ class Timeline:
 
     def window(self, item: int) -> TimeWindow:
         """Make the window from the recorded start of ``item`` to its end."""
-        row, pieces = int(self.source[item]), self.pieces.get(Track(int(self.track[item])))
-        if pieces is not None:
-            start, end = int(pieces.start[row]), int(pieces.end[row])
-        else:
+        row, track = int(self.source[item]), Track(int(self.track[item]))
+        if track == Track.WORK:
             start = int(self.table.start[row])
             end = start + int(self.table.duration[row])
+        else:
+            spans = self._states if track in STATES else self.pieces[track]
+            start, end = int(spans.start[row]), int(spans.end[row])
         return TimeWindow(start - self.origin, end - self.origin)
+
+    def name(self, item: int, text: Sequence[str]) -> str:
+        """Name ``item``, a frame by its ``text``, and what is no frame as the trace does."""
+        frame = int(self.frame[item])
+        if frame >= 0:
+            return text[frame]
+        return self._states.names[int(self._states.name[self.source[item]])]
+
+    @property
+    def _states(self) -> StateSpans:
+        assert self.states is not None
+        return self.states
 
     def busy(self, lane: Lane) -> BusyTime:
         """Get the stretches in which ``lane`` is busy."""
@@ -140,11 +156,11 @@ def _work_columns(profile: Profile, offset: int) -> LaneColumns:
     rows, stream = rows[order], stream[order]
     start = table.start[rows] - profile.rows_begin
     end = start + table.duration[rows]
-    level = _levels(stream, start, end)
+    level = nested_levels(stream, start, end)
     if level.any():
         order = order_by([level, stream])
         rows, stream, start, end, level = (c[order] for c in (rows, stream, start, end, level))
-    low = np.maximum(start, _reach([stream, level], end))
+    low = np.maximum(start, reach_before([stream, level], end))
     lanes = _work_lanes(profile, rows, stream, level, offset)
     frame, kind = _frames_and_kinds(profile, rows)
     return LaneColumns(rows, frame, kind, low, np.maximum(end, low), lanes)
@@ -173,12 +189,12 @@ def _frames_and_kinds(profile: Profile, rows: I8) -> tuple[Column, Column]:
     return frame, np.where(kind == Kind.NVTX, Kind.FRAME, kind)
 
 
-def _levels(stream: I8, start: I8, end: I8) -> I8:
-    """0 for activities that outlast earlier ones of their stream, more for those within others."""
+def nested_levels(stream: I8, start: I8, end: I8) -> I8:
+    """Level intervals, ordered by stream and start: 0 what outlasts earlier ones, more within."""
     level = np.zeros(len(stream), np.int64)
     rows = np.arange(len(stream))
     for deeper in range(1, MOST_LEVELS):
-        within = (end[rows] <= _reach([stream[rows]], end[rows])) & (end[rows] > start[rows])
+        within = (end[rows] <= reach_before([stream[rows]], end[rows])) & (end[rows] > start[rows])
         rows = rows[within]
         if not len(rows):
             break
@@ -186,8 +202,8 @@ def _levels(stream: I8, start: I8, end: I8) -> I8:
     return level
 
 
-def _reach(lane: list[Column], end: I8) -> I8:
-    """The latest end of earlier rows in the same lane; the least there is without any."""
+def reach_before(lane: list[Column], end: I8) -> I8:
+    """Find the latest end of earlier rows in the same lane; the least there is without any."""
     reach = np.empty(len(end), np.int64)
     for first, last in bounds(lane):
         reach[first] = np.iinfo(np.int64).min

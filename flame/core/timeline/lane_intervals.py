@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.attribution.nesting import LaneClock, lane_clock
-from flame.core.columns import I8, Bool, Column, expand_ranges, order_by
+from flame.core.columns import I8, Bool, Column, Side, expand_ranges, order_by, places_on_lanes
 from flame.core.model.activities import NONE
 
 
@@ -37,12 +35,12 @@ class Pieces(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LaneIntervals:
-    """Hold intervals that are disjoint on each lane: ``lane``, ``begin``, ``end``, i8[n].
+    """Hold intervals that are disjoint on each lane: ``lane`` i4[n]; ``begin``, ``end`` i8[n].
 
     They are ordered by lane and time, and none is empty.
     """
 
-    lane: I8
+    lane: Column
     begin: I8
     end: I8
 
@@ -51,7 +49,7 @@ class LaneIntervals:
         """Make the intervals in which any of those of a lane is open; those that touch are one."""
         some = np.flatnonzero(end > start)
         order = some[order_by([start[some], lane[some]])]
-        lane, start, end = lane[order].astype(np.int64), start[order], end[order]
+        lane, start, end = lane[order], start[order], end[order]
         reach = _reach(lane, end)
         fresh = np.ones(len(order), bool)
         fresh[1:] = (lane[1:] != lane[:-1]) | (start[1:] > reach[:-1])
@@ -72,15 +70,17 @@ class LaneIntervals:
         high = np.minimum(self.end[by], end[source])
         return _with_rest(Pieces(source, by, low, high), begin, end, number)
 
-    @cached_property
-    def _clock(self) -> LaneClock:
-        return lane_clock(self.lane, self.begin, self.end)
+    def cover(self, lane: Column, begin: I8, end: I8) -> Bool:
+        """Tell which other intervals lie wholly in one of these, bool[n]."""
+        if not len(self):
+            return np.zeros(len(begin), bool)
+        at = self._places(self.begin, lane, begin, "right") - 1
+        covers: Bool = (at >= 0) & (self.lane[at] == lane) & (end <= self.end[at])
+        return covers
 
-    def _places(self, times: I8, lane: Column, at: I8, side: Literal["left", "right"]) -> I8:
+    def _places(self, times: I8, lane: Column, at: I8, side: Side) -> I8:
         """Where each time of a lane would stand among ``times``, which are those of these."""
-        clock = self._clock
-        known = np.clip(at, clock.base, clock.base + clock.span - 1)
-        return np.searchsorted(clock.shift(self.lane, times), clock.shift(lane, known), side)
+        return places_on_lanes(self.lane, times, lane, at, side)
 
 
 def _with_rest(inside: Pieces, begin: I8, end: I8, number: I8) -> Pieces:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Column, pack, run_starts
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, StateKind
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.model.threads.events import EventThread
 from flame.core.timeline.devices import source_label
 
 
@@ -19,24 +20,37 @@ class Track(IntEnum):
     """Name what a lane shows, in the order in which lanes stand.
 
     Of a thread: Python functions as they nest, the innermost of them at each time, ranges, the
-    outermost API calls. ``WORK`` is what ran on a GPU, or samples.
+    outermost API calls, and what held it up. ``WORK`` is what ran on a GPU, or samples.
     """
 
     FUNCTIONS = 0
     INNERMOST = 1
     RANGES = 2
     CALLS = 3
-    WORK = 4
+    COLLECTION = 4
+    GIL = 5
+    LOADING = 6
+    PROFILER = 7
+    WORK = 8
 
+
+STATES: dict[Track, tuple[StateKind, ...]] = {
+    Track.COLLECTION: (StateKind.COLLECTION,),
+    Track.GIL: (StateKind.GIL_WAITING, StateKind.GIL_HELD),
+    Track.LOADING: (StateKind.LOADING,),
+    Track.PROFILER: (StateKind.PROFILER,),
+}
+"""The tracks of what held a thread up, and what is told apart on each."""
 
 KINDS: dict[Track, tuple[int, ...]] = {
     Track.FUNCTIONS: (Kind.PYTHON,),
     Track.INNERMOST: (Kind.PYTHON,),
     Track.RANGES: (Kind.NVTX,),
     Track.CALLS: tuple(CallClass),
+    **STATES,
     Track.WORK: (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH),
 }
-"""The kinds (`Kind`, or `CallClass`) that are told apart on a track, the usual one first."""
+"""What is told apart on a track (`Kind`, `CallClass`, `StateKind`), the usual one first."""
 
 
 class Lane(NamedTuple):
@@ -44,7 +58,7 @@ class Lane(NamedTuple):
 
     ``label`` names its thread or stream; it is the same in all lanes of that, of which ``level`` 0
     is the outermost of its ``track``. ``owner`` indexes the profile's devices where the track is
-    of a GPU, else its threads; -1 is unknown.
+    of a GPU, else its threads; -1 is unknown, and less a thread, or several, that are not of it.
     """
 
     label: str
@@ -81,6 +95,15 @@ def thread_label(profile: Profile, thread: int) -> str:
     name = thread_.name or (process.name if process else "")
     source = process.source if process else 0
     return f"{source_label(profile, source)}{name or 'thread'} [{thread_.tid}]"
+
+
+def event_thread_label(profile: Profile, thread: EventThread) -> str:
+    """Name a thread as `thread_label` does, also one that has done nothing else."""
+    if thread.thread >= 0:
+        return thread_label(profile, thread.thread)
+    known = thread.process >= 0
+    file = source_label(profile, profile.processes[thread.process].source) if known else ""
+    return f"{file}{thread.name or 'thread'} [{thread.tid}]"
 
 
 def no_columns() -> LaneColumns:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from flame.core.units import format_ns, format_percent
 from flame.tui.report.worker import FINDINGS, SectionTitle
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import cut, cut_start, fill, printable, width_of
+from flame.tui.toolkit.text import cut, cut_start, fill, printable, width_of, wrap
 
 if TYPE_CHECKING:
     from flame.core.report.table import Value
@@ -21,7 +21,8 @@ _TONES = {"high": "warning", "medium": "warning", "low": "", "info": "dim"}
 _NAME = 14
 """Cells of a section's name."""
 
-_NARROW = 46
+_TITLE_LINES = 3
+_NARROW = 60
 """Cells below which a finding's bound is a share alone."""
 
 
@@ -121,17 +122,21 @@ class EntryList:
             if entry.section != FINDINGS and not sections:
                 sections = True
                 lines.append(([Piece(" Sections", "strong")], None))
-            line = list(self._line(entry, width))
-            if entry == chosen:
-                text = fill("".join(piece.text for piece in line), width)
-                line = [Piece(text, "accent" if focused else "key")]
-            lines.append((line, entry))
+            for line in self._lines(entry, width):
+                if entry == chosen:
+                    text = fill("".join(piece.text for piece in line), width)
+                    line = [Piece(text, "accent" if focused else "key")]
+                lines.append((line, entry))
         return lines
 
-    def _line(self, entry: Entry, width: int) -> Iterator[Piece]:
+    def _lines(self, entry: Entry, width: int) -> Iterator[Line]:
         if entry.row >= 0 and self.findings:
             yield from _finding(self.findings[entry.row], width, self._several)
-        elif entry.section == FINDINGS:
+        else:
+            yield list(self._line(entry, width))
+
+    def _line(self, entry: Entry, width: int) -> Iterator[Piece]:
+        if entry.section == FINDINGS:
             yield Piece(cut(f"  {self._no_findings}", width), "dim")
         else:
             title = next(one.title for one in self._titles if one.name == entry.section)
@@ -152,16 +157,20 @@ class EntryList:
         return f"none: {why}" if why else "none that the rules know"
 
 
-def _finding(one: Found, width: int, several: bool) -> Iterator[Piece]:
-    """The mark of its severity, its title, and at the right what it can save."""
+def _finding(one: Found, width: int, several: bool) -> Iterator[Line]:
+    """The mark of its severity, its title on some lines, and what it can save."""
     tone = _TONES.get(one.severity, "")
     bound = _bound(one, width)
     mark = _MARKS.get(one.severity, "   ")
     room = width - len(mark) - width_of(bound) - 1
     title = f"{one.text('gpu')}: {one.text('title')}" if several else one.text("title")
-    yield Piece(mark, tone)
-    yield Piece(fill(cut_start(printable(title), room), room), "" if tone == "warning" else tone)
-    yield Piece(f" {bound}", "strong" if bound else "")
+    ink, saves = "" if tone == "warning" else tone, Piece(f" {bound}", "strong" if bound else "")
+    title, room = printable(title), max(room, 1)
+    first, *more = wrap(title, room, _TITLE_LINES, prose=True) or [""]
+    below = title[len(first) :].lstrip() if more else ""
+    rest = wrap(below, width - len(mark), _TITLE_LINES - 1, prose=True)
+    yield [Piece(mark, tone), Piece(fill(first, room), ink), saves]
+    yield from ([Piece(" " * len(mark)), Piece(line, ink)] for line in rest)
 
 
 def _bound(one: Found, width: int) -> str:

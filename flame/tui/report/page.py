@@ -23,7 +23,7 @@ _TEXT_LINES = 6
 _LABEL = 10
 _TOLD = (
     *("severity", "id", "gpu", "bound_ns", "percent", "title", "claim", "advice", "part", "rule"),
-    "section",
+    *("section", "confidence_note"),
 )
 """Columns of a finding that have a place of their own."""
 
@@ -159,8 +159,7 @@ class Page:
         table, (widths, bars) = self.tables[number], self._widths[number]
         texts = []
         for at, width in enumerate(widths):
-            text = table.drawn(row, at) if at == bars else table.cells[row][at]
-            shown = text if width_of(text) <= width else cut(text, width)
+            shown = table.drawn(row, at) if at == bars else table.cut(row, at, width)
             texts.append(_aligned(shown, width, table.is_number[at]))
         mark = _LEADS if table.place(row) else " " * len(_LEADS)
         line = [Piece(mark, "key"), Piece((" " * GAP).join(texts))]
@@ -206,9 +205,9 @@ def _title(text: str, width: int) -> Line:
 
 def _absent(why: str, how: str, width: int) -> Iterator[Line]:
     """Say why the trace cannot tell, and what would."""
-    for line in wrap(why, width - 1, _TEXT_LINES):
+    for line in wrap(why, width - 1, _TEXT_LINES, prose=True):
         yield [Piece(f" {line}", "warning")]
-    for line in wrap(how, width - 1, _TEXT_LINES):
+    for line in wrap(how, width - 1, _TEXT_LINES, prose=True):
         yield [Piece(f" {line}")]
 
 
@@ -228,6 +227,7 @@ def finding_page(one: Found, evidence: str, leads: str, width: int) -> Page:
         ("try first", one.text("advice"), "strong"),
         ("saves", _saves(one), ""),
         ("evidence", evidence, ""),
+        ("caution", one.text("confidence_note"), ""),
         ("told when", one.text("rule"), "dim"),
         *((key, one.text(key), "dim") for key in one.cells if key not in _TOLD),
     )
@@ -260,7 +260,7 @@ def _block(label: str, text: str, tone: str, width: int) -> Iterator[Line]:
     if not text:
         return
     indent = _LABEL + 1 if label else 1
-    for number, line in enumerate(wrap(text, max(width - indent, 8), _TEXT_LINES)):
+    for number, line in enumerate(wrap(text, max(width - indent, 8), _TEXT_LINES, prose=True)):
         before = f" {label}" if not number and label else ""
         yield [Piece(before.ljust(indent), "dim"), Piece(line, tone)]
     yield []
@@ -296,7 +296,7 @@ def no_findings_page(found: WrittenSection, width: int) -> Page:
 
 
 def _told(text: str, width: int) -> Iterator[Line]:
-    return ([Piece(f" {line}", "dim")] for line in wrap(text, width - 1, _TEXT_LINES))
+    return ([Piece(f" {line}", "dim")] for line in wrap(text, width - 1, _TEXT_LINES, prose=True))
 
 
 def about(one: Found) -> str:

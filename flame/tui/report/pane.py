@@ -41,7 +41,7 @@ class ReportPane(Pane):
     DEFAULT_CSS: ClassVar[str] = """
     #report-bars { height: 0; overflow-y: hidden; }
     #report-body { height: 1fr; layout: horizontal; }
-    #report-list { width: 36%; max-width: 64; background: $surface; }
+    #report-list { width: 40%; max-width: 64; background: $surface; }
     #report-page { width: 1fr; padding: 0 0 0 1; }
     """
 

@@ -26,7 +26,7 @@ _MOST = 2
 def remarks_on(known: Known, name: str, kind: Kind) -> list[tuple[Label, str]]:
     """Say what ``known`` of a report says of the frames called ``name``."""
     remarks = [(Label.SLOW, text) for text in _tails(known, name, kind)]
-    findings = [(Label.FINDING, text) for text in _findings(known, name)]
+    findings = [(Label.FINDING, text) for text in dict.fromkeys(_findings(known, name))]
     return [*remarks[:1], *findings[:_MOST]]
 
 

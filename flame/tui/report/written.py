@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flame.core.report.table import Place, Section, Table, Value
-from flame.reporting.grid import NARROWEST_NAME, fitting_widths, grid_of
+from flame.reporting.grid import NARROWEST_NAME, fitting_widths, grid_of, narrowed
 from flame.reporting.values import for_people
-from flame.tui.toolkit.text import printable, width_of
+from flame.tui.toolkit.text import cut, printable, width_of
 from flame.tui.views.top_table import bar
 
 MOST_ROWS = 5_000
@@ -43,7 +43,7 @@ class WrittenTable:
     def of(cls, table: Table) -> WrittenTable:
         """Write ``table``."""
         shown = for_people(table, MOST_ROWS)
-        head, rows, is_number = grid_of(shown)
+        head, rows, is_number, _ = grid_of(shown)
         head = [printable(title) for title in head]
         cells = [[printable(cell) for cell in row] for row in rows]
         natural = [max(map(width_of, column)) for column in zip(head, *cells, strict=True)]
@@ -80,6 +80,17 @@ class WrittenTable:
         number = value if isinstance(value, int | float) else 0
         thousandths = min(max(round(1_000 * number), 0), _WHOLE)
         return f"{self.cells[row][column]} {bar(thousandths, _WHOLE)}"
+
+    def cut(self, row: int, column: int, width: int) -> str:
+        """Write a cell in ``width``; a chart draws fewer parts then."""
+        text = self.cells[row][column]
+        if width_of(text) <= width:
+            return text
+        return (
+            narrowed(text, width)
+            if self.shown.columns[column].unit == "chart"
+            else cut(text, width)
+        )
 
     def order(self, column: int, backwards: bool) -> list[int]:
         """Sort the rows by a column: numbers from the largest down, texts from A to Z.

@@ -56,6 +56,12 @@ class GapCursor:
                 self._select(gaps, number)
                 return
 
+    def select(self, device: int, number: int) -> None:
+        """Select the gap of ``device`` with this number."""
+        gaps = self.gaps_of(device)
+        if gaps is not None and number < len(gaps):
+            self._select(gaps, number)
+
     def gaps_of(self, device: int) -> DeviceGaps | None:
         """Find the gaps of ``device``; of an unknown or filtered one those of the first."""
         own = (gaps for gaps in self.devices if gaps.device == device)

@@ -9,13 +9,16 @@ from flame.core.analysis.gap_host import GapHost, gap_host
 from flame.core.analysis.utilization import DeviceGaps
 from flame.core.analysis.wording import Terms, terms_of
 from flame.core.model.profile import Profile
+from flame.core.timeline.busy_time import TimeWindow
+from flame.core.timeline.gap_causes import CauseTime, GapCauses
 from flame.core.timeline.lanes import Track, thread_label
 from flame.core.units import format_count, format_ns, format_percent
 from flame.tui.session.session import Projection
 from flame.tui.timeline.header import clock
 from flame.tui.timeline.time_view import TimeView
+from flame.tui.toolkit.colours import HATCHES
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import cut, cut_start, printable
+from flame.tui.toolkit.text import cut, cut_start, printable, width_of
 
 _LABEL = 10
 _MOST = 3
@@ -26,6 +29,7 @@ _NAME, _SHORT_NAME, _ROOMY = 40, 24, 110
 class GapLabel(StrEnum):
     """Name what stands before the lines about a gap; the glossary explains each."""
 
+    CAUSES = "causes"
     CALLS = "API calls"
     PYTHON = "Python"
     HOST = "host"
@@ -35,19 +39,31 @@ class GapLabel(StrEnum):
 
 
 class GapLines:
-    """Composes the lines about ``gap``, one of ``gaps``; frames are called ``text``."""
+    """Composes the lines about a gap, the ``number`` of ``gaps``; frames are called ``text``.
+
+    ``causes`` are None where they are not known, or not yet.
+    """
 
     def __init__(
-        self, profile: Profile, gaps: DeviceGaps, number: int, host: GapHost, text: Sequence[str]
+        self,
+        profile: Profile,
+        gaps: DeviceGaps,
+        number: int,
+        host: GapHost,
+        text: Sequence[str],
+        causes: GapCauses | None,
     ) -> None:
         self._profile, self._gaps, self._number = profile, gaps, number
         self._gap, self._host, self._text = gaps.gap(number), host, text
+        window = TimeWindow(self._gap.begin, self._gap.end)
+        self._causes = causes.within(window) if causes is not None else ()
         self._terms: Terms = terms_of(profile)
 
     def lines(self, width: int) -> list[Line]:
         """How long it was and when, what the host did, what ran before and after."""
         return [
             [Piece(cut_start(f" {self._when()}", width), "strong")],
+            *self._why(width),
             *(
                 self._line(self._word(track), self._shares(track, width), width)
                 for track in self._host.parts
@@ -63,7 +79,26 @@ class GapLines:
             for track in self._host.parts
         ]
         idle = f"{self._gaps.label} idle {format_ns(self._gap.length)}"
-        return " · ".join([idle, *first])
+        return " · ".join([idle, *(self._cause(one) for one in self._causes[:1]), *first])
+
+    def _why(self, width: int) -> Iterator[Line]:
+        """What the GPU waited for, with what hatches it: the longest that fit, and the others."""
+        room, number = width - _LABEL - 1, len(self._causes)
+        texts = [" · ".join(self._first_causes(most)) for most in range(number, 0, -1)]
+        if texts:
+            text = next((text for text in texts if width_of(text) <= room), texts[-1])
+            yield self._line(GapLabel.CAUSES, text, width)
+
+    def _first_causes(self, most: int) -> Iterator[str]:
+        for one in self._causes[:most]:
+            yield self._cause(one, f"{2 * HATCHES[one.cause]} ")
+        others = sum(one.length for one in self._causes[most:])
+        if others:
+            yield f"{format_percent(others, self._gap.length)} {GapLabel.OTHERS}"
+
+    def _cause(self, one: CauseTime, hatch: str = "") -> str:
+        share = format_percent(one.length, self._gap.length)
+        return f"{share} {hatch}{one.cause.title} {format_ns(one.length)}"
 
     def _when(self) -> str:
         gaps, gap = self._gaps, self._gap
@@ -141,8 +176,9 @@ class ToldGap:
             self._said = None
             return None
         gaps, profile, text = time.gaps, shown.profile, shown.exact.text
-        about = (gaps.of, gaps.number, text)
+        causes = time.causes_of(time.gaps.of.device)
+        about = (gaps.of, gaps.number, text, causes)
         if self._said is None or self._said[0] != about:
             host = gap_host(profile, time.timeline, time.gaps.gap)
-            self._said = about, GapLines(profile, time.gaps.of, gaps.number, host, text)
+            self._said = about, GapLines(profile, time.gaps.of, gaps.number, host, text, causes)
         return self._said[1]

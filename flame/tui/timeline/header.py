@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, StateKind
 from flame.core.timeline.busy_time import TimeWindow
-from flame.core.timeline.lanes import Track
+from flame.core.timeline.lanes import STATES, Track
 from flame.core.timeline.raster import Grid
 from flame.core.units import format_ns, format_percent
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import cut, cut_start, fill, width_of
+from flame.tui.toolkit.text import cut, cut_start, fill, printable, width_of
 
 TICK = "╵"
 CLOSEST = 14
@@ -27,6 +27,14 @@ _CLASSES = {
     CallClass.COPY: "copies or sets memory",
     CallClass.ALLOC: "allocates or frees memory",
     CallClass.LAUNCH: "launches",
+}
+
+_STATES = {
+    StateKind.COLLECTION: "garbage collection",
+    StateKind.GIL_HELD: "holds the GIL",
+    StateKind.GIL_WAITING: "waits for the GIL",
+    StateKind.LOADING: "loading",
+    StateKind.PROFILER: "the profiler holds up",
 }
 
 
@@ -100,11 +108,14 @@ def hint(time: TimeView, text: Sequence[str]) -> str:
         return "↑ ↓ rows  ← → next  + - closer, farther  T idle gap  V rows"
     timeline, item = time.timeline, time.cursor.item
     window = timeline.window(item)
-    name = cut(text[int(timeline.frame[item])], _NAME)
+    name = cut(timeline.name(item, text), _NAME)
     start = clock(timeline.origin + window.low, 1000)
     facts = [name, f"{format_ns(window.length)} from {start}"]
     if timeline.track[item] == Track.CALLS:
         facts += [_CLASSES[cls]] if (cls := CallClass(int(timeline.kind[item]))) in _CLASSES else []
+    if timeline.track[item] in STATES:
+        state = _STATES[StateKind(int(timeline.kind[item]))]
+        facts.append(f"{state}: {printable(timeline.lanes[time.lanes.lane].label)}")
     if timeline.devices and timeline.track[item] == Track.WORK:
         idle = int(timeline.table.idle[timeline.source[item]])
         facts.append(f"GPU idle {format_ns(idle)} before" if idle else "no idle time before")

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.intervals import Timeline
-from flame.core.timeline.lanes import Lane, Track
+from flame.core.timeline.lanes import STATES, Lane, Track
 from flame.tui.timeline.viewport import TimeViewport
 
 MOST_OPEN = 3
@@ -18,8 +18,8 @@ MOST_OPEN = 3
 class Extent(IntEnum):
     """Name how much of a thread has rows.
 
-    Its outermost ranges alone; all ranges, the innermost functions and the API calls; all nested
-    functions too.
+    Its outermost ranges alone; all ranges, the innermost functions, the API calls and what held it
+    up; all nested functions too.
     """
 
     FOLDED = 0
@@ -29,8 +29,8 @@ class Extent(IntEnum):
 
 _ROWS = {
     Extent.FOLDED: (Track.RANGES,),
-    Extent.OPEN: (Track.INNERMOST, Track.RANGES, Track.CALLS),
-    Extent.FUNCTIONS: (Track.FUNCTIONS, Track.RANGES, Track.CALLS),
+    Extent.OPEN: (Track.INNERMOST, Track.RANGES, Track.CALLS, *STATES),
+    Extent.FUNCTIONS: (Track.FUNCTIONS, Track.RANGES, Track.CALLS, *STATES),
 }
 
 
@@ -98,7 +98,7 @@ class LaneRows:
 
     @property
     def rows(self) -> list[int]:
-        """Numbers of the lanes that have a row: inner ones only where they show anything.
+        """Numbers of the lanes that have a row: inner ones, and states, where they show anything.
 
         Of folded threads only the outermost ranges.
         """
@@ -108,10 +108,14 @@ class LaneRows:
                 number
                 for number, lane in enumerate(self.timeline.lanes)
                 if self.has_row(lane)
-                and (not lane.level or self.timeline.is_visible_in(lane, window))
+                and (self._stays(lane) or self.timeline.is_visible_in(lane, window))
             )
             self._rows = (window, list(shown))
         return self._rows[1]
+
+    def _stays(self, lane: Lane) -> bool:
+        """Whether ``lane`` has a row where it shows nothing, too."""
+        return not lane.level and lane.track not in STATES
 
     def has_row(self, lane: Lane) -> bool:
         """Tell whether ``lane`` is not folded away."""

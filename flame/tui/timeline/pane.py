@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-from threading import Thread
-from time import monotonic
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.message import Message
 from textual.timer import Timer
 
 from flame.core.analysis.wording import reworded, terms_of
 from flame.core.projection.filters import Steps, Time
 from flame.core.timeline.busy_time import TimeWindow
-from flame.core.timeline.lanes import Track
+from flame.core.timeline.lanes import STATES, Track
 from flame.core.units import format_count
 from flame.tui.session.session import Projection
 from flame.tui.session.steps import step_of_range
 from flame.tui.timeline import header as timeline_head
 from flame.tui.timeline.gap_lines import GapLines, ToldGap
-from flame.tui.timeline.prepare import TimelineWork
+from flame.tui.timeline.layouts import Layouts, Ready
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.timeline.tree_link import item_of, node_of
-from flame.tui.toolkit.background import hand_in
+from flame.tui.toolkit.background import Done
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import NOT_HERE, Pane
 
-PATIENCE = 0.03
-"""Seconds that a key may wait for the rows; if they take longer, they come by message."""
-
-PACE = 1.0
-"""Seconds between two states of a trace that grows."""
-
-_SHARE = 3
-"""So many times as long as a state has taken to lay out, no later one is."""
-
 _HEAD = 2
+_NOT_IN_TREE = (Track.CALLS, *STATES)
+"""A call need not have launched anything; states are no frames."""
 _LATER = "…"
 _NO_TIMES = "this file has no times: it says how much every stack weighs, but not when"
 
@@ -54,23 +44,14 @@ class TimelinePane(Pane):
     DEFAULT_CSS: ClassVar[str] = """
     #timeline-head { height: 2; overflow-y: hidden; }
     #timeline-rows { height: 1fr; }
-    #timeline-gap { height: auto; max-height: 6; display: none; overflow-y: hidden; }
+    #timeline-gap { height: auto; max-height: 7; display: none; overflow-y: hidden; }
     """
-
-    class Ready(Message):
-        """``work`` is done."""
-
-        def __init__(self, work: TimelineWork) -> None:
-            super().__init__()
-            self.work = work
 
     def __init__(self, shown: Projection) -> None:
         super().__init__(shown)
         self._time: TimeView | None = None
-        self._work: TimelineWork | None = None
-        self._taken: TimelineWork | None = None
+        self._layouts = Layouts(self.post_message)
         self._followed: tuple[object, ...] = (None, ())
-        self._next = 0.0
         self._timer: Timer | None = None
         self._away = True
         self._told = ToldGap()
@@ -88,8 +69,8 @@ class TimelinePane(Pane):
 
     @property
     def busy(self) -> bool:
-        """Whether rows are being worked out."""
-        return self._work is not self._taken
+        """Whether rows, or reasons, are being worked out."""
+        return self._layouts.busy
 
     # Showing
 
@@ -97,60 +78,65 @@ class TimelinePane(Pane):
         self.shown = shown
         if not shown.profile.timed:
             pass
-        elif self._work is not None and self._work.precedes(shown):
+        elif self._layouts.precedes(shown):
             self._go_on(shown)
-        elif self._work is None or not self._work.fits(shown):
-            self._begin(TimelineWork(shown, self._work))
+        elif not self._layouts.fits(shown):
+            self._begin(shown)
         self._draw()
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later state, but none of what is being brushed."""
-        now = monotonic()
         if self.busy or (self._time is not None and self._time.viewport.brush is not None):
             return
-        if now < self._next:
-            self._timer = self._timer or self.set_timer(self._next - now, self._again)
+        wait = self._layouts.wait
+        if wait:
+            self._timer = self._timer or self.set_timer(wait, self._again)
             return
-        self._begin(TimelineWork(shown, self._work))
+        self._begin(shown)
 
     def _again(self) -> None:
         self._timer = None
         if self.display:
             self.show(self.shown)
 
-    def _begin(self, work: TimelineWork) -> None:
-        self._work = work
-
-        def run() -> None:
-            work.run()
-            hand_in(self.Ready(work), self.post_message)
-
-        thread = Thread(target=run, daemon=True)
-        thread.start()
-        thread.join(PATIENCE)
-        if not thread.is_alive():
-            self._take(work)
+    def _begin(self, shown: Projection) -> None:
+        if self._layouts.begin(shown):
+            self._take()
 
     @on(Ready)
     def _ready(self, message: Ready) -> None:
         message.stop()
-        if message.work is self._work and self.busy:
-            self._take(message.work)
+        if self._layouts.awaits(message.work):
+            self._take()
             self.post_message(self.Changed())
 
-    def _take(self, work: TimelineWork) -> None:
-        self._taken = work
+    def _take(self) -> None:
+        work = self._layouts.take()
         if work.unread:
             return
         laid_out = work.result()
-        self._next = monotonic() + max(PACE, _SHARE * work.seconds)
         if self._time is None:
             self._time = TimeView(laid_out.timeline, laid_out.highlight)
         self._time.take(laid_out)
+        self._ask_why()
+
+    def _ask_why(self) -> None:
+        """Have the reasons found where they are not known, once what is known is drawn."""
+        if self._layouts.want_reasons():
+            self.call_after_refresh(self._layouts.find_reasons)
+
+    @on(Done)
+    def _explained(self, message: Done) -> None:
+        reasons = self._layouts.take_reasons(message)
+        if reasons.profile is self.shown.profile:
+            self._begin(self.shown)
+            self.post_message(self.Changed(reasons.unread or None))
+        else:
+            self._ask_why()
 
     def _draw(self) -> None:
         if self._time is not None:
-            if not self.busy:
+            if not self._layouts.laying:
                 self._brush(self._time)
                 self._follow(self._time)
             self.rows.show(self._time, self.shown.view.tree.frames, self.shown.exact.text)
@@ -173,14 +159,15 @@ class TimelinePane(Pane):
         """Why there is no timeline; empty where there is one, or will be."""
         if not self.shown.profile.timed:
             return _NO_TIMES
-        return self._taken.unread if self._taken else ""
+        taken = self._layouts.taken
+        return taken.unread if taken else ""
 
     def _head(self, width: int, height: int) -> list[Line]:
         if self._lack or self._time is None:
             return [[], [Piece(cut_start(f" {self._lack}", width))]]
         folded = self._time.lanes.folded
         note = f" +{format_count(folded)} folded: V" if folded else ""
-        note = " working …" if self.busy else note
+        note = " working …" if self._layouts.laying else note
         return timeline_head.head(self._time, self.rows.labels, note, width)
 
     def hint(self) -> str:
@@ -246,8 +233,8 @@ class TimelinePane(Pane):
         if time is None or time.cursor.item < 0:
             return note
         node = node_of(self.shown, time.timeline, time.highlight, time.cursor.item)
-        if node < 0 and time.timeline.track[time.cursor.item] == Track.CALLS:
-            return note  # a call need not have launched anything
+        if node < 0 and time.timeline.track[time.cursor.item] in _NOT_IN_TREE:
+            return note
         if node < 0:
             return note or "not part of the tree: nothing in it passes"
         if not view.viewport.holds(node):
@@ -336,7 +323,7 @@ class TimelinePane(Pane):
         return self._time is not None and self._time.undo(forward)
 
     def match(self, step: int) -> str:
-        if self.busy:
+        if self._layouts.laying:
             return self._nothing
         return self._selected(self._time.cursor.match(step)) if self._time else self._nothing
 
@@ -373,9 +360,9 @@ class TimelinePane(Pane):
         time = self._time
         if time is None or message.row >= len(time.lanes.rows):
             return
-        time.point(message.row, message.cell)
+        time.point(message.row, message.cell, message.gap)
         note = self._selected()
-        if message.zoom and time.cursor.item >= 0:
+        if message.zoom and (time.cursor.item >= 0 or message.gap >= 0):
             note = time.zoom_in()
         self.post_message(self.Changed(note))
 

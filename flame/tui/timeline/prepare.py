@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Event
 from time import monotonic
 from typing import NamedTuple
@@ -15,7 +16,10 @@ from flame.core.analysis.utilization import (
 )
 from flame.core.columns import Bool
 from flame.core.errors import InputError, UsageError
+from flame.core.model.profile import Profile
+from flame.core.model.threads.states import StateSpans
 from flame.core.timeline.busy_time import TimeWindow
+from flame.core.timeline.gap_causes import GapCauses, causes_of_gaps
 from flame.core.timeline.highlight import (
     Highlight,
     category_looks,
@@ -24,6 +28,8 @@ from flame.core.timeline.highlight import (
     passing_intervals,
 )
 from flame.core.timeline.intervals import Timeline, timeline
+from flame.core.timeline.state_lanes import with_states
+from flame.core.timeline.state_spans import state_spans
 from flame.tui.session.session import Projection
 from flame.tui.timeline.viewport import SHORTEST
 
@@ -33,6 +39,7 @@ class LaidOut(NamedTuple):
 
     ``home`` is the window that filters choose, ``gaps`` are those of each GPU that they leave, and
     ``busy`` says how busy it was. There are none of a recording that does not keep all rows.
+    ``causes`` say why each GPU was idle, once that is known.
     """
 
     timeline: Timeline
@@ -40,13 +47,45 @@ class LaidOut(NamedTuple):
     home: TimeWindow
     busy: tuple[Utilization, ...]
     gaps: tuple[DeviceGaps, ...]
+    causes: tuple[GapCauses, ...]
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Say why threads and GPUs of ``profile`` did nothing, as far as the trace tells.
+
+    ``unread`` says why that could not be read; else it is empty.
+    """
+
+    profile: Profile
+    states: StateSpans | None = None
+    causes: tuple[GapCauses, ...] = ()
+    unread: str = ""
+
+
+def find_reasons(profile: Profile) -> Reasons:
+    """Find what held threads of ``profile`` up, and why its GPUs were idle; may read the file."""
+    try:
+        return Reasons(profile, state_spans(profile), causes_of_gaps(profile))
+    except InputError as error:
+        return Reasons(profile, unread=str(error))
 
 
 class TimelineWork:
-    """Work out the rows of ``shown``'s trace and what is bright in them, after ``before``."""
+    """Work out the rows of ``shown``'s trace and what is bright in them, after ``before``.
 
-    def __init__(self, shown: Projection, before: TimelineWork | None) -> None:
-        self._shown = shown
+    With its ``reasons``, where they are known; they are found first where it ``explains``.
+    """
+
+    def __init__(
+        self,
+        shown: Projection,
+        before: TimelineWork | None,
+        reasons: Reasons | None = None,
+        explains: bool = False,
+    ) -> None:
+        self._shown, self._explains = shown, explains
+        self.reasons = reasons
         self._found = shown.view.matches.result
         self._before = before
         self._done = Event()
@@ -82,15 +121,13 @@ class TimelineWork:
     def _run(self) -> None:
         shown, before = self._shown, self._before
         self._before = None  # or every work would keep all earlier ones
+        profile, tree = shown.profile, shown.view.tree
+        if self._explains:
+            self.reasons = find_reasons(profile)
         if before is not None:
             before._done.wait()
-            same = before._shown.profile is shown.profile
-            self._timeline = before._timeline if same else None
-            self._passing = before._passing if before._shown is shown else None
-            where = before._shown.selection.where
-            self._chosen = before._chosen if same and where == shown.selection.where else None
-        profile, tree = shown.profile, shown.view.tree
-        rows = self._timeline = self._timeline or timeline(profile)
+            self._take_over(before)
+        rows = self._timeline = self._with_states(self._timeline or timeline(profile))
         if self._passing is None:
             self._passing = passing_intervals(rows, profile, tree, shown.selection.where)
         if self._chosen is None:
@@ -106,6 +143,26 @@ class TimelineWork:
         looks = category_looks(rows, profile) if shown.selection.colours == "category" else None
         self._light = highlight(rows, self._passing, hits, looks)
 
+    def _take_over(self, before: TimelineWork) -> None:
+        """Take over what ``before`` has worked out of the same trace."""
+        shown, where = self._shown, before._shown.selection.where
+        if before._shown.profile is shown.profile:
+            self._timeline = before._timeline
+            self._chosen = before._chosen if where == shown.selection.where else None
+        if before._shown is shown and before.reasons is self.reasons:
+            self._passing = before._passing
+
+    def _with_states(self, timeline: Timeline) -> Timeline:
+        """``timeline`` with lanes of what held threads up, as far as that is known."""
+        if self.reasons is None or timeline.states is not None:
+            return timeline
+        return with_states(timeline, self.reasons.states)
+
+    @property
+    def profile(self) -> Profile:
+        """The trace that it is about."""
+        return self._shown.profile
+
     @property
     def unread(self) -> str:
         """Why the trace, which came from the cache, could not be read for this; else empty."""
@@ -116,7 +173,9 @@ class TimelineWork:
         if self._error is not None:
             raise self._error
         assert self._timeline is not None and self._light is not None and self._chosen is not None
-        return LaidOut(self._timeline, self._light, self._home(self._timeline), *self._chosen)
+        home = self._home(self._timeline)
+        causes = self.reasons.causes if self.reasons else ()
+        return LaidOut(self._timeline, self._light, home, *self._chosen, causes)
 
     def _home(self, timeline: Timeline) -> TimeWindow:
         """The window that filters choose; all of the trace without any."""

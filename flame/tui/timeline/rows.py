@@ -14,13 +14,14 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.timeline.highlight import CATEGORY_LOOKS
-from flame.core.timeline.lanes import Track
+from flame.core.timeline.lanes import STATES, Track
 from flame.core.timeline.raster import Bar, Shading, shade
 from flame.core.units import BLOCKS, format_percent
+from flame.tui.timeline.hatching import Hatching, hatchings
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import EDGE, RowView
 from flame.tui.toolkit.palette import Palette
@@ -29,7 +30,15 @@ from flame.tui.toolkit.text import cut, fill, printable, take, width_of
 CURRENT = "▸"
 OPEN, FOLDED = "-", "+"
 
-_WORDS = {Track.FUNCTIONS: "Python", Track.INNERMOST: "Python, innermost", Track.CALLS: "API calls"}
+_WORDS = {
+    Track.FUNCTIONS: "Python",
+    Track.INNERMOST: "Python, innermost",
+    Track.CALLS: "API calls",
+    Track.COLLECTION: "GC",
+    Track.GIL: "GIL",
+    Track.LOADING: "loading",
+    Track.PROFILER: "profiler",
+}
 
 _LONGEST_LABEL = 30
 _SHARE = len(" 99.9 % ")
@@ -41,8 +50,10 @@ _ROUNDING = 1e-9
 _QUIET = -1
 _BLANK = -2
 _TINTED = 100
+_HATCHED = 500
 _BARS = 1000
 _CALLS = frozenset(map(int, CallClass))
+_STATES = frozenset(map(int, StateKind))
 
 
 class TimelineRows(RowView):
@@ -52,12 +63,16 @@ class TimelineRows(RowView):
     cells = 1
 
     class Pointed(Message):
-        """A click on ``cell`` of ``row``; left of the cells it is -1."""
+        """A click on ``cell`` of ``row``, left of the cells -1.
 
-        def __init__(self, row: int, cell: int, zoom: bool) -> None:
+        There is an idle gap of the row's GPU with the number ``gap``, or nothing of one (-1).
+        """
+
+        def __init__(self, row: int, cell: int, gap: int, zoom: bool) -> None:
             super().__init__()
             self.row = row
             self.cell = cell
+            self.gap = gap
             self.zoom = zoom
 
     class Switched(Message):
@@ -92,6 +107,7 @@ class TimelineRows(RowView):
         self._shaded: object = None
         self._brushed: object = None
         self._shadings: dict[int, Shading] = {}
+        self._hatchings: dict[int, Hatching] = {}
         self._strips: dict[tuple[int, int | None], Strip] = {}
         self._room = 0
         self._shares = False
@@ -154,11 +170,13 @@ class TimelineRows(RowView):
         """Work out what the lanes on screen show, all of them at once."""
         top = self.scroll_offset.y
         lanes = view.lanes.rows[top : top + self.size.height]
-        if self._shaded != (view.viewport.window, view.viewport.width, view.highlight, lanes):
-            self._shaded = (view.viewport.window, view.viewport.width, view.highlight, lanes)
+        shown = (view.viewport.window, view.viewport.width, view.highlight, lanes)
+        if self._shaded != shown:
+            self._shaded = shown
             chosen = [view.timeline.lanes[number] for number in lanes]
             shadings = shade(view.timeline, view.highlight, chosen, view.viewport.grid)
             self._shadings = dict(zip(lanes, shadings, strict=True))
+            self._hatchings = hatchings(view, lanes)
             self._strips.clear()
         if self._brushed != view.viewport.brushed:
             self._brushed = view.viewport.brushed
@@ -189,7 +207,10 @@ class TimelineRows(RowView):
     def _row(self, view: TimeView, number: int) -> list[Segment]:
         """The cells of a lane: bars, and between them blocks, those of one style together."""
         shading, segments = self._shadings[number], []
-        looks, blocks = _looks(shading, view.viewport.brushed), _blocks(shading)
+        looks, blocks = self._cells(number)
+        looks[slice(*view.viewport.brushed)] += _TINTED
+        for place, bar in enumerate(shading.bars):
+            looks[bar.left : bar.right] = _BARS + place
         edges = [0, *(np.flatnonzero(np.diff(looks)) + 1).tolist(), view.viewport.width]
         for left, right in pairwise(edges):
             look = int(looks[left])
@@ -201,14 +222,25 @@ class TimelineRows(RowView):
                 segments.append(Segment(blocks[left:right], style))
         return self._marked(view, number, shading, segments)
 
+    def _cells(self, number: int) -> tuple[I8, str]:
+        """What decides on the style of each cell of a lane but for bars, and what stands there."""
+        shading, hatching = self._shadings[number], self._hatchings.get(number)
+        looks, blocks = _looks(shading), _blocks(shading)
+        if hatching is None:
+            return looks, blocks
+        hatched = (looks == _BLANK) & (hatching.cause >= 0)
+        looks[hatched] = _HATCHED + hatching.cause[hatched]
+        both = zip(hatched.tolist(), hatching.text, blocks, strict=True)
+        return looks, "".join(hatch if idle else block for idle, hatch, block in both)
+
     def _bar(self, view: TimeView, bar: Bar) -> Segment:
         width, item = bar.right - bar.left, bar.item
         assert self._frames is not None
-        frame = int(view.timeline.frame[item])
-        name = self._text[frame]
+        name = view.timeline.name(item, self._text)
         label = cut(name, width - 1) if width > _LEAST_LABEL else ""
         text = take(EDGE + fill(label, width - 1), width)
-        return Segment(text, self._style(view, item, self._frames[frame], name))
+        frame = self._frames[int(view.timeline.frame[item])]
+        return Segment(text, self._style(view, item, frame, name))
 
     def _style(self, view: TimeView, item: int, frame: Frame, name: str) -> Style:
         palette, highlight = self.look.palette, view.highlight
@@ -219,6 +251,8 @@ class TimelineRows(RowView):
         kind, faded = int(view.timeline.kind[item]), not highlight.bright[item]
         if kind in _CALLS:
             return palette.call(CallClass(kind), name, faded)
+        if kind in _STATES:
+            return palette.state(StateKind(kind), name, faded)
         return palette.frame(frame, name, faded)
 
     def _marked(
@@ -262,7 +296,19 @@ class TimelineRows(RowView):
         if event.x < _SIGN and self._has_sign(row):
             self.post_message(self.Switched(row))
         else:
-            self.post_message(self.Pointed(row, self._cell(event), event.chain == 2))
+            cell = self._cell(event)
+            self.post_message(self.Pointed(row, cell, self._gap(row, cell), event.chain == 2))
+
+    def _gap(self, row: int, cell: int) -> int:
+        """The number of the idle gap that ``cell`` of ``row`` is hatched for, or -1."""
+        view = self._view
+        if view is None or not 0 <= cell < self.cells or row >= len(view.lanes.rows):
+            return -1
+        number = view.lanes.rows[row]
+        shading, hatching = self._shadings.get(number), self._hatchings.get(number)
+        if shading is None or hatching is None or shading.cover[cell] > 0:
+            return -1
+        return int(hatching.gap[cell])
 
     def _has_sign(self, row: int) -> bool:
         view = self._view
@@ -283,13 +329,10 @@ class TimelineRows(RowView):
             self.post_message(self.Wheeled(self._cell(event), step, event.shift))
 
 
-def _looks(shading: Shading, tint: tuple[int, int]) -> I8:
-    """What decides on each cell's style: `_BARS` + place of a bar, else see `_block_style`."""
+def _looks(shading: Shading) -> I8:
+    """What decides on the style of each cell between bars: see `_block_style`."""
     looks = np.where(shading.lit > 0, shading.look.astype(np.int64), _QUIET)
     looks[shading.cover <= 0] = _BLANK
-    looks[slice(*tint)] += _TINTED
-    for place, bar in enumerate(shading.bars):
-        looks[bar.left : bar.right] = _BARS + place
     return looks
 
 
@@ -302,10 +345,14 @@ def _blocks(shading: Shading) -> str:
 
 @lru_cache(1024)
 def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> Style:
-    """The style of blocks that mostly have the ``look``, quiet or blank; tinted or not."""
+    """The style of blocks that mostly have the ``look``, quiet, blank or hatched; tinted or not."""
+    hatched = look >= _HATCHED
+    look -= _HATCHED if hatched else 0
     if look >= _TINTED + _BLANK:
         base += palette.tint
         look -= _TINTED
+    if hatched:
+        return base + (palette.quiet if searching else palette.cause_ink(IdleCause(look)))
     if look == _BLANK:
         return base
     if look == _QUIET:
@@ -314,7 +361,11 @@ def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> S
         return base + palette.match_ink
     if look >= CATEGORY_LOOKS:
         return base + palette.category_ink(CATEGORIES[look - CATEGORY_LOOKS])
-    return base + (palette.call_ink(CallClass(look)) if look in _CALLS else palette.ink(Kind(look)))
+    if look in _CALLS:
+        return base + palette.call_ink(CallClass(look))
+    if look in _STATES:
+        return base + palette.state_ink(StateKind(look))
+    return base + palette.ink(Kind(look))
 
 
 def _title(view: TimeView, number: int) -> str:
@@ -322,4 +373,7 @@ def _title(view: TimeView, number: int) -> str:
     lane = view.timeline.lanes[number]
     if lane.level:
         return ""
-    return lane.label if view.lanes.begins(number) else f"  {_WORDS.get(lane.track, '')}"
+    word = _WORDS.get(lane.track, "")
+    if not view.lanes.begins(number):
+        return f"  {word}"
+    return f"{word} {lane.label}" if lane.track in STATES else lane.label

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from flame.core.analysis.utilization import Utilization
 from flame.core.timeline.busy_time import TimeWindow
+from flame.core.timeline.gap_causes import GapCauses
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline
 from flame.core.timeline.lanes import Track
@@ -22,12 +23,14 @@ _MARGIN = 0.25
 class TimeView:
     """A timeline, and what is bright in it, with its viewport, rows, cursor and selected gap.
 
-    ``busy`` says how busy the GPUs were that filters leave, in the time that these leave.
+    ``busy`` says how busy the GPUs were that filters leave, in the time that these leave;
+    ``causes`` why they were idle, once that is known.
     """
 
     timeline: Timeline
     highlight: Highlight
     busy: tuple[Utilization, ...] = field(init=False, default=())
+    causes: tuple[GapCauses, ...] = field(init=False, default=())
     viewport: TimeViewport = field(init=False)
     lanes: LaneRows = field(init=False)
     cursor: TimeCursor = field(init=False)
@@ -48,7 +51,7 @@ class TimeView:
             self.cursor.relight(laid_out.highlight)
         else:
             self._go_on(laid_out.timeline, laid_out.highlight)
-        self.busy = laid_out.busy
+        self.busy, self.causes = laid_out.busy, laid_out.causes
         self.gaps.take(laid_out.timeline, laid_out.gaps)
         self.viewport.settle(laid_out.home)
 
@@ -158,10 +161,21 @@ class TimeView:
         self.cursor.item = -1
         return note
 
-    def point(self, row: int, cell: int) -> None:
-        """Select ``row`` and what ``cell`` of it shows; left of the cells (-1) the row alone."""
-        self.lanes.lane = self.lanes.rows[row]
+    def causes_of(self, device: int) -> GapCauses | None:
+        """Find why ``device`` was idle; None where that is not known, or not yet."""
+        return next((causes for causes in self.causes if causes.device == device), None)
+
+    def point(self, row: int, cell: int, gap: int = -1) -> None:
+        """Select ``row`` and what ``cell`` of it shows; left of the cells (-1) the row alone.
+
+        That is the ``gap`` of its GPU with this number where it is not -1.
+        """
+        number = self.lanes.lane = self.lanes.rows[row]
         self.cursor.item = -1
-        if cell >= 0:
-            self.cursor.focus = self.viewport.grid.time(cell + 0.5)
+        if cell < 0:
+            return
+        self.cursor.focus = self.viewport.grid.time(cell + 0.5)
+        if gap >= 0:
+            self.gaps.select(self.timeline.lanes[number].owner, gap)
+        else:
             self.cursor.select_near(self.cursor.focus)

@@ -10,7 +10,7 @@ from flame.core.model.tree import StackTree
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline
-from flame.core.timeline.lanes import Track
+from flame.core.timeline.lanes import STATES, Track
 from flame.tui.session.session import Projection
 
 _TRIED = 4096
@@ -23,6 +23,8 @@ def node_of(shown: Projection, timeline: Timeline, highlight: Highlight, item: i
     track = Track(int(timeline.track[item]))
     if track == Track.CALLS:
         return _node_of_call(tree, timeline, row)
+    if track in STATES:
+        return -1
     if track != Track.WORK:
         node = _node_of_piece(tree, _chain(shown, timeline, track, row), _KINDS[track])
     elif tree.metric.table == "gpu" and highlight.passing[item]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from rich.style import Style
 
 from flame.core.frame import Frame, Kind
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.core.names.kernel_category import (
     ATTENTION,
     CATEGORIES,
@@ -74,6 +74,23 @@ _NAMED_CALLS = {
     CallClass.OTHER: "bright_black",
 }
 
+_NAMED_STATES = {
+    StateKind.COLLECTION: "magenta",
+    StateKind.GIL_HELD: "green",
+    StateKind.GIL_WAITING: "red",
+    StateKind.LOADING: "cyan",
+    StateKind.PROFILER: "bright_black",
+}
+_NAMED_CAUSES = {
+    IdleCause.HOST_CODE: "bright_blue",
+    IdleCause.SYNC: "red",
+    IdleCause.ALLOC: "cyan",
+    IdleCause.COPY_CALL: "white",
+    IdleCause.LAUNCH_CALL: "magenta",
+    IdleCause.IN_LAUNCH: "magenta",
+}
+"""Dim where there is none."""
+
 _GREY = ("bright_black",)
 
 
@@ -114,6 +131,15 @@ class SixteenColours(Palette):
 
     def call_ink(self, one: CallClass) -> Style:
         return Style(color=_NAMED_CALLS[one])
+
+    def state(self, one: StateKind, name: str, faded: bool = False) -> Style:
+        return _named(_NAMED_STATES[one], faded)
+
+    def state_ink(self, one: StateKind) -> Style:
+        return Style(color=_NAMED_STATES[one])
+
+    def cause_ink(self, one: IdleCause) -> Style:
+        return Style(color=_NAMED_CAUSES[one]) if one in _NAMED_CAUSES else Style(dim=True)
 
     def stall(self, one: StallClass) -> Style:
         return Style(color=_NAMED_STALLS[one])
@@ -171,6 +197,15 @@ class NoColours(SixteenColours):
         return self.frame(Frame(Kind.LAUNCH, name), name, faded)
 
     def call_ink(self, one: CallClass) -> Style:
+        return Style()
+
+    def state(self, one: StateKind, name: str, faded: bool = False) -> Style:
+        return self.frame(Frame(Kind.THREAD, name), name, faded)
+
+    def state_ink(self, one: StateKind) -> Style:
+        return Style()
+
+    def cause_ink(self, one: IdleCause) -> Style:
         return Style()
 
     def stall(self, one: StallClass) -> Style:

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from zlib import crc32
 
 from flame.core.frame import ACTIVITY_KINDS, LEVELS, Frame, Kind
-from flame.core.model.calls import CallClass, IdleCause
+from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.core.model.stalls import stall_of
 from flame.core.names.kernel_category import (
     ATTENTION,
@@ -112,6 +112,8 @@ CALLS: dict[CallClass, RGB] = {
 
 _OF_CAUSE: dict[IdleCause, RGB] = {
     IdleCause.HOST_CODE: HUES[Kind.PYTHON],
+    IdleCause.GARBAGE_COLLECTION: HUES[Kind.PYTHON],
+    IdleCause.GIL: HUES[Kind.PYTHON],
     IdleCause.SYNC: CALLS[CallClass.SYNC],
     IdleCause.ALLOC: CALLS[CallClass.ALLOC],
     IdleCause.COPY_CALL: CALLS[CallClass.COPY],
@@ -121,6 +123,31 @@ _OF_CAUSE: dict[IdleCause, RGB] = {
 }
 CAUSES = tuple(_OF_CAUSE.get(cause, HUES[Kind.CAUSE]) for cause in IdleCause)
 """Hues of causes of idle time, after the calls that they are, and of the rest."""
+
+HATCHES: dict[IdleCause, str] = {
+    IdleCause.HOST_CODE: "/",
+    IdleCause.GARBAGE_COLLECTION: "+",
+    IdleCause.GIL: "~",
+    IdleCause.SYNC: "\\",
+    IdleCause.ALLOC: "&",
+    IdleCause.COPY_CALL: "o",
+    IdleCause.LAUNCH_CALL: "^",
+    IdleCause.IN_LAUNCH: ">",
+    IdleCause.AFTER_LAUNCH: ",",
+    IdleCause.OTHER_CALL: "-",
+    IdleCause.PROFILER: "x",
+    IdleCause.UNKNOWN: "?",
+}
+"""What hatches idle time: told apart without colours, and from blocks as they are in ASCII."""
+
+STATES: dict[StateKind, RGB] = {
+    StateKind.COLLECTION: (186, 150, 240),
+    StateKind.GIL_HELD: (120, 190, 150),
+    StateKind.GIL_WAITING: (240, 98, 84),
+    StateKind.LOADING: (70, 184, 196),
+    StateKind.PROFILER: (160, 168, 176),
+}
+"""Hues of what held a thread up."""
 
 _TITLES = [cause.title for cause in IdleCause]
 
@@ -194,6 +221,8 @@ def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int
         own = CAUSES[hue]
     elif kind == Kind.LAUNCH and hue:
         own = CALLS[CallClass(hue)]
+    elif kind == Kind.THREAD and hue:
+        own = STATES[StateKind(hue)]
     return mix(own, WHITE if part > 0 else BLACK, abs(part))
 
 

@@ -9,7 +9,7 @@ from rich.color import Color
 from rich.style import Style
 
 from flame.core.frame import Frame, Kind
-from flame.core.model.calls import CallClass
+from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.tui.toolkit.colours import (
     BLACK,
     ON_DARK,
@@ -82,6 +82,20 @@ class Palette:
     def call_ink(self, one: CallClass) -> Style:
         """Bars and blocks that stand for API calls of a class."""
         own = colour(Kind.LAUNCH, 2, self.shades, int(one))
+        return _ink(own if self.dark else mix(own, BLACK, _INKED))
+
+    def state(self, one: StateKind, name: str, faded: bool = False) -> Style:
+        """Return what held a thread up in the colour of its kind."""
+        return _frame(self, Kind.THREAD, shade_of(name), faded, int(one))
+
+    def state_ink(self, one: StateKind) -> Style:
+        """Bars and blocks that stand for what held a thread up."""
+        own = colour(Kind.THREAD, 2, self.shades, int(one))
+        return _ink(own if self.dark else mix(own, BLACK, _INKED))
+
+    def cause_ink(self, one: IdleCause) -> Style:
+        """What hatches the idle time of a cause."""
+        own = colour(Kind.CAUSE, 2, self.shades, int(one))
         return _ink(own if self.dark else mix(own, BLACK, _INKED))
 
     def stall(self, one: StallClass) -> Style:

@@ -179,15 +179,16 @@ def fill(text: str, width: int) -> str:
     return text + " " * (width - width_of(text))
 
 
-def wrap(name: str, width: int, lines: int) -> list[str]:
+def wrap(name: str, width: int, lines: int, *, prose: bool = False) -> list[str]:
     """``name`` made printable, on at most ``lines`` lines of ``width`` cells; cut if longer.
 
-    Lines end after punctuation where that costs no more than a quarter of the line.
+    Lines end after punctuation, of ``prose`` between words, where that costs no more than a quarter
+    of the line.
     """
-    text = printable(name)
+    text, ends = printable(name), r"\s+" if prose else r"[\s,;:<>()./_]+"
     wrapped: list[str] = []
     while text and len(wrapped) < lines - 1 and width_of(text) > width > 0:
-        piece = _piece(text, width)
+        piece = _piece(text, width, ends)
         wrapped.append(piece.rstrip())
         text = text[len(piece) :].lstrip()
     if text:
@@ -195,7 +196,9 @@ def wrap(name: str, width: int, lines: int) -> list[str]:
     return wrapped
 
 
-def _piece(text: str, width: int) -> str:
+def _piece(text: str, width: int, pattern: str) -> str:
     piece = take(text, width) or text[:1]
-    ends = [match.end() for match in re.finditer(r"[\s,;:<>()./_]+", piece)]
+    if text[len(piece) : len(piece) + 1] == " ":
+        return piece
+    ends = [match.end() for match in re.finditer(pattern, piece)]
     return piece[: ends[-1]] if ends and ends[-1] * 4 >= len(piece) * 3 else piece

@@ -26,6 +26,13 @@ from flame.core.report.sections.budget import budgets
 from flame.core.timeline.idle_parts import CAUSE_OF_CALLS
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.project_tree import project_tree
+from tests.support.states import (
+    NO_STATES,
+    StateSpans,
+    held_up_scripts,
+    in_no_call,
+    state_spans,
+)
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import deep_except, examples
 from tests.support.writers import kineto_scripts
@@ -87,7 +94,9 @@ def by_table(profile: Profile, device: int) -> dict[int, Told]:
 # By plain loops
 
 
-def expected(profile: Profile, device: int, moment: int, begin: int) -> Told | None:
+def expected(
+    profile: Profile, device: int, moment: int, begin: int, spans: StateSpans
+) -> Told | None:
     """What is to be said of ``moment``, in a piece that begins at ``begin``; None: it is busy."""
     table = profile.activities
     rows = np.flatnonzero((table.device == device) & has_times(table)).tolist()
@@ -96,7 +105,7 @@ def expected(profile: Profile, device: int, moment: int, begin: int) -> Told | N
     first = min(int(table.start[row]) for row in rows if table.start[row] > moment)
     following = [row for row in rows if table.start[row] == first]
     row = max(following, key=lambda at: (table.launched[at], table.launch_start[at], at))
-    thread, cause = int(table.thread[row]), cause_of(profile, row, moment)
+    thread, cause = int(table.thread[row]), cause_of(profile, row, moment, spans)
     at_launch = cause in (IdleCause.IN_LAUNCH, IdleCause.AFTER_LAUNCH, IdleCause.UNKNOWN)
     python, native = recorded(profile, row)
     if not at_launch:
@@ -123,7 +132,7 @@ def expected(profile: Profile, device: int, moment: int, begin: int) -> Told | N
     )
 
 
-def cause_of(profile: Profile, row: int, moment: int) -> IdleCause:
+def cause_of(profile: Profile, row: int, moment: int, spans: StateSpans) -> IdleCause:
     table = profile.activities
     if not table.launched[row]:
         return IdleCause.UNKNOWN
@@ -133,7 +142,7 @@ def cause_of(profile: Profile, row: int, moment: int) -> IdleCause:
         return IdleCause.IN_LAUNCH
     calls = open_at(profile.calls, int(table.thread[row]), moment)
     if not calls:
-        return IdleCause.HOST_CODE
+        return in_no_call(profile, spans, int(table.thread[row]), moment)
     return CAUSE_OF_CALLS[call_class(profile.frames[calls[0]].name)]
 
 
@@ -187,7 +196,7 @@ def shared(one: list[int], other: list[int]) -> list[int]:
     return kept
 
 
-def check_moments(profile: Profile) -> None:
+def check_moments(profile: Profile, spans: StateSpans = NO_STATES) -> None:
     table = profile.activities
     for device in np.unique(table.device[has_times(table)]).tolist():
         rows = np.flatnonzero((table.device == device) & has_times(table))
@@ -195,7 +204,8 @@ def check_moments(profile: Profile) -> None:
         first, last = table.start[rows].min(), (table.start[rows] + table.duration[rows]).max()
         for moment in range(int(first), int(last)):
             found = told.pop(moment, None)
-            assert found == expected(profile, device, moment, found.begin if found else moment)
+            begin = found.begin if found else moment
+            assert found == expected(profile, device, moment, begin, spans)
         assert not told, "moments outside of the window"
 
 
@@ -203,6 +213,15 @@ def check_moments(profile: Profile) -> None:
 @given(scripts())
 def test_every_idle_moment_is_charged_as_found_by_hand(trace_file: Path, script: Script) -> None:
     check_moments(load(script.write(trace_file), LoadOptions("raw")))
+
+
+@random_traces
+@given(held_up_scripts())
+def test_so_is_every_moment_in_a_state(trace_file: Path, script: Script) -> None:
+    path = script.write(trace_file)
+    profile = load(path, LoadOptions("raw"))
+    check_moments(profile, state_spans(path))
+    assert sums(profile) == budgeted(profile)
 
 
 @random_traces

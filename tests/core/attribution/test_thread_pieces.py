@@ -58,11 +58,17 @@ def functions(given_: list[Span]) -> RawPythonCalls:
 
 def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
     """Find them: compiled where that is built, and equal to what numpy finds."""
-    found = thread_pieces.innermost_pieces(pieces)
+    return both_ways(lambda: thread_pieces.innermost_pieces(pieces))
+
+
+def both_ways(find: Callable[[], ThreadPieces]) -> ThreadPieces:
+    """What is compiled finds, which is what numpy finds."""
+    found = find()
     with only_numpy():
-        plain = thread_pieces.innermost_pieces(pieces)
+        plain = find()
     for name in ("thread", "depth", "frame", "start", "end", "parent"):
-        assert getattr(found, name).tolist() == getattr(plain, name).tolist()
+        column, other = getattr(found, name), getattr(plain, name)
+        assert column.tolist() == other.tolist() and column.dtype == other.dtype
     return found
 
 
@@ -105,7 +111,7 @@ def test_backtraces_of_calls_are_no_calls_of_their_own() -> None:
 @random_spans
 @given(spans)
 def test_the_innermost_function_is_the_deepest_piece(given_: list[Span]) -> None:
-    pieces = function_pieces(functions(given_), 14)
+    pieces = both_ways(lambda: function_pieces(functions(given_), 14))
     expected: dict[tuple[int, int], tuple[int, int]] = {}
     for row in range(len(pieces)):
         for moment in range(int(pieces.start[row]), int(pieces.end[row])):

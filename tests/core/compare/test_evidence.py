@@ -83,6 +83,7 @@ def test_two_percent_more_are_no_change(tmp_path: Path) -> None:
     assert counts[node_called(found, "gemm")] == NodeVerdict.CHANGED
 
 
+@pytest.mark.deep
 def test_without_steps_durations_tell_but_not_how_many_there_are(tmp_path: Path) -> None:
     base = write_steps(tmp_path / "a", noisy(1))
     longer = one_by_one(base, write_steps(tmp_path / "b", noisy(2, longer=1.3)), per="total")
@@ -103,6 +104,7 @@ def test_without_steps_durations_tell_but_not_how_many_there_are(tmp_path: Path)
     assert verdict_of(by_step, "gemm") == NodeVerdict.CHANGED
 
 
+@pytest.mark.deep
 def test_what_is_new_has_changed_and_what_is_small_has_not(tmp_path: Path) -> None:
     base = noisy(1)
     new = [{**step, "norm": [9_000], "tiny": [90]} for step in noisy(2)]
@@ -117,6 +119,7 @@ def test_what_is_new_has_changed_and_what_is_small_has_not(tmp_path: Path) -> No
     assert np.isnan(seen.low[tiny])
 
 
+@pytest.mark.deep
 def test_the_other_way_round_the_verdicts_are_the_same(tmp_path: Path) -> None:
     runs = [
         write_steps(tmp_path / name, noisy(seed, longer=longer))
@@ -190,7 +193,7 @@ def test_the_least_change_is_parsed() -> None:
 def halves(found: list[Comparison]) -> tuple[int, int]:
     """(number of nodes that have changed, number of nodes)."""
     verdicts = np.concatenate([find_evidence(one).verdict for one in found])
-    return np.count_nonzero(verdicts == NodeVerdict.CHANGED), len(verdicts)
+    return int(np.count_nonzero(verdicts == NodeVerdict.CHANGED)), len(verdicts)
 
 
 @needs_traces

@@ -23,9 +23,10 @@ from flame.core.errors import NoMatchError, UsageError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
+from flame.core.projection.filters import Steps
 from flame.core.projection.selection import select
 from tests.conftest import EVERY_NSYS_TRACE, TRACES, needs_traces
-from tests.support.compared import one_by_one, write_steps
+from tests.support.compared import Step, one_by_one, write_steps
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 
@@ -39,11 +40,16 @@ def in_step(profile: Profile, row: int) -> int:
     """The number of the step that a row was launched in; -1 in none."""
     table, known = profile.activities, profile.iterations
     launched = table.launch_start[row] if table.launched[row] else table.start[row]
-    for one in range(len(known)):
-        if known.process[one] == table.process[row]:
-            if known.start[one] <= launched < known.end[one]:
-                return int(known.number[one])
+    for one in np.flatnonzero(known.process == table.process[row]).tolist():
+        if known.start[one] <= launched < known.end[one]:
+            return int(known.number[one])
     return -1
+
+
+def steps_of(run: Run) -> list[int]:
+    """The numbers of the steps that are compared, in order."""
+    spans = [span for one in run.where if isinstance(one, Steps) for span in one.spans]
+    return sorted(number for first, last in spans for number in range(first, last + 1))
 
 
 def sums_by_step(found: Comparison, at: int) -> dict[int, Counter[int]]:
@@ -51,12 +57,7 @@ def sums_by_step(found: Comparison, at: int) -> dict[int, Counter[int]]:
     sums: dict[int, Counter[int]] = defaultdict(Counter)
     run, tree, parent = found.sides.runs[at], found.trees[at], found.union.tree.parent
     table = run.profile.activities
-    numbers = {
-        number
-        for one in run.where
-        for first, last in one.spans
-        for number in range(first, last + 1)
-    }
+    numbers = steps_of(run)
     for row in range(len(table)):
         own, number = int(tree.node_of_group[table.groups.of_row[row]]), in_step(run.profile, row)
         node = int(found.union.node[at][own]) if own >= 0 and number in numbers else -1
@@ -69,7 +70,7 @@ def sums_by_step(found: Comparison, at: int) -> dict[int, Counter[int]]:
 @examples(0.5)
 @given(steps, steps)
 def test_samples_by_step_are_what_each_step_launched(
-    tmp_path_factory: pytest.TempPathFactory, base: list, new: list
+    tmp_path_factory: pytest.TempPathFactory, base: list[Step], new: list[Step]
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
     runs = [write_steps(folder / name, some) for name, some in (("a", base), ("b", new))]
@@ -82,14 +83,7 @@ def test_samples_by_step_are_what_each_step_launched(
     assert samples.complete.all()
     for at, side in enumerate((samples.base, samples.new)):
         sums = sums_by_step(found, at)
-        numbers = sorted(
-            {
-                number
-                for one in found.sides.runs[at].where
-                for a, b in one.spans
-                for number in range(a, b + 1)
-            }
-        )
+        numbers = steps_of(found.sides.runs[at])
         for node, row in zip(nodes.node.tolist(), side, strict=True):
             assert row.tolist() == [sums[number][node] for number in numbers]
 
@@ -152,6 +146,7 @@ def check_activities(found: Comparison) -> None:
     assert len(keys) == samples.strata
 
 
+@pytest.mark.deep
 @examples(0.5)
 @given(scripts(), scripts())
 def test_samples_of_random_traces(trace_file: Path, base: Script, new: Script) -> None:

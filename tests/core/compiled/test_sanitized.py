@@ -19,9 +19,11 @@ SANITIZED = ("-O1", "-g1", "-fno-omit-frame-pointer", "-shared", "-fsanitize=add
 STRICT = ("-Werror", "-fno-sanitize-recover=all")
 TESTS = (
     "tests/core/compiled/test_differences.py",
+    "tests/core/compiled/test_ordered_differences.py",
     "tests/core/readers/sqlite/test_pages.py",
     "tests/core/attribution/test_nesting.py",
     "tests/core/attribution/test_thread_pieces.py",
+    "tests/core/report/test_range_instances.py",
 )
 # Objects of Python come from malloc, too, where the sanitizer knows their ends. Python itself leaks
 # when it ends: leaks are looked for by the fuzz targets, which have no Python around them.

@@ -45,7 +45,10 @@ def check_place(scope: Scope, table: Table, row: tuple[object, ...], place: Plac
         and "gpu_time_ns" in keys
     ):
         assert tree.total[node] == row[keys.index("gpu_time_ns")]
-    if place.metric == "waiting":
+    if table.key == "by_host_frame":  # to where it was longest at a stretch
+        assert place.frames[-1] == row[keys.index("frame")]
+        assert tree.total[node] >= row[keys.index("longest_ns")]
+    elif place.metric == "waiting":
         assert tree.total[node] == row[keys.index("ns")]
 
 

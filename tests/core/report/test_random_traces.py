@@ -64,7 +64,7 @@ def test_all_sections_can_be_written(trace_file: Path, script: Script, where: li
             assert not table.places or len(table.places) == len(table.rows)
         if section.name == "phases" and section.available:
             check_phases(section)
-    assert json.loads(as_json(found, 10, lambda place: None))
+    assert json.loads(as_json(found, 10, lambda place: None, {}))
     assert as_text(found, 80, 5)
     assert as_markdown(found, 5)
     assert as_html(found, 5, lambda place: None, title="t", icicle="").endswith("</html>\n")

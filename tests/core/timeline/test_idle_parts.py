@@ -17,6 +17,13 @@ from flame.core.options import LoadOptions
 from flame.core.timeline.devices import device_times
 from flame.core.timeline.idle_parts import CAUSE_OF_CALLS, IdleCause, IdleParts, idle_parts
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.states import (
+    NO_STATES,
+    StateSpans,
+    held_up_scripts,
+    in_no_call,
+    state_spans,
+)
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
@@ -39,7 +46,9 @@ def causes(profile: Profile) -> dict[str, int]:
 # Nanosecond by nanosecond
 
 
-def expected(profile: Profile, device: int, moment: int) -> IdleCause | None:
+def expected(
+    profile: Profile, device: int, moment: int, spans: StateSpans = NO_STATES
+) -> IdleCause | None:
     """The cause at ``moment``; None where the GPU runs anything."""
     table = profile.activities
     mine = [
@@ -56,7 +65,9 @@ def expected(profile: Profile, device: int, moment: int) -> IdleCause | None:
         return IdleCause.UNKNOWN
     last = max(int(table.launch_start[row]) for row in launched)
     possible = {
-        by_launch(profile, row, moment) for row in launched if table.launch_start[row] == last
+        by_launch(profile, row, moment, spans)
+        for row in launched
+        if table.launch_start[row] == last
     }
     return possible.pop() if len(possible) == 1 else IdleCause.PROFILER  # of equals any
 
@@ -66,7 +77,7 @@ def empty(profile: Profile, row: int) -> bool:
     return bool(table.kind[row] == Kind.GRAPH and not table.start[row] and not table.duration[row])
 
 
-def by_launch(profile: Profile, row: int, moment: int) -> IdleCause:
+def by_launch(profile: Profile, row: int, moment: int, spans: StateSpans) -> IdleCause:
     table, calls = profile.activities, profile.calls
     if moment >= max(table.launch_end[row], table.launch_start[row]):
         return IdleCause.AFTER_LAUNCH
@@ -77,13 +88,23 @@ def by_launch(profile: Profile, row: int, moment: int) -> IdleCause:
         on_thread = calls.thread[call] == table.thread[row]
         if on_thread and calls.start[call] <= moment < calls.end[call]:
             return CAUSE_OF_CALLS[call_class(profile.frames[int(calls.frame[call])].name)]
-    return IdleCause.HOST_CODE
+    return in_no_call(profile, spans, int(table.thread[row]), moment)
 
 
 @random_traces
 @given(scripts())
 def test_every_moment_has_the_cause_that_is_found_by_hand(trace_file: Path, script: Script) -> None:
-    profile = load(script.write(trace_file), LoadOptions("raw"))
+    check_moments(load(script.write(trace_file), LoadOptions("raw")))
+
+
+@random_traces
+@given(held_up_scripts())
+def test_so_has_every_moment_in_a_state(trace_file: Path, script: Script) -> None:
+    path = script.write(trace_file)
+    check_moments(load(path, LoadOptions("raw")), state_spans(path))
+
+
+def check_moments(profile: Profile, spans: StateSpans = NO_STATES) -> None:
     for parts in idle_parts(profile):
         found = {
             moment: IdleCause(cause)
@@ -91,7 +112,7 @@ def test_every_moment_has_the_cause_that_is_found_by_hand(trace_file: Path, scri
             for moment in range(int(low), int(high))
         }
         for moment in range(profile.begin, profile.end):
-            cause = expected(profile, parts.device, moment)
+            cause = expected(profile, parts.device, moment, spans)
             assert cause is found.get(moment) or cause is IdleCause.PROFILER, moment
         assert len(found) == int((parts.high - parts.low).sum()), "parts overlap"
 

@@ -60,3 +60,15 @@ def test_pieces_are_what_is_covered_and_what_is_not(
     for source, (_, start, length) in enumerate(cut):
         assert seen[source] == list(range(start, start + length)), "nothing is lost, all in order"
     assert (np.diff(pieces.source) >= 0).all()
+
+
+@given(intervals, wanted)
+def test_intervals_cover_what_lies_wholly_in_one(
+    found: list[Interval], others: list[Interval]
+) -> None:
+    open_at = moments(found)
+    covered = LaneIntervals.union(*columns(found)).cover(*columns(others))
+    for (lane, start, length), is_covered in zip(others, covered.tolist(), strict=True):
+        if length:
+            inside = ((lane, at) in open_at for at in range(start, start + length))
+            assert is_covered == all(inside)

@@ -271,7 +271,7 @@ class NsysFile:
     def nvtx(
         self,
         text: Text,
-        start: int,
+        start: int | None,
         end: int | None,
         pid: int = 100,
         tid: int = 100,

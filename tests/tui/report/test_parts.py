@@ -116,6 +116,18 @@ def test_a_bar_is_as_wide_as_the_screen_and_each_part_as_its_share(
     assert abs(compute - parts.get("compute", 0) / sum(parts.values())) <= 1 / cells
 
 
+@pytest.mark.parametrize(("width", "told"), [(120, True), (60, True), (59, False)])
+def test_a_bar_says_what_most_of_the_window_is(width: int, told: bool) -> None:
+    budgets = [
+        GpuBudget("GPU0", {"compute": 9, "idle: sync": 1}, "compute"),
+        GpuBudget("GPU1", {"compute": 5, "idle: sync": 5}, "mixed"),
+    ]
+    lines = [text_of(line) for line in budget_lines(budgets, PALETTE, width, 2)[:2]]
+    assert all(len(line) == width for line in lines)
+    assert [line.rstrip().endswith("mostly compute") for line in lines] == [told, False]
+    assert [line.rstrip().endswith("mixed") for line in lines] == [False, told]
+
+
 def test_budgets_are_read_by_gpu_and_more_than_there_is_room_for_are_counted() -> None:
     columns = (TableColumn("gpu", "GPU"), TableColumn("part", "part"), TableColumn("ns", "", "ns"))
     rows = tuple((f"GPU{gpu}", "compute", 10 + gpu) for gpu in range(4))
@@ -158,6 +170,23 @@ def test_the_list_has_findings_then_sections_each_in_its_width(width: int) -> No
     assert [entry for _, entry in lines] == [None, *entries.entries[:2], None, Entry("kernels")]
     assert all(line_width(line) <= width for line, _ in lines)
     assert "… kernels" in text_of(lines[-1][0])
+
+
+def test_a_title_that_is_too_long_goes_on_below_and_is_chosen_with_it() -> None:
+    title = "Asynchronous copies of pageable memory make the host wait"
+    columns = (
+        *(TableColumn(key, key) for key in ("severity", "title")),
+        TableColumn("percent", "", "percent"),
+    )
+    table = Table("rows", "", columns, (("high", title, 12.5),), 1)
+    known = {"findings": WrittenSection.of(Section("findings", "First", tables=(table,)))}
+    lines = EntryList(TITLES, known, waits=False).lines(40, FIRST, focused=True)[1:3]
+    assert [text_of(line).rstrip() for line, _ in lines] == [
+        "!! Asynchronous copies of         12.5 %",
+        "   pageable memory make the host wait",
+    ]
+    assert [entry for _, entry in lines] == [FIRST] * 2
+    assert {piece.tone for line, _ in lines for piece in line} == {"accent"}
 
 
 def test_what_is_chosen_stays_as_close_as_there_is_something() -> None:
@@ -208,7 +237,7 @@ def test_another_metric_or_no_such_name_leads_nowhere_in_this_tree() -> None:
 
 
 def test_findings_are_told_of_frames_that_they_lead_to_or_name() -> None:
-    known = {"findings": findings("high", place=Place(("kernel",), ("norm",)))}
+    known = {"findings": findings("high", "high", place=Place(("kernel",), ("norm",)))}
     for name in ("norm", "gemm"):
         [(label, text)] = remarks_on(known, name, Kind.KERNEL)
         assert (label, text) == ("finding", "high: high one")

@@ -77,11 +77,15 @@ class User:
         return self.app.shown
 
     async def settle(self) -> None:
+        await self.pilot.pause(0)
+        await self.until(lambda: not self.pane.busy)
+        await self.pilot.pause(0)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for ``condition``."""
         async with asyncio.timeout(PATIENCE):
-            await self.pilot.pause(0)
-            while self.pane.busy:
+            while not condition():
                 await asyncio.sleep(0.01)
-            await self.pilot.pause(0)
 
     async def does(self, *moves: Callable[[], object]) -> object:
         """Run ``moves``, each followed by what the main screen does after a key."""
@@ -113,9 +117,9 @@ class User:
 
     @property
     def selected(self) -> str:
-        """Name of the interval selected here; it is the selected frame of the tree as well."""
+        """Name of the interval selected here; a frame is selected in the tree as well."""
         item = self.time.cursor.item
-        return self.shown.view.tree.text[int(self.time.timeline.frame[item])] if item >= 0 else ""
+        return self.time.timeline.name(item, self.shown.view.tree.text) if item >= 0 else ""
 
     @property
     def in_tree(self) -> str:
@@ -136,10 +140,14 @@ class User:
 
 @asynccontextmanager
 async def open_timeline(
-    path: Path, size: tuple[int, int] = (120, 20), selection: Selection | None = None
+    path: Path,
+    size: tuple[int, int] = (120, 20),
+    selection: Selection | None = None,
+    settled: bool = True,
 ) -> AsyncIterator[User]:
     app = TimelineApp(path, selection or Selection())
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
-        await user.settle()
+        if settled:
+            await user.settle()
         yield user

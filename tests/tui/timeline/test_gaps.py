@@ -95,13 +95,16 @@ async def test_the_box_and_the_status_line_say_why(gaps: Path) -> None:
         lines = [line.rstrip() for line in user.lines("timeline-gap")]
         assert lines == [
             " GPU0 idle 20.0 ms · 57.1 % of its idle time · longest of 3 · at 0.035 000 s",
+            " causes    85.0 % // host code 17.0 ms · 10.0 % \\\\ sync 2.00 ms · "
+            "2.5 % ,, after launch 500 µs · 2.5 % others",
             " API calls 87.5 % outside any · 10.0 % cudaStreamSynchronize · 2.5 % cudaLaunchKernel",
             " NVTX      75.0 % tokenize · 25.0 % outside any",
             " host      main [100] launched the next 19.0 ms into the gap",
             " between   kernel_b → kernel_c",
         ]
         assert user.pane.hint() == (
-            "GPU0 idle 20.0 ms · 87.5 % outside API calls · 75.0 % tokenize"
+            "GPU0 idle 20.0 ms · 85.0 % host code 17.0 ms · 87.5 % outside API calls · "
+            "75.0 % tokenize"
         )
         assert await user.does(user.pane.escape) == ""
         assert marked(user) is None and not user.pane.query_one("#timeline-gap").display
@@ -139,7 +142,7 @@ async def test_of_many_calls_the_longest_are_named_and_the_others_summed(tmp_pat
     async with open_timeline(tmp_path / "t.sqlite") as user:
         await user.does(lambda: user.pane.longest_gap(1))
         assert (
-            user.lines("timeline-gap")[1]
+            user.lines("timeline-gap")[2]
             .split("  ")[0]
             .strip()
             .endswith(

@@ -104,6 +104,13 @@ def test_wrapped_lines_fit(name: str, width: int, lines: int) -> None:
     assert all(cell_len(line) <= width for line in wrapped)
 
 
+def test_prose_is_wrapped_between_words_alone() -> None:
+    text = "copies of 1.5 GB (at 58.65 GB/s) in aten::copy_"
+    assert wrap(text, 30, 9, prose=True) == ["copies of 1.5 GB (at 58.65", "GB/s) in aten::copy_"]
+    assert wrap("two words", 9, 2, prose=True) == ["two words"]
+    assert wrap("two words", 3, 2, prose=True) == ["two", "wo…"]
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [

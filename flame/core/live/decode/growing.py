@@ -264,7 +264,7 @@ class GrowingDump:
             raise InputError(f"damaged: it names more than {_MOST_DEVICES:,} GPUs")
 
     def _read_events(self, records: Records) -> None:
-        for table in records.columns(host.LAUNCHES, (*host.FIELDS[host.LAUNCHES], "flags")):
+        for table in records.columns(host.LAUNCHES, host.FIELDS[host.LAUNCHES]):
             within = self._calls.frames_around(table["flags"])
             self._held_calls.add(self._calls.launch_rows(table) | {"within": within})
         for table in records.columns(host.CALLS, host.FIELDS[host.CALLS]):

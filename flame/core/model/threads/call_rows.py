@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from flame.core.columns import I4, I8, Bool
 
+UNKNOWN_RESULT = -1
+"""Stands for what a call returned that failed, where the trace does not tell more of it."""
+
 
 @dataclass(frozen=True, eq=False)
 class CallRows:
@@ -34,8 +37,8 @@ class CallRows:
 class FailedCalls:
     """Hold the API calls that returned anything but 0, in the order of the file.
 
-    Columns are those of `CallRows`; ``value`` i8[n] is what they returned. ``known`` is of how many
-    calls that was recorded.
+    Columns are those of `CallRows`; ``value`` i8[n] is what they returned, or `UNKNOWN_RESULT`.
+    ``known`` is of how many calls it was recorded whether they failed.
     """
 
     thread: I4

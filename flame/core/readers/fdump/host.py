@@ -7,9 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, pack
+from flame.core.columns import I4, I8, Bool, Column, pack
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
+from flame.core.model.threads.call_rows import UNKNOWN_RESULT, FailedCalls
 from flame.core.names.cuda import api_name
 from flame.core.names.nvtx import payload_text
 from flame.core.readers.fdump.context import DumpContext
@@ -21,13 +22,14 @@ LAUNCHES, CALLS, RANGES, OPEN_RANGES = "launch", "call", "range", "open_range"
 _PAYLOAD_FIELDS = ("payload", "payload_text", "payload_type")
 _CALL_FIELDS = ("start", "end", "tid", "python", "nvtx", "api")
 FIELDS = {
-    LAUNCHES: (*_CALL_FIELDS, "correlation"),
-    CALLS: _CALL_FIELDS,
+    LAUNCHES: (*_CALL_FIELDS, "correlation", "flags"),
+    CALLS: (*_CALL_FIELDS, "result"),
     RANGES: ("start", "tid", "name", "node", "end", "kind", *_PAYLOAD_FIELDS),
     OPEN_RANGES: ("start", "tid", "name", "node"),
 }
 PUSH_POP, START_END = 0, 1
 _WITHIN, _16_BITS = 16, 0xFFFF  # kWithin in dump.h
+_FAILED, _RESULT, _15_BITS = 1, 1, 0x7FFF  # kFailed, kResult
 _DEEPEST = 250  # kMaxDepth in dump.h: what is deeper has the path of the range around it
 # nvtxPayloadType_t in nvToolsExt.h: what it is called, and how it stands in 64 bits
 _PAYLOADS = {
@@ -85,6 +87,34 @@ class CallRows:
             "native": nothing,
             "chain_only": nothing,
         }
+
+
+class FailedRows:
+    """Keeps those rows of calls that failed."""
+
+    def __init__(self) -> None:
+        self._failed: list[list[Column]] = []
+        self._known = 0
+
+    def add(self, rows: NamedColumns, piece: dict[str, I8]) -> None:
+        """Look at the ``rows`` that were built of ``piece``."""
+        self._known += len(rows["start"])
+        if "result" in piece:
+            failed = np.flatnonzero(piece["result"])
+            value = piece["result"][failed]
+        else:
+            failed = np.flatnonzero(piece["flags"] & _FAILED)
+            value = piece["flags"][failed] >> _RESULT & _15_BITS
+            value[value == 0] = UNKNOWN_RESULT
+        columns = (rows[name] for name in ("thread", "frame", "start", "end"))
+        self._failed.append([*(column[failed] for column in columns), value])
+
+    def build(self) -> FailedCalls | None:
+        """Build the table of all; None where there were no calls."""
+        if not self._known:
+            return None
+        thread, frame, start, end, value = map(np.concatenate, zip(*self._failed, strict=True))
+        return FailedCalls(thread, frame, start, end, value, self._known)
 
 
 def _add_call(context: DumpContext, api: int) -> int:

@@ -27,6 +27,7 @@ from flame.core.model.raw import (
     RecordedPaths,
     TableBuilder,
 )
+from flame.core.model.threads.call_rows import FailedCalls
 from flame.core.model.threads.events import ThreadEvents
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.fdump import gpu, host, metadata, samples
@@ -48,6 +49,7 @@ _GROWING = (
 )
 
 Table = TypeVar("Table", RawGraphNodes, RecordedOrigins)
+Known = TypeVar("Known", ThreadEvents, FailedCalls)
 
 
 def read_dump(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
@@ -69,7 +71,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     stages = _Stages(records, LoadPart(progress, 0, _DECODED if has_samples else 1))
     work, recorded, config, size = _read_work(context, stages)
     nodes, made = _read_nodes(context, stages)
-    calls, paths = _read_calls(context, stages)
+    calls, paths, failed = _read_calls(context, stages)
     events, nccl = EventRows(context), NcclRows(context)
     ranges = _read_ranges(context, stages, still_open, options, (events, nccl))
     if len(still_open["start"]):
@@ -92,17 +94,18 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         # Start/end ranges are on no path: then time tells for all of them.
         paths=RecordedPaths(None if options.nvtx_start_end else paths, recorded, made),
         pc_samples=pc_samples,
+        failures_builder=_builder(failed),
         events_builder=_builder(events.build(options.nvtx_start_end)),
         nccl_builder=nccl.builder(),
     )
 
 
-def _builder(events: ThreadEvents | None) -> Callable[[], ThreadEvents] | None:
-    return None if events is None else partial(_same, events)
+def _builder(table: Known | None) -> Callable[[], Known] | None:
+    return None if table is None else partial(_same, table)
 
 
-def _same(events: ThreadEvents) -> ThreadEvents:
-    return events
+def _same(table: Known) -> Known:
+    return table
 
 
 def _read_in_order(chunks: Chunks) -> tuple[dict[str, I8], Records, Records]:
@@ -181,16 +184,18 @@ def _select_rows(table: Table, rows: Bool) -> Table:
     )
 
 
-def _read_calls(context: DumpContext, stages: _Stages) -> tuple[RawCalls, I4]:
-    """Read all CUDA API calls, and the path of NVTX ranges recorded with each."""
+def _read_calls(context: DumpContext, stages: _Stages) -> tuple[RawCalls, I4, FailedCalls | None]:
+    """Read all CUDA API calls, the path of NVTX ranges recorded with each, and which failed."""
     batches, paths, rows = TableBuilder(RawCalls), [np.zeros(0, np.int32)], host.CallRows(context)
+    failed = host.FailedRows()
     # Of two with the same times the first is the outer one: launches may lie in other calls.
     for key, build in ((host.CALLS, rows.call_rows), (host.LAUNCHES, rows.launch_rows)):
         for piece in stages.columns("reading API calls", key):
             known = build(piece)
             batches.add(**known)
             paths.append(known["nvtx"])
-    return batches.build(), np.concatenate(paths)
+            failed.add(known, piece)
+    return batches.build(), np.concatenate(paths), failed.build()
 
 
 def _read_ranges(

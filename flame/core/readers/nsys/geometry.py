@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from flame.core.columns import I8, Bool
+from flame.core.columns import I8, Bool, Column
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, LaunchDetails
 from flame.core.readers.nsys.context import TIME_LIMIT
 from flame.core.readers.nsys.gpu import TABLES
 from flame.core.readers.shared.cupti import cluster_of, memory_kind
-from flame.core.readers.shared.row_ids import RowIds
-from flame.core.readers.sqlite.source import TableQuery, TableSource
+from flame.core.readers.sqlite.numbering import KeyColumns, RowNumbers
+from flame.core.readers.sqlite.source import NUMBER, TableKey, TableQuery, TableSource
 
 # In the order of the fields of `LaunchConfig`; only the clusters came later than 2020 (3.23.3).
 _GEOMETRY = (
@@ -21,7 +23,7 @@ _GEOMETRY = (
 )
 _SIZE = "bytes"
 _MEMORY = {Kind.MEMCPY: ("srcKind", "dstKind"), Kind.MEMSET: ("memKind",)}
-_COLUMNS = {Kind.KERNEL: _GEOMETRY, **{kind: (_SIZE, *names) for kind, names in _MEMORY.items()}}
+_DESCRIBED_BY = {Kind.KERNEL: _GEOMETRY, **_MEMORY}
 _SANE = 1 << 40
 
 
@@ -31,23 +33,42 @@ def read_launches(source: TableSource, starts: I8) -> LaunchDetails | None:
     None if it is not the same any more: ``starts`` i8[n] are the activities' starts.
     """
     configs: list[LaunchConfig] = []
-    numbers = RowIds(lambda *row: _number(configs, _config(*map(_sane, row))))
-    memories = {kind: RowIds(lambda *row: _number(configs, _memory(*row))) for kind in _MEMORY}
     config, size = np.full(len(starts), UNKNOWN, np.int32), np.full(len(starts), UNKNOWN)
     done = 0
     for table, kind in TABLES.items():
-        names = _COLUMNS.get(kind, ())
-        for chunk in source.chunks(TableQuery(table, ["start", *names])):
+        numbers = RowNumbers(max(len(_DESCRIBED_BY.get(kind, ())), 1))
+        config_of = KeyColumns(numbers, _describe(configs, kind))
+        for chunk in source.chunks(_query(table, kind, numbers)):
             rows = slice(done, done + len(chunk["start"]))
             if not have_same_starts(chunk["start"], starts[rows]):
                 return None
-            if kind == Kind.KERNEL:
-                config[rows] = numbers.look_up([chunk[name] for name in names])
-            elif kind in _MEMORY:
+            if kind in _DESCRIBED_BY:
+                (config[rows],) = config_of.of(chunk[NUMBER])
+            if kind in _MEMORY:
                 size[rows] = np.where(chunk[_SIZE] < 0, UNKNOWN, chunk[_SIZE])
-                config[rows] = memories[kind].look_up([chunk[name] for name in _MEMORY[kind]])
             done = rows.stop
     return LaunchDetails(config, size, tuple(configs)) if done == len(starts) else None
+
+
+def _query(table: str, kind: Kind, numbers: RowNumbers) -> TableQuery:
+    if kind not in _DESCRIBED_BY:
+        return TableQuery(table, ["start"])
+    names = ["start", _SIZE] if kind in _MEMORY else ["start"]
+    return TableQuery(table, names, TableKey(_DESCRIBED_BY[kind], numbers))
+
+
+def _describe(configs: list[LaunchConfig], kind: Kind) -> Callable[[I8], list[Column]]:
+    """Make what numbers the configurations of ``kind`` in ``configs``, which it adds."""
+
+    def describe(keys: I8) -> list[Column]:
+        found = np.empty(len(keys), np.int32)
+        for at in np.lexsort(keys.T[::-1]).tolist():
+            row = keys[at].tolist()
+            one = _config(*map(_sane, row)) if kind == Kind.KERNEL else _memory(*row)
+            found[at] = _number(configs, one)
+        return [found]
+
+    return describe
 
 
 def have_same_starts(recorded: I8, known: I8) -> bool:

@@ -88,18 +88,28 @@ def _read_values(context: NsysContext, table: str, wanted: tuple[str, ...]) -> d
 
 def read_processes(context: NsysContext) -> tuple[Process, ...]:
     """List the processes that did something, named where the trace names them."""
-    names = _read_texts(context, "PROCESSES", ["globalPid", "name"])
+    names = process_names(context)
     return tuple(Process(pid_of(key), names.get(key, "")) for key in context.processes.keys)
 
 
 def read_threads(context: NsysContext) -> tuple[Thread, ...]:
     """List the threads that did something, named where the trace names them."""
-    names = _read_texts(context, "ThreadNames", ["globalTid", "nameId"])
+    names = thread_names(context)
     number = {key: place for place, key in enumerate(context.processes.keys)}
     return tuple(
         Thread(number[key & ~0xFFFFFF], tid_of(key), names.get(key, ""))
         for key in context.threads.keys
     )
+
+
+def process_names(context: NsysContext) -> dict[int, str]:
+    """Read the names of processes by globalPid."""
+    return _read_texts(context, "PROCESSES", ["globalPid", "name"])
+
+
+def thread_names(context: NsysContext) -> dict[int, str]:
+    """Read the names of threads by globalTid."""
+    return _read_texts(context, "ThreadNames", ["globalTid", "nameId"])
 
 
 def _read_texts(context: NsysContext, table: str, names: list[str]) -> dict[int, str]:

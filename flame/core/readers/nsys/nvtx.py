@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column, unique_rows
+from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.activities import NONE
 from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.names.nvtx import payload_text
 from flame.core.readers.nsys.context import NsysContext
-from flame.core.readers.nsys.nvtx_events import NvtxEvents, TableSign, has_events
+from flame.core.readers.nsys.nvtx_events import (
+    NOTED,
+    NotedRows,
+    NumberedRows,
+    NvtxEvents,
+    find_events,
+)
 from flame.core.readers.nsys.nvtx_frames import (
     CATEGORY,
     DOMAIN,
@@ -49,22 +54,13 @@ _PAYLOADS = (
     "floatValue",
 )
 _MAX_PAYLOADS = 2_000
-_RANGE, _PLACED, _NAMES, _PAID = 1, 2, 4, 8  # what rows are good for; may be added
+_RANGE, _PLACED, _NAMES, _PAID, _NOTED = 1, 2, 4, 8, 16  # what rows are good for; may be added
 
 
 def _present_payloads(context: NsysContext) -> list[str]:
     """Return the columns of payloads that the table has."""
     have = context.source.columns(TABLE)
     return [name for name in ("jsonText", "jsonTextId", *_PAYLOADS) if name in have]
-
-
-@dataclass(frozen=True)
-class _NumberedRanges:
-    """Ranges while the table is read: what names them may come later, and is one row of keys."""
-
-    start: I8
-    end: I8
-    number: I4
 
 
 class _RangeTable:
@@ -77,9 +73,9 @@ class _RangeTable:
         self._keys = RowNumbers(len(_KEY))
         self._uses = KeyColumns(self._keys, self._find_uses)
         self._known = [0]
-        self._ranges = TableBuilder(_NumberedRanges, context.source.size(TABLE))
-        self.sign = TableSign()
-        self._kinds: set[tuple[int, ...]] = set()
+        self._ranges = TableBuilder(NumberedRows, context.source.size(TABLE))
+        self._others = TableBuilder(NotedRows)
+        self._placed = 0
         self.naming: list[I8] = []
         self.with_payload: list[I8] = []
         self._payloads = 0
@@ -92,19 +88,17 @@ class _RangeTable:
         for chunk in self._context.source.chunks(TableQuery(TABLE, ("start", "end", ROWID), key)):
             (uses,) = self._uses.of(chunk[NUMBER])
             self._known.append(len(self._keys))
-            self.sign.add(chunk["start"])
             self._add(chunk, uses)
             self._note_others(chunk, uses)
             self._context.advance("reading NVTX ranges", TABLE, len(uses))
 
     def _find_uses(self, keys: I8) -> list[Column]:
         """Find what rows with these ``keys`` are good for."""
-        *_, domain, _, thread, kind, filled = keys.T
-        first, _ = unique_rows([domain, thread, kind])
-        self._kinds.update(map(tuple, np.stack([domain, thread, kind], 1)[first].tolist()))
+        *_, thread, kind, filled = keys.T
         of_ranges = np.isin(kind, (PUSH_POP, START_END))
         uses = np.isin(kind, self._wanted) * _RANGE + (thread != NULL) * _PLACED
         uses += np.isin(kind, (CATEGORY, DOMAIN)) * _NAMES + (of_ranges & (filled > 0)) * _PAID
+        uses += np.isin(kind, NOTED) * _NOTED
         return [uses.astype(np.uint8)]
 
     def _add(self, chunk: Chunk, uses: U1) -> None:
@@ -112,11 +106,21 @@ class _RangeTable:
         is_placed = ((uses & (_RANGE | _PLACED)) == _RANGE | _PLACED) & (start != NULL)
         self.unplaced += int(np.count_nonzero(uses & _RANGE) - np.count_nonzero(is_placed))
         end = np.where(end == NULL, OPEN, end)
-        if is_placed.all():
-            self._ranges.add(start=start, end=end, number=chunk[NUMBER])
-        else:
+        columns = {"start": start, "end": end, "number": chunk[NUMBER]}
+        noted = np.flatnonzero(uses & _NOTED)
+        if len(noted):
+            self._note(columns, noted, is_placed)
+        if not is_placed.all():
             rows = np.flatnonzero(is_placed)
-            self._ranges.add(start=start[rows], end=end[rows], number=chunk[NUMBER][rows])
+            columns = {name: column[rows] for name, column in columns.items()}
+        self._ranges.add(**columns)
+        self._placed += len(columns["start"])
+
+    def _note(self, columns: Chunk, rows: I8, is_placed: Bool) -> None:
+        """Note ``rows`` of a chunk as what may be events."""
+        before = np.cumsum(is_placed, dtype=np.int64)[rows] - is_placed[rows]
+        noted = {name: column[rows] for name, column in columns.items()}
+        self._others.add(**noted, place=self._placed + before)
 
     def _note_others(self, chunk: Chunk, uses: U1) -> None:
         """Note the rows that name domains and categories, and the first with a payload."""
@@ -128,28 +132,26 @@ class _RangeTable:
             self.with_payload.append(chunk[ROWID][paid])
             self._payloads += len(paid)
 
-    def has_events(self, names: RangeNames) -> bool:
-        """Tell whether the table has anything besides the ranges that `build` is for."""
-        return has_events(np.array(list(self._kinds), np.int64).reshape(-1, 3), names)
+    def build(self, frames: RangeFrames, names: RangeNames) -> tuple[RawRanges, NvtxEvents | None]:
+        """Give the ranges their threads and frames; those without a frame are left out.
 
-    def build(self, frames: RangeFrames) -> RawRanges:
-        """Give the ranges their threads and frames; those without a frame are left out."""
-        numbered = self._ranges.build()
-        frame, thread = self._describe_keys(frames, numbered.number)
+        And find the events; None where no rows are any.
+        """
+        numbered, keys = self._ranges.build(), self._keys.rows()
+        keys[:, 0] = self.texts.codes()[keys[:, 0]]
+        frame, thread = self._describe_keys(frames, keys, numbered.number)
         frame_of, thread_of = frame[numbered.number], thread[numbered.number]
         ranges = RawRanges(numbered.start, numbered.end, thread_of, frame_of)
         if (frame_of < 0).any():
-            return ranges.take(np.flatnonzero(ranges.frame >= 0))
-        return ranges
+            ranges = ranges.take(np.flatnonzero(ranges.frame >= 0))
+        return ranges, find_events(frames, names, keys, self._others.build(), numbered)
 
-    def _describe_keys(self, frames: RangeFrames, number: I4) -> tuple[I4, I4]:
+    def _describe_keys(self, frames: RangeFrames, keys: I8, number: I4) -> tuple[I4, I4]:
         """Find frame and thread of every key of a range: i4[keys], -1 for the others.
 
         New ones of each chunk are met in the order of their values.
         """
-        keys = self._keys.rows()
         used = np.bincount(number, minlength=len(keys)) > 0
-        keys[:, 0] = self.texts.codes()[keys[:, 0]]
         frame, thread = (np.full(len(keys), NONE, np.int32) for _ in range(2))
         for low, high in itertools.pairwise(self._known):
             new = low + np.flatnonzero(used[low:high])
@@ -163,7 +165,7 @@ class _RangeTable:
 def read_ranges(context: NsysContext) -> tuple[RawRanges, NvtxEvents | None]:
     """Read all push/pop ranges; start/end ranges too where the options ask for them.
 
-    And tell how to read what else is in the table later; None where nothing is.
+    And what is in the table besides; None where nothing is.
     """
     table = _RangeTable(context)
     table.read()
@@ -173,11 +175,9 @@ def read_ranges(context: NsysContext) -> tuple[RawRanges, NvtxEvents | None]:
     names = read_names(context, table.naming)
     context.domains = names.domains
     frames = RangeFrames(context, table.texts, names)
-    ranges = table.build(frames)
+    found = table.build(frames, names)
     _read_payloads(context, frames, table.with_payload)
-    if not table.has_events(names):
-        return ranges, None
-    return ranges, NvtxEvents(table.sign, names, context.options)
+    return found
 
 
 def _read_payloads(context: NsysContext, frames: RangeFrames, rowids: list[I8]) -> None:

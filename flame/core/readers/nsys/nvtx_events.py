@@ -1,17 +1,17 @@
-"""Read what NVTX holds besides ranges that nest, once somebody asks: marks, start/end, the GIL."""
+"""Tell what NVTX holds besides ranges that nest: marks, start/end ranges, the GIL."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Column, distinct, unique_rows
+from flame.core.columns import I4, I8, U1, Bool, Column, distinct, order_by, unique_rows
 from flame.core.errors import InputError
-from flame.core.model.raw import OPEN, TableBuilder, close_open_ends
+from flame.core.model.activities import NONE
+from flame.core.model.raw import close_open_ends
 from flame.core.model.threads.events import EventName, EventStyle, EventThread, ThreadEvents
-from flame.core.options import LoadOptions, silent
 from flame.core.readers.nsys import metadata
 from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys, tid_of
 from flame.core.readers.nsys.nvtx_frames import (
@@ -20,67 +20,101 @@ from flame.core.readers.nsys.nvtx_frames import (
     PUSH_POP,
     PYTHON_BACKTRACE,
     START_END,
-    TABLE,
     RangeFrames,
     RangeNames,
-    RangeTexts,
 )
 from flame.core.readers.shared.row_ids import IdByKey
-from flame.core.readers.sqlite.numbering import KeyColumns, RowNumbers
-from flame.core.readers.sqlite.source import (
-    NULL,
-    NUMBER,
-    TEXT,
-    TableKey,
-    TableQuery,
-    TableSource,
-)
+from flame.core.readers.sqlite.source import NULL
 
-_KEY = (TEXT, "textId", "domainId", "globalTid", "eventType")
 _STYLES = {MARK: EventStyle.MARK, START_END: EventStyle.START_END}
+NOTED = tuple(_STYLES)
+"""Types of rows that may be events whatever their domain."""
 _NONE = 255
 _SUM_LIMIT = 1 << 62
-_64_BITS = (1 << 64) - 1
 
 
-@dataclass
-class TableSign:
-    """Tell a table from another one by the number of its rows, and the sum of their starts."""
+@dataclass(frozen=True, eq=False)
+class NumberedRows:
+    """Hold rows of the table; what names each is the row ``number`` of keys, i4[n].
 
-    rows: int = 0
-    total: int = 0
-
-    def add(self, start: I8) -> None:
-        """Add rows with these starts as recorded."""
-        self.rows += len(start)
-        self.total = (self.total + int(start.sum())) & _64_BITS
-
-
-@dataclass(frozen=True)
-class NvtxEvents:
-    """Hold what a load knows of the events that it leaves out, to read them later.
-
-    ``threads`` and ``processes`` are the keys of those that the trace knows, in their order, and
-    ``last_time`` is its last, until which ranges without an end are open.
+    Keys begin with code of the text, id of the text, domain, category, thread and type.
     """
 
-    sign: TableSign
-    names: RangeNames
-    options: LoadOptions
-    threads: tuple[int, ...] = ()
-    processes: tuple[int, ...] = ()
-    last_time: int = 0
+    start: I8
+    end: I8
+    number: I4
+
+    def take(self, rows: Column) -> NumberedRows:
+        """Take some of the rows."""
+        return NumberedRows(self.start[rows], self.end[rows], self.number[rows])
 
 
-def has_events(keys: I8, names: RangeNames) -> bool:
-    """Tell whether rows with any of these ``keys`` are events: domains, threads and types."""
-    candidates = np.isin(keys[:, 2], (MARK, START_END)) | (GIL_TRACE in names.domains.values())
-    return bool((_styles(keys[candidates], names) != _NONE).any())
+@dataclass(frozen=True, eq=False)
+class NotedRows(NumberedRows):
+    """Hold rows that may be events; ``place`` i4[n] is how many ranges come before each."""
+
+    place: I4
+
+
+@dataclass(frozen=True, eq=False)
+class NvtxEvents:
+    """Hold the events of a table in its order; ``key`` i8[n] is a place in what names them.
+
+    That is ``style`` u1, ``name`` (a place in ``names``) i4 and ``thread`` (its globalTid) i8.
+    """
+
+    start: I8
+    end: I8
+    key: I8
+    style: U1
+    names: tuple[EventName, ...]
+    name: I4
+    thread: I8
+
+
+def find_events(
+    frames: RangeFrames, names: RangeNames, keys: I8, noted: NotedRows, ranges: NumberedRows
+) -> NvtxEvents | None:
+    """Find the events among ``noted`` rows, and ``ranges`` that nsys itself made.
+
+    ``keys`` i8[m, 6+] are what rows are numbered by. None where none of them is of events.
+    """
+    style = _styles_of_all(keys, names)
+    if (style == _NONE).all():
+        return None
+    some = np.flatnonzero((style[noted.number] != _NONE) & (noted.start != NULL))
+    own = (style == EventStyle.OF_PROFILER) & (keys[:, 5] == PUSH_POP)
+    rows = noted.take(some)
+    if own.any():
+        rows = _in_order(rows, noted.place[some], ranges, own)
+    used, key = distinct(rows.number.astype(np.int64))
+    named, name = _names(frames, names, keys[used])
+    return NvtxEvents(rows.start, rows.end, key, style[used], named, name, keys[used, 4])
+
+
+def _styles_of_all(keys: I8, names: RangeNames) -> U1:
+    """The `EventStyle` of rows by their keys, u1[m]; `_NONE` of others."""
+    found = np.full(len(keys), _NONE, np.uint8)
+    candidates = np.isin(keys[:, 5], NOTED) | (GIL_TRACE in names.domains.values())
+    found[candidates] = _styles(keys[candidates], names)
+    return found
+
+
+def _in_order(rows: NumberedRows, place: I4, ranges: NumberedRows, own: Bool) -> NumberedRows:
+    """Put those of ``ranges`` whose keys are ``own`` among ``rows``, in the order of the table."""
+    made = np.flatnonzero(own[ranges.number])
+    order = order_by([np.concatenate([2 * place.astype(np.int64), 2 * made + 1])])
+    both = NumberedRows(
+        np.concatenate([rows.start, ranges.start[made]]),
+        np.concatenate([rows.end, ranges.end[made]]),
+        np.concatenate([rows.number, ranges.number[made]]),
+    )
+    return both.take(order)
 
 
 def _styles(keys: I8, names: RangeNames) -> U1:
-    """The `EventStyle` of rows by domain, thread and type, u1[n]; `_NONE` of others."""
-    domain, thread, kind = keys.T
+    """The `EventStyle` of rows with these ``keys``, u1[n]; `_NONE` of what is no event."""
+    domain, _, thread, kind = keys.T[2:6]
     found = np.full(len(keys), _NONE, np.uint8)
     for number, style in _STYLES.items():
         found[kind == number] = style
@@ -100,114 +134,66 @@ def _of_domains(domain: I8, thread: I8, names: RangeNames) -> Column:
     return np.array(texts, object)[place]
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Events while the table is read; what names them is one row of keys."""
+def _names(frames: RangeFrames, names: RangeNames, keys: I8) -> tuple[tuple[EventName, ...], I4]:
+    """Names of events, and which of them each of ``keys`` has."""
+    codes = [frames.text_code(*pair) for pair in keys[:, :2].tolist()]
+    domains = _of_domains(keys[:, 2], keys[:, 4], names).tolist()
+    found: list[EventName] = []
 
-    start: I8
-    end: I8
-    number: I8
+    def add(code: int, domain: str) -> int:
+        found.append(EventName(frames.texts.names[code].name, domain))
+        return len(found) - 1
 
-
-@dataclass
-class _Table:
-    """What one pass over the table finds."""
-
-    context: NsysContext
-    known: NvtxEvents
-    texts: RangeTexts
-    keys: RowNumbers = field(default_factory=lambda: RowNumbers(len(_KEY)))
-    sign: TableSign = field(default_factory=TableSign)
-
-    def read(self) -> _Rows:
-        styles = KeyColumns(self.keys, lambda keys: [_styles(keys[:, 2:], self.known.names)])
-        rows = TableBuilder(_Rows)
-        query = TableQuery(
-            TABLE, ("start", "end"), TableKey(_KEY, self.keys, "text", self.texts.numbers)
-        )
-        for chunk in self.context.source.chunks(query):
-            self.sign.add(chunk["start"])
-            (style,) = styles.of(chunk[NUMBER])
-            start, end = (self.context.times(chunk[name]) for name in ("start", "end"))
-            some = np.flatnonzero((style != _NONE) & (start != NULL))
-            end = np.where(end == NULL, OPEN, end)
-            rows.add(start=start[some], end=end[some], number=chunk[NUMBER][some])
-        return rows.build()
-
-    def build(self, rows: _Rows) -> ThreadEvents:
-        """Give the events their names and threads."""
-        keys = self.keys.rows()
-        used, place = distinct(rows.number)
-        keys = keys[used]
-        style = _styles(keys[:, 2:], self.known.names)[place]
-        end = close_open_ends(rows.end, self.known.last_time)
-        end = np.where(style == EventStyle.MARK, rows.start, np.maximum(end, rows.start))
-        _check_total(end - rows.start)
-        names, name = self._names(keys)
-        threads, thread = _threads(self.context, self.known, keys[:, 3])
-        in_ranges = self.known.options.nvtx_start_end
-        columns = (style, name[place], thread[place], rows.start, end)
-        return ThreadEvents(names, threads, *columns, in_ranges=in_ranges)
-
-    def _names(self, keys: I8) -> tuple[tuple[EventName, ...], I4]:
-        """Names of events, and which of them each of ``keys`` has."""
-        frames = RangeFrames(self.context, self.texts, self.known.names)
-        codes = self.texts.codes()[keys[:, 0]]
-        texts = zip(codes.tolist(), keys[:, 1].tolist(), strict=True)
-        text = [frames.text_code(*pair) for pair in texts]
-        domains = _of_domains(keys[:, 2], keys[:, 3], self.known.names).tolist()
-        names: list[EventName] = []
-
-        def add(code: int, domain: str) -> int:
-            names.append(EventName(self.texts.names[code].name, domain))
-            return len(names) - 1
-
-        ids: IdByKey[tuple[int, str]] = IdByKey(add)
-        places = np.array([ids[pair] for pair in zip(text, domains, strict=True)], np.int32)
-        return tuple(names), places
+    ids: IdByKey[tuple[int, str]] = IdByKey(add)
+    places = np.array([ids[pair] for pair in zip(codes, domains, strict=True)], np.int32)
+    return tuple(found), places
 
 
-def read_events(known: NvtxEvents, source: TableSource) -> ThreadEvents | None:
-    """Read the events of which ``known`` tells; None if the table is not the same any more.
+def events_builder(found: NvtxEvents, context: NsysContext, path: str) -> partial[ThreadEvents]:
+    """Tell how to build the events of the file at ``path``, once all else of it is read."""
+    threads, thread = _threads(context, found.thread)
+    in_ranges = context.options.nvtx_start_end
+    return partial(_build, found, threads, thread, context.last_time, in_ranges, path)
+
+
+def _build(
+    found: NvtxEvents,
+    threads: tuple[EventThread, ...],
+    thread: I4,
+    last_time: int,
+    in_ranges: bool,
+    path: str,
+) -> ThreadEvents:
+    """Build the events, of which those without an end last until ``last_time``.
 
     Raises InputError where their times add up to more than 64 bits hold.
     """
-    context = NsysContext(source, known.options, silent)
-    table = _Table(context, known, RangeTexts(known.options.nvtx_names == "clean"))
-    rows = table.read()
-    return table.build(rows) if table.sign == known.sign else None
+    style, start = found.style[found.key], found.start
+    end = close_open_ends(found.end, last_time)
+    end = np.where(style == EventStyle.MARK, start, np.maximum(end, start))
+    if float((end - start).sum(dtype=np.float64)) >= _SUM_LIMIT:
+        what = "damaged: the times in it add up to more than a century"
+        raise InputError(f"{path}: {what}; export the report again")
+    columns = (style, found.name[found.key], thread[found.key], start, end)
+    return ThreadEvents(found.names, threads, *columns, in_ranges=in_ranges)
 
 
-def _check_total(lengths: I8) -> None:
-    if float(lengths.sum(dtype=np.float64)) >= _SUM_LIMIT:
-        raise InputError("damaged: the times in it add up to more than a century")
-
-
-def _threads(
-    context: NsysContext, known: NvtxEvents, keys: I8
-) -> tuple[tuple[EventThread, ...], I4]:
+def _threads(context: NsysContext, keys: I8) -> tuple[tuple[EventThread, ...], I4]:
     """The threads of ``keys``, and which of them each is."""
-    number = context.thread_numbers(keys)
-    threads, processes = metadata.read_threads(context), metadata.read_processes(context)
-    threads_known, processes_known = (
-        {key: place for place, key in enumerate(listed)}
-        for listed in (known.threads, known.processes)
+    used, place = distinct(keys)
+    names, programs = metadata.thread_names(context), metadata.process_names(context)
+    threads, processes = (
+        {key: number for number, key in enumerate(numbered.keys)}
+        for numbered in (context.threads, context.processes)
     )
     made = [
         EventThread(
             pid_of(key),
             tid_of(key),
-            thread.name or processes[thread.process].name,
-            processes_known.get(key & ~0xFFFFFF, -1),
-            threads_known.get(key, -1),
+            names.get(key) or programs.get(process, ""),
+            processes.get(process, NONE),
+            threads.get(key, NONE),
         )
-        for key, thread in zip(context.threads.keys, threads, strict=True)
+        for key, process in zip(used.tolist(), process_keys(used).tolist(), strict=True)
     ]
-    return tuple(made), number
-
-
-def events_reader(known: NvtxEvents, context: NsysContext) -> partial[ThreadEvents | None]:
-    """Tell how to read the events of which ``known`` tells, once all else of the trace is."""
-    threads, processes = tuple(context.threads.keys), tuple(context.processes.keys)
-    whole = replace(known, threads=threads, processes=processes, last_time=context.last_time)
-    return partial(read_events, whole)
+    return tuple(made), place.astype(np.int32)

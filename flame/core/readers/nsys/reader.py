@@ -78,7 +78,7 @@ def read_tables(
         [*context.warnings, *context.time_warnings()],
         overheads=overheads.read_overheads(context),
         failures_builder=later(failures) if failures else None,
-        events_builder=later(nvtx_events.events_reader(events, context)) if events else None,
+        events_builder=nvtx_events.events_builder(events, context, path) if events else None,
         side_tables=side_tables(source, keys, later),
         nccl_builder=later(nccl) if nccl else None,
     )

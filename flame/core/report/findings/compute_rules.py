@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.columns import sum_by
+from flame.core.report.findings.caution import BY_NAMES
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.findings.layer_rules import uneven_layers
@@ -101,6 +102,7 @@ def _routing(facts: GpuFacts) -> Finding | Abstained | None:
         part="compute",
         evidence=(Evidence("experts", experts, "ns"), Evidence("routing", routing, "ns")),
         place=facts.heaviest(rows[of == ROUTING]),
+        caution=BY_NAMES,
     )
 
 

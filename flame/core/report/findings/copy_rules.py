@@ -168,7 +168,7 @@ def _written(facts: GpuFacts, rows: I8) -> str:
     sets = (facts.scope.profile.activities.kind[rows] == Kind.MEMSET).any()
     copies = format_counted(len(rows), "copy", "copies and sets" if sets else "copies")
     size, rate = float(known.get("bytes") or 0), float(known.get("rate") or 0)
-    told = [f"{format_bytes(size)} at {rate:.1f} GB/s" * (size >= _LARGE and rate > 0)]
+    told = [f"{format_bytes(size)} at {rate:.2f} GB/s" * (size >= _LARGE and rate > 0)]
     if direction := _direction(facts, rows):
         told.append(f"mostly {direction}")
     words = ", ".join(filter(None, told))

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I4, I8, Bool, distinct, sum_by
+from flame.core.columns import I4, I8, Bool, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
@@ -22,6 +22,7 @@ from flame.core.report.findings.finding import (
 )
 from flame.core.report.findings.idle_evidence import IdleEvidence, idle_evidence
 from flame.core.report.labels import innermost_ranges, shown_as
+from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.measures.launch_times import LaunchRate, launch_rates
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget
@@ -127,10 +128,12 @@ class GpuFacts:
         rows = rows[self._passing[rows]]
         if not len(rows):
             return "", 0
-        frames, place = distinct(labels.shown[table.frame[rows]].astype(np.int64))
-        sums = sum_by(place, table.duration[rows], len(frames))
+        shown = labels.shown[table.groups.frame]
+        some, place = unique_by_group(table, rows, [shown])
+        sums = sum_by(place, table.duration[rows], len(some))
         most = int(np.argmax(sums))
-        return labels.text[int(frames[most])], int(sums[most])
+        frame = shown[table.groups.of_row[rows[some[most]]]]
+        return labels.text[int(frame)], int(sums[most])
 
     def launched_in(self, rows: I8) -> str:
         """Name the innermost range below which half of the time of ``rows`` was launched, or more.
@@ -139,8 +142,9 @@ class GpuFacts:
         """
         profile, labels = self.scope.profile, self.scope.labels
         table = profile.activities
-        ranges = _innermost_ranges(self.scope)[table.groups.of_row[rows]]
-        frames, place = distinct(shown_as(labels, ranges))
+        shown = shown_as(labels, _innermost_ranges(self.scope))
+        some, place = unique_by_group(table, rows, [shown])
+        frames = shown[table.groups.of_row[rows[some]]]
         sums = sum_by(place, table.duration[rows], len(frames))
         most = int(np.argmax(sums)) if len(frames) else -1
         told = most >= 0 and frames[most] >= 0 and 2 * sums[most] >= sums.sum()
@@ -198,6 +202,7 @@ class GpuFacts:
         evidence: tuple[Evidence, ...] = (),
         place: Place | None = None,
         advice: str = "",
+        caution: str = "",
     ) -> Finding | None:
         """Make a finding of what ``bound`` ns of the window are; None where that is too little.
 
@@ -207,9 +212,10 @@ class GpuFacts:
         if not bound or (severity is None and not self.scope.all_findings):
             return None
         if len(self.rows) < FEWEST_ACTIVITIES or self.window < SHORTEST_WINDOW:
-            severity, claim = "info", f"{claim}; {self._too_little}"
+            severity = "info"
+            caution = "; ".join(filter(None, (self._too_little, caution)))
         known = (Evidence("at most", bound, "ns"), *evidence)
-        about = (title, claim, rule, known, bound, part, place, advice)
+        about = (title, claim, rule, known, bound, part, place, advice, caution)
         return Finding(id, self.gpu.device, severity or "info", *about)
 
     @property
@@ -226,8 +232,9 @@ class GpuFacts:
         rule: str,
         evidence: tuple[Evidence, ...] = (),
         place: Place | None = None,
-        bound: int | None = None,
+        *,
+        caution: str = "",
     ) -> Finding:
         """Make a finding that says nothing of time to save."""
-        about = (title, claim, rule, evidence, bound, "", place)
-        return Finding(id, self.gpu.device, "info", *about)
+        about = (title, claim, rule, evidence)
+        return Finding(id, self.gpu.device, "info", *about, place=place, caution=caution)

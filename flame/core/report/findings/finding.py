@@ -77,7 +77,7 @@ class Finding:
     ``bound`` is what mending it can save at most, ns of the ``part`` of the GPU's budget; None
     where that is not told in time. Bounds of one GPU are of disjoint parts. ``rule`` says in words
     when it is told; ``place`` leads to where it is seen. ``advice`` is a key of `ADVICE` where that
-    of ``id`` does not fit.
+    of ``id`` does not fit. ``caution`` says what it does not know for sure.
     """
 
     id: str
@@ -91,6 +91,7 @@ class Finding:
     part: str = ""
     place: Place | None = None
     advice: str = ""
+    caution: str = ""
 
 
 class Abstained(NamedTuple):

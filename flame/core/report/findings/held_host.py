@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, sum_by
-from flame.core.report.host.host_code import find_holdups
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.holdups import HOLDUPS, find_holdups, split
 from flame.core.timeline.idle_parts import IdleParts
-from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
+from flame.core.timeline.lane_intervals import Pieces
 
 
 class HeldHost(NamedTuple):
@@ -29,24 +29,12 @@ def held_host(scope: Scope, parts: IdleParts, chosen: Bool, windows: BusyTime) -
 
     The thread is the one that launched what ended the gap.
     """
-    holdups, none = find_holdups(scope.profile), np.zeros(len(chosen), np.int64)
-    if holdups is None:
-        return HeldHost(none, none)
     rows = np.flatnonzero(chosen & (parts.after[parts.gap] >= 0))
     rest = Pieces(rows, np.full(len(rows), -1, np.int64), parts.low[rows], parts.high[rows])
     thread = scope.profile.activities.thread[parts.after[parts.gap]].astype(np.int64)
-    sums = []
-    for lanes in holdups:
-        inside, rest = _cut(lanes, thread, rest)
+    sums = {cause: np.zeros(len(chosen), np.int64) for cause in HOLDUPS}
+    for cause, lanes in find_holdups(scope.profile).known:
+        inside, rest = split(rest, thread[rest.source], lanes)
         length = windows.sums_until(inside.end) - windows.sums_until(inside.begin)
-        sums.append(sum_by(inside.source, length, len(chosen)))
-    return HeldHost(*sums)
-
-
-def _cut(lanes: LaneIntervals | None, thread: I8, pieces: Pieces) -> tuple[Pieces, Pieces]:
-    """What of ``pieces`` of parts, whose threads are given, lies in ``lanes``, and the rest."""
-    if lanes is None:
-        return pieces.where(pieces.source < 0), pieces
-    found = lanes.cut(thread[pieces.source], pieces.begin, pieces.end)
-    of_parts = found._replace(source=pieces.source[found.source])
-    return of_parts.where(found.by >= 0), of_parts.where(found.by < 0)
+        sums[cause] = sum_by(inside.source, length, len(chosen))
+    return HeldHost(*sums.values())

@@ -7,16 +7,27 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, distinct, order_by, pack, sum_by, unique_rows
+from flame.core.columns import (
+    I8,
+    Bool,
+    distinct,
+    order_by,
+    places_on_lanes,
+    sum_by,
+    unique_rows,
+)
+from flame.core.kept_results import kept
 from flame.core.model.activities import NONE
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.report.findings.held_host import held_host
+from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.scope import Scope
+from flame.core.timeline.call_classes import call_classes
+from flame.core.timeline.holdups import HOLDUPS
 from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
-from flame.core.timeline.lane_intervals import LaneIntervals
 
 SHORT = 200_000
 """Longest gap, ns, of the pattern kernel, pause, kernel: 50 to 200 µs in code bound by launches."""
@@ -26,6 +37,7 @@ AFTER_SYNC = 20_000
 
 _HOST = (
     IdleCause.HOST_CODE,
+    *HOLDUPS,
     IdleCause.OTHER_CALL,
     IdleCause.LAUNCH_CALL,
     IdleCause.SYNC,
@@ -129,15 +141,25 @@ def _longest(parts: IdleParts, ns: I8) -> tuple[int, int]:
 
 def _loads(profile: Profile, parts: IdleParts) -> Bool:
     """Tell which long gaps end with the first launch of a kernel in its process."""
-    table = profile.activities
-    kernels = np.flatnonzero((table.kind == Kind.KERNEL) & table.launched)
-    of = distinct(pack([table.process[kernels], table.frame[kernels]]))[1]
-    first = np.full(int(of.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, of, table.launch_start[kernels])
-    is_first = np.zeros(len(table) + 1, bool)  # the last: of no activity
-    is_first[kernels] = table.launch_start[kernels] == first[of]
-    loads: Bool = is_first[parts.after] & (parts.end - parts.begin > SHORT)
+    loads: Bool = _first_launched(profile)[parts.after] & (parts.end - parts.begin > SHORT)
     return loads
+
+
+@kept
+def _first_launched(profile: Profile) -> Bool:
+    """Mark the first launch of each kernel in its process, bool[activities + 1].
+
+    The last is of no activity.
+    """
+    table = profile.activities
+    marks = np.append((table.kind == Kind.KERNEL) & table.launched, False)
+    kernels = np.flatnonzero(marks)
+    groups, time = table.groups, table.launch_start[kernels]
+    some, group = unique_by_group(table, kernels, [groups.process, groups.frame])
+    first = np.full(len(some), np.iinfo(np.int64).max)
+    np.minimum.at(first, group, time)
+    marks[kernels] = time == first[group]
+    return marks
 
 
 def _began_by(profile: Profile, parts: IdleParts) -> I8:
@@ -148,17 +170,17 @@ def _began_by(profile: Profile, parts: IdleParts) -> I8:
     calls, table = profile.calls, profile.activities
     if calls is None or not len(table):
         return np.full(len(parts.begin), NONE, np.int64)
-    waits = np.flatnonzero(profile.frames.call_classes(calls.frame) == CallClass.SYNC)
+    waits = np.flatnonzero(call_classes(profile) == CallClass.SYNC)
     waits = waits[order_by([calls.start[waits], calls.thread[waits]])]
-    thread, start = calls.thread[waits].astype(np.int64), calls.start[waits]
+    thread, start = calls.thread[waits], calls.start[waits]
     end = calls.end[waits] + AFTER_SYNC + 1
     end[:-1] = np.where(thread[1:] == thread[:-1], np.minimum(end[:-1], start[1:]), end[:-1])
-    some = end > start
-    blocked = LaneIntervals(thread[some], start[some], end[some])
     launched = (parts.after >= 0) & table.launched[parts.after]
-    of_gap = np.where(launched, table.thread[parts.after], -1)
-    found = blocked.cut(of_gap, parts.begin, parts.begin + 1)
-    return np.append(waits[some], NONE)[found.by]
+    of_gap = np.where(launched, table.thread[parts.after], NONE)
+    at = places_on_lanes(thread, start, of_gap, parts.begin, "right") - 1
+    inside = (at >= 0) & (np.append(thread, NONE)[at] == of_gap)
+    inside &= parts.begin < np.append(end, 0)[at]
+    return np.where(inside, np.append(waits, NONE)[at], NONE)
 
 
 def _by_call(scope: Scope, calls: I8, ns: I8) -> tuple[DrainingCall, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from flame.core.report.findings.caution import of_launches
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT, DrainingCall
@@ -70,6 +71,7 @@ def _launch_bound(facts: GpuFacts) -> Finding | None:
             *_rate(facts),
         ),
         place=_gap(facts, "short"),
+        caution=of_launches(facts),
     )
 
 
@@ -100,6 +102,7 @@ def _host_bound(facts: GpuFacts) -> Finding | None:
         evidence=tuple(Evidence(f"in {name}", ns, "ns") for name, ns in top),
         place=_gap(facts, "host"),
         advice="" if top else "host-bound, host unknown",
+        caution=of_launches(facts),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from flame.core.projection.filter_options import format_filter
 from flame.core.projection.filters import Time
+from flame.core.report.findings.caution import of_iterations
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.program.iterations import IterationReport, report_iterations
@@ -57,10 +58,11 @@ def capture_window(facts: GpuFacts) -> Finding | Abstained | None:
         "20 % of the window or more passed before the first iteration that is not warm-up",
         (
             Evidence("before the steady part", before, "ns"),
-            Evidence("the steady part begins at", begin, "ns"),
+            Evidence("the steady part begins at", begin, "moment"),
             *(Evidence(f"then: {name}", ns, "ns") for name, ns in parts),
         ),
         Place(window=(begin, high)),
+        caution=of_iterations(facts.scope),
     )
 
 
@@ -118,6 +120,7 @@ def slow_iterations(scope: Scope) -> Finding | Abstained | None:
             Evidence("the longest is iteration", number, "number"),
         ),
         place=Place(window=(start, start + period)),
+        caution=of_iterations(scope),
     )
 
 

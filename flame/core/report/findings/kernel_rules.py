@@ -10,6 +10,7 @@ from flame.core.analysis.distribution import distribution
 from flame.core.columns import Column, unique
 from flame.core.model.frames import Kind
 from flame.core.names.kernel_category import ELEMENTWISE
+from flame.core.report.findings.caution import BY_NAMES
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Evidence, Finding
 from flame.core.report.program.experts import measure_experts
@@ -81,6 +82,7 @@ def _small_kernels(facts: GpuFacts) -> Finding | None:
         "than 10 µs",
         (Evidence("kernels", times.count, "count"), Evidence("their sum", times.total, "ns")),
         facts.heaviest(rows),
+        caution=BY_NAMES,
     )
 
 
@@ -96,4 +98,5 @@ def many_experts_kernels(facts: GpuFacts) -> Finding | None:
         "bound the GPU",
         "launch-bound is told, and kernels of experts, layers and iterations are known by names",
         (Evidence("kernels of a layer and iteration", found.per_layer, "ratio"),),
+        caution=BY_NAMES,
     )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.columns import I8, sum_by
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
@@ -21,6 +22,10 @@ LEAST = 0.1
 """Of the GPU time of the GPU, layers that are looked at take so much at least."""
 
 ITERATIONS = 8
+_FEW_ITERATIONS = (
+    f"there are fewer than {ITERATIONS} iterations in which to see whether it is always the same "
+    "layers"
+)
 AGREEMENT = 0.5
 """With so many iterations the layers that take longest have to be the same in all of them."""
 
@@ -28,7 +33,8 @@ AGREEMENT = 0.5
 class UnevenLayers(NamedTuple):
     """Say of a family of layers how much of their time is above their median, ns.
 
-    ``longest`` is the place in `Layers` of that which takes most, ``number`` how many there are.
+    ``longest`` is the place in `Layers` of that which takes most, ``number`` how many there are,
+    ``agreed`` whether they rank alike in enough iterations.
     """
 
     family: int
@@ -38,6 +44,7 @@ class UnevenLayers(NamedTuple):
     median: int
     most: int
     longest: int
+    agreed: bool
 
 
 def uneven_layers(facts: GpuFacts) -> Finding | Abstained | None:
@@ -65,6 +72,7 @@ def uneven_layers(facts: GpuFacts) -> Finding | Abstained | None:
             Evidence("half of them take at most", worst.median, "ns"),
         ),
         place=layer_place(facts.scope, int(layers.stack[worst.longest])),
+        caution="" if worst.agreed else _FEW_ITERATIONS,
     )
 
 
@@ -91,29 +99,31 @@ def _judge(facts: GpuFacts, layers: Layers, family: int) -> UnevenLayers | Absta
         least, largest = int(count[used].min()), int(count[used].max())
         why = f"layers {layers.names[family]} run {least:,} to {largest:,} activities: other work"
         return Abstained("uneven-layers", why)
-    if not _agree(facts, rows, of):
+    agree = _agree(facts, rows, of)
+    if agree is False:
         why = f"in other iterations other layers {layers.names[family]} take longest"
         return Abstained("uneven-layers", why)
     above = int(np.maximum(time[used] - median, 0).sum())
     longest = int(used[np.argmax(time[used])])
-    return UnevenLayers(family, above, len(used), int(time.sum()), median, most, longest)
+    known = agree is not None
+    return UnevenLayers(family, above, len(used), int(time.sum()), median, most, longest, known)
 
 
 def _median(values: I8) -> int:
     return int(np.sort(values)[(len(values) + 1) // 2 - 1])
 
 
-def _agree(facts: GpuFacts, rows: I8, layer: I8) -> bool:
-    """Whether layers rank alike in all iterations that have all of them; of few: nobody knows."""
+def _agree(facts: GpuFacts, rows: I8, layer: I8) -> bool | None:
+    """Whether layers rank alike in all iterations that have all of them; None of too few."""
     profile = facts.scope.profile
-    of = profile.iterations.of(profile.activities)[rows] if len(profile.iterations) else rows[:0]
+    of = iteration_of_activities(profile)[rows] if len(profile.iterations) else rows[:0]
     if not len(of):
-        return True
+        return None
     used, place = np.unique(layer[of >= 0], return_inverse=True)
     time = np.zeros((len(profile.iterations), len(used)), np.int64)
     np.add.at(time, (of[of >= 0], place), profile.activities.duration[rows[of >= 0]])
     time = time[(time > 0).all(axis=1)]
-    return len(time) < ITERATIONS or concordance(time) >= AGREEMENT
+    return None if len(time) < ITERATIONS else concordance(time) >= AGREEMENT
 
 
 def concordance(values: I8) -> float:

@@ -30,6 +30,7 @@ _COLUMNS = (
     TableColumn("percent", "of window", "percent"),
     TableColumn("title", "title"),
     TableColumn("claim", "claim"),
+    TableColumn("confidence_note", "caution"),
     TableColumn("advice", "advice"),
     TableColumn("part", "part of the budget"),
     TableColumn("rule", "rule"),
@@ -80,6 +81,7 @@ def _rows(scope: Scope, found: Findings) -> Iterator[tuple[Value, ...]]:
         told = (
             one.title,
             one.claim,
+            one.caution or None,
             advice(one.advice or one.id, framework),
             one.part or None,
             one.rule,

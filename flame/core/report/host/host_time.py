@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Pids, Ranks, Steps, Tids, Time
-from flame.core.report.measures.launching_calls import process_of_threads
 from flame.core.report.scope import Scope
 from flame.core.timeline.lane_intervals import LaneIntervals
 
@@ -20,7 +20,7 @@ class HostTime:
     """
 
     def __init__(self, scope: Scope) -> None:
-        self._processes = process_of_threads(scope.profile)
+        self._processes = process_of_threads(scope.profile.threads)
         self._threads = _chosen_threads(scope.profile, scope.selection.where)
         times = [each for each in scope.selection.where if isinstance(each, Time)]
         self._begin = max((t.begin for t in times if t.begin is not None), default=None)
@@ -63,7 +63,7 @@ def _of_processes(profile: Profile, chosen: Pids | Ranks) -> Bool:
         else chosen.fits(profile.sources[process.source])
         for process in profile.processes
     ]
-    return np.append(np.array(fits, bool), False)[process_of_threads(profile)]
+    return np.append(np.array(fits, bool), False)[process_of_threads(profile.threads)]
 
 
 def _step_windows(profile: Profile, where: tuple[Filter, ...]) -> LaneIntervals | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.utilization import Utilization, gap_edges
 from flame.core.attribution.thread_pieces import call_pieces
-from flame.core.columns import I8, Bool, sum_by
+from flame.core.columns import I8, Bool, sum_by, unique
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.profile import Profile
@@ -150,7 +150,7 @@ def _on_threads(lanes: I8, pieces: ThreadPieces) -> LaneIntervals:
 
 def _recorded(profile: Profile, calls: OsCalls) -> Bool:
     """Mark the threads of the profile whose processes' calls were recorded, bool[threads]."""
-    known = set(processes(calls)[np.unique(calls.thread)].tolist()) - {NONE}
+    known = set(processes(calls)[unique(calls.thread)].tolist()) - {NONE}
     return np.array([one.process in known for one in profile.threads], bool)
 
 

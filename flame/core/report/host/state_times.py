@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.analysis.utilization import gap_edges
-from flame.core.columns import I8, Column
+from flame.core.columns import I8, Column, unique
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 
@@ -30,7 +30,7 @@ def idle_in(scope: Scope, process: Column, start: I8, end: I8) -> I8:
     groups, idle = scope.profile.activities.groups, np.zeros(len(start), np.int64)
     for gpu in scope.gpus:
         gaps = BusyTime.between(*gap_edges(gpu))
-        users = np.unique(groups.process[groups.device == gpu.device])
+        users = unique(groups.process[groups.device == gpu.device])
         rows = np.flatnonzero(np.isin(process, users) & (process >= 0))
         idle[rows] += gaps.sums_until(end[rows]) - gaps.sums_until(start[rows])
     return idle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.analysis.distribution import distribution
-from flame.core.columns import I8, Bool
+from flame.core.columns import Bool, Column
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Pids, Ranks, Steps, Time
 from flame.core.report.host_calls import HostCalls
@@ -37,7 +37,7 @@ def _with_pid(profile: Profile, chosen: Pids) -> list[int]:
     return [at for at, process in enumerate(profile.processes) if process.pid in chosen.ids]
 
 
-def per_iteration(scope: Scope, of: I8, among: Bool) -> int | None:
+def per_iteration(scope: Scope, of: Column, among: Bool) -> int | None:
     """Count how many an iteration has, as a median: ``of`` is that of each, -1 in none.
 
     ``among``, bool[n], marks the iterations that count; None without any.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I4
 from flame.core.model.activities import NONE
 from flame.core.model.launches import Dim, LaunchConfig
 from flame.core.model.profile import Profile
@@ -27,18 +27,18 @@ class Configuration(NamedTuple):
 
 
 class Configurations(NamedTuple):
-    """Hold the different ones, and which each activity has: ``of_row`` i8[n], -1 unknown."""
+    """Hold the different ones, and which each activity has: ``of_row`` i4[n], -1 unknown."""
 
     different: tuple[Configuration, ...]
-    of_row: I8
+    of_row: I4
 
 
 def configurations(profile: Profile) -> Configurations:
     """Number the configurations of ``profile``; reads its file. None are known of some formats."""
     launches, number = profile.launches, dict[Configuration, int]()
     if launches is None:
-        return Configurations((), np.full(len(profile.activities), NONE, np.int64))
-    of_config = np.full(len(launches.configs) + 1, NONE, np.int64)
+        return Configurations((), np.full(len(profile.activities), NONE, np.int32))
+    of_config = np.full(len(launches.configs) + 1, NONE, np.int32)
     for at, config in enumerate(launches.configs):
         one = Configuration.of(config)
         if one.grid is not None:

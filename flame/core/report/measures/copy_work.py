@@ -52,7 +52,8 @@ def collect_copies(profile: Profile, rows: I8) -> CopyWork:
     launches, table = profile.launches, profile.activities
     called = table.launched[rows]
     waits = np.zeros(len(rows), bool)
-    waits[called] = np.isin(table.launch[rows[called]], _waiting(profile, rows[called]))
+    if called.any():
+        waits[called] = np.isin(table.launch[rows[called]], _waiting(profile, rows[called]))
     if launches is None:
         unknown = np.full(len(rows), UNKNOWN, np.int64)
         return CopyWork(rows, unknown, unknown, called, waits, ())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8
+from flame.core.columns import I8, unique
 from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import TimeWindow
@@ -116,7 +116,7 @@ def _levels(time: I8, change: I8, window: TimeWindow) -> tuple[I8, I8]:
     """(times at which the amount changes, amounts from then on); the first is where it begins."""
     time = np.maximum(time, window.low)
     inside = time < window.high
-    times = np.unique(np.append(time[inside], window.low))
+    times = unique(np.append(time[inside], window.low))
     changes = np.zeros(len(times), np.int64)
     np.add.at(changes, np.searchsorted(times, time[inside]), change[inside])
     return times, np.cumsum(changes)

@@ -9,10 +9,11 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, order_by, sum_by, unique_rows
+from flame.core.columns import I8, Bool, order_by, sum_by, unique, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Kind
+from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.measures.chosen_iterations import per_iteration
 from flame.core.report.measures.launching_calls import first_rows, launch_numbers
 from flame.core.report.scope import Scope
@@ -63,17 +64,21 @@ class LaunchRate(NamedTuple):
 @kept
 def launch_rates(scope: Scope) -> tuple[LaunchRate, ...]:
     """Count the kernels that each GPU ran."""
-    rows = scope.rows_of(Kind.KERNEL)
-    device = scope.profile.activities.device[rows]
-    rates = (_rate(scope, gpu, rows[device == gpu.device]) for gpu in scope.gpus)
+    rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
+    if not len(rows):
+        return ()
+    device, of = table.device[rows], scope.profile.iterations.of(table)
+    rates = (_rate(scope, gpu, rows[device == gpu.device], of) for gpu in scope.gpus)
     return tuple(rate for rate in rates if rate is not None)
 
 
-def _rate(scope: Scope, gpu: Utilization, rows: I8) -> LaunchRate | None:
-    table = scope.profile.activities
-    times = distributions(np.zeros(len(rows), np.int64), table.duration[rows], 1)
+def _rate(scope: Scope, gpu: Utilization, rows: I8, iteration: I8) -> LaunchRate | None:
+    """Count the kernels ``rows``; ``iteration`` is that of each activity."""
     if not len(rows):
         return None
+    table = scope.profile.activities
+    duration = table.duration[rows]
+    times = distributions(np.zeros(len(rows), np.uint8), duration, 1)
     launched = rows[table.launched[rows]]
     calls = first_rows(launch_numbers(scope.profile), launched)
     return LaunchRate(
@@ -82,18 +87,17 @@ def _rate(scope: Scope, gpu: Utilization, rows: I8) -> LaunchRate | None:
         p50=int(times.p50[0]),
         p90=int(times.p90[0]),
         p99=int(times.p99[0]),
-        short=tuple(int((table.duration[rows] < length).sum()) for length in SHORT),
+        short=tuple(int((duration < length).sum()) for length in SHORT),
         calls=len(calls),
         launched=len(launched),
-        iterations=_per_iteration(scope, rows),
+        iterations=_per_iteration(scope, rows, iteration[rows]),
     )
 
 
-def _per_iteration(scope: Scope, rows: I8) -> int | None:
+def _per_iteration(scope: Scope, rows: I8, of: I8) -> int | None:
     """How many kernels an iteration of the processes that launched ``rows`` has, as a median."""
     found = scope.profile.iterations
-    processes = np.unique(scope.profile.activities.process[rows])
-    of = found.of(scope.profile.activities)[rows]
+    processes = unique(scope.profile.activities.process[rows])
     return per_iteration(scope, of, np.isin(found.process, processes))
 
 
@@ -168,9 +172,9 @@ class Executions:
 def executions(scope: Scope, found: LaunchedKernels) -> Executions:
     """Sum up the kernels of ``found``."""
     table, shown, rows = scope.profile.activities, scope.labels.shown, found.rows
-    keys = [column[rows] for column in (table.process, table.thread, table.device)]
-    keys += [shown[column[rows]] for column in (table.launch, table.frame)]
-    first, group = unique_rows(keys)
+    of = table.groups
+    keys = [of.process, of.thread, of.device, shown[of.launch], shown[of.frame]]
+    first, group = unique_by_group(table, rows, keys)
     size, queued = len(first), found.queue >= 0
     return Executions(
         rows[first],
@@ -209,7 +213,7 @@ def first_launches(scope: Scope, found: LaunchedKernels) -> FirstLaunches:
     order = order_by([table.start[found.rows], table.launch_start[found.rows]])
     order = order[_first_of_calls(table, found.rows[order])]
     rows, api = found.rows[order], found.api[order]
-    first, group = unique_rows([table.process[rows], table.frame[rows]])
+    first, group = unique_by_group(table, rows, [table.groups.process, table.groups.frame])
     rest = np.ones(len(rows), bool)
     rest[first] = False
     others = distributions(group[rest], api[rest], len(first))

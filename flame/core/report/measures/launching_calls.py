@@ -1,24 +1,42 @@
-"""Find the calls that launched something, and the processes of threads."""
+"""Find the calls that launched something."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from flame.core.columns import I8, Bool, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, order_by
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 
 
 @kept
-def launch_numbers(profile: Profile) -> I8:
-    """Number the calls that launched anything: that of each activity, i8[n]; -1 not known."""
+def launch_numbers(profile: Profile) -> I4:
+    """Number the calls that launched anything: that of each activity, i4[n]; -1 not known."""
     table = profile.activities
     rows = np.flatnonzero(table.launched)
-    where = (table.process, table.thread, table.launch_start, table.launch_end)
-    number = np.full(len(table), NONE, np.int64)
-    _, number[rows] = unique_rows([column[rows] for column in where])
+    number = np.full(len(table), NONE, np.int32)
+    where = (table.launch_end, table.launch_start, table.thread, table.process)
+    # Most calls end in the order in which they begin: then nothing is left to order by ends.
+    order = rows[order_by([column[rows] for column in where[1:]])]
+    fresh = _differ([column[order] for column in where[1:]])
+    end = table.launch_end[order]
+    if (~fresh[1:] & (end[1:] != end[:-1])).any():
+        order = rows[order_by([column[rows] for column in where])]
+        fresh = _differ([column[order] for column in where])
+    number[order] = np.cumsum(fresh) - 1
     return number
+
+
+def _differ(columns: Sequence[Column]) -> Bool:
+    """Mark the rows that differ from those before them, bool[n]."""
+    fresh = np.zeros(len(columns[0]), bool)
+    fresh[:1] = True
+    for column in columns:
+        fresh[1:] |= column[1:] != column[:-1]
+    return fresh
 
 
 @kept
@@ -29,13 +47,8 @@ def first_of_launches(profile: Profile) -> Bool:
     return marks
 
 
-def first_rows(number: I8, rows: I8) -> I8:
-    """Find the first of ``rows`` of each ``number`` (i8[all], not below 0 at ``rows``)."""
+def first_rows(number: I4, rows: I8) -> I8:
+    """Find the first of ``rows`` of each ``number`` (i4[all], not below 0 at ``rows``)."""
     first = np.full(int(number.max(initial=NONE)) + 1, NONE, np.int64)
     first[number[rows[::-1]]] = rows[::-1]
     return first[first >= 0]
-
-
-def process_of_threads(profile: Profile) -> I8:
-    """Look up the process of each thread, i8[threads + 1]; -1 of the last, who is not known."""
-    return np.array([*(thread.process for thread in profile.threads), -1], np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals, outermost_by_frame
 from flame.core.columns import I4, I8, sum_by
+from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import StackTree, subtree_sums
@@ -17,6 +18,7 @@ from flame.core.report.measures.launching_calls import first_rows, launch_number
 from flame.core.report.scope import Scope
 
 
+@kept
 def shown_ranges(scope: Scope) -> I4:
     """Find what ranges are shown as, i4[frames], those of several domains apart."""
     shown = scope.labels.shown.copy()

@@ -250,7 +250,8 @@ def _unmatched(collective: Collective, counts: I8, labels: Sequence[str], number
         return "one rank alone"
     expected = counts if collective.ranks is None else some
     if not numbered and (expected != expected[0]).any():
-        usual, others = np.unique(expected, return_counts=True)
+        usual, place = distinct(expected)
+        others = np.bincount(place)
         most = int(usual[np.argmax(others)])
         odd = int(np.flatnonzero((counts != most) & np.isin(counts, expected))[0])
         return f"{labels[odd]} has {int(counts[odd])}, others {most}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from flame.core.columns import unique
 from flame.core.model.frames import COPIES, Kind
 from flame.core.report.labels import frame_place
 from flame.core.report.measures.device_facts import FACT_COLUMNS, fact_cells
@@ -55,7 +56,7 @@ def _row(scope: Scope, budget: Budget) -> Iterator[Value]:
     idle = int(budget.idle.sum())
     yield gpu.label
     yield scope.profile.devices[gpu.device].name or None if gpu.device >= 0 else None
-    yield len(np.unique(table.process[rows]))
+    yield len(unique(table.process[rows]))
     yield int((table.kind[rows] == Kind.KERNEL).sum())
     yield int(np.isin(table.kind[rows], COPIES).sum())
     yield int(table.duration[rows].sum())

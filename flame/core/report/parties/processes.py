@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, distinct, sum_by
+from flame.core.columns import I8, Bool, sum_by
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.launches import UNKNOWN
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
 from flame.core.report.host.host_time import HostTime
 from flame.core.report.labels import frame_place, process_labels, shown_as
-from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
+from flame.core.report.measures.activity_groups import unique_by_group
+from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.timeline.call_classes import call_classes
 
 NAME, TITLE = "processes", "What each process did"
 
@@ -91,7 +94,7 @@ def measure_processes(scope: Scope) -> ProcessColumns:
         _ranges(scope, size),
         time(table.launched[rows]),
         time((table.groups.nvtx > 0)[group]),
-        _top_kernels(scope, process, size),
+        _top_kernels(scope, size),
     )
 
 
@@ -108,9 +111,9 @@ def _blocked(scope: Scope, size: int) -> I8 | None:
     calls = scope.profile.calls
     if calls is None or not len(calls):
         return None
-    rows = np.flatnonzero(scope.profile.frames.call_classes(calls.frame) == CallClass.SYNC)
+    rows = np.flatnonzero(call_classes(scope.profile) == CallClass.SYNC)
     length = HostTime(scope).within(calls.thread[rows], calls.start[rows], calls.end[rows])
-    return sum_by(process_of_threads(scope.profile)[calls.thread[rows]], length, size)
+    return sum_by(process_of_threads(scope.profile.threads)[calls.thread[rows]], length, size)
 
 
 def _ranges(scope: Scope, size: int) -> I8 | None:
@@ -121,23 +124,24 @@ def _ranges(scope: Scope, size: int) -> I8 | None:
         return None
     spans = profile.spans_finder(frames)
     some = HostTime(scope).within(spans.thread, spans.start, spans.end) > 0
-    return np.bincount(process_of_threads(profile)[spans.thread[some]], minlength=size)
+    return np.bincount(process_of_threads(profile.threads)[spans.thread[some]], minlength=size)
 
 
-def _top_kernels(scope: Scope, process: I8, size: int) -> tuple[tuple[int, ...], ...]:
+def _top_kernels(scope: Scope, size: int) -> tuple[tuple[int, ...], ...]:
     """The kernels with most time of each process, as they are shown."""
-    table, labels = scope.profile.activities, scope.labels
-    kernel = np.flatnonzero(table.kind[scope.rows] == Kind.KERNEL)
-    rows = scope.rows[kernel]
-    frame = shown_as(labels, table.frame[rows])
-    keys, place = distinct((process[kernel] << 32) | frame)
-    total = sum_by(place, table.duration[rows], len(keys))
-    owner = keys >> 32
+    table, rows = scope.profile.activities, scope.rows_of(Kind.KERNEL)
+    groups = table.groups
+    of_group = np.where(groups.process < 0, size - 1, groups.process).astype(np.int64)
+    shown = shown_as(scope.labels, groups.frame)
+    some, place = unique_by_group(table, rows, [of_group, shown])
+    total = sum_by(place, table.duration[rows], len(some))
+    first_of = groups.of_row[rows[some]]
+    owner, frame = of_group[first_of], shown[first_of]
     order = np.lexsort((-total, owner))
     first = np.searchsorted(owner[order], np.arange(size))
     last = np.searchsorted(owner[order], np.arange(size), "right")
     return tuple(
-        tuple((keys[order[low : min(high, low + _TOP)]] & 0xFFFFFFFF).tolist())
+        tuple(frame[order[low : min(high, low + _TOP)]].tolist())
         for low, high in zip(first.tolist(), last.tolist(), strict=True)
     )
 

@@ -17,6 +17,7 @@ from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.range_instances import no_pieces
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.lane_intervals import LaneIntervals
 
 NAME, TITLE = "threads", "What the threads of the host did"
@@ -65,7 +66,7 @@ def measure_threads(scope: Scope) -> ThreadColumns:
     profile, size = scope.profile, len(scope.profile.threads) + 1
     time, made = HostTime(scope), profile.calls or no_pieces()
     length = time.within(made.thread, made.start, made.end)
-    classes = profile.frames.call_classes(made.frame)
+    classes = call_classes(profile)
     of_class = ((made.thread[rows], length[rows]) for rows in (classes == one for one in CallClass))
     calls = np.array([sum_by(thread, spent, size) for thread, spent in of_class])
     runs = _anything(profile)
@@ -84,11 +85,14 @@ def measure_threads(scope: Scope) -> ThreadColumns:
 
 def _anything(profile: Profile) -> LaneIntervals:
     """When anything was open on each thread: a call, a range or a function."""
-    kinds = (profile.calls, profile.ranges, profile.functions)
-    found = [(each, np.flatnonzero(each.depth == 0)) for each in kinds if each]
+    kinds = (profile.ranges or no_pieces(), profile.functions or no_pieces())
+    found = [(each, np.flatnonzero(each.depth == 0)) for each in kinds]
     columns = [(each.thread[top], each.start[top], each.end[top]) for each, top in found]
-    if not columns:
-        columns = [(no_pieces().thread, no_pieces().start, no_pieces().end)]
+    outer = LaneIntervals.union(*map(np.concatenate, zip(*columns, strict=True)))
+    calls = profile.calls or no_pieces()
+    rest = np.flatnonzero(~outer.cover(calls.thread, calls.start, calls.end))
+    columns = [(calls.thread[rest], calls.start[rest], calls.end[rest])]
+    columns.append((outer.lane, outer.begin, outer.end))
     return LaneIntervals.union(*map(np.concatenate, zip(*columns, strict=True)))
 
 

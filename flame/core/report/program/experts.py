@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, sum_by
+from flame.core.columns import I8, Bool, sum_by, unique
 from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
@@ -117,7 +117,7 @@ def _per_layer(scope: Scope, parts: I8) -> float | None:
     table = scope.profile.activities
     rows, place = work_of(scope, numbers)
     count = int(((parts[table.groups.of_row[rows]] > 0) & (table.kind[rows] == Kind.KERNEL)).sum())
-    iterations = max(len(np.unique(place)), 1)
+    iterations = max(len(unique(place)), 1)
     return round(count / iterations / int(families.number[0]), 2)
 
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, run_starts, sum_by
+from flame.core.analysis.iterations import iteration_of_activities
+from flame.core.columns import I4, I8, run_starts, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
-from flame.core.report.host.states import find_collections
 from flame.core.report.host_calls import calls_left_out
 from flame.core.report.measures.chosen_iterations import chosen_iterations
-from flame.core.report.measures.launching_calls import first_of_launches, process_of_threads
+from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import LaneIntervals
+from flame.core.timeline.states import find_collections
 
 PARTS = (
     "compute",
@@ -150,7 +153,7 @@ def _periods(found: Iterations) -> I8:
 def _work(scope: Scope, found: Iterations) -> dict[str, I8]:
     """Sum what passes the filters, by the iteration that launched it."""
     table, size = scope.profile.activities, len(found)
-    of_all = found.of(table)
+    of_all = iteration_of_activities(scope.profile)
     rows = scope.rows[of_all[scope.rows] >= 0]
     of = of_all[rows]
     launch = first_of_launches(scope.profile)[rows]
@@ -164,7 +167,7 @@ def _work(scope: Scope, found: Iterations) -> dict[str, I8]:
     }
 
 
-def _extent(profile: Profile, rows: I8, of: I8, size: int) -> dict[str, I8]:
+def _extent(profile: Profile, rows: I8, of: I4, size: int) -> dict[str, I8]:
     """How long the ``rows`` ran on each GPU, and from the first start to the last stop."""
     table = profile.activities
     timed = has_times(table)[rows]
@@ -172,7 +175,7 @@ def _extent(profile: Profile, rows: I8, of: I8, size: int) -> dict[str, I8]:
     start = table.start[rows]
     end = start + table.duration[rows]
     devices = len(profile.devices) + 1
-    runs = LaneIntervals.union(of * devices + table.device[rows] + 1, start, end)
+    runs = LaneIntervals.union(of.astype(np.int64) * devices + table.device[rows] + 1, start, end)
     first, last = np.full(size, _LATEST), np.full(size, -_LATEST)
     np.minimum.at(first, of, start)
     np.maximum.at(last, of, end)
@@ -187,14 +190,15 @@ def _extent(profile: Profile, rows: I8, of: I8, size: int) -> dict[str, I8]:
 
 def _budget(profile: Profile, found: Iterations) -> dict[str, I8]:
     """Divide the window of each iteration, on all GPUs that its work ran on."""
-    of = found.of(profile.activities)
+    of = iteration_of_activities(profile)
     window, parts = np.zeros(len(found), np.int64), np.zeros((len(PARTS), len(found)), np.int64)
     lead = np.zeros((len(IdleCause), len(found)), np.int64)
     for idle in idle_parts(profile):
         rows, low, high = _windows(profile, found, of, idle.device)
+        causes = _cause_times(idle)
         window[rows] += high - low
-        parts[:, rows] += _divided(profile, idle, low, high)
-        lead[:, rows] += _by_cause(idle, _gap_before(idle, low), low)
+        parts[:, rows] += _divided(profile, idle.device, causes, low, high)
+        lead[:, rows] += _within(causes, _gap_before(idle, low), low)
     return {"window": window, "parts": parts, "lead": lead}
 
 
@@ -207,7 +211,7 @@ def _gap_before(idle: IdleParts, times: I8) -> I8:
     return begin
 
 
-def _windows(profile: Profile, found: Iterations, of: I8, device: int) -> tuple[I8, I8, I8]:
+def _windows(profile: Profile, found: Iterations, of: I4, device: int) -> tuple[I8, I8, I8]:
     """(rows, from, until) of the iterations with work on ``device``: to the next of the process."""
     table = profile.activities
     mine = np.flatnonzero((table.device == device) & has_times(table) & (of >= 0))
@@ -222,20 +226,20 @@ def _windows(profile: Profile, found: Iterations, of: I8, device: int) -> tuple[
     return rows, low, np.maximum(low, high)
 
 
-def _divided(profile: Profile, idle: IdleParts, low: I8, high: I8) -> I8:
+def _divided(profile: Profile, device: int, causes: list[BusyTime], low: I8, high: I8) -> I8:
     """The `PARTS` of the windows from ``low`` to ``high`` on a GPU, i8[parts, n]."""
-
-    def within(times: BusyTime) -> I8:
-        return times.sums_until(high) - times.sums_until(low)
-
-    compute, kernels, busy = map(within, class_times(profile, idle.device))
-    return np.array([compute, kernels - compute, busy - kernels, *_by_cause(idle, low, high)])
+    compute, kernels, busy = _within(class_times(profile, device), low, high)
+    return np.array([compute, kernels - compute, busy - kernels, *_within(causes, low, high)])
 
 
-def _by_cause(idle: IdleParts, low: I8, high: I8) -> I8:
-    """The idle time of a GPU from each ``low`` to ``high``, i8[causes, n]."""
+def _cause_times(idle: IdleParts) -> list[BusyTime]:
+    """When a GPU was idle for each of `IdleCause`."""
     marks = (idle.cause == cause for cause in IdleCause)
-    times = [BusyTime.between(idle.low[one], idle.high[one]) for one in marks]
+    return [BusyTime.between(idle.low[one], idle.high[one]) for one in marks]
+
+
+def _within(times: Sequence[BusyTime], low: I8, high: I8) -> I8:
+    """How much of each of ``times`` lies from each ``low`` to ``high``, i8[times, n]."""
     return np.array([each.sums_until(high) - each.sums_until(low) for each in times])
 
 
@@ -249,13 +253,14 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
         keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
         return dict.fromkeys(keys)
     classes = profile.frames.call_classes(calls.frame)
-    of = found.at(process_of_threads(profile)[calls.thread], calls.start)
     columns: dict[str, I8 | None] = {}
     for name, wanted in names.items():
-        rows = np.flatnonzero((classes == wanted) & (of >= 0))
+        rows = np.flatnonzero(classes == wanted)
+        of = found.at(process_of_threads(profile.threads)[calls.thread[rows]], calls.start[rows])
+        rows, of = rows[of >= 0], of[of >= 0]
         length = calls.end[rows] - calls.start[rows]
-        columns[f"{name}s"] = np.bincount(of[rows], minlength=len(found))
-        columns[f"{name}_ns"] = sum_by(of[rows], length, len(found))
+        columns[f"{name}s"] = np.bincount(of, minlength=len(found))
+        columns[f"{name}_ns"] = sum_by(of, length, len(found))
     return columns
 
 
@@ -279,7 +284,7 @@ def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:
     ``numbers`` are ascending.
     """
     found = scope.profile.iterations
-    of = found.of(scope.profile.activities)[scope.rows]
+    of = iteration_of_activities(scope.profile)[scope.rows]
     inside = np.flatnonzero(of >= 0)
     number = found.number[of[inside]]
     place = np.minimum(np.searchsorted(numbers, number), max(len(numbers) - 1, 0))

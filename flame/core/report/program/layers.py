@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, ThreadPieces
-from flame.core.model.frames import Frame, FrameTable, Kind
+from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.stacks import StackBuilder, StackTable
 from flame.core.names.numbers import STAR, split_numbers
 from flame.core.names.rename import NN_MODULE, fold_indices, fold_module
@@ -161,27 +162,28 @@ class _IndexedNames:
     @classmethod
     def of(cls, frames: FrameTable) -> _IndexedNames:
         known: dict[tuple[str, str], int] = {}
+        indexed = cache(_indexed)  # frames of one name differ in shapes and details
         alike = np.full(len(frames) + 1, NONE, np.int32)
         index = np.full(len(frames) + 1, NONE, np.int64)
         for at in np.flatnonzero(np.isin(frames.kind, (Kind.NVTX, Kind.PYTHON))).tolist():
             frame = frames[at]
             if frame.kind == Kind.PYTHON and not frame.name.startswith(NN_MODULE):
                 continue
-            text, index[at] = _indexed(frame)
+            text, index[at] = indexed(frame.kind, frame.name)
             alike[at] = known.setdefault((text, frame.get("domain")), len(known))
         return cls(alike, index, tuple(text for text, _ in known))
 
 
-def _indexed(frame: Frame) -> tuple[str, int]:
-    """The name of ``frame`` without its index, and that; -1 where it has none, or several."""
-    fold = fold_module if frame.kind == Kind.PYTHON else fold_indices
-    folded = fold(frame.name)
-    if folded == frame.name or folded.count(STAR) != frame.name.count(STAR) + 1:
+def _indexed(kind: Kind, name: str) -> tuple[str, int]:
+    """The ``name`` of a frame without its index, and that; -1 where it has none, or several."""
+    fold = fold_module if kind == Kind.PYTHON else fold_indices
+    folded = fold(name)
+    if folded == name or folded.count(STAR) != name.count(STAR) + 1:
         return STAR.join(split_numbers(folded).texts), NONE
     before, _, after = folded.partition(STAR)
-    if not frame.name.startswith(before):  # a star of its own stands before it
+    if not name.startswith(before):  # a star of its own stands before it
         return folded, NONE
-    number = frame.name[len(before) : len(frame.name) - len(after)]
+    number = name[len(before) : len(name) - len(after)]
     return folded, int(number) if number.isascii() and number.isdigit() else NONE
 
 
@@ -257,11 +259,13 @@ def _host_times(scope: Scope, names: _IndexedNames, paths: _Paths, keys: I8) -> 
         if pieces is not None and len(pieces):
             path = paths.of_tree(_depths(pieces), pieces.parent, pieces.frame)
             index = names.index[pieces.frame]
-            wanted = (path << 32) | index
+            rows = np.flatnonzero(index >= 0)
+            wanted = (path[rows] << 32) | index[rows]
             place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            rows = np.flatnonzero((index >= 0) & (keys[place] == wanted))
+            known = keys[place] == wanted
+            rows, place = rows[known], place[known]
             length = time.within(pieces.thread[rows], pieces.start[rows], pieces.end[rows])
-            host += sum_by(place[rows], length, len(keys))
+            host += sum_by(place, length, len(keys))
     return host
 
 

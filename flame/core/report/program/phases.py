@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, sum_by
+from flame.core.columns import I8, Bool, sum_by, unique
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import ThreadPieces
 from flame.core.model.frames import Kind
@@ -91,7 +91,7 @@ def _columns(scope: Scope, names: tuple[str, ...], of_group: I8, host: I8 | None
     each = None
     if len(numbers):
         rows, place = work_of(scope, numbers)
-        count = max(len(np.unique(place)), 1)
+        count = max(len(unique(place)), 1)
         of_work = of_group[table.groups.of_row[rows]]
         each = sum_by(of_work, table.duration[rows], size) // count
     return PhaseColumns(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Column, distinct, sum_by, unique, unique_rows
 from flame.core.model.calls import CallClass
-from flame.core.names.call_results import NOT_READY, result_meaning
+from flame.core.model.threads.call_rows import UNKNOWN_RESULT
+from flame.core.names.call_results import NOT_READY, RENUMBERED, result_name
 from flame.core.report.host.call_rows import (
     ShownCalls,
     ShownFailures,
@@ -66,7 +67,7 @@ def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None
     failed = None if failures is None else failures.shown
     names = [calls.shown, nested] if failed is None else [calls.shown, nested, failed]
     shown = unique(np.concatenate(names))
-    size, place = len(shown), np.searchsorted(shown, calls.shown)
+    size, place = len(shown), _places(shown, calls.shown)
     pair, _ = unique_rows([place, calls.thread])
     of_thread = scope.thread_times[calls.thread[pair]]
     return CallTimes(
@@ -83,7 +84,14 @@ def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None
 
 
 def _count(shown: I8, of: I8) -> I8:
-    return np.bincount(np.searchsorted(shown, of), minlength=len(shown)).astype(np.int64)
+    return np.bincount(_places(shown, of), minlength=len(shown)).astype(np.int64)
+
+
+def _places(shown: I8, of: I8) -> I8:
+    """Where each ``of`` is among the frames ``shown``, which have all of them."""
+    place = np.zeros(int(shown[-1]) + 1, np.int64)
+    place[shown] = np.arange(len(shown))
+    return place[of]
 
 
 def _columns(found: CallTimes, failed: bool) -> tuple[TableColumn, ...]:
@@ -104,7 +112,7 @@ _BY_ROW = (TableColumn("name", "call"), *times_columns("all"))
 _RESULTS = (
     TableColumn("name", "call"),
     TableColumn("value", "returned", "number"),
-    TableColumn("meaning", "that is"),
+    TableColumn("error", "that is"),
     TableColumn("count", "number", "count"),
     TableColumn("first_ns", "first at", "moment"),
 )
@@ -118,8 +126,9 @@ def api_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why=NO_CALLS, how=RECORD_CALLS)
     failed = failures is not None and bool((failures.value != NOT_READY).any())
     tables = [_table(found, failed)]
-    if failures is not None and len(failures.shown):
-        tables.append(_results(found.calls, failures))
+    results = [] if failures is None else _results(found.calls, failures)
+    if results:
+        tables.append(_result_table(results))
     if "row" in scope.details:
         tables.append(_by_row(found.calls, shown_calls(scope)))
     facts = {
@@ -128,7 +137,7 @@ def api_section(scope: Scope) -> Section:
         "inside": int(found.inside.sum()),
         "errors": None if failures is None else len(failures.shown),
     }
-    return Section(NAME, TITLE, facts, tuple(tables), tuple(_notes(failures)))
+    return Section(NAME, TITLE, facts, tuple(tables), tuple(_notes(results)))
 
 
 def _table(found: CallTimes, failed: bool) -> Table:
@@ -162,28 +171,49 @@ def _times_cells(times: Distributions) -> Iterator[Column | Sequence[Value]]:
         yield [cell if known else None for cell, known in zip(cells, some, strict=True)]
 
 
-def _results(calls: HostCalls, failures: ShownFailures) -> Table:
-    """Tell what calls returned instead of 0, by name and number."""
+class Result(NamedTuple):
+    """Say how often calls of a ``name`` returned ``value``, not 0, and when they first did, ns."""
+
+    name: str
+    value: int
+    times: int
+    begin: int
+    end: int
+
+    @property
+    def number(self) -> int | None:
+        """What was returned; None where that is not known."""
+        return None if self.value == UNKNOWN_RESULT else self.value
+
+    @property
+    def error(self) -> str | None:
+        """What CUDA calls it."""
+        return result_name(self.name, self.value)
+
+    @property
+    def of_runtime(self) -> bool:
+        """Whether it is a cudaError."""
+        return (self.error or "").startswith("cudaError")
+
+
+def _results(calls: HostCalls, failures: ShownFailures) -> list[Result]:
+    """Tell what calls returned instead of 0, by name and number, most first."""
     first, place = unique_rows([failures.shown, failures.value])
     count = np.bincount(place, minlength=len(first))
     order = np.argsort(-count, kind="stable")
     earliest = np.lexsort((failures.start, place))[np.cumsum(count) - count]
-    value = failures.value[first]
-    cells = (
-        calls.names(failures.shown[first]),
-        value,
-        [result_meaning(one) for one in value.tolist()],
-        count,
-        failures.start[earliest],
-    )
+    names = calls.names(failures.shown[first[order]])
+    columns = (failures.value[first], count, failures.start[earliest], failures.end[earliest])
+    rows = zip(names, *(column[order].tolist() for column in columns), strict=True)
+    return [Result(*row) for row in rows]
+
+
+def _result_table(results: list[Result]) -> Table:
+    rows = [(one.name, one.number, one.error, one.times, one.begin) for one in results]
     windows = [
-        Place(window=(int(failures.start[at]), int(failures.end[at])))
-        if failures.end[at] > failures.start[at]
-        else None
-        for at in earliest[order].tolist()
+        Place(window=(one.begin, one.end)) if one.end > one.begin else None for one in results
     ]
-    title = "calls that did not return 0"
-    return Table.of("results", title, _RESULTS, picked(order, *cells), windows)
+    return Table.of("results", "calls that did not return 0", _RESULTS, rows, windows)
 
 
 def _by_row(calls: HostCalls, every: ShownCalls) -> Table:
@@ -195,7 +225,9 @@ def _by_row(calls: HostCalls, every: ShownCalls) -> Table:
     return Table.of("by_row", "by row of the trace, calls within others too", _BY_ROW, rows)
 
 
-def _notes(failures: ShownFailures | None) -> Iterator[str]:
+def _notes(results: list[Result]) -> Iterator[str]:
     yield "calls within other calls are part of these"
-    if failures is not None and (failures.value == NOT_READY).any():
+    if any(one.value in RENUMBERED and one.of_runtime for one in results):
+        yield "cudaError names are those of CUDA 10.1 (2019) and later"
+    if any(one.value == NOT_READY for one in results):
         yield f"{NOT_READY} says that work goes on, and is no error"

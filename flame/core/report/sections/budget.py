@@ -10,7 +10,11 @@ from flame.core.kept_results import kept
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
 from flame.core.timeline.exposure import class_times
-from flame.core.timeline.idle_parts import IdleCause
+from flame.core.timeline.holdups import HOLDUPS
+from flame.core.timeline.idle_parts import IdleCause, told_causes
+
+MIXED = "mixed"
+"""The character of a window of which nothing is most."""
 
 NAME, TITLE = "budget", "Where the time of each GPU went"
 
@@ -59,7 +63,12 @@ class Budget(NamedTuple):
             "waiting": int(self.idle[list(_WAITING)].sum()),
         }
         most = max(kinds, key=kinds.__getitem__)
-        return most if kinds[most] >= _CHARACTER * self.window and self.window else "mixed"
+        return most if kinds[most] >= _CHARACTER * self.window and self.window else MIXED
+
+
+def mostly(character: str) -> str:
+    """Say what most of a window is."""
+    return character if character == MIXED else f"mostly {character}"
 
 
 @kept
@@ -78,6 +87,7 @@ _CHARACTER = 0.4
 
 _HOST = (
     IdleCause.HOST_CODE,
+    *HOLDUPS,
     IdleCause.IN_LAUNCH,
     IdleCause.LAUNCH_CALL,
     IdleCause.ALLOC,
@@ -114,12 +124,13 @@ def budget_section(scope: Scope) -> Section:
 def _facts(scope: Scope, budget: Budget) -> dict[str, object]:
     return {
         **scope.device(budget.gpu),
+        "gpu": budget.gpu.label,
         "begin_ns": budget.gpu.window.low,
         "window_ns": budget.window,
         "compute_ns": budget.compute,
         "exposed_comm_ns": budget.exposed_communication,
         "copies_alone_ns": budget.copies_alone,
-        "idle_ns": {each.title: int(budget.idle[each]) for each in IdleCause},
+        "idle_ns": {each.title: int(budget.idle[each]) for each in told_causes(scope.profile)},
         "character": budget.character,
         "check": budget.check,
     }

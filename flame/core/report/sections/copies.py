@@ -92,7 +92,7 @@ def _by_memory(scope: Scope, copies: CopyWork, duration: I8) -> Table:
     size_class = np.where(copies.bytes < 0, -1, np.searchsorted(SIZES, copies.bytes, "right"))
     first, place = unique_rows([shown, copies.memory, size_class])
     number = len(first)
-    alone = exposed_times(scope.profile)[copies.row]
+    alone = exposed_times(scope.profile)[copies.row] if len(copies.row) else copies.row
     times, alone_sums = distributions(place, duration, number), distributions(place, alone, number)
     moved = distributions(place, np.maximum(copies.bytes, 0), number).total
     known = copies.bytes[first] >= 0

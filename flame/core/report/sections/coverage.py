@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.analysis.wording import coverage_of
-from flame.core.attribution.nesting import lane_clock
-from flame.core.columns import I4, I8, Bool, sum_by
+from flame.core.columns import I4, I8, Bool, places_on_lanes, sum_by
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
@@ -82,13 +81,10 @@ def _without_work(scope: Scope, size: int) -> I8:
 
 def _launches_nothing(calls: HostCalls, thread: I4, time: I8) -> Bool:
     """Mark launch calls during which nothing was launched by a ``thread`` at a ``time``."""
-    clock = lane_clock(calls.thread, calls.start, calls.end)
-    known = (thread >= 0) & clock.covers(time)
-    at = clock.shift(thread[known], time[known])
-    place = np.searchsorted(clock.shift(calls.thread, calls.start), at, "right") - 1
-    stop = clock.shift(calls.thread, calls.end)
+    place = places_on_lanes(calls.thread, calls.start, thread, time, "right") - 1
+    inside = (place >= 0) & (calls.thread[place] == thread) & (time < calls.end[place])
     marked: Bool = (calls.kind == CallClass.LAUNCH) & ~calls.named(_HOST_FUNCTION)
-    marked[place[(place >= 0) & (at < stop[place])]] = False
+    marked[place[inside]] = False
     return marked
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,13 +13,13 @@ from flame.core.columns import I8, distinct, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.metrics import WAITING
 from flame.core.projection.labels import Labels
-from flame.core.report.host.host_code import find_holdups, host_code
 from flame.core.report.host.os_time import host_code_parts
 from flame.core.report.labels import labels_without_numbers, shown_as
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
-from flame.core.timeline.idle_host import InnermostFrames, idle_host, innermost_frames
-from flame.core.timeline.idle_parts import IdleCause, IdleParts
+from flame.core.timeline.holdups import HOLDUPS
+from flame.core.timeline.idle_host import idle_host
+from flame.core.timeline.idle_parts import IdleCause, IdleParts, told_causes
 from flame.core.units import format_ns
 
 NAME, TITLE = "idle", "When the GPUs ran nothing, and why"
@@ -50,12 +50,8 @@ _HOST = (
     TableColumn("kind", "kind"),
     TableColumn("ns", "time", "ns"),
     TableColumn("percent", "of window", "percent"),
-)
-_HOST_STATES = (
-    TableColumn("gpu", "GPU"),
-    TableColumn("state", "the thread was"),
-    TableColumn("ns", "time", "ns"),
-    TableColumn("percent", "of window", "percent"),
+    TableColumn("longest_ns", "longest", "ns"),
+    TableColumn("longest_begin_ns", "", "moment"),
 )
 _HOST_CODE = (
     TableColumn("gpu", "GPU"),
@@ -89,7 +85,6 @@ def idle_section(scope: Scope) -> Section:
         facts={"devices": [_facts(scope, gpu, gaps[gpu.device]) for gpu in scope.gpus]},
         tables=(
             _cause_table(scope),
-            *_host_state_tables(scope),
             _host_table(scope),
             *_host_code(scope),
             Table.of(
@@ -122,7 +117,7 @@ def _facts(scope: Scope, gpu: Utilization, gaps: DeviceGaps) -> dict[str, Any]:
         **scope.device(gpu),
         "idle_ns": gpu.idle,
         "gaps": len(gaps),
-        "causes_ns": {each.title: int(sums[each]) for each in IdleCause},
+        "causes_ns": {each.title: int(sums[each]) for each in told_causes(scope.profile)},
         "edges_ns": list(EDGES),
         "histogram": number.tolist(),
         "histogram_ns": time.tolist(),
@@ -140,15 +135,16 @@ def _by_length(gaps: DeviceGaps) -> tuple[I8, I8]:
 def _cause_table(scope: Scope) -> Table:
     """The causes, which lead to the picture of what the host did then."""
     found = list(_cause_rows(scope))
-    places = [_place(scope, gpu, cause.title) for gpu, cause, _ in found]
+    places = [_place(scope, gpu, WAITING.levels, [cause.title]) for gpu, cause, _ in found]
     return Table.of("causes", "by cause", _CAUSES, [row for _, _, row in found], places, whole=True)
 
 
-def _place(scope: Scope, gpu: Utilization, cause: str) -> Place:
+def _place(scope: Scope, gpu: Utilization, levels: Sequence[str], frames: Sequence[str]) -> Place:
+    """Where ``frames`` are in the picture of what GPUs waited for; of several below that GPU."""
     if len(scope.gpus) < 2 or gpu.device < 0:
-        return Place(WAITING.levels, (cause,), WAITING.key)
+        return Place(tuple(levels), tuple(frames), WAITING.key)
     device = scope.labels.text[int(scope.profile.grouping.device[gpu.device])]
-    return Place(("device", *WAITING.levels), (device, cause), WAITING.key)
+    return Place(("device", *levels), (device, *frames), WAITING.key)
 
 
 def _cause_rows(
@@ -166,33 +162,21 @@ def _cause_rows(
                 yield gpu, cause, row
 
 
-def _host_state_tables(scope: Scope) -> Iterator[Table]:
-    """Divide host code by what its thread did; none where the trace does not tell."""
-    holdups = find_holdups(scope.profile)
-    if holdups is not None:
-        rows = [
-            (gpu.label, state.title, int(sums[state]), share(int(sums[state]), gpu.length))
-            for gpu in scope.gpus
-            for sums in [host_code(scope, gpu, holdups)]
-            for state in holdups.states
-        ]
-        title = "host code, by what its thread was at"
-        yield Table.of("host_states", title, _HOST_STATES, rows, whole=True)
-
-
 class HostFrame(NamedTuple):
     """Say how long a GPU was idle while what is shown as ``frame`` was innermost on the host, ns.
 
-    -1 is nothing, without a name. ``longest`` is when it was that at a stretch.
+    -1 is nothing, without a name. ``longest`` is when it was that longest at a stretch, ``path``
+    the frames that it was in then, from the outermost to itself.
     """
 
     frame: int
     name: str
     ns: int
     longest: tuple[int, int]
+    path: tuple[int, ...]
 
 
-HOST_CAUSES = (IdleCause.HOST_CODE, IdleCause.OTHER_CALL, IdleCause.SYNC)
+HOST_CAUSES = (IdleCause.HOST_CODE, IdleCause.OTHER_CALL, IdleCause.SYNC, *HOLDUPS)
 """Causes before the launch for which the host's code is to be looked at."""
 
 
@@ -202,16 +186,14 @@ def host_frames(scope: Scope) -> dict[int, list[HostFrame]]:
 
     By place of the GPU in `Profile.devices`.
     """
-    innermost, labels = innermost_frames(scope.profile), labels_without_numbers(scope)
-    return {gpu.device: _host_frames(scope, gpu, innermost, labels) for gpu in scope.gpus}
+    labels = labels_without_numbers(scope)
+    return {gpu.device: _host_frames(scope, gpu, labels) for gpu in scope.gpus}
 
 
-def _host_frames(
-    scope: Scope, gpu: Utilization, innermost: InnermostFrames | None, labels: Labels
-) -> list[HostFrame]:
+def _host_frames(scope: Scope, gpu: Utilization, labels: Labels) -> list[HostFrame]:
     parts = scope.idle(gpu)
     chosen = np.isin(parts.cause, HOST_CAUSES)
-    found = idle_host(scope.profile, parts, chosen, innermost)
+    found = idle_host(scope.profile, parts, chosen)
     inside = gpu.windows.sums_until(found.high) - gpu.windows.sums_until(found.low)
     frames, place = distinct(shown_as(labels, found.frame))
     sums = sum_by(place, inside, len(frames))
@@ -220,32 +202,43 @@ def _host_frames(
     low = np.maximum(found.low[longest], gpu.window.low).tolist()
     high = np.minimum(found.high[longest], gpu.window.high).tolist()
     order = np.argsort(-sums, kind="stable").tolist()
+    piece = found.piece[longest].tolist()
     return [
         HostFrame(
             frame := int(frames[at]),
             labels.text[frame] if frame >= 0 else "",
             int(sums[at]),
             (low[at], high[at]),
+            found.path(piece[at]),
         )
         for at in order
         if sums[at]
     ]
 
 
-_HOST_TITLE = f"by what the host ran: {', '.join(cause.title for cause in HOST_CAUSES)}"
-
-
 def _host_table(scope: Scope) -> Table:
-    """What was innermost on the host, which leads to the longest time at a stretch."""
+    """What was innermost on the host, which leads to where it was longest at a stretch."""
     found = [(gpu, one) for gpu in scope.gpus for one in host_frames(scope)[gpu.device]]
     rows = [_host_row(scope, gpu, one) for gpu, one in found]
-    places = [Place(window=one.longest) for _, one in found]
-    return Table.of("by_host_frame", _HOST_TITLE, _HOST, rows, places)
+    places = [_host_place(scope, gpu, one) for gpu, one in found]
+    causes = [cause.title for cause in HOST_CAUSES if cause in told_causes(scope.profile)]
+    title = f"by what the host ran: {', '.join(causes)}"
+    return Table.of("by_host_frame", title, _HOST, rows, places)
+
+
+def _host_place(scope: Scope, gpu: Utilization, one: HostFrame) -> Place:
+    """The frame in the picture of what GPUs waited for, below what it was in; else the window."""
+    if one.frame < 0:
+        return Place(window=one.longest)
+    level = scope.profile.frames[one.frame].kind.title
+    return _place(scope, gpu, (level, "cause"), [scope.labels.text[frame] for frame in one.path])
 
 
 def _host_row(scope: Scope, gpu: Utilization, one: HostFrame) -> tuple[Value, ...]:
     kind = scope.profile.frames[one.frame].kind.title if one.frame >= 0 else None
-    return gpu.label, one.name or "[none]", kind, one.ns, share(one.ns, gpu.length)
+    low, high = one.longest
+    told = one.name or "[none]", kind, one.ns, share(one.ns, gpu.length)
+    return gpu.label, *told, high - low, low
 
 
 def _host_code(scope: Scope) -> Iterator[Table]:

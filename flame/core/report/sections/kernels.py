@@ -8,9 +8,10 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import frame_totals
-from flame.core.columns import I8, Column, distinct, unique_rows
+from flame.core.columns import I8, Column, unique_rows
 from flame.core.model.frames import COPIES, Kind
 from flame.core.projection.project import project
+from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.measures.configurations import configurations, dim_text
 from flame.core.report.measures.times import shares, times_cells, times_columns
 from flame.core.report.scope import Scope
@@ -59,8 +60,9 @@ def copy_times(scope: Scope) -> NamedTimes:
 
 def _named_times(scope: Scope, rows: I8) -> NamedTimes:
     table = scope.profile.activities
-    frame, place = distinct(scope.labels.shown[table.frame[rows]].astype(np.int64))
-    size = len(frame)
+    shown = scope.labels.shown[table.groups.frame].astype(np.int64)
+    some, place = unique_by_group(table, rows, [shown])
+    frame, size = shown[table.groups.of_row[rows[some]]], len(some)
     first = np.full(size, np.iinfo(np.int64).max)
     np.minimum.at(first, place, table.start[rows])
     config = configurations(scope.profile).of_row[rows]

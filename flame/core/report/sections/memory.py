@@ -14,7 +14,7 @@ from flame.core.model.launches import DEVICE
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
 from flame.core.report.measures.allocator_memory import given_out
 from flame.core.report.measures.chosen_iterations import calls_per_iteration, iteration_notes
-from flame.core.report.measures.device_memory import CHUNKS, MemoryUse, memory_use
+from flame.core.report.measures.device_memory import MemoryUse, memory_use
 from flame.core.report.measures.times import times_cells, times_columns
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked, share
@@ -86,7 +86,11 @@ _USE = (
     TableColumn("freed", "", "count"),
     TableColumn("allocated_bytes", "", "bytes"),
     TableColumn("strays", "freed, older", "count"),
-    TableColumn("chart", f"in {CHUNKS // 2} parts"),
+)
+_OVER_TIME = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("kind", "memory"),
+    TableColumn("chart", "allocated over time", "chart"),
 )
 _RECORD_MEMORY = {
     "nsys-sqlite": "nsys profile --cuda-memory-usage=true",
@@ -109,7 +113,8 @@ def memory_section(scope: Scope) -> Section:
     left_out = memory.left_out
     notes += (f"{left_out:,} events of memory make no sense: left out",) * bool(left_out)
     facts |= {"over_time": [_over_time(scope, one) for one in uses]}
-    return Section(NAME, TITLE, facts, (_use_table(scope, uses), *tables), notes)
+    charts = Table.of("use_over_time", "", _OVER_TIME, ((*_of(one), _chart(one)) for one in uses))
+    return Section(NAME, TITLE, facts, (_use_table(scope, uses), charts, *tables), notes)
 
 
 def _how(scope: Scope) -> Iterator[str]:
@@ -139,24 +144,26 @@ def _use_table(scope: Scope, uses: list[MemoryUse]) -> Table:
         whole = device.facts.memory if device and one.place.kind == DEVICE else None
         rows.append(
             (
-                one.gpu.label if one.gpu else f"GPU {max(one.place.gpu, 0)}",
-                one.place.kind or None,
+                *_of(one),
                 one.peak,
                 share(one.peak, whole) if whole else None,
                 one.peak_at,
                 one.last,
                 *(one.allocations, one.freed, one.total, one.strays or None),
-                _chart(one),
             )
         )
     places = [Place(window=(one.peak_at, one.peak_until)) for one in uses]
-    return Table.of("use", "allocated over time", _USE, rows, places)
+    return Table.of("use", "allocated", _USE, rows, places)
+
+
+def _of(one: MemoryUse) -> tuple[str, str | None]:
+    """The GPU and the kind of memory."""
+    return one.gpu.label if one.gpu else f"GPU{max(one.place.gpu, 0)}", one.place.kind or None
 
 
 def _chart(one: MemoryUse) -> str:
-    """A character for every two parts, the higher the more was allocated."""
-    pairs = map(max, one.most[::2], one.most[1::2])
-    return "".join(BLOCKS[-(-size * (len(BLOCKS) - 1) // max(one.peak, 1))] for size in pairs)
+    """A character for each part, the higher the more was allocated."""
+    return "".join(BLOCKS[-(-size * (len(BLOCKS) - 1) // max(one.peak, 1))] for size in one.most)
 
 
 def _over_time(scope: Scope, one: MemoryUse) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import distributions
+from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, distinct
 from flame.core.model.activities import has_times
@@ -150,7 +151,7 @@ def iteration_spans(scope: Scope, gpu: Utilization) -> Spans:
     table, found = scope.profile.activities, scope.profile.iterations
     mine = (table.device == gpu.device) & has_times(table)
     rows = scope.rows[mine[scope.rows]]
-    of = found.of(table)[rows]
+    of = iteration_of_activities(scope.profile)[rows]
     rows, of = rows[of >= 0], of[of >= 0]
     first, last = np.full(len(found), np.iinfo(np.int64).max), np.full(len(found), -1 << 62)
     np.minimum.at(first, of, table.start[rows])

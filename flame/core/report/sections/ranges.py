@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import FrameTotals
-from flame.core.columns import I8, Bool, sum_by, unique
+from flame.core.columns import I4, I8, Bool, unique
 from flame.core.report.measures.range_styles import styles_of
 from flame.core.report.measures.range_work import RangeWork, range_work, shown_ranges
 from flame.core.report.measures.times import ratios, shares
@@ -70,9 +70,8 @@ def range_times(scope: Scope) -> RangeTimes:
     """Sum up the ranges of ``scope``."""
     shown = shown_ranges(scope)
     found, work = scope.ranges or RangeInstances.of(no_pieces()), range_work(scope, shown)
-    shown_as = shown[found.frame].astype(np.int64)
-    frame = unique(np.concatenate([shown_as, work.totals.frame.astype(np.int64)]))
-    size, place = len(frame), np.searchsorted(frame, shown_as)
+    frame = unique(np.concatenate([shown[unique(found.frame)], work.totals.frame]).astype(np.int64))
+    size, place = len(frame), np.searchsorted(frame, shown).astype(np.int32)[found.frame]
     # Worked out first: of a million ranges what that takes is no more there with the rest.
     projected = _projected(scope, found, place, size)
 
@@ -85,8 +84,8 @@ def range_times(scope: Scope) -> RangeTimes:
     return RangeTimes(
         frame,
         distributions(place, found.length, size),
-        sum_by(place, found.outer(shown), size),
-        sum_by(place, found.own, size),
+        found.outer_by(shown, place, size),
+        found.own_by(place, size),
         gpu=below(totals.total),
         gpu_own=below(totals.own),
         activities=below(totals.count),
@@ -97,10 +96,20 @@ def range_times(scope: Scope) -> RangeTimes:
     )
 
 
-def _projected(scope: Scope, found: RangeInstances, place: I8, size: int) -> Distributions:
+def _projected(scope: Scope, found: RangeInstances, place: I4, size: int) -> Distributions:
+    some, length = _spans(scope, found)
+    if not some.all():
+        place, length = place[some], length[some]
+    return distributions(place, length, size)
+
+
+def _spans(scope: Scope, found: RangeInstances) -> tuple[Bool, I8]:
+    """Which ranges launched anything, and from the beginning of the first to the end of the last.
+
+    Of the others that is no number to be looked at.
+    """
     launched = found.launched(scope.profile.activities, scope.rows)
-    some = launched.activities > 0
-    return distributions(place[some], (launched.last - launched.first)[some], size)
+    return launched.activities > 0, np.subtract(launched.last, launched.first, out=launched.last)
 
 
 _COLUMNS = (

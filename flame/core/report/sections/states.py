@@ -9,15 +9,13 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, sum_by, unique_rows
-from flame.core.model.threads.events import EventThread
 from flame.core.report.host.gil import GilColumns, measure_gil
 from flame.core.report.host.state_times import idle_in, lengths_within
-from flame.core.report.host.states import States, find_states
 from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
-from flame.core.timeline.devices import source_label
-from flame.core.timeline.lanes import thread_label
+from flame.core.timeline.lanes import event_thread_label
+from flame.core.timeline.states import States, find_states
 
 NAME, TITLE = "states", "What held the program up"
 
@@ -149,19 +147,9 @@ def _gil_rows(scope: Scope, found: GilColumns) -> Iterator[tuple[Value, ...]]:
         thread, time = found.threads[at], int(found.time[at])
         held, waited, longest = int(found.held[at]), int(found.waited[at]), int(found.longest[at])
         yield (
-            *(_label(scope, thread), thread.pid, thread.tid, time),
+            *(event_thread_label(scope.profile, thread), thread.pid, thread.tid, time),
             *(held, share(held, time), waited, share(waited, time)),
             int(found.idle[at]) if found.uses_gpu[at] else None,
             int(found.waits[at]),
             int(waiting.end[longest] - waiting.start[longest]) if longest >= 0 else None,
         )
-
-
-def _label(scope: Scope, thread: EventThread) -> str:
-    """Name a thread as `thread_label` does, also one that has done nothing else."""
-    profile = scope.profile
-    if thread.thread >= 0:
-        return thread_label(profile, thread.thread)
-    known = thread.process >= 0
-    file = source_label(profile, profile.processes[thread.process].source) if known else ""
-    return f"{file}{thread.name or 'thread'} [{thread.tid}]"

@@ -32,8 +32,8 @@ _RAN_ON = (
     TableColumn("version", "version"),
 )
 _DEVICES = (
-    TableColumn("gpu", ""),
-    TableColumn("name", "GPU"),
+    TableColumn("gpu", "GPU"),
+    TableColumn("name", "model"),
     TableColumn("window_ns", "window", "ns"),
     TableColumn("busy_ns", "busy", "ns"),
     TableColumn("busy_percent", "of window", "percent"),
@@ -122,9 +122,9 @@ def _duration(summary: TraceSummary) -> int | None:
 
 def _device_rows(scope: Scope, summary: TraceSummary) -> Iterator[tuple[Value, ...]]:
     for gpu in scope.gpus:
-        name = summary.device_names[gpu.device] if gpu.device >= 0 else gpu.label
-        facts = fact_cells(summary.devices[gpu.device] if gpu.device >= 0 else None)
-        yield gpu.label, name, gpu.length, gpu.busy, share(gpu.busy, gpu.length), *facts
+        device = summary.devices[gpu.device] if gpu.device >= 0 else None
+        name, facts = device.name if device else "", fact_cells(device)
+        yield gpu.label, name or None, gpu.length, gpu.busy, share(gpu.busy, gpu.length), *facts
 
 
 def _kind_rows(scope: Scope) -> Iterator[tuple[Value, ...]]:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, Bool, Column, distinct, sum_by, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, sum_by, unique, unique_rows
 from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
-from flame.core.report.measures.configurations import Configurations, configurations, dim_text
+from flame.core.report.measures.configurations import Configuration, configurations, dim_text
 from flame.core.report.measures.times import ratios, shares
+from flame.core.report.range_instances import RangeInstances, no_pieces
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, picked
 from flame.core.units import format_counted
@@ -45,10 +46,10 @@ class Tails:
     def of(cls, group: Column, values: I8, size: int) -> Tails:
         """Compare the ``values`` of each ``group``."""
         times = distributions(group, values, size)
-        median = times.p50[group]
-        slow = 2 * values > 3 * median
-        number = np.bincount(group[slow], minlength=size).astype(np.int64)
-        return cls(times, number, sum_by(group[slow], (values - median)[slow], size))
+        rows = np.flatnonzero(values > (times.p50 + times.p50 // 2)[group])
+        slow = group[rows]
+        number = np.bincount(slow, minlength=size).astype(np.int64)
+        return cls(times, number, sum_by(slow, values[rows], size) - number * times.p50)
 
     @property
     def enough(self) -> Bool:
@@ -91,15 +92,15 @@ class SlowLaunches(NamedTuple):
 class KernelTails:
     """Compare launches that did the same work.
 
-    ``rows`` i8[n] is an activity of each group, ``configuration`` i8[n] its place in
+    ``rows`` i8[n] is an activity of each group, ``configuration`` i4[n] its place in
     ``configurations``. Where that is not known (-1) they are compared below the same ranges
     instead, which says less: their ``tails`` may be mixed work. ``slow`` are those of tails.
     """
 
     tails: Tails
     rows: I8
-    configuration: I8
-    configurations: Configurations
+    configuration: I4
+    configurations: tuple[Configuration, ...]
     slow: SlowLaunches
 
     @property
@@ -118,7 +119,7 @@ def kernel_tails(scope: Scope) -> KernelTails:
     first, group = unique_rows([_full_names(scope, table.frame[rows]), config, path])
     tails = Tails.of(group, table.duration[rows], len(first))
     slow = _slow(tails, rows, group, table.duration[rows])
-    return KernelTails(tails, rows[first], config[first], found, slow)
+    return KernelTails(tails, rows[first], config[first], found.different, slow)
 
 
 def _slow(tails: Tails, rows: I8, group: I8, values: I8) -> SlowLaunches:
@@ -207,7 +208,7 @@ def _table(scope: Scope, found: KernelTails, whole: int) -> Table:
     profile, tails = scope.profile, found.tails
     frames = profile.activities.frame[found.rows].tolist()
     names = [scope.labels.text[frame] for frame in frames]
-    known = found.configurations.different
+    known = found.configurations
     config = [known[at] if at >= 0 else None for at in found.configuration.tolist()]
     cells = (
         names,
@@ -235,15 +236,16 @@ def _call_table(scope: Scope) -> Table:
 
 def _range_table(scope: Scope) -> Table:
     """Compare ranges of equal name, shapes and details, each of which is a frame of its own."""
-    ranges, none = scope.ranges, np.zeros(0, np.int64)
-    frame, length = (none, none) if ranges is None else (ranges.frame, ranges.length)
-    return _other_table(scope, "ranges", "ranges of equal shapes", frame, length)
+    ranges = scope.ranges or RangeInstances.of(no_pieces())
+    return _other_table(scope, "ranges", "ranges of equal shapes", ranges.frame, ranges.length)
 
 
-def _other_table(scope: Scope, key: str, title: str, frame: I8, values: I8) -> Table:
+def _other_table(scope: Scope, key: str, title: str, frame: Column, values: I8) -> Table:
     """Compare what took time on the host, by frame."""
-    frames, group = distinct(frame)
-    tails = Tails.of(group, values, len(frames))
+    frames = unique(frame)
+    place = np.zeros(len(scope.labels.text), np.int32)
+    place[frames] = np.arange(len(frames))
+    tails = Tails.of(place[frame], values, len(frames))
     names = [scope.labels.text[one] for one in frames.tolist()]
     return Table.of(key, title, _OTHERS, picked(tails.order, names, *_cells(tails)))
 

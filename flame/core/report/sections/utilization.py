@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, Utilization, kernels_busy
-from flame.core.columns import I8, distinct, order_by, pack
+from flame.core.columns import I8, distinct, pack, places_in
 from flame.core.model.activities import has_times
 from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
@@ -31,8 +31,8 @@ _COLUMNS = (
     TableColumn("gaps", "gaps", "count"),
     TableColumn("concurrency", "at once", "ratio"),
     TableColumn("most_streams", "streams", "count"),
-    TableColumn("chart", f"in {CHUNKS} parts"),
 )
+_OVER_TIME = (TableColumn("gpu", "GPU"), TableColumn("chart", "busy over time", "chart"))
 
 
 def utilization_section(scope: Scope) -> Section:
@@ -41,11 +41,17 @@ def utilization_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     facts = [_facts(scope, gpu) for gpu in scope.gpus]
     rows = [
-        (gpu.label, *(one[column.key] for column in _COLUMNS[1:-1]), _chart(one["chunks"]))
+        (gpu.label, *(one[column.key] for column in _COLUMNS[1:]))
         for gpu, one in zip(scope.gpus, facts, strict=True)
     ]
-    table = Table.of("rows", "", _COLUMNS, rows)
-    return Section(NAME, TITLE, facts={"devices": facts}, tables=(table,))
+    charts = [
+        (gpu.label, _chart(one["chunks"])) for gpu, one in zip(scope.gpus, facts, strict=True)
+    ]
+    tables = (
+        Table.of("rows", "", _COLUMNS, rows),
+        Table.of("over_time", "", _OVER_TIME, charts),
+    )
+    return Section(NAME, TITLE, facts={"devices": facts}, tables=tables)
 
 
 def _facts(scope: Scope, gpu: Utilization) -> dict[str, Any]:
@@ -85,10 +91,9 @@ def _most_open(stream: I8, start: I8, end: I8) -> int:
     """The largest number of different streams that were open together."""
     runs = LaneIntervals.union(distinct(stream)[1], start, end)
     # What ends makes room for what begins at the same time.
-    times = np.concatenate([runs.end, runs.begin])
-    change = np.repeat([-1, 1], len(runs))
-    order = order_by([times])
-    return int(np.cumsum(change[order]).max(initial=0))
+    begin, end = (np.sort(times, kind="stable") for times in (runs.begin, runs.end))
+    opened = np.arange(1, len(runs) + 1) - places_in(end, begin, "right")
+    return int(opened.max(initial=0))
 
 
 def _chart(chunks: list[float | None]) -> str:

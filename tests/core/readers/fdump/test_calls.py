@@ -12,11 +12,13 @@ from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
 from flame.core.report.findings.findings import find
 from flame.core.report.scope import Scope
+from flame.core.report.sections.api import api_section
 from flame.core.report.sections.memory import memory_section
 from flame.core.report.sections.syncs import syncs_section
 from flame.core.timeline.idle_parts import IdleCause, idle_parts
 from tests.core.readers.fdump.test_oracle import rows_of, written
 from tests.support.oracles.naive_fdump import Dump
+from tests.support.report_rows import table_rows
 from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import API, START, DumpFile, layouts
 from tests.support.writers.fdumprecords import records, text
@@ -26,10 +28,10 @@ NAMES = {17: "cuMemAlloc_v2", 47: "cuStreamSynchronize", 307: "cuLaunchKernel", 
 KEPT_LAUNCHES = "launches alone were recorded (by an older flame)"
 
 
-def a_dump(*, recorded: bool = True, old: bool = False) -> DumpFile:
+def a_dump(*, recorded: bool = True, old: bool = False, pid: int = 100) -> DumpFile:
     """A dump with names of calls; an ``old`` one cannot hold others than launches."""
     known = {key: layout for key, layout in layouts().items() if not (old and key == "call")}
-    file = DumpFile(records=known)
+    file = DumpFile(pid, records=known)
     for number, name in NAMES.items():
         file.name(API, number, name)
     file.meta("cupti", "13.0.1")
@@ -136,6 +138,40 @@ def test_idle_time_has_the_causes_of_the_calls(tmp_path: Path) -> None:
     assert scope.calls.of_class(CallClass.SYNC).length.tolist() == [130]
     facts = memory_section(scope).facts
     assert (facts["calls"], facts["total_ns"]) == (1, 60)
+
+
+def test_failed_calls_have_the_names_of_their_errors(tmp_path: Path) -> None:
+    file = a_dump()
+    two_kernels(file)
+    for start, result in ((20, 0), (30, 2), (40, 2), (50, 5_000)):
+        file.call(start, start + 5, api=17, result=result)
+    file.launch(60, 65, 3, api=307, flags=1 | 719 << 1 | 400 << 16)
+    file.launch(70, 75, 4, api=307, flags=1)
+    profile = load(file.write(tmp_path / "x.fdump"))
+    assert profile.failures is not None and profile.failures.known == 8
+    section = api_section(Scope(profile))
+    columns = ("name", "value", "error", "count", "first_ns")
+    assert [[row[key] for key in columns] for row in table_rows(section, "results")] == [
+        ["cuMemAlloc_v2", 2, "CUDA_ERROR_OUT_OF_MEMORY", 2, 30],
+        ["cuMemAlloc_v2", 5_000, None, 1, 50],
+        ["cuLaunchKernel", None, None, 1, 70],
+        ["cuLaunchKernel", 719, "CUDA_ERROR_LAUNCH_FAILED", 1, 60],
+    ]
+    rows = {row["name"]: row["errors"] for row in table_rows(section)}
+    assert rows == {"cuMemAlloc_v2": 3, "cuLaunchKernel": 2}
+
+
+def test_failed_calls_of_several_processes_are_those_of_each(tmp_path: Path) -> None:
+    for pid in (100, 101):
+        file = a_dump(pid=pid)
+        two_kernels(file)
+        file.call(20, 25, tid=pid, api=400, result=pid)
+        file.write(tmp_path / f"{pid}.fdump")
+    profile = load_all([tmp_path])
+    failures = profile.failures
+    assert failures is not None and failures.known == 6
+    tids = [profile.threads[thread].tid for thread in failures.thread.tolist()]
+    assert sorted(zip(failures.value.tolist(), tids, strict=True)) == [(100, 100), (101, 101)]
 
 
 @pytest.mark.parametrize("old", [True, False])

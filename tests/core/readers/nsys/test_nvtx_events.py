@@ -6,6 +6,8 @@ import pickle
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flame.core.errors import InputError
 from flame.core.loading.many import load
@@ -15,8 +17,8 @@ from flame.core.model.threads.events import EventStyle
 from flame.core.options import LoadOptions
 from tests.core.reopening.conftest import find, keep
 from tests.support.compiled import only_numpy
-from tests.support.tiers import deep_except
-from tests.support.writers.nsysfile import MARK, START_END, NsysFile
+from tests.support.tiers import deep_except, examples
+from tests.support.writers.nsysfile import MARK, PUSH_POP, START_END, NsysFile
 
 Event = tuple[str, str, str, int, int, int]
 """(style, name, domain, tid, start, end)."""
@@ -102,31 +104,57 @@ def test_of_a_trace_without_any_nothing_is_read_again(tmp_path: Path) -> None:
     assert load(path).events_builder is None
 
 
-MOVED = "UPDATE NVTX_EVENTS SET start = start + 1 WHERE eventType = 34"
-
-
-@pytest.mark.parametrize(
-    "change",
-    deep_except(
-        [MOVED],
-        [MOVED, "DELETE FROM NVTX_EVENTS WHERE eventType = 34", "DROP TABLE NVTX_EVENTS"],
-    ),
-)
-def test_a_trace_that_changed_is_refused(tmp_path: Path, change: str) -> None:
-    path = written(tmp_path / "trace.sqlite")
-    profile = load(path)
-    with NsysFile.reopened(path) as file:
-        file.db.execute(change)
-    with pytest.raises(InputError, match="has changed"):
-        _ = profile.events
-
-
-def test_one_that_has_gone_is_told(tmp_path: Path) -> None:
+def test_the_file_is_not_read_again(tmp_path: Path) -> None:
     path = written(tmp_path / "trace.sqlite")
     profile = load(path)
     path.unlink()
-    with pytest.raises(InputError, match=path.name):
-        _ = profile.events
+    assert events(profile) == EXPECTED
+
+
+Row = tuple[int, int, int, int | None, int | None]
+"""(type, domain, tid, start, end)."""
+
+ROWS = st.tuples(
+    st.sampled_from([PUSH_POP, PUSH_POP, START_END, MARK]),
+    st.integers(0, 3),
+    st.integers(100, 102),
+    st.none() | st.integers(0, 50),
+    st.none() | st.integers(50, 90),
+)
+DOMAINS = {0: "", 1: "GIL Trace", 2: "Python Backtrace", 3: "runtime"}
+
+
+def naive_events(rows: list[Row]) -> list[Event]:
+    """What is an event, row by row; the trace ends at 300."""
+    found: list[Event] = []
+    for at, (kind, domain, tid, start, end) in enumerate(rows):
+        named = DOMAINS[domain]
+        style = {MARK: "MARK", START_END: "START_END"}.get(kind, "")
+        if named == "GIL Trace":
+            style = "" if kind == MARK else "OF_PROFILER"
+        if style and named != "Python Backtrace" and start is not None:
+            last = start if kind == MARK else 300 if end is None else end
+            found.append((style, f"row {at % 3}", named, tid, start, last))
+    return found
+
+
+@pytest.mark.deep
+@examples(1, [])
+@given(rows=st.lists(ROWS, max_size=12), start_end=st.booleans())
+def test_events_are_those_of_the_rows_in_their_order(
+    trace_file: Path, rows: list[Row], start_end: bool
+) -> None:
+    trace_file.unlink(missing_ok=True)
+    with NsysFile(trace_file) as file:
+        file.create("NVTX_EVENTS")
+        file.loosen("NVTX_EVENTS")
+        for at, (kind, domain, tid, start, end) in enumerate(rows):
+            file.nvtx(f"row {at % 3}", start, end, type=kind, domain=domain, tid=tid)
+        for number in (1, 2, 3):
+            file.domain(number, DOMAINS[number])
+        file.kernel("gemm", 200, 300)
+    profile = load(trace_file, LoadOptions(nvtx_start_end=start_end))
+    assert (events(profile) if profile.events else []) == naive_events(rows)
 
 
 @pytest.mark.parametrize(

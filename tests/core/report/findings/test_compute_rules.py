@@ -152,6 +152,7 @@ def test_uneven_layers(lengths: list[int], fires: bool) -> None:
     if fires:
         assert found["uneven-layers"].bound == 20 * 30 * US
         assert "of 4 layers layers.* number 2" in found["uneven-layers"].claim
+        assert "iterations" not in found["uneven-layers"].caution
     assert "uneven-layers" not in told(Scope(trace.profile()), all=False)[0]
 
 
@@ -168,6 +169,8 @@ def test_layers_that_take_turns_are_not_uneven(steps: int, fires: bool) -> None:
     found, abstained = told(Scope(layered(turns).profile()))
     assert ("uneven-layers" in found) == fires
     assert ("uneven-layers" in abstained) == (not fires)
+    if fires:
+        assert found["uneven-layers"].caution.count("fewer than 8 iterations")
 
 
 @examples(1)

@@ -174,7 +174,28 @@ def test_few_activities_are_told_as_info(run: MakeRun) -> None:
     trace.pauses(300 * US)
     found = by_id(trace.found())["host-bound"]
     assert found.severity == "info"
-    assert found.claim.endswith("49 activities in 34.0 ms: too little to judge")
+    assert found.caution == "49 activities in 34.0 ms: too little to judge"
+
+
+def test_what_is_not_known_of_launches_is_told(run: MakeRun) -> None:
+    trace = run()
+    trace.pauses(300 * US)
+    trace.file.kernel("gemm", 100 * (STEP + 300 * US), 101 * (STEP + 300 * US), corr=None)
+    assert by_id(trace.found())["host-bound"].caution == (
+        "launches of 99.0 % of the kernels were recorded"
+    )
+
+
+@pytest.mark.parametrize("early", [0, 1, 3])
+def test_clocks_that_differ_are_told(run: MakeRun, early: int) -> None:
+    trace = run(kernels=200)
+    for number in range(200):
+        at = number * (STEP + 300 * US)
+        trace.launch(at + 5 * US * (number < early) - US, at, STEP)
+    expected = (
+        "3 kernels begin before the launch, by up to 4.00 µs: the clocks of host and GPU differ"
+    )
+    assert by_id(trace.found())["host-bound"].caution == (expected if early == 3 else "")
 
 
 @pytest.mark.parametrize(("each", "fires"), [(30 * US, True), (10 * US, False)])

@@ -14,9 +14,10 @@ from flame.core.report.findings import held_host as held_host_module
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import find
 from flame.core.report.findings.held_host import held_host
-from flame.core.report.host.host_code import Holdups
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
+from flame.core.timeline import idle_parts as idle_parts_module
+from flame.core.timeline.holdups import Holdups
 from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.lane_intervals import LaneIntervals
 from tests.support.recorded import Recorded, i8
@@ -76,7 +77,8 @@ def held_up(held: Sequence[Held]) -> Iterator[None]:
 
     holdups = Holdups(lanes(COLLECTING), lanes(WAITING))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held_host_module, "find_holdups", lambda profile: holdups)
+        for module in (held_host_module, idle_parts_module):
+            patch.setattr(module, "find_holdups", lambda profile: holdups)
         yield
 
 

@@ -68,6 +68,7 @@ def test_slow_iterations(slowest: int, fires: bool) -> None:
     assert ("slow-iterations" in told) == (fires and slowest - 10 * MS >= sum(periods) / 100)
     if "slow-iterations" in told:
         one = told["slow-iterations"]
+        assert "the ranges such as step 1: --iteration names others" in one.caution
         assert (one.severity, one.bound, one.device) == ("info", None, None)
         assert one.evidence[0].value == slowest - 10 * MS
         assert "the longest is iteration 10 with" in one.claim and "more compute" in one.claim

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from hypothesis import HealthCheck, given
+
 from flame.core.loading.many import load
+from flame.core.model.tree import StackTree
+from flame.core.options import LoadOptions
 from flame.core.projection.filters import Time
+from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from flame.core.report.scope import Scope
 from flame.core.report.sections.idle import idle_section
+from flame.core.report.table import Place
+from tests.conftest import TRACES, needs_traces
 from tests.support.report_rows import table_rows
+from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 
 LOADS = 10
@@ -41,11 +52,48 @@ def test_what_differs_in_numbers_alone_is_one_row_which_leads_to_its_longest_tim
     [table] = [one for one in section.tables if one.key == "by_host_frame"]
     last = 100 * (LOADS + 2)
     windows = {place.window for place in table.places if place}
-    assert windows == {(last - 45 - LOADS - 1, last - 5), (100 * LOADS - 90, 100 * LOADS + 95)}
+    assert windows == {None, (100 * LOADS - 90, 100 * LOADS + 95)}
+    [place] = [place for place in table.places if place and place.frames]
+    assert place == Place(("nvtx", "cause"), (f"load {LOADS + 1}",), "waiting")
+    [row] = [row for row in table_rows(section, "by_host_frame") if row["frame"] == "load *"]
+    longest = row["longest_begin_ns"], row["longest_ns"]
+    assert longest == (last - 45 - LOADS - 1, 40 + LOADS + 1)
 
 
 def test_where_it_leads_is_within_the_window(tmp_path: Path) -> None:
     window = select(where=(Time(220, 290),))
     scope = Scope(load(trace(tmp_path / "trace.sqlite")), window)
-    [table] = [one for one in idle_section(scope).tables if one.key == "by_host_frame"]
-    assert [place.window for place in table.places if place] == [(252, 290), (220, 252)]
+    rows = table_rows(idle_section(scope), "by_host_frame")
+    assert [(row["longest_begin_ns"], row["longest_ns"]) for row in rows] == [(252, 38), (220, 32)]
+
+
+def check_places(scope: Scope) -> None:
+    """Every row leads to a frame of its name in the tree that its place tells of."""
+    places = [
+        place
+        for table in idle_section(scope).tables
+        if table.key == "by_host_frame"
+        for place in table.places
+    ]
+    trees: dict[tuple[str, ...], StackTree] = {}
+    for place in places:
+        if place is not None and place.frames:
+            if place.levels not in trees:
+                selection = replace(scope.selection, metric=place.metric, levels=place.levels)
+                trees[place.levels] = project(scope.profile, selection)
+            tree = trees[place.levels]
+            assert tree.names(tree.find(place.frames)) == place.frames
+
+
+@examples(0.5, [HealthCheck.too_slow])
+@given(scripts())
+def test_rows_lead_to_frames_of_the_picture(trace_file: Path, script: Script) -> None:
+    check_places(Scope(load(script.write(trace_file), LoadOptions("raw"))))
+
+
+@needs_traces
+@pytest.mark.parametrize(
+    "name", ["nsys/rtx3070_train_17k.sqlite", "kineto/h100_qwen_python.json.gz"]
+)
+def test_rows_of_real_traces_lead_to_frames_of_the_picture(name: str) -> None:
+    check_places(Scope(load(TRACES / name)))

@@ -86,7 +86,7 @@ def test_levels_are_those_of_each_moment(trace_file: Path, rows: list[Event]) ->
     expected = levels(rows)
     assert len(uses) == sum(1 for _ in expected) == len(charts)
     for (device, kind), level in expected.items():
-        name = "GPU0" if device == 0 else "GPU 1"
+        name = "GPU0" if device == 0 else "GPU1"
         row = uses[name, KINDS[kind]]
         assert row["peak_bytes"] == max(level)
         assert row["peak_ns"] == level.index(max(level))

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 
 from flame.core.loading.many import load
+from flame.core.model.calls import IdleCause
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Pids, Tids, Time
 from flame.core.projection.selection import select
-from flame.core.report.host.host_code import HostState, find_holdups, host_code
 from flame.core.report.program.iterations import iterations_section
 from flame.core.report.scope import Scope
+from flame.core.report.sections.budget import budgets
 from flame.core.report.sections.idle import idle_section
 from flame.core.report.sections.states import states_section
-from flame.core.timeline.idle_parts import IdleCause
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.oracles.naive import Record, Trace, capture_end, nvtx_text, pid_of, tid_of
+from tests.support.oracles.naive import pid_of, tid_of
 from tests.support.report_rows import table_rows
-from tests.support.strategies import Script, Step, scripts
+from tests.support.states import HOLDING, WAITING, covered, state_spans, with_states
+from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
-from tests.support.writers.nsysfile import PUSH_POP, START_END, NsysFile, gtid
+from tests.support.writers.nsysfile import START_END, NsysFile, gtid
 
 random_traces = examples(0.5, [HealthCheck.too_slow])
 
@@ -78,97 +73,6 @@ def test_without_either_the_trace_does_not_tell(tmp_path: Path) -> None:
 
 
 # The GIL
-
-
-Span = tuple[int, int]
-HOLDING, WAITING, GC = "Holding GIL", "Waiting for GIL", "Python GC"
-
-
-def with_states(script: Script) -> Script:
-    """The script with domain 1 of process 100 that of the GIL, and start/end ranges collections."""
-    steps: list[Step] = [("domain", {"id": 1, "pid": 100, "start": 0, "name": "GIL Trace"})]
-    for number, (method, values) in enumerate(script.steps):
-        if method == "domain":
-            continue
-        if method == "nvtx":
-            text = GC if values["type"] == START_END else (WAITING, HOLDING)[number % 2]
-            values = {**values, "text": text}
-        steps.append((method, values))
-    return replace(script, steps=tuple(steps))
-
-
-def state_of(row: Record, text: str) -> str | None:
-    """The state that a row tells of, if any."""
-    if row["eventType"] not in (PUSH_POP, START_END):
-        return None
-    of_gil = row["domainId"] == 1 and pid_of(row["globalTid"]) == 100
-    return text if of_gil == (text != GC) else None
-
-
-def state_spans(path: Path) -> dict[tuple[str, int], list[Span]]:
-    """When threads (globalTid) were in each state, row by row."""
-    trace, found = Trace(path), defaultdict(list)
-    last = capture_end(trace)
-    for row in trace.rows("NVTX_EVENTS"):
-        state = state_of(row, nvtx_text(trace, row))
-        if state is not None:
-            end = last if row["end"] is None else row["end"]
-            found[state, row["globalTid"]].append((row["start"], end))
-    return found
-
-
-def covered(spans: Iterable[Span], low: int, high: int) -> set[int]:
-    """The moments from ``low`` until ``high`` at which any of the spans is open."""
-    return {at for at in range(low, high) if any(one <= at < other for one, other in spans)}
-
-
-spans_ = st.builds(lambda low, length: (low, low + length), st.integers(0, 60), st.integers(0, 15))
-states_ = st.lists(st.tuples(st.sampled_from([GC, WAITING, HOLDING]), spans_, st.booleans()))
-
-
-@st.composite
-def held_up(draw: st.DrawFn) -> Script:
-    """Kernels with time between them, launched by either of two threads that were in states."""
-    steps: list[Step] = [("domain", {"id": 1, "pid": 100, "start": 0, "name": "GIL Trace"})]
-    lengths = draw(st.lists(st.integers(1, 12), min_size=2, max_size=6))
-    for number, at in enumerate(accumulate(lengths)):
-        call = {"name": "cudaLaunchKernel_v7000", "start": 2 * at, "end": 2 * at + 1}
-        who = {"pid": 100, "tid": 100 + number % 2}
-        steps.append(("api", {**call, **who, "corr": number + 1}))
-        kernel = {"name": "gemm", "start": 2 * at + 1, "end": 2 * at + 2, "corr": number + 1}
-        steps.append(("kernel", kernel))
-    for text, (start, end), other in draw(states_):
-        kind = {"type": START_END} if text == GC else {"domain": 1}
-        row = {"text": text, "start": start, "end": end, "pid": 100, "tid": 100 + other}
-        steps.append(("nvtx", {**row, **kind}))
-    return Script("new", draw(st.sampled_from([0, -1_000])), pids=True, steps=tuple(steps))
-
-
-@random_traces
-@given(held_up())
-def test_host_code_by_state_is_that_of_plain_loops(trace_file: Path, script: Script) -> None:
-    path = script.write(trace_file)
-    scope, spans = Scope(load(path, LoadOptions("raw"))), state_spans(path)
-    [gpu], holdups = scope.gpus, find_holdups(scope.profile)
-    if holdups is None:
-        assert not spans
-        return
-    expected, parts = Counter[str](), scope.idle(gpu)
-    for at in np.flatnonzero(parts.cause == IdleCause.HOST_CODE).tolist():
-        thread = scope.profile.activities.thread[parts.after[parts.gap[at]]]
-        key = gtid(100, scope.profile.threads[thread].tid)
-        low = max(int(parts.low[at]), gpu.window.low)
-        high = min(int(parts.high[at]), gpu.window.high)
-        collecting = covered(spans[GC, key], low, high)
-        waiting = covered(spans[WAITING, key], low, high) - collecting
-        expected["garbage collection"] += len(collecting)
-        expected["waiting for the GIL"] += len(waiting)
-        expected["other"] += max(high - low, 0) - len(collecting) - len(waiting)
-    sums = host_code(scope, gpu, holdups)
-    assert {state.title: int(sums[state]) for state in HostState} == {
-        state.title: expected[state.title] for state in HostState
-    }
-    assert int(sums.sum()) == int(parts.sums(gpu.windows)[IdleCause.HOST_CODE])
 
 
 @pytest.mark.deep
@@ -245,16 +149,20 @@ def test_the_gil_by_hand(gil_path: Path) -> None:
     assert [row["thread"] for row in table_rows(section, "gil")][2] == "loader [107]"
 
 
-def test_host_code_by_hand(gil_path: Path) -> None:
+def test_causes_by_hand(gil_path: Path) -> None:
     scope = Scope(load(gil_path))
-    rows = {row["state"]: row["ns"] for row in table_rows(idle_section(scope), "host_states")}
-    causes = {row["cause"]: row["ns"] for row in table_rows(idle_section(scope), "causes")}
+    section = idle_section(scope)
+    rows = {row["cause"]: row["ns"] for row in table_rows(section, "causes")}
     # Of the first gap 90 are before the launch; three more gaps, and those between steps.
-    assert rows == {
-        "garbage collection": 30,
-        "waiting for the GIL": 30,
-        "other": causes["host code"] - 60,
+    assert (rows["garbage collection"], rows["waiting for the GIL"]) == (30, 30)
+    assert rows["host code"] == 4 * 90 - 60 + 3 * 10
+    [budget] = budgets(scope)
+    assert budget.check == 0
+    assert {name: ns for name, ns in budget.parts if name.startswith("idle: ")} == {
+        f"idle: {cause}": ns for cause, ns in rows.items()
     }
+    told = [cause.title for cause in IdleCause]
+    assert [*section.facts["devices"][0]["causes_ns"]] == told  # type: ignore[index]
 
 
 def test_filters_choose_threads_and_windows(gil_path: Path) -> None:
@@ -267,14 +175,17 @@ def test_filters_choose_threads_and_windows(gil_path: Path) -> None:
     assert waited(Time(60, 100)) == {100: 20, 107: 20}
 
 
-def test_without_states_host_code_is_not_divided(path: Path, tmp_path: Path) -> None:
+def test_what_the_trace_does_not_tell_of_is_no_cause(path: Path, tmp_path: Path) -> None:
+    def told(path: Path) -> set[str]:
+        section = idle_section(Scope(load(path)))
+        return {*section.facts["devices"][0]["causes_ns"]}  # type: ignore[index]
+
     with NsysFile(tmp_path / "plain.sqlite") as file:
         file.kernel("gemm", 0, 10, corr=None)
         file.kernel("gemm", 20, 30, corr=None)
-    plain, collecting = (Scope(load(one)) for one in (tmp_path / "plain.sqlite", path))
-    assert not table_rows(idle_section(plain), "host_states")
-    rows = table_rows(idle_section(collecting), "host_states")
-    assert [row["state"] for row in rows] == ["garbage collection", "other"]
+    held = {"garbage collection", "waiting for the GIL"}
+    assert not told(tmp_path / "plain.sqlite") & held
+    assert told(path) & held == {"garbage collection"}
 
 
 @needs_traces

@@ -89,7 +89,7 @@ def test_summary_of_all_and_of_what_passes(tmp_path: Path) -> None:
     assert section.facts["by_kind"] == {"kernel": 2, "memcpy": 1}
     [gpu] = table_rows(section, "devices")
     assert [gpu[key] for key in ("name", "window_ns", "busy_ns", "busy_percent")] == [
-        "GPU 0 H100",
+        "H100",
         50,
         40,
         80.0,

@@ -12,10 +12,10 @@ from flame.core.columns import I8, Bool, Column
 from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
+from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
 from flame.core.model.threads.events import EventStyle, ThreadEvents
 from flame.core.names.overheads import is_of_profiler
-from flame.core.report.measures.launching_calls import process_of_threads
 
 PROFILER, LOADING, COLLECTION = "profiler", "loading", "garbage collection"
 
@@ -104,7 +104,7 @@ def _collecting_ranges(profile: Profile) -> States | None:
     place = np.searchsorted(chosen, spans.frame)
     thread = spans.thread.astype(np.int64)
     names = [frames[at].name for at in chosen]
-    who = (place, process_of_threads(profile)[thread], thread)
+    who = (place, process_of_threads(profile.threads)[thread], thread)
     return States(names, [COLLECTION] * len(names), *who, spans.start, spans.end)
 
 

@@ -1,0 +1,160 @@
+"""Order pieces that nest by depth, and go through them from outer to inner."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from ctypes import c_int64, c_void_p
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flame.core.compiled.library import address, checked, compiled, loaded, whole
+from flame.core.compiled.nesting import NestedPlaces, nested_pieces
+
+
+class Pieces(NamedTuple):
+    """Hold pieces of intervals that nest, ordered by (lane, depth, start).
+
+    ``lane``, ``depth``, ``frame`` and ``parent`` (-1: none) are i4[n], ``start`` and ``end`` i8[n].
+    """
+
+    lane: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    frame: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    parent: NDArray[np.int32]
+
+
+class LaunchedInPieces(NamedTuple):
+    """Hold what was launched in pieces: from ``low`` to before ``high``, i4[n].
+
+    ``first`` is when the first of it began, ``last`` when the last ended, i8[n] in ns; they are
+    the largest and the least number where there is none.
+    """
+
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+
+_TYPES = (np.int32, np.int32, np.int32, np.int64, np.int64, np.int32)
+
+
+class _Pieces(ctypes.Structure):
+    _fields_ = (("count", c_int64), *((name, c_void_p) for name in Pieces._fields))
+
+
+class _MadePieces(ctypes.Structure):
+    _fields_ = tuple((name, c_void_p) for name in Pieces._fields)
+
+
+class _Launches(ctypes.Structure):
+    _fields_ = (
+        ("count", c_int64),
+        ("row", c_void_p),
+        ("lane", c_void_p),
+        ("time", c_void_p),
+        ("start", c_void_p),
+        ("length", c_void_p),
+    )
+
+
+class _LaunchedIn(ctypes.Structure):
+    _fields_ = tuple((name, c_void_p) for name in LaunchedInPieces._fields)
+
+
+def pieces_by_depth(
+    lane: NDArray[Any],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    frame: NDArray[Any],
+    deepest: int,
+) -> Pieces | None:
+    """Cut intervals as `nested_pieces` does, and order the pieces of each lane by their depth.
+
+    None where this is refused, as there.
+    """
+    nested = nested_pieces(lane, start, end, deepest)
+    if nested is None:
+        return None
+    lane, frame = whole((lane, frame), (np.int32, np.int32))
+    size = len(nested.source)
+    columns: list[NDArray[Any]] = [np.empty(size, dtype) for dtype in _TYPES]
+    made = Pieces(*columns)
+    given, out = NestedPlaces(size, *_places(nested)), _MadePieces(*_places(columns))
+    done = loaded().flamecore_by_depth(
+        address(lane), address(frame), ctypes.byref(given), size, deepest, ctypes.byref(out)
+    )
+    checked(done)
+    return made
+
+
+def outermost_pieces(pieces: Pieces, shown: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Mark the ``pieces`` that are in no other ``shown`` (of frames) as the same, bool[n].
+
+    None where this is refused: without the library, and where pieces do not nest.
+    """
+    library = compiled()
+    if library is None:
+        return None
+    given, kept = _given(pieces)
+    (shown,) = whole((shown,), (np.int32,))
+    alone = np.empty(len(pieces.lane), bool)
+    deepest = _deepest(pieces)
+    done = library.flamecore_outermost_shown(
+        ctypes.byref(given), deepest, address(shown), len(shown), address(alone)
+    )
+    del kept
+    return None if checked(done) is None else alone
+
+
+def launched_in(
+    pieces: Pieces,
+    rows: NDArray[np.int64],
+    lane: NDArray[Any],
+    time: NDArray[np.int64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int64],
+) -> LaunchedInPieces | None:
+    """Find what was launched in each of ``pieces``: ``rows`` of columns, by lane and time.
+
+    They ran from ``start`` on, for ``length``. None where this is refused: without the library, and
+    where pieces do not nest.
+    """
+    library = compiled()
+    if library is None:
+        return None
+    given, kept = _given(pieces)
+    columns = whole((lane, time, start, length), (np.int32, np.int64, np.int64, np.int64))
+    (rows,) = whole((rows,), (np.int64,))
+    launches = _Launches(len(rows), address(rows), *_places(columns))
+    size = len(pieces.lane)
+    low, high = (np.empty(size, np.int32) for _ in range(2))
+    found = LaunchedInPieces(low, high, *(np.empty(size, np.int64) for _ in range(2)))
+    done = library.flamecore_launched(
+        ctypes.byref(given),
+        _deepest(pieces),
+        ctypes.byref(launches),
+        ctypes.byref(_LaunchedIn(*_places(found))),
+    )
+    del kept
+    return None if checked(done) is None else found
+
+
+def _given(pieces: Pieces) -> tuple[_Pieces, list[NDArray[Any]]]:
+    """Give C the columns of ``pieces``; what it reads, which must stay, is the other one."""
+    columns = whole(pieces, _TYPES)
+    return _Pieces(len(columns[0]), *_places(columns)), columns
+
+
+def _places(columns: Iterable[NDArray[Any]]) -> list[int]:
+    """Where the values of the columns lie."""
+    return [address(column) for column in columns]
+
+
+def _deepest(pieces: Pieces) -> int:
+    return 1 + int(pieces.depth.max(initial=-1))

@@ -1,0 +1,156 @@
+"""What is compiled finds places, orders and adds up as plain loops do, or leaves it to numpy."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.attribution.thread_pieces import calls_within
+from flame.core.columns import SIDES, ordered_by_group, places_in, places_on_lanes, sum_by
+from flame.core.compiled.library import compiled
+from flame.core.compiled.nesting import outermost_spans
+from flame.core.compiled.order import order_groups, sum_groups
+from flame.core.compiled.search import search_moments
+from flame.core.model.threads.call_rows import CallRows
+from tests.support.compiled import only_numpy
+from tests.support.tiers import examples
+
+pytestmark = pytest.mark.skipif(compiled() is None, reason="the compiled library was not built")
+
+I8_LIMITS = np.iinfo(np.int64)
+TIMES = st.one_of(st.integers(-9, 9), st.integers(-(1 << 40), 1 << 40))
+LANES = st.integers(0, 3)
+MOMENTS = st.lists(st.tuples(LANES, TIMES), max_size=60)
+WANTED = st.lists(st.tuples(st.integers(-1, 5), TIMES), min_size=64, max_size=90)
+
+
+def columns(rows: Sequence[tuple[int, ...]], width: int = 2) -> list[Any]:
+    table = np.array(rows, np.int64).reshape(len(rows), width)
+    return [table[:, 0].astype(np.int32), *table.T[1:].copy()]
+
+
+@examples(0.5)
+@given(moments=MOMENTS, wanted=WANTED, ordered=st.booleans())
+def test_moments_stand_where_bisecting_finds_them(
+    moments: list[tuple[int, int]], wanted: list[tuple[int, int]], ordered: bool
+) -> None:
+    moments = sorted(moments)
+    wanted = sorted(wanted) if ordered else wanted
+    (lane, time), (on, values) = columns(moments), columns(wanted)
+    for side, bisect in zip(SIDES, (bisect_left, bisect_right), strict=True):
+        expected = [bisect(moments, one) for one in wanted]
+        assert places_on_lanes(lane, time, on, values, side).tolist() == expected
+        with only_numpy():
+            assert places_on_lanes(lane, time, on, values, side).tolist() == expected
+
+
+@examples(0.5)
+@given(times=st.lists(TIMES, max_size=80), wanted=st.lists(TIMES, min_size=64, max_size=80))
+def test_times_stand_where_numpy_finds_them(times: list[int], wanted: list[int]) -> None:
+    ordered, values = np.array(sorted(times), np.int64), np.array(wanted, np.int64)
+    for side, bisect in zip(SIDES, (bisect_left, bisect_right), strict=True):
+        assert places_in(ordered, values, side).tolist() == [
+            bisect(ordered.tolist(), one) for one in wanted
+        ]
+
+
+def test_times_far_from_each_other_are_found() -> None:
+    random = np.random.default_rng(3)
+    ordered = np.sort(random.integers(I8_LIMITS.min, I8_LIMITS.max, 5000))
+    values = np.append(random.permutation(ordered), [I8_LIMITS.min, I8_LIMITS.max, 0])
+    found = search_moments((None, ordered), (None, values), after=False)
+    assert found is not None
+    assert found.tolist() == np.searchsorted(ordered, values).tolist()
+
+
+def test_lanes_that_are_not_known_are_left_to_numpy() -> None:
+    lane, time = np.array([-1, 0]), np.array([3, 4])
+    wanted = np.zeros(100, np.int64), np.full(100, 4)
+    assert search_moments((lane, time), wanted, after=True) is None
+    assert places_on_lanes(lane, time, *wanted, "right").tolist() == [2] * 100
+
+
+GROUPED = st.lists(st.tuples(st.integers(0, 6), TIMES), min_size=256, max_size=300)
+
+
+@examples(0.5)
+@given(rows=GROUPED, dtype=st.sampled_from([np.int64, np.int32, np.uint8, np.int16]))
+def test_values_are_ordered_and_added_up_by_group(rows: list[tuple[int, int]], dtype: Any) -> None:
+    group, values = columns(rows)
+    group = group.astype(dtype)
+    found = order_groups(group, values, 7)
+    assert found is not None
+    assert found[0].tolist() == [value for _, value in sorted(rows)]
+    assert found[1].tolist() == [sum(one == of for of, _ in rows) for one in range(7)]
+    sums = [sum(value for of, value in rows if of == one) for one in range(7)]
+    assert sum_by(group, values, 7).tolist() == sums
+    assert sum_by(group, values > 0, 7).tolist() == [
+        sum(value > 0 for of, value in rows if of == one) for one in range(7)
+    ]
+    with only_numpy():
+        assert [one.tolist() for one in ordered_by_group(group, values, 7)] == [
+            one.tolist() for one in found
+        ]
+        assert sum_by(group, values, 7).tolist() == sums
+
+
+def test_groups_that_there_are_not_are_left_to_numpy() -> None:
+    values = np.arange(300)
+    for group in (values - 1, np.where(values == 299, 300, values)):
+        assert order_groups(group, values, 300) is None
+        assert sum_groups(group, values, 300) is None
+    assert order_groups(values, values, 0) is None
+
+
+def test_values_of_all_sizes_are_ordered() -> None:
+    random = np.random.default_rng(5)
+    limits = np.resize([I8_LIMITS.min, I8_LIMITS.max, 0, -1], 400)
+    group = random.integers(0, 2, 400)
+    found = order_groups(np.zeros(400, np.int64), limits, 1)
+    assert found is not None
+    assert found[0].tolist() == sorted(limits.tolist())
+    assert order_groups(group, limits, 2) is None  # more than 64 bits together
+    pairs = zip(group.tolist(), limits.tolist(), strict=True)
+    assert ordered_by_group(group, limits, 2)[0].tolist() == [one for _, one in sorted(pairs)]
+
+
+SPANS = st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 20), st.integers(-1, 8)), max_size=40)
+
+
+def outermost(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """(row, begin, end) of what reaches beyond the intervals before it on its lane."""
+    told: list[tuple[int, int, int]] = []
+    reach: dict[int, int] = {}
+    for lane, start, end, row in sorted(
+        ((lane, start, -(start + length), row) for row, (lane, start, length) in enumerate(rows))
+    ):
+        begin = max(start, reach.get(lane, start))
+        if lane >= 0 and -end > begin:
+            told.append((row, begin, -end))
+            reach[lane] = -end
+    return told
+
+
+@examples(0.5)
+@given(rows=SPANS)
+def test_what_is_outermost_is_that_of_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
+    lane, start, length = columns(rows, 3)
+    found = outermost_spans(lane, start, start + length)
+    assert found is not None
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == outermost(rows)
+
+
+@examples(0.3)
+@given(rows=SPANS)
+def test_calls_within_others_are_those_of_numpy(rows: list[tuple[int, int, int]]) -> None:
+    lane, start, length = columns(rows, 3)
+    calls = CallRows(lane, lane, start, start + np.maximum(length, 0))
+    found = calls_within(calls).tolist()
+    with only_numpy():
+        assert calls_within(calls).tolist() == found
