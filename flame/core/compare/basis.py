@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.compare.sides import Run, Sides
+from flame.core.compare.sides import KeptRun, Run, Sides
 from flame.core.errors import UsageError
 from flame.core.projection.filters import Filter, Steps
 from flame.core.projection.selection import Selection
@@ -102,11 +102,16 @@ def _per_step(sides: Sides, steps: list[I8]) -> Basis:
 def steady_steps(run: Run, selection: Selection) -> I8:
     """List the iterations of ``run`` after the warm-up, by their numbers; none where none is."""
     found = periods_of(run, selection)
+    if isinstance(run, KeptRun):
+        return found.number  # no others are kept
     return found.number[~judge(found.period).warm_up]
 
 
 def periods_of(run: Run, selection: Selection) -> Periods:
     """Measure the iterations of ``run`` that pass the filters of a common ``selection``."""
+    if isinstance(run, KeptRun):
+        period = np.array([] if run.steps is None else run.steps.period, np.int64)
+        return Periods(np.arange(len(period)), period)
     if not run.has_rows:
         return Periods(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return measure_periods(scope_of(run, selection))
@@ -118,11 +123,17 @@ def scope_of(run: Run, selection: Selection) -> Scope:
 
 
 def _seconds(run: Run, selection: Selection) -> float:
-    """How long the GPUs, or else the trace, were looked at, in seconds."""
-    if run.profile.resolved:
+    if run.profile.resolved and not isinstance(run, KeptRun):
         raise UsageError(f"--per second: {run.label} has no times")
-    gpus = scope_of(run, selection).gpus
-    longest = max((gpu.length for gpu in gpus), default=run.profile.duration)
-    if not longest:
+    seconds = seconds_of(run, selection)
+    if not seconds:
         raise UsageError(f"--per second: nothing in {run.label} takes any time")
-    return longest / 1e9
+    return seconds
+
+
+def seconds_of(run: Run, selection: Selection) -> float:
+    """Measure how long the GPUs, or else the trace, were looked at, in seconds."""
+    if isinstance(run, KeptRun):
+        return run.part.seconds
+    gpus = scope_of(run, selection).gpus
+    return max((gpu.length for gpu in gpus), default=run.profile.duration) / 1e9

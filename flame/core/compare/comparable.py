@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from flame.core.compare.basis import periods_of
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.levels import unlike_coverage
 from flame.core.compare.samples import compared_rows
-from flame.core.compare.sides import BASE, NEW, SIDES, Run
+from flame.core.compare.sides import BASE, NEW, SIDES, KeptRun, Run
 from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
@@ -114,10 +115,10 @@ def _took_as_long(comparison: Comparison, one: Run, other: Run) -> bool:
 @kept
 def gpu_facts(comparison: Comparison) -> tuple[GpuFacts, GpuFacts] | None:
     """Collect what ran on the GPUs of each side; None where something else is compared."""
-    have_rows = all(run.has_rows for run in comparison.sides.runs)
-    if not have_rows or comparison.union.tree.metric.table != "gpu":
+    runs_compared = comparison.sides.runs
+    if any(map(_has_no_facts, runs_compared)) or comparison.union.tree.metric.table != "gpu":
         return None
-    runs = [_facts_of(comparison, at) for at in range(len(comparison.sides.runs))]
+    runs = [gpu_facts_of(comparison, at) for at in range(len(runs_compared))]
     split = len(comparison.sides.base)
     return _joined(runs[:split]), _joined(runs[split:])
 
@@ -133,8 +134,16 @@ def _joined(runs: list[GpuFacts]) -> GpuFacts:
     )
 
 
-def _facts_of(comparison: Comparison, at: int) -> GpuFacts:
-    profile, rows = comparison.sides.runs[at].profile, compared_rows(comparison, at)
+def _has_no_facts(run: Run) -> bool:
+    return not (run.has_rows or isinstance(run, KeptRun))
+
+
+def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
+    """Collect what ran on the GPUs in the run ``at`` that place, which has activities."""
+    run = comparison.sides.runs[at]
+    if isinstance(run, KeptRun):
+        return _kept_facts(comparison, at, run)
+    profile, rows = run.profile, compared_rows(comparison, at)
     table, time = rows.table, rows.table.duration[rows.row]
     text = labels_of(profile, comparison.selection.naming, table).text
     by_frame = _sums(table.frame[rows.row], time, len(profile.frames))
@@ -149,6 +158,18 @@ def _facts_of(comparison: Comparison, at: int) -> GpuFacts:
     return GpuFacts(
         kernels, len(used), frozenset(filter(None, names)), graphs, nodes, _is_serialized(profile)
     )
+
+
+def _kept_facts(comparison: Comparison, at: int, run: KeptRun) -> GpuFacts:
+    profile, facts = run.profile, run.data.facts
+    table = profile.activities
+    shown = np.flatnonzero(comparison.trees[at].node_of_group >= 0)
+    text = labels_of(profile, comparison.selection.naming, table).text
+    kernels = Counter[str]()
+    for frame, time in zip(table.groups.frame[shown], profile.gpu_by_group[0][shown], strict=True):
+        kernels[text[frame]] += int(time)
+    models = frozenset(facts.models)
+    return GpuFacts(kernels, facts.gpus, models, facts.graphs, facts.nodes, facts.serialized)
 
 
 def _sums(place: np.ndarray, time: np.ndarray, size: int) -> np.ndarray:
@@ -215,9 +236,8 @@ def _differences(comparison: Comparison) -> Iterator[str]:
         shares = [format_percent(share, 100) for share in held]
         yield f"the profiler held BASE up for {shares[0]} of its time, NEW for {shares[1]}"
     for name, side in zip(SIDES, comparison.sides, strict=True):
-        for text in dict.fromkeys(text for run in side for text in run.profile.warnings):
-            if _LOST.search(text):
-                yield f"{name}: {text}"
+        for text in dict.fromkeys(chain.from_iterable(map(losses_of, side))):
+            yield f"{name}: {text}"
 
 
 def _gpu_differences(comparison: Comparison, base: GpuFacts, new: GpuFacts) -> Iterator[str]:
@@ -248,25 +268,41 @@ def _listed(names: frozenset[str]) -> str:
 
 def _recorded_by(side: tuple[Run, ...]) -> str:
     """The producers and formats of the files of a side."""
-    metas = [source.meta for run in side for source in run.profile.sources]
-    metas += [run.profile.meta for run in side if not run.profile.sources]
+    return _listed(frozenset(chain.from_iterable(map(producers_of, side))))
+
+
+def producers_of(run: Run) -> list[str]:
+    """List the producers and formats of the files of ``run``."""
+    if isinstance(run, KeptRun):
+        return run.data.facts.recorded_by
+    metas = [source.meta for source in run.profile.sources] or [run.profile.meta]
     written = {
         " ".join(filter(None, (meta.producer, f"({meta.format} {meta.schema_version})")))
         for meta in metas
     }
-    return _listed(frozenset(written)).replace(" )", ")")
+    return sorted(one.replace(" )", ")") for one in written)
 
 
 def _held_by_profiler(side: tuple[Run, ...]) -> float:
     """How long the profiler held the runs up, in percent of the time that they took."""
-    held = sum(_held(run.profile) for run in side)
+    held = sum(map(held_by_profiler, side))
     return 100 * held / max(sum(run.profile.duration for run in side), 1)
 
 
-def _held(profile: Profile) -> int:
-    known = profile.overheads
+def held_by_profiler(run: Run) -> int:
+    """Measure how long the profiler held ``run`` up, ns."""
+    if isinstance(run, KeptRun):
+        return run.data.facts.held
+    profile, known = run.profile, run.profile.overheads
     if known is None:
         return 0
     own = np.array([is_of_profiler(name) for name in known.names], bool)[known.name]
     held = BusyTime.union(known.start[own], known.end[own])
     return held.within(TimeWindow(profile.begin, profile.end))
+
+
+def losses_of(run: Run) -> list[str]:
+    """List the warnings that something of ``run`` was lost."""
+    if isinstance(run, KeptRun):
+        return run.data.facts.lost
+    return [text for text in run.profile.warnings if _LOST.search(text)]

@@ -22,7 +22,7 @@ from flame.core.compare.samples import (
     run_samples,
     step_samples,
 )
-from flame.core.compare.sides import BASE, NEW
+from flame.core.compare.sides import BASE, NEW, KeptRun
 from flame.core.compare.statistics import (
     Interval,
     adjusted,
@@ -215,6 +215,8 @@ def _best_level(comparison: Comparison) -> EvidenceLevel:
 def _why_none(comparison: Comparison) -> str:
     """Why activities tell nothing; empty where they may."""
     fewest = f"fewer than {FEWEST_RUNS} runs a side"
+    if any(isinstance(run, KeptRun) for run in comparison.sides.runs):
+        return f"{fewest}, fewer than {FEWEST_STEPS} iterations, and kept bases have no activities"
     if not all(run.has_rows for run in comparison.sides.runs):
         return f"{fewest}, and files of stacks have nothing else to tell noise from"
     if comparison.union.tree.metric.table != "gpu":

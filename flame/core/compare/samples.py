@@ -13,7 +13,7 @@ from flame.core.columns import I8, Bool, Column, order_by, sum_by, unique, uniqu
 from flame.core.compare.basis import periods_of
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sides import NEW
+from flame.core.compare.sides import NEW, KeptRun
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import passing_rows
@@ -137,12 +137,28 @@ def step_samples(comparison: Comparison, nodes: HeaviestNodes) -> Samples:
     """Take what each iteration that is compared launched, in order of time."""
     found, complete = [], np.ones(len(nodes.node), bool)
     for at, run in enumerate(comparison.sides.runs):
-        rows = compared_rows(comparison, at)
         number = periods_of(run, comparison.selection).number
-        sums = nodes.sums(*_launched_in(run.profile, rows, number), len(number))
+        if isinstance(run, KeptRun):
+            launched = _kept_sums(comparison, at, run)
+        else:
+            launched = _launched_in(run.profile, compared_rows(comparison, at), number)
+        sums = nodes.sums(*launched, len(number))
         complete &= sums.sum(axis=0) == comparison.union.total[at, nodes.node]
         found.append(sums.T)
     return _by_side(comparison, found, complete)
+
+
+def _kept_sums(comparison: Comparison, at: int, run: KeptRun) -> tuple[I8, I8, I8]:
+    """(place of the iteration, node, value) of what is kept of groups that are compared."""
+    if run.steps is None:
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    step, group, total = (
+        np.array(column, np.int64) for column in (run.steps.step, run.steps.group, run.steps.total)
+    )
+    own = comparison.trees[at].node_of_group[group]
+    rows = np.flatnonzero(own >= 0)
+    return step[rows], comparison.union.node[at][own[rows]].astype(np.int64), total[rows]
 
 
 def _launched_in(profile: Profile, rows: ComparedRows, number: I8) -> tuple[I8, I8, I8]:

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from flame.core.errors import NoMatchError, UsageError
+from flame.core.compare.kept.base_file import KeptPart, KeptRunData, KeptSteps, read_base
+from flame.core.compare.kept.kept_profile import kept_profile
+from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.filters import Filter, MinShare
+from flame.core.projection.filters import (
+    Devices,
+    Filter,
+    MinShare,
+    Pids,
+    Ranks,
+    Steps,
+    Streams,
+    Tids,
+    Time,
+)
 from flame.core.projection.project import empty_tree, project
 from flame.core.projection.selection import Selection
 
 BASE, NEW = 0, 1
 SIDES = ("BASE", "NEW")
+
+_NOT_KEPT = Time | Steps | Devices | Streams | Pids | Tids | Ranks
+"""Filters that ask when and where something ran."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +67,68 @@ class Run:
             return empty_tree(self.profile, wanted)
 
 
+@dataclass(frozen=True, eq=False)
+class KeptRun(Run):
+    """Hold a run of a kept base: its ``data``, and the ``part`` of it that ``profile`` is of.
+
+    It has sums of groups and no activities.
+    """
+
+    data: KeptRunData = field(kw_only=True)
+    part: KeptPart = field(kw_only=True)
+
+    @classmethod
+    def of(cls, data: KeptRunData, label: str) -> KeptRun:
+        """Make the run of ``data``; InputError where that does not hold together."""
+        whole = data.whole
+        return cls(kept_profile(data, whole), label, data=data, part=whole)
+
+    @property
+    def steps(self) -> KeptSteps | None:
+        """The iterations after the warm-up; None where none were kept."""
+        return self.data.steps
+
+    def selection(self, common: Selection) -> Selection:
+        """Choose under ``common``; UsageError for filters on what is not kept."""
+        if any(isinstance(one, _NOT_KEPT) for one in common.where):
+            raise UsageError(
+                f"{self.label} is a kept base: filters by time, step, GPU, stream, process, "
+                "thread and rank need the trace"
+            )
+        return super().selection(common)
+
+    def narrowed(self, where: tuple[Filter, ...]) -> KeptRun:
+        """Choose the iterations after the warm-up, the only part that is kept by itself."""
+        steady = self.data.steady
+        if steady is None or not any(isinstance(one, Steps) for one in where):
+            return self
+        return replace(self, profile=kept_profile(self.data, steady), part=steady)
+
+
+def open_runs(path: Path, side: str) -> tuple[KeptRun, ...]:
+    """Open the runs of the kept base at ``path``, which are called after their ``side``.
+
+    Raises InputError, in a line, where it is damaged.
+    """
+    runs = read_base(path).runs
+    try:
+        labelled = zip(runs, _labels(side, len(runs)), strict=True)
+        return tuple(KeptRun.of(data, label) for data, label in labelled)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _labels(side: str, number: int) -> list[str]:
+    return [side] if number == 1 else [f"{side} {at}" for at in range(1, number + 1)]
+
+
 def runs_of(
     side: str, profiles: Sequence[Profile], where: tuple[Filter, ...] = ()
 ) -> tuple[Run, ...]:
     """Make the runs of a side, which are called after it, with a number where there are several."""
-    if len(profiles) == 1:
-        return (Run(profiles[0], side, where),)
     return tuple(
-        Run(profile, f"{side} {number}", where) for number, profile in enumerate(profiles, 1)
+        Run(profile, label, where)
+        for profile, label in zip(profiles, _labels(side, len(profiles)), strict=True)
     )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from itertools import chain
 
 from flame.core.compare.basis import Basis
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sections.cells import percent_of, plain
-from flame.core.compare.sides import BASE, NEW
-from flame.core.report.sections.budget import PART_NAMES, Budget, budgets
+from flame.core.compare.sides import BASE, NEW, KeptRun, Run
+from flame.core.report.scope import Scope
+from flame.core.report.sections.budget import PART_NAMES, budgets
 from flame.core.report.table import Section, Table, TableColumn, Value
 
 NAME, TITLE = "budget", "Where the time of the GPUs went, on both sides"
@@ -29,13 +28,14 @@ _PARTS = (_WINDOW, *PART_NAMES)
 
 def budget_section(comparison: Comparison) -> Section:
     """Tell the budgets of both sides, added up over GPUs and runs, on the basis of time."""
-    if any(run.profile.resolved for run in comparison.sides.runs):
-        return Section(NAME, TITLE, why=_NOTHING)
-    of_runs = [budgets(scope) for scope in comparison.scopes]
+    of_runs = [
+        run_budget(run, scope)
+        for run, scope in zip(comparison.sides.runs, comparison.scopes, strict=True)
+    ]
     if not all(of_runs):
         return Section(NAME, TITLE, why=_NOTHING)
     first = len(comparison.sides.base)
-    sides = [_parts(chain(*found)) for found in (of_runs[:first], of_runs[first:])]
+    sides = [sum(found, Counter[str]()) for found in (of_runs[:first], of_runs[first:])]
     basis = comparison.basis
     divisor = [_divisor(basis, comparison.sides.side_of_run, side) for side in (BASE, NEW)]
     names = [name for name in _PARTS if any(name in side for side in sides)]
@@ -51,13 +51,14 @@ def budget_section(comparison: Comparison) -> Section:
     )
 
 
-def _parts(found: Iterable[Budget]) -> Counter[str]:
-    """The parts of all budgets by name, ns, and all of them."""
-    sums: Counter[str] = Counter()
-    for budget in found:
+def run_budget(run: Run, scope: Scope) -> Counter[str]:
+    """Add up the budgets of the GPUs of ``run`` by part, ns, and all of them; empty without any."""
+    if isinstance(run, KeptRun):
+        return Counter(run.part.budget)
+    sums = Counter[str]()
+    for budget in () if run.profile.resolved else budgets(scope):
         sums[_WINDOW] += budget.window
-        for name, ns in budget.parts:
-            sums[name] += ns
+        sums.update(dict(budget.parts))
     return sums
 
 

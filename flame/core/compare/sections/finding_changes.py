@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from flame.core.compare.comparison import Comparison
-from flame.core.report.findings.finding import Finding
+from flame.core.compare.kept.base_file import KeptFinding
+from flame.core.compare.sides import KeptRun, Run
 from flame.core.report.findings.findings import find
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value
@@ -23,39 +23,39 @@ _COLUMNS = (
 )
 
 
-class _Key(NamedTuple):
-    """What findings of two runs have in common that are the same."""
-
-    rule: str
-    gpu: str
-
-
 def finding_changes_section(comparison: Comparison) -> Section:
     """Compare the findings of both sides; of several runs, those of the first are told."""
-    if any(run.profile.resolved for run in comparison.sides.runs):
+    runs, first_of_new = comparison.sides.runs, len(comparison.sides.base)
+    sides = [run_findings(runs[at], comparison.scopes[at]) for at in (0, first_of_new)]
+    base, new = sides
+    if base is None or new is None:
         return Section(NAME, TITLE, why="there are no findings on a file of stacks")
-    scopes, first_of_new = comparison.scopes, len(comparison.sides.base)
-    base, new = _findings(scopes[0]), _findings(scopes[first_of_new])
     rows = [*_rows(base, new)]
     notes = () if rows else ("the same findings on both sides",)
     return Section(NAME, TITLE, tables=(Table.of("rows", "", _COLUMNS, rows),), notes=notes)
 
 
-def _findings(scope: Scope) -> dict[_Key, Finding]:
+def run_findings(run: Run, scope: Scope) -> list[KeptFinding] | None:
+    """List the findings on ``run``, each once; None where there can be none."""
+    if isinstance(run, KeptRun):
+        return run.part.findings
+    if run.profile.resolved:
+        return None
     label = {gpu.device: gpu.label for gpu in scope.gpus}
-    found: dict[_Key, Finding] = {}
+    found: dict[tuple[str, str], KeptFinding] = {}
     for one in find(scope).found:
         gpu = "" if one.device is None else label.get(one.device, "")
-        found.setdefault(_Key(one.id, gpu), one)
-    return found
+        found.setdefault((one.id, gpu), KeptFinding(one.id, gpu, one.severity, one.title))
+    return [*found.values()]
 
 
-def _rows(base: dict[_Key, Finding], new: dict[_Key, Finding]) -> Iterator[tuple[Value, ...]]:
-    for key in dict.fromkeys([*new, *base]):
-        before, after = base.get(key), new.get(key)
+def _rows(base: list[KeptFinding], new: list[KeptFinding]) -> Iterator[tuple[Value, ...]]:
+    sides = [{(one.rule, one.gpu): one for one in side} for side in (base, new)]
+    for key in dict.fromkeys([*sides[1], *sides[0]]):
+        before, after = (side.get(key) for side in sides)
         severities = [one.severity if one else None for one in (before, after)]
         if severities[0] == severities[1]:
             continue
         one = after or before
         change = "appeared" if before is None else "went" if after is None else "changed"
-        yield change, key.rule, key.gpu, one.title if one else "", *severities
+        yield change, *key, one.title if one else "", *severities

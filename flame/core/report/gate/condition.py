@@ -29,6 +29,9 @@ _UNITS = {
     "MB": ("bytes", 1_000_000),
     "GB": ("bytes", 1_000_000_000),
 }
+_WHOLE = ("new", "gone")
+"""Quantities of names that have no parts."""
+
 _DEEPEST = 50
 """Brackets within brackets."""
 
@@ -148,7 +151,8 @@ class _Parser:
             text = self._next("text", "a name in double quotes").text[1:-1]
             if not self._takes("sign", ")"):
                 raise self._error("')'")
-            word += self._next("sign", "a part, such as .total").text
+            if word not in _WHOLE:
+                word += self._next("sign", "a part, such as .total").text
         operator = self._next("operator", "<, <=, > or >=").text
         return Term(word, text, operator, self._limit(), name.place)  # type: ignore[arg-type]
 

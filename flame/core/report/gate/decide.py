@@ -19,7 +19,7 @@ from flame.core.report.gate.quantities import Quantity, check_name, measure
 from flame.core.report.scope import Scope
 from flame.core.report.table import CONTRACT
 
-_COMPARE: dict[Operator, Callable[[float, float], bool]] = {
+COMPARE: dict[Operator, Callable[[float, float], bool]] = {
     "<": lambda value, limit: value < limit,
     "<=": lambda value, limit: value <= limit,
     ">": lambda value, limit: value > limit,
@@ -58,15 +58,17 @@ def read_condition(text: str) -> Condition:
 def decide(scope: Scope, condition: Condition) -> Decision:
     """Decide ``condition``; UsageError where it compares with a wrong unit."""
     found = {term: _decided(scope, term) for term in terms_of(condition)}
-    values = {_spelled(term): value for term, (_, value) in found.items()}
-    return Decision(_holds(condition, {term: holds for term, (holds, _) in found.items()}), values)
+    values = {spelled(term): value for term, (_, value) in found.items()}
+    outcome = holds(condition, {term: is_so for term, (is_so, _) in found.items()})
+    return Decision(outcome, values)
 
 
-def _spelled(term: Term) -> str:
+def spelled(term: Term) -> str:
+    """Write what a term names, as in a condition."""
     if term.text is None:
         return term.name
-    name, _, part = term.name.partition(".")
-    return f'{name}("{term.text}").{part}'
+    name, point, part = term.name.partition(".")
+    return f'{name}("{term.text}"){point}{part}'
 
 
 def _decided(scope: Scope, term: Term) -> tuple[bool | None, float | None]:
@@ -74,11 +76,14 @@ def _decided(scope: Scope, term: Term) -> tuple[bool | None, float | None]:
     found = measure(scope, term)
     if found is None:
         return None, None
-    return _COMPARE[term.operator](found.value, _limit(term, found)), found.value
+    return COMPARE[term.operator](found.value, limit_of(term, found)), found.value
 
 
-def _limit(term: Term, found: Quantity) -> float:
-    """The limit in the unit of what was measured."""
+def limit_of(term: Term, found: Quantity) -> float:
+    """Find the limit of ``term`` in the unit of what was measured.
+
+    Raises UsageError where it is written in another one.
+    """
     limit = term.limit
     if limit.kind == "percent" and found.whole is not None:
         return limit.value * found.whole / 100
@@ -88,14 +93,14 @@ def _limit(term: Term, found: Quantity) -> float:
     return limit.value
 
 
-def _holds(condition: Condition, terms: dict[Term, bool | None]) -> bool | None:
-    """Combine what holds; what cannot be decided counts where it makes a difference."""
+def holds(condition: Condition, terms: dict[Term, bool | None]) -> bool | None:
+    """Combine what ``terms`` are; None, which cannot be decided, counts where it matters."""
     if isinstance(condition, Term):
         return terms[condition]
     if isinstance(condition, Not):
-        inner = _holds(condition.inner, terms)
+        inner = holds(condition.inner, terms)
         return None if inner is None else not inner
-    parts = [_holds(part, terms) for part in condition.parts]
+    parts = [holds(part, terms) for part in condition.parts]
     deciding = isinstance(condition, Any)
     if deciding in parts:
         return deciding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +36,11 @@ _STEPS = ("p50", "p95", "p99", "mean", "max")
 _FRAME_PARTS = ("total", "count", "mean")
 
 
-def check_name(term: Term) -> None:
-    """Check that ``term`` names a quantity that there is; UsageError with the choices otherwise."""
+def check_name(term: Term, more: Sequence[str] = ()) -> None:
+    """Check that ``term`` names a quantity that there is; UsageError with the choices otherwise.
+
+    ``more`` are choices besides.
+    """
     frames = [f"frame.{part}" for part in _FRAME_PARTS]
     known = QUANTITIES if term.text is None else frames
     if term.name in known:
@@ -45,7 +48,7 @@ def check_name(term: Term) -> None:
             compile_expression(term.text)
         return
     written = [f'frame("RE").{part}' for part in _FRAME_PARTS]
-    choices = ", ".join([*QUANTITIES, *written])
+    choices = ", ".join([*QUANTITIES, *written, *more])
     raise UsageError(f"--fail-on: no quantity '{term.name}'; there are {choices}")
 
 

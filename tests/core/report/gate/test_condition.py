@@ -17,7 +17,7 @@ from flame.core.report.gate.condition import (
     parse_condition,
     terms_of,
 )
-from flame.core.report.gate.decide import _holds
+from flame.core.report.gate.decide import holds
 
 limits = st.integers(0, 5)
 
@@ -127,7 +127,7 @@ def plainly(condition: Condition, values: dict[str, bool]) -> bool:
 def test_what_is_decided_does_not_depend_on_what_is_not_known(
     condition: Condition, values: dict[str, bool | None]
 ) -> None:
-    found = _holds(condition, {one: values[one.name] for one in terms_of(condition)})
+    found = holds(condition, {one: values[one.name] for one in terms_of(condition)})
     unknown = [name for name, value in values.items() if value is None]
     possible = set()
     for number in range(1 << len(unknown)):

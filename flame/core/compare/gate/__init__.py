@@ -1,0 +1,1 @@
+"""Decide a condition on a comparison, as `--fail-on` states it, and how sure that is."""

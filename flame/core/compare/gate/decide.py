@@ -1,0 +1,188 @@
+"""Decide a condition on a comparison: it holds, it does not, or more has to be recorded."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.gate.intervals import ENOUGH, ChangeInterval, change_interval
+from flame.core.compare.gate.terms import SideValues, measure_sides
+from flame.core.compare.sections.frames import changed_frames
+from flame.core.compare.verdict import find_verdict
+from flame.core.errors import UsageError
+from flame.core.report.gate.condition import Condition, Term, terms_of
+from flame.core.report.gate.decide import COMPARE, holds, limit_of, spelled
+from flame.core.report.gate.quantities import Quantity
+from flame.core.report.table import CONTRACT
+from flame.core.units import format_ns
+
+RUN_NOISE = 2.0
+"""Percent by which two runs of one program may differ in all that takes time."""
+
+
+class TermDecision(NamedTuple):
+    """Say what became of a term; ``holds`` is None where that cannot be decided, for ``why``.
+
+    ``values`` are None where a trace cannot tell; ``interval`` where the term names no change.
+    """
+
+    term: Term
+    holds: bool | None
+    values: SideValues | None
+    interval: ChangeInterval | None
+    why: str
+
+    @property
+    def name(self) -> str:
+        """The quantity as it is written."""
+        return spelled(self.term)
+
+    @property
+    def words(self) -> str:
+        """What was measured, for people."""
+        values = self.values
+        if values is None:
+            return f"{self.name}: {self.why}"
+        base, new = (_written(value, values.unit) for value in (values.base, values.new))
+        if not values.base:
+            return f"{self.name} {base} → {new}"
+        return f"{self.name} {base} → {new}, {100 * (values.new / values.base - 1):+.1f} %"
+
+
+class Decision(NamedTuple):
+    """Say what became of a condition, None where it cannot be decided, and of its terms."""
+
+    holds: bool | None
+    terms: tuple[TermDecision, ...]
+
+    @property
+    def failed(self) -> tuple[TermDecision, ...]:
+        """The terms that hold, where the condition does."""
+        return tuple(one for one in self.terms if one.holds) if self.holds else ()
+
+    @property
+    def undecided(self) -> tuple[TermDecision, ...]:
+        """The terms that cannot be decided, where the condition cannot."""
+        return tuple(one for one in self.terms if one.holds is None) if self.holds is None else ()
+
+
+def parse_noise(text: str) -> float:
+    """Parse what ``--run-noise`` is given, in percent: ``2%``; UsageError where it is wrong."""
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise UsageError(f"--run-noise '{text}': write how much runs differ, such as 2%")
+    return value
+
+
+def decide(comparison: Comparison, condition: Condition, noise: float = RUN_NOISE) -> Decision:
+    """Decide ``condition``; ``noise`` percent is what two runs of one program may differ by.
+
+    Raises UsageError where it compares with a wrong unit.
+    """
+    found = {term: _decided(comparison, term, noise) for term in terms_of(condition)}
+    outcome = holds(condition, {term: one.holds for term, one in found.items()})
+    return Decision(outcome, tuple(found.values()))
+
+
+def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
+    values = measure_sides(comparison, term)
+    if values is None:
+        return TermDecision(term, None, None, None, "the traces do not tell")
+    if not term.limit.change:
+        quantity = Quantity(values.new, values.unit, values.whole)
+        is_so = COMPARE[term.operator](values.new, limit_of(term, quantity))
+        return TermDecision(term, is_so, values, None, "")
+    limit = _percent_limit(term, values)
+    if limit is None:
+        return _without_base(term, values)
+    interval = change_interval(comparison, term, values, noise)
+    outcome = _beyond(term, limit, interval)
+    why = "" if outcome is not None else _why(interval, noise)
+    return TermDecision(term, outcome, values, interval, why)
+
+
+def _percent_limit(term: Term, values: SideValues) -> float | None:
+    """The limit of a change in percent of the base; None without a base."""
+    if term.limit.kind == "percent":
+        return term.limit.value if values.base else None
+    absolute = limit_of(term, Quantity(values.base, values.unit))
+    return 100 * absolute / values.base if values.base else None
+
+
+def _without_base(term: Term, values: SideValues) -> TermDecision:
+    """Decide a change from nothing: any part of it is infinite."""
+    change = values.new and float("inf")
+    limit = term.limit.value
+    if term.limit.kind != "percent":
+        change, limit = values.new, limit_of(term, Quantity(0.0, values.unit))
+    return TermDecision(term, COMPARE[term.operator](change, limit), values, None, "")
+
+
+def _beyond(term: Term, limit: float, interval: ChangeInterval) -> bool | None:
+    """Whether all of the interval is on one side of the limit, and on which."""
+    at_ends = {COMPARE[term.operator](end, limit) for end in (interval.low, interval.high)}
+    return at_ends.pop() if len(at_ends) == 1 else None
+
+
+def _why(interval: ChangeInterval, noise: float) -> str:
+    more = interval.more_steps
+    if more is not None:
+        return (
+            f"record more: {interval.steps:,} steps now, about {more:,} needed for ± {ENOUGH:g} %"
+        )
+    if not noise:
+        return "the change is too close to the limit"
+    return f"two runs may differ by ± {noise:g} %: compare several runs by --base and --new"
+
+
+def _written(value: float, unit: str) -> str:
+    return format_ns(value) if unit == "ns" else f"{value:,.6g}"
+
+
+_MOST_FRAMES = 5
+
+
+def as_facts(text: str, comparison: Comparison, decision: Decision) -> dict[str, object]:
+    """Put a decision into JSON's terms: the last line that a script reads."""
+    return {
+        "flame_diff": CONTRACT,
+        **find_verdict(comparison).facts,
+        "condition": text,
+        "result": decision.holds,
+        "failed": [one.name for one in decision.failed],
+        "undecided": {one.name: one.why for one in decision.undecided},
+        "values": {one.name: _values(one) for one in decision.terms},
+        "top": _largest_changes(comparison),
+    }
+
+
+def _largest_changes(comparison: Comparison) -> list[dict[str, object]]:
+    """The frames that changed most, with their paths."""
+    tree, delta = comparison.union.tree, comparison.changes.delta
+    nodes = np.concatenate(changed_frames(comparison))
+    nodes = nodes[np.argsort(-np.abs(delta[nodes]), kind="stable")][:_MOST_FRAMES]
+    unit = "ns" if comparison.metric.unit == "ns" else "value"
+    return [
+        {"path": list(tree.names(node)), f"delta_{unit}": round(float(delta[node]), 3)}
+        for node in nodes.tolist()
+    ]
+
+
+def _values(one: TermDecision) -> dict[str, object] | None:
+    values, interval = one.values, one.interval
+    if values is None:
+        return None
+    change = round(100 * (values.new / values.base - 1), 3) if values.base else None
+    bounds = None if interval is None else [round(interval.low, 3), round(interval.high, 3)]
+    return {
+        "base": values.base,
+        "new": values.new,
+        "change_percent": change,
+        "interval_percent": bounds,
+    }

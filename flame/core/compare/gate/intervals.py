@@ -1,0 +1,94 @@
+"""Tell how far the change of a quantity may be off: from runs, from steps, or by what is usual."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.compare.basis import periods_of
+from flame.core.compare.changes import F8
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.evidence import FEWEST_RUNS
+from flame.core.compare.gate.terms import SideValues
+from flame.core.compare.sides import BASE, NEW
+from flame.core.compare.statistics import drawn_ratio, shift
+from flame.core.report.gate.condition import Term
+from flame.core.report.measures.trend import has_statistics
+from flame.core.report.program.iteration_verdicts import judge
+
+FEWEST_STEPS = 3
+"""Steps of either side below which nothing is said of how much they differ."""
+
+ENOUGH = 2.5
+"""Points of a percentage to either side of the change, which are told how many steps would do."""
+
+
+class ChangeInterval(NamedTuple):
+    """Hold where a change lies, in percent of the base; ``spread`` is half of it without noise.
+
+    ``steps`` is how many of both sides it is known from, 0 where it is from something else.
+    """
+
+    low: float
+    high: float
+    spread: float = 0.0
+    steps: int = 0
+
+    @property
+    def more_steps(self) -> int | None:
+        """How many steps of each side would do; None where steps make no difference."""
+        if not self.steps or self.spread <= ENOUGH:
+            return None
+        return math.ceil(self.steps * (self.spread / ENOUGH) ** 2)
+
+
+def change_interval(
+    comparison: Comparison, term: Term, values: SideValues, noise: float
+) -> ChangeInterval:
+    """Find where the change of what ``term`` names lies; ``values``, whose base is not 0.
+
+    What is counted is exact. With four runs of either side it is known from these. Otherwise it is
+    what the steps tell, or nothing, and ``noise`` percent to either side, as runs differ.
+    """
+    change = 100 * (values.new / values.base - 1)
+    if values.unit == "count":
+        return ChangeInterval(change, change)
+    sides = np.array(comparison.sides.side_of_run)
+    runs = np.array(values.runs)
+    base, new = runs[sides == BASE], runs[sides == NEW]
+    if has_statistics() and min(len(base), len(new)) >= FEWEST_RUNS:
+        return _from_runs(base, new)
+    spread, steps = _from_steps(comparison, term)
+    low, high = (change, change) if spread is None else spread
+    half = max(high - change, change - low)
+    return ChangeInterval(low - noise, high + noise, half, steps)
+
+
+def _from_runs(base: F8, new: F8) -> ChangeInterval:
+    _, found = shift(base[None], new[None])
+    low, high = (100 * float(bound[0]) / float(base.mean()) for bound in found)
+    return ChangeInterval(low, high, (high - low) / 2)
+
+
+def _from_steps(comparison: Comparison, term: Term) -> tuple[tuple[float, float] | None, int]:
+    """(low, high) in percent, from how long steps took; and how many the shorter side has."""
+    if not term.name.startswith("step."):
+        return None, 0
+    base, new = (_periods(comparison, side) for side in (BASE, NEW))
+    steps = min(len(base), len(new))
+    if steps < FEWEST_STEPS:
+        return None, 0
+    low, high = drawn_ratio(base, new, term.name.removeprefix("step."))
+    return (100 * (low - 1), 100 * (high - 1)), steps
+
+
+def _periods(comparison: Comparison, side: int) -> F8:
+    """How long the steps of a side took after the warm-up, run by run."""
+    found = [
+        judge(periods_of(run, comparison.selection).period).steady
+        for run, of in zip(comparison.sides.runs, comparison.sides.side_of_run, strict=True)
+        if of == side
+    ]
+    return np.concatenate(found).astype(np.float64)

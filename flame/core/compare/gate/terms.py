@@ -1,0 +1,109 @@
+"""Measure what the terms of a condition name, on both sides of a comparison."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import unique
+from flame.core.compare.changes import F8
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.sides import BASE, NEW, KeptRun, Run
+from flame.core.projection.matching import matching_frames
+from flame.core.regex import compile_expression
+from flame.core.report.gate.condition import Condition, Term, parse_condition, terms_of
+from flame.core.report.gate.quantities import Quantity, check_name, measure
+from flame.core.report.scope import Scope
+
+ONE_SIDED = ("new", "gone")
+"""Quantities of a comparison alone: how many frames one side only has, by their names."""
+
+_NOT_ADDED_UP = ("step.", "findings.")
+"""Beginnings of quantities that say as much of several runs, or steps, as of one."""
+
+
+class SideValues(NamedTuple):
+    """Hold a quantity of both sides, on the basis of the comparison; ``runs`` has that of each run.
+
+    ``whole`` is what shares of the new side's value are of, None where there are none.
+    """
+
+    base: float
+    new: float
+    unit: str
+    whole: float | None
+    runs: tuple[float, ...]
+
+
+def read_condition(text: str) -> Condition:
+    """Parse a condition on a comparison; UsageError where it names what there is not."""
+    condition = parse_condition(text)
+    for term in terms_of(condition):
+        if not _is_one_sided(term):
+            check_name(term, more=[f'{name}("RE")' for name in ONE_SIDED])
+        elif term.text is not None:
+            compile_expression(term.text)
+    return condition
+
+
+def _is_one_sided(term: Term) -> bool:
+    return term.name in ONE_SIDED and term.text is not None
+
+
+def adds_up(term: Term) -> bool:
+    """Tell whether what ``term`` names is a sum over the run, so that it is scaled."""
+    if term.text is not None:
+        return not term.name.endswith(".mean")
+    return not term.name.startswith(_NOT_ADDED_UP) and not term.name.endswith("_percent")
+
+
+def measure_sides(comparison: Comparison, term: Term) -> SideValues | None:
+    """Measure what ``term`` names; None where a trace cannot tell."""
+    if _is_one_sided(term):
+        return _one_sided(comparison, term)
+    found = [
+        _measured(run, scope, term)
+        for run, scope in zip(comparison.sides.runs, comparison.scopes, strict=True)
+    ]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    values = np.array([one.value for one in known])
+    divisor = _divisor(comparison, term)
+    base, new = _scaled(comparison, values, divisor)
+    wholes = np.array([one.whole for one in known if one.whole is not None])
+    whole = _scaled(comparison, wholes, divisor)[NEW] if len(wholes) == len(known) else None
+    return SideValues(base, new, known[0].unit, whole, tuple((values / divisor).tolist()))
+
+
+def _measured(run: Run, scope: Scope, term: Term) -> Quantity | None:
+    if not isinstance(run, KeptRun) or term.text is not None:
+        return measure(scope, term)
+    kept = run.part.quantities.get(term.name)
+    return None if kept is None else Quantity(kept.value, kept.unit, kept.whole)
+
+
+def _scaled(comparison: Comparison, values: F8, divisor: F8) -> tuple[float, float]:
+    """Sum up the ``values`` of the runs of each side, and divide them."""
+    sides = np.array(comparison.sides.side_of_run)
+    base, new = (
+        float(values[sides == side].sum() / divisor[sides == side].sum()) for side in (BASE, NEW)
+    )
+    return base, new
+
+
+def _divisor(comparison: Comparison, term: Term) -> F8:
+    """What each run's value is divided by: 1 of what does not add up, f8[runs]."""
+    divisor = np.array(comparison.basis.divisor)
+    return divisor if adds_up(term) else np.ones(len(divisor))
+
+
+def _one_sided(comparison: Comparison, term: Term) -> SideValues:
+    """Count the frames that are on one side only, and whose change counts."""
+    changes, tree = comparison.changes, comparison.union.tree
+    marked = changes.is_new if term.name == "new" else changes.is_gone
+    used = unique(tree.frame[marked & comparison.counting])
+    pattern = compile_expression(term.text or "")
+    number = float(len(matching_frames(tree.frames, tree.text, used, pattern)))
+    return SideValues(0.0, number, "count", None, ())

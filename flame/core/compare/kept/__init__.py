@@ -1,0 +1,1 @@
+"""Keep what is needed of a base to compare with it later: no times of day, no environment."""

@@ -1,0 +1,182 @@
+"""Conditions on a comparison: changes beyond noise hold, those within it are not decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.compare.comparison import Comparison, compare
+from flame.core.compare.gate.decide import Decision, decide, parse_noise
+from flame.core.compare.gate.terms import read_condition
+from flame.core.compare.sides import Run, Sides, runs_of
+from flame.core.compare.statistics import drawn_ratio
+from flame.core.errors import UsageError
+from flame.core.loading.many import load
+from flame.core.model.profile import Profile
+from tests.support.writers.nsysfile import NsysFile
+
+
+def trace(path: Path, periods: list[int], *, kernel: str = "gemm", kernels: int = 1) -> Profile:
+    """A trace of steps, each with kernels of a tenth of its period."""
+    with NsysFile(path) as file:
+        begin = 0
+        for number, period in enumerate(periods):
+            file.nvtx(f"step {number}", begin, begin + period)
+            for one in range(kernels):
+                corr = number * kernels + one + 1
+                file.api("cudaLaunchKernel_v7000", begin + one, begin + one + 1, corr)
+                at = begin + 10 + one * period // 10
+                file.kernel(kernel, at, at + period // 10, corr)
+            begin += period
+    return load(path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def compared(folder: Path, base: list[int], new: list[int], **of_new: object) -> Comparison:
+    sides = (
+        runs_of("BASE", [trace(folder / "base", base)]),
+        runs_of("NEW", [trace(folder / "new", new, **of_new)]),  # type: ignore[arg-type]
+    )
+    return compare(Sides(*sides))
+
+
+def decided(comparison: Comparison, text: str, noise: float = 2.0) -> Decision:
+    return decide(comparison, read_condition(text), noise)
+
+
+STEADY = [100_000, 101_000, 99_000, 100_500] * 5
+
+
+@pytest.fixture(scope="module")
+def tenth(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """Steps that take a tenth longer."""
+    folder = tmp_path_factory.mktemp("tenth")
+    return compared(folder, STEADY, [period * 11 // 10 for period in STEADY])
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("step.p50 > +5%", True),
+        ("step.p50 > +9%", None),  # within the noise of 10 %
+        ("step.p50 > +15%", False),
+        ("step.p50 > +5us", True),
+        ("step.p50 > +20us", False),
+        ("step.p50 < +15%", True),
+        ("step.p50 < -1%", False),
+        ("step.p50 > 105us", True),
+        ("step.p50 > 120us", False),
+        ("kernels > +0", False),
+        ("kernels >= +0", True),
+        ("gpu_time > +5%", True),
+        ("gpu_time > +9%", None),
+        ('frame("gemm").total > +5%', True),
+        ('frame("gemm").count > +0%', False),
+        ('frame("gemm").mean > +5%', True),
+        ("step.p50 > +15% or step.p50 > +9%", None),
+        ("step.p50 > +5% or step.p50 > +9%", True),
+        ("not step.p50 > +9%", None),
+        ("findings.high > +0", False),
+    ],
+)
+def test_steps_that_take_a_tenth_longer(tenth: Comparison, text: str, holds: bool | None) -> None:
+    assert tenth.basis.kind == "step"
+    assert decided(tenth, text).holds is holds
+
+
+def test_what_is_counted_is_always_decided(folder: Path) -> None:
+    comparison = compared(folder, STEADY, STEADY, kernels=2)
+    assert decided(comparison, "kernels > +99%").holds is True
+    assert decided(comparison, "kernels > +100%").holds is False
+    assert decided(comparison, "kernels > +0.5").holds is True  # one more of each step
+
+
+def test_what_steps_do_not_tell_asks_for_more_of_them(folder: Path) -> None:
+    wild = [60_000, 140_000, 90_000, 180_000, 70_000, 130_000]
+    [undecided] = decided(compared(folder, wild, wild), "step.mean > +1%").undecided
+    assert undecided.interval is not None
+    assert undecided.why.startswith(f"record more: {undecided.interval.steps} steps now, about ")
+    needed = int(undecided.why.split("about ")[1].split()[0].replace(",", ""))
+    assert needed > undecided.interval.steps
+
+
+def test_runs_tell_it_without_the_usual_noise(folder: Path) -> None:
+    profiles = [trace(folder / f"{at}", [period + 10 * at for period in STEADY]) for at in range(4)]
+    slower = [
+        trace(folder / f"n{at}", [period + 1000 + at for period in STEADY]) for at in range(4)
+    ]
+    comparison = compare(Sides(runs_of("BASE", profiles), runs_of("NEW", slower)))
+    assert decided(comparison, "step.p50 > +0.5%").holds is True
+    one = compare(Sides(runs_of("BASE", profiles[:1]), runs_of("NEW", slower[:1])))
+    [undecided] = decided(one, "step.p50 > +0.5%").undecided
+    assert "compare several runs" in undecided.why
+    assert decided(one, "step.p50 > +0.2%", noise=0).holds is True
+
+
+def test_frames_of_one_side(folder: Path) -> None:
+    comparison = compared(folder, STEADY, STEADY, kernel="flash")
+    assert decided(comparison, 'new("flash") > 0 and gone("gemm") > 0').holds is True
+    assert decided(comparison, 'new("gemm") > 0 or gone("flash") > 0').holds is False
+
+
+def test_from_nothing_any_increase_is_one(folder: Path) -> None:
+    comparison = compared(folder, STEADY, STEADY, kernel="flash")
+    assert decided(comparison, 'frame("flash").total > +50%').holds is True
+    assert decided(comparison, 'frame("flash").total > +1us').holds is True
+    assert decided(comparison, 'frame("flash").total > +1s').holds is False
+    assert decided(comparison, 'frame("none").total > +0%').holds is False
+
+
+def test_what_traces_cannot_tell_is_not_decided(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.folded").write_text("main 3\n")
+    a, b = (Run(load(tmp_path / f"{name}.folded"), name) for name in ("a", "b"))
+    [one] = decided(compare(Sides((a,), (b,))), "kernels > +0").undecided
+    assert (one.values, one.why) == (None, "the traces do not tell")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("new > 0", "no quantity 'new'"),
+        ('new("a").total > 0', "expected"),
+        ('frame("a") > 0', "a part"),
+        ("mood > +5%", 'new\\("RE"\\)'),
+        ('new("(") > 0', "not a regular expression"),
+    ],
+)
+def test_mistakes(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        read_condition(text)
+
+
+def test_units_must_fit(tenth: Comparison) -> None:
+    with pytest.raises(UsageError, match="compared with"):
+        decided(tenth, "kernels > +5ms")
+    with pytest.raises(UsageError, match="compared with"):
+        decided(tenth, "step.p50 > +5")
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1%", "nan", "inf"])
+def test_noise_is_a_part(text: str) -> None:
+    with pytest.raises(UsageError, match="--run-noise"):
+        parse_noise(text)
+
+
+@given(
+    st.lists(st.integers(50, 150), min_size=4, max_size=40),
+    st.sampled_from(["p50", "p95", "p99", "mean", "max"]),
+)
+def test_equal_sides_may_be_equal(values: list[int], statistic: str) -> None:
+    samples = np.array(values, np.float64)
+    low, high = drawn_ratio(samples, samples, statistic)
+    assert low <= 1 <= high
+    assert drawn_ratio(samples, samples * 2, statistic) == pytest.approx((2 * low, 2 * high))
