@@ -197,3 +197,22 @@ def test_no_module_compiles_regular_expressions_when_it_is_imported() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
     ]
     assert compiled == []
+
+
+EAGER = {
+    *("core/lazy_dataclass.py", "core/names/cuda.py", "core/names/nvtx.py", "core/names/rename.py"),
+    "tui/session/tree_view.py",
+}
+"""Dataclasses with slots or an InitVar."""
+
+
+def test_dataclasses_are_lazy_where_they_can_be() -> None:
+    eager = {
+        str(path.relative_to("flame"))
+        for path, tree in modules_with("from dataclasses import")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "dataclasses"
+        and any(each.name == "dataclass" for each in node.names)
+    }
+    assert eager == EAGER

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, order_by
+from flame.core.lazy_dataclass import dataclass
 
 EMPTY = 0
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameTable
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from flame.core.attribution.nesting import LaneClock, lane_clock
 from flame.core.columns import I8, Bool, Column, expand_ranges, order_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from flame.core.errors import NoMatchError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.live.window import ALL, LiveWindow
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile

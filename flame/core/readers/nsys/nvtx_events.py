@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Column, distinct, unique_rows
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.raw import OPEN, TableBuilder, close_open_ends
 from flame.core.model.threads.events import EventName, EventStyle, EventThread, ThreadEvents
 from flame.core.options import LoadOptions, silent

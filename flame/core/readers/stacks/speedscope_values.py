@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Thread
 from flame.core.model.metrics import ALL_METRICS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Column, distinct, sum_by, unique, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.names.call_results import NOT_READY, result_meaning
 from flame.core.report.host.call_rows import (
