@@ -135,6 +135,7 @@ LATER = {
     *("tempfile", "textual", "tomllib", "unittest", "flame.attach", "flame.console.info"),
     *("flame.core.live", "flame.core.loading.merge", "flame.core.loading.parallel"),
     *("flame.doctor", "flame.exporters", "flame.record", "flame.tui"),
+    *("flame.core.analysis.waiting.table", "flame.core.timeline.exposure"),
 }
 
 
