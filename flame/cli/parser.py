@@ -1,4 +1,4 @@
-"""Parse the command line: the options of the command that it names, of the others only the name."""
+"""Parse the command line: the options of the command that it names, or the names of all."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _bind_negative_times(argv: Sequence[str]) -> list[str]:
 
 
 def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
-    """Build the parser of all commands, with the options of those that are ``wanted``."""
+    """Build the parser of the commands ``wanted``; where that is none of all, without options."""
     parser = Parser(
         prog="flame",
         description="The GPU flame graph in your terminal.",
@@ -105,7 +105,8 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
     commands = parser.add_subparsers(
         prog="flame", dest="command", metavar=f"{{{','.join(COMMANDS)}}}", required=True
     )
-    for name, text in COMMANDS.items():
+    for name in [each for each in COMMANDS if each in wanted] or COMMANDS:
+        text = COMMANDS[name]
         command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name in wanted:
             import_module(f"flame.cli.{name}").add_options(command)
