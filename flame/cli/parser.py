@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from importlib import import_module
 
 from flame._version import __version__
+from flame.cli.streams import terminal_width
 from flame.core.errors import UsageError
 from flame.options.parser import Parser
 
@@ -31,6 +32,17 @@ COMMANDS = {
 }
 """What each command does, as help. In the module beside this one that is called like it,
 `add_options` adds its options to its parser, and `run` does what they ask for."""
+
+
+class _Help(argparse.HelpFormatter):
+    """Fit the terminal; argparse makes one for each argument, and imports shutil for that."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal_width(80) - 2)
+
+
+class _RawHelp(_Help, argparse.RawDescriptionHelpFormatter):
+    pass
 
 
 def parse_command_line(argv: Sequence[str]) -> argparse.Namespace:
@@ -98,7 +110,7 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
         prog="flame",
         description="The GPU flame graph in your terminal.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_RawHelp,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"flame {__version__}")
@@ -107,7 +119,9 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
     )
     for name in [each for each in COMMANDS if each in wanted] or COMMANDS:
         text = COMMANDS[name]
-        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        command = commands.add_parser(
+            name, help=text, description=text, allow_abbrev=False, formatter_class=_Help
+        )
         if name in wanted:
             import_module(f"flame.cli.{name}").add_options(command)
     return parser
