@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
 
@@ -13,8 +13,7 @@ _PAYLOAD_CHARS = 500
 # Libraries that write plain names and keep their variables in payloads: nothing to clean.
 
 
-@dataclass(frozen=True, slots=True)
-class RangeName:
+class RangeName(NamedTuple):
     """Hold a cleaned NVTX range name and what was set aside from its text.
 
     `shapes` is the tensor shapes as written (`[[16, 2880], []]`); `detail` is everything else that
