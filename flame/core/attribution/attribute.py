@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from flame.core.attribution.collective_join import find_collectives
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
 from flame.core.attribution.launch_join import LaunchJoin, join_launches
-from flame.core.attribution.nested import NestedSource
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import (
@@ -35,6 +33,10 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import RawActivities, RawTrace, close_open_ends
 from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
+
+if TYPE_CHECKING:
+    from flame.core.attribution.nested import NestedSource
+    from flame.core.model.launches import Collectives
 
 _Table = TypeVar("_Table")
 
@@ -92,7 +94,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         events_builder=raw.events_builder,
         side_tables=raw.side_tables,
         overheads_builder=_at_hand(raw.overheads),
-        collectives_builder=raw.collectives and partial(find_collectives, raw.collectives, table),
+        collectives_builder=_collectives_builder(raw, table),
         allocator_builder=_at_hand(raw.allocator),
         spans_finder=partial(range_spans, raw.ranges, raw.last_time),
         launches_builder=raw.launches_builder,
@@ -110,6 +112,14 @@ def _same(table: _Table) -> _Table:
     return table
 
 
+def _collectives_builder(raw: RawTrace, table: Activities) -> Callable[[], Collectives] | None:
+    if raw.collectives is None:
+        return None
+    from flame.core.attribution.collective_join import find_collectives
+
+    return partial(find_collectives, raw.collectives, table)
+
+
 def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:
     """What finds nested stacks, None where no times tell how Python frames and ranges were nested.
 
@@ -118,6 +128,8 @@ def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:
     recorded = raw.operators is not None and raw.operators.python.any()
     if not (len(raw.functions.start) or recorded) or raw.paths or len(raw.nodes.node):
         return None
+    from flame.core.attribution.nested import NestedSource
+
     return NestedSource(raw.ranges, raw.functions, raw.operators, stacks, raw.last_time)
 
 
