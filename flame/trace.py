@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.loading import many
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree, TreeLayout

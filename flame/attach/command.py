@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from flame.attach.target import (
 from flame.attach.watch import DumpWatch
 from flame.console.terminal import say
 from flame.core.errors import InputError, UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.readers.fdump.tally import Tally
 from flame.core.units import format_bytes, format_counted
 

@@ -7,7 +7,6 @@ import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from flame.attach.discover.finder import ProcessFinder
@@ -16,6 +15,7 @@ from flame.attach.discover.model import Candidate, Discovery, FinishedRecording,
 from flame.attach.discover.permission import explain
 from flame.attach.discover.proc import command_of
 from flame.core.errors import InputError, UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.names.secrets import mask_secrets
 from flame.core.readers.fdump.folder import SUFFIX, list_dumps

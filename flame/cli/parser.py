@@ -1,4 +1,4 @@
-"""Parse the command line: the options of the command that it names, of the others only the name."""
+"""Parse the command line: the options of the command that it names, or the names of all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from importlib import import_module
 
 from flame._version import __version__
+from flame.cli.streams import terminal_width
 from flame.core.errors import UsageError
 from flame.options.parser import Parser
 
@@ -32,6 +33,17 @@ COMMANDS = {
 }
 """What each command does, as help. In the module beside this one that is called like it,
 `add_options` adds its options to its parser, and `run` does what they ask for."""
+
+
+class _Help(argparse.HelpFormatter):
+    """Fit the terminal; argparse makes one for each argument, and imports shutil for that."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal_width(80) - 2)
+
+
+class _RawHelp(_Help, argparse.RawDescriptionHelpFormatter):
+    pass
 
 
 def parse_command_line(argv: Sequence[str]) -> argparse.Namespace:
@@ -94,20 +106,23 @@ def _bind_negative_times(argv: Sequence[str]) -> list[str]:
 
 
 def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
-    """Build the parser of all commands, with the options of those that are ``wanted``."""
+    """Build the parser of the commands ``wanted``; where that is none of all, without options."""
     parser = Parser(
         prog="flame",
         description="The GPU flame graph in your terminal.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_RawHelp,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"flame {__version__}")
     commands = parser.add_subparsers(
         prog="flame", dest="command", metavar=f"{{{','.join(COMMANDS)}}}", required=True
     )
-    for name, text in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+    for name in [each for each in COMMANDS if each in wanted] or COMMANDS:
+        text = COMMANDS[name]
+        command = commands.add_parser(
+            name, help=text, description=text, allow_abbrev=False, formatter_class=_Help
+        )
         if name in wanted:
             import_module(f"flame.cli.{name}").add_options(command)
     return parser

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flame.core.compiled.order import order_groups, order_rows, sum_groups
 from flame.core.compiled.rows import number_rows
 from flame.core.compiled.search import search_moments
 
-I4 = NDArray[np.int32]
-I8 = NDArray[np.int64]
-U1 = NDArray[np.uint8]
-Bool = NDArray[np.bool_]
-Column = NDArray[Any]
+if TYPE_CHECKING:  # The module takes a millisecond, and serves nobody who runs this.
+    from numpy.typing import NDArray
+
+    I4 = NDArray[np.int32]
+    I8 = NDArray[np.int64]
+    U1 = NDArray[np.uint8]
+    Bool = NDArray[np.bool_]
+    Column = NDArray[Any]
+else:
+    I4 = I8 = U1 = Bool = Column = np.ndarray
 
 _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62

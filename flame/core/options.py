@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from flame.core.errors import UsageError
+from flame.core.lazy_dataclass import dataclass
 
 Progress = Callable[[str, int, int], None]
 """Called as (stage, done, expected); expected 0 is unknown. May raise CancelledError to stop.

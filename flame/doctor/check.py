@@ -9,10 +9,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from flame.core.lazy_dataclass import dataclass
 from flame.record.environment import INJECTIONS
 
 PATIENCE = 30.0

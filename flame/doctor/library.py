@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from flame._version import __version__
 from flame.core.errors import FlameError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameBuilder
 from flame.core.programs import package_folders
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from flame.core.errors import UsageError
 from flame.core.files.user_folders import user_folder
+from flame.core.lazy_dataclass import dataclass
 from flame.core.names.framework import FRAMEWORK
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from flame.core.errors import UsageError
 from flame.core.files.private import read_private, refuse_untrusted_folder
 from flame.core.frame import COLOURS, check_levels
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.options.config import CHOICES, Config, state_path
 

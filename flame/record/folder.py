@@ -8,10 +8,10 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 
 SUFFIX = ".flame"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.tally import DumpCounts, Tally
 from flame.core.units import format_bytes, format_count, format_counted

@@ -117,3 +117,8 @@ def test_where_nothing_was_delayed_nothing_is_resumed() -> None:
     seen, *rest = run(COLLECTED.format(begin="", end="resume_collection()"))
     assert int(seen) > 0
     assert rest == ["True", "False", "1"]
+
+
+def test_in_the_end_nothing_is_looked_through() -> None:
+    code = "import gc; from flame.core.starting import end_collection; end_collection();"
+    assert run(f"{code} print(len(gc.get_objects()) < 20)") == ["True"]

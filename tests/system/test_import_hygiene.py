@@ -127,14 +127,16 @@ OF_FORMAT = {
 }
 """The packages that read a file."""
 
-ALSO = {"six_levels": {"numpy.ma", "subprocess", "tempfile"}}
+ALSO = {"six_levels": {"numpy.ma", "shutil", "subprocess", "tempfile"}}
 """What PC samples bring, whose instructions may have to be asked of nvdisasm."""
 
 LATER = {
     *("asyncio", "multiprocessing", "numpy.ma", "psutil", "regex", "rich", "subprocess"),
-    *("tempfile", "textual", "tomllib", "unittest", "flame.attach", "flame.console.info"),
+    *("shutil", "tempfile", "textual", "tomllib", "unittest", "numpy.ctypeslib", "numpy.typing"),
+    *("flame.attach", "flame.console.info", "flame.core.attribution.collective_join"),
     *("flame.core.live", "flame.core.loading.merge", "flame.core.loading.parallel"),
     *("flame.doctor", "flame.exporters", "flame.record", "flame.tui"),
+    *("flame.core.analysis.waiting.table", "flame.core.timeline.exposure"),
 }
 
 
@@ -197,3 +199,19 @@ def test_no_module_compiles_regular_expressions_when_it_is_imported() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
     ]
     assert compiled == []
+
+
+EAGER = {"core/lazy_dataclass.py", "tui/session/tree_view.py"}
+"""That has an InitVar, which is not for lazy ones."""
+
+
+def test_dataclasses_are_lazy_where_they_can_be() -> None:
+    eager = {
+        str(path.relative_to("flame"))
+        for path, tree in modules_with("from dataclasses import")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "dataclasses"
+        and any(each.name == "dataclass" for each in node.names)
+    }
+    assert eager == EAGER

@@ -7,12 +7,12 @@ import stat
 import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from flame.attach.discover.dump_counts import DumpCount, DumpCounter, total
 from flame.attach.discover.model import FinishedRecording, job_name
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, piece_of, prefix_errors
 from flame.core.readers.fdump.folder import list_dumps

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from flame.core.lazy_dataclass import dataclass
 from flame.record.folder import recording_name
 
 _FLAME = "flame"

@@ -14,11 +14,12 @@ import struct
 import sys
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
+
+from flame.core.lazy_dataclass import dataclass
 
 SUFFIX = ".sock"
 _PROTOCOL = 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from stat import S_ISDIR
@@ -19,6 +18,7 @@ from flame.attach.library.process_memory import ProcessMemory
 from flame.attach.library.python_runtime import reason_against, request_script
 from flame.attach.library.remote_script import ROOM, RemoteScript
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.record.environment import library_path
 
 PATIENCE = 5.0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, order_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.names.rename import NN_MODULE

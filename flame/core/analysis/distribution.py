@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from flame.core.columns import I8, Column, ordered_by_group
+from flame.core.lazy_dataclass import dataclass
 
 _WIDE = 10
 """From this ratio of largest to smallest on, equal steps would heap most values in one bin."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, expand_ranges, order_by, sum_by, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.tree import GroupParts, StackTree
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.analysis.utilization import IdleGap
 from flame.core.columns import I8, Column, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 from flame.core.timeline.busy_time import TimeWindow

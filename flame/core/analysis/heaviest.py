@@ -6,13 +6,14 @@ the shares of a list add up to at most all, and no list begins with what is arou
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.analysis.wording import short_place
 from flame.core.columns import I4, I8, Bool, distinct, sum_by, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.grouping import category_of_frame

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from flame.core.analysis.distribution import distribution
 from flame.core.columns import I4, I8, Bool, distinct, run_starts, sum_by
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.iterations import Iterations
 from flame.core.model.launched_before import launch_times
 from flame.core.model.profile import Profile

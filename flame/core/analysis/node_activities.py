@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.columns import I8, Bool, expand_ranges, order_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows

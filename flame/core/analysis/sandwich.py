@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, expand_ranges, order_by, sum_by, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
 from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I8, Bool
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
 from flame.core.projection.matching import matching_frames
 

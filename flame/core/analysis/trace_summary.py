@@ -6,7 +6,7 @@ of a `TraceSummary`, each in its own words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -21,6 +21,7 @@ from flame.core.analysis.utilization import (
 )
 from flame.core.analysis.wording import Terms, coverage_of, terms_of
 from flame.core.columns import expand_ranges, sum_by, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import device_name
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8, SIDES, expand_ranges, order_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, has_times
 from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from flame.core.attribution.collective_join import find_collectives
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
 from flame.core.attribution.launch_join import LaunchJoin, join_launches
-from flame.core.attribution.nccl_join import find_nccl_collectives
-from flame.core.attribution.nested import NestedSource
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import (
@@ -37,6 +34,10 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import RawActivities, RawTrace, close_open_ends
 from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
+
+if TYPE_CHECKING:
+    from flame.core.attribution.nested import NestedSource
+    from flame.core.model.launches import Collectives
 
 _Table = TypeVar("_Table")
 
@@ -104,21 +105,27 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     )
 
 
-def _collectives_builder(
-    raw: RawTrace, table: Activities, frames: FrameTable
-) -> Callable[[], Collectives] | None:
-    """What finds the collectives that activities are of; None where the trace tells of none."""
-    if raw.collectives:
-        return partial(find_collectives, raw.collectives, table)
-    return raw.nccl_builder and partial(find_nccl_collectives, raw.nccl_builder, table, frames)
-
-
 def _at_hand(table: _Table | None) -> Callable[[], _Table] | None:
     return None if table is None else partial(_same, table)
 
 
 def _same(table: _Table) -> _Table:
     return table
+
+
+def _collectives_builder(
+    raw: RawTrace, table: Activities, frames: FrameTable
+) -> Callable[[], Collectives] | None:
+    """What finds the collectives that activities are of; None where the trace tells of none."""
+    if raw.collectives:
+        from flame.core.attribution.collective_join import find_collectives
+
+        return partial(find_collectives, raw.collectives, table)
+    if raw.nccl_builder is None:
+        return None
+    from flame.core.attribution.nccl_join import find_nccl_collectives
+
+    return partial(find_nccl_collectives, raw.nccl_builder, table, frames)
 
 
 def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:
@@ -129,6 +136,8 @@ def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:
     recorded = raw.operators is not None and raw.operators.python.any()
     if not (len(raw.functions.start) or recorded) or raw.paths or len(raw.nodes.node):
         return None
+    from flame.core.attribution.nested import NestedSource
+
     return NestedSource(raw.ranges, raw.functions, raw.operators, stacks, raw.last_time)
 
 

@@ -7,11 +7,10 @@ open on the capturing thread at that moment are the ones its author means.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.columns import I8, Column, pack, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.raw import RawActivities, RawGraphNodes
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.attribution.nesting import Nesting, nest
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import I4, I8, U1, Column
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, off_gpu_columns
 from flame.core.model.frames import Kind
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends

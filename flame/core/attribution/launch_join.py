@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, pack, unique
 from flame.core.compiled.rows import join_calls
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.raw import RawActivities, RawCalls
 
 

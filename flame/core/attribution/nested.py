@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.attribution.forward_links import ForwardLinks
 from flame.core.attribution.nesting import MAX_MIXED_DEPTH
 from flame.core.attribution.open_at import OpenIntervals
 from flame.core.columns import I4, I8, Column, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.nested import NestedStacks
 from flame.core.model.raw import RawOperators, RawPythonCalls, RawRanges, close_open_ends

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ from flame.core.attribution.crossing import cut_crossing
 from flame.core.columns import I8, Bool, Column, order_by, ordered_by_group, places_on_lanes
 from flame.core.compiled.nesting import nested_pieces
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 
 MAX_DEPTH = 500
 """Ranges nested deeper are not shown (speedscope cannot draw 1,000 levels either)."""

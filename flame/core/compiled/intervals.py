@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_int64, c_void_p
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.compiled.library import address, checked, compiled, random_key, whole
+from flame.core.compiled.library import address, checked, compiled, copied, random_key, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MOST_LANES = 1 << 24
 
@@ -75,14 +77,9 @@ def find_open(
             return None
         size = library.flamecore_paths_count(paths)
         parent, frame = (
-            _copied(place(paths), size)
+            copied(place(paths), np.int32, size)
             for place in (library.flamecore_paths_parent, library.flamecore_paths_frame)
         )
     finally:
         library.flamecore_paths_free(paths)
     return OpenPaths(path, parent, frame, refused.view(np.bool_))
-
-
-def _copied(place: int, size: int) -> NDArray[np.int32]:
-    values = ctypes.cast(place, ctypes.POINTER(ctypes.c_int32))
-    return np.ctypeslib.as_array(values, (size,)).copy()

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
 _ABI = 6  # FLAMECORE_ABI of csrc/flamecore.h
@@ -100,6 +102,13 @@ def address(column: NDArray[Any]) -> int:
     if not (column.flags.c_contiguous and column.flags.aligned):
         raise ValueError("the values of a column do not lie as C expects them")
     return column.ctypes.data
+
+
+def copied(place: int, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
+    """Return a copy of the values at ``place``, as many as ``shape`` says."""
+    values = np.empty(shape, dtype)
+    ctypes.memmove(address(values), place, values.nbytes)
+    return values
 
 
 def whole(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_int64, c_void_p
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flame.core.compiled.library import address, checked, compiled, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MOST_LANES = 1 << 24
 _SPARE = 1024

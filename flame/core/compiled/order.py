@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flame.core.compiled.library import address, checked, compiled, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _BYTES, _WORDS = (np.dtype(np.uint8), np.dtype(np.bool_)), (np.dtype(np.int32), np.dtype(np.int64))
 _MOST_COLUMNS = 32

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from ctypes import c_int32, c_int64, c_void_p
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flame.core.compiled.library import address, checked, loaded
 from flame.core.compiled.rows import RowTable
 from flame.core.compiled.texts import TextTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 INTEGER, ROWID, KEY_INTEGER, KEY_TEXT, KEY_FILLED = range(5)
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.compiled.library import address, checked, compiled, loaded, random_key, whole
+from flame.core.compiled.library import (
+    address,
+    checked,
+    compiled,
+    copied,
+    loaded,
+    random_key,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _FEWEST = 1024
 """Rows below which calling costs as much as it saves."""
@@ -63,9 +73,8 @@ class RowTable:
         if begin >= len(self):
             return np.zeros((0, self._width), np.int64)
         place = self._library.flamecore_rows_values(self.table)
-        values = ctypes.cast(place, ctypes.POINTER(ctypes.c_int64))
-        table = np.ctypeslib.as_array(values, (len(self), self._width))
-        return table[begin:].copy()
+        skipped = begin * self._width * np.dtype(np.int64).itemsize
+        return copied(place + skipped, np.int64, len(self) - begin, self._width)
 
     def truncate(self, count: int) -> None:
         """Forget all numbers from ``count`` on."""

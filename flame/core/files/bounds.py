@@ -8,13 +8,13 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from flame.core.errors import UsageError
 from flame.core.files.cache_folder import cache_path, refuse_untrusted
 from flame.core.files.temporary import remove_left
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.units import parse_size
 

@@ -7,7 +7,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +16,7 @@ from flame.core.files.cache_folder import NoCacheError, trusted_folder
 from flame.core.files.digest import contents_digest
 from flame.core.files.publish import open_folder
 from flame.core.files.temporary import temporary_folder, try_lock
+from flame.core.lazy_dataclass import dataclass
 from flame.core.mapped_files import open_regular
 
 _PAUSE = 0.1

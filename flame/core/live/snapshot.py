@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from flame.core.attribution.gaps import describe_gaps
+from flame.core.lazy_dataclass import dataclass
 from flame.core.live.event_tables import EventTables
 from flame.core.live.lazy_rows import KeptRows
 from flame.core.live.source import LiveSource

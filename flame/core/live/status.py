@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from flame.core.columns import I8, Column
+from flame.core.lazy_dataclass import dataclass
 
 
 class SourceState(Enum):

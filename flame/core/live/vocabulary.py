@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping, add_grouping

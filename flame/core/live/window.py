@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from flame.core.lazy_dataclass import dataclass
 
 SECOND = 1_000_000_000
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 
 _TIME_LIMIT = 1 << 61

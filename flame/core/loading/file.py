@@ -49,7 +49,7 @@ def build_profile(decoded: Decoded, progress: Progress = silent) -> Profile:
 
 
 def _attribute(raw: RawTrace, progress: Progress) -> Profile:
-    from flame.core.analysis.waiting import MEASURES
+    from flame.core.analysis.waiting.measures import MEASURES
     from flame.core.attribution.attribute import attribute
     from flame.core.attribution.gaps import describe_gaps
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.source_labels import absolute_path, label_paths
 from flame.core.readers.fdump.folder import is_folder, list_dumps
 

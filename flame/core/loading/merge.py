@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.analysis.waiting import MEASURES
+from flame.core.analysis.waiting.measures import MEASURES
 from flame.core.columns import I4, I8, Column
 from flame.core.loading.clocks import align_clocks
 from flame.core.loading.merge_details import (

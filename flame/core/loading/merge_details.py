@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.merge_side_tables import SidePart
 from flame.core.loading.merge_threads import ThreadTables
 from flame.core.model.activities import Activities, ThreadPieces, ThreadSpans

@@ -7,11 +7,12 @@ import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.formats import FileHead, find_format

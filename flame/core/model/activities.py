@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column, unique_rows
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.model.stacks import StackTable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import chain
 from typing import overload
@@ -18,6 +18,7 @@ from flame.core.frame import COPIES as COPIES
 from flame.core.frame import SAMPLE_KINDS as SAMPLE_KINDS
 from flame.core.frame import Frame as Frame
 from flame.core.frame import Kind as Kind
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import call_class
 
 NO_LAUNCH = "[no launch recorded]"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from flame.core.columns import I4, Column, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import SMALLER, Frame, FrameBuilder, Kind
 from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.names.kernel_category import COPY, OTHER, category_of

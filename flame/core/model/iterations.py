@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities, ThreadSpans
 from flame.core.model.frames import FrameTable, Kind

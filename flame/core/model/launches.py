@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import NamedTuple
 
 from flame.core.columns import I4, I8
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 
 Dim = tuple[int, int, int]

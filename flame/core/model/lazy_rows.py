@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from flame.core.columns import I4, I8, Column
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities, Groups
 from flame.core.model.stacks import StackTable
 

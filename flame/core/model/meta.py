@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from flame.core.names.phases import Phase

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from flame.core.columns import I8
 from flame.core.errors import UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.columns import I4, Column
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import StackBuilder, StackTable

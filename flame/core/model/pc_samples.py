@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.stalls import stall_of
 from flame.core.names.cuda import demangle, kernel_base

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, GroupTotals
 from flame.core.model.frames import ACTIVITY_KINDS, FrameTable, Kind
 from flame.core.model.meta import (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Device, Meta, Overheads, Process, ProfilerSteps, Thread
 from flame.core.model.side_tables.tables import SideTables

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, order_by
+from flame.core.lazy_dataclass import dataclass
 
 EMPTY = 0
 
@@ -44,13 +44,12 @@ class StackTable:
         """List the frame ids of ``stacks``, i4[len(stacks), deepest]; -1 beyond their own depth."""
         current = np.asarray(stacks, np.int64)
         deepest = int(self.depth[current].max(initial=0))
-        result = np.full((len(current), deepest), -1, np.int32)
+        result = np.empty((deepest, len(current)), np.int32)
         for level in range(deepest, 0, -1):
-            rows = np.flatnonzero(self.depth[current] == level)
-            result[rows, level - 1] = self.frame[current[rows]]
-            current = current.copy()
-            current[rows] = self.parent[current[rows]]
-        return result
+            here = self.depth[current] == level
+            result[level - 1] = np.where(here, self.frame[current], -1)
+            current = np.where(here, self.parent[current], current)
+        return result.T
 
     def contain_any(self, frames: Bool) -> Bool:
         """Tell which stacks have a frame that is marked in ``frames`` (bool[frame id]), bool[n]."""

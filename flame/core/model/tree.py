@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, order_by
 from flame.core.errors import UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.metrics import Metric
 from flame.core.names.numbers import are_folded_alike

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import NamedTuple
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 
 # CUPTI's callback names end in the CUDA version that introduced the ABI: always four digits or
@@ -98,7 +98,7 @@ def _close(pending: list[str], bracket: str) -> bool:
     return bool(pending) and pending.pop() == bracket
 
 
-@dataclass(slots=True)
+@dataclass
 class _Component:
     """One part of a qualified name; `cut` is where its template arguments or parameters begin.
 

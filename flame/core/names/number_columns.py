@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.names.numbers import own_numbers
 
 MOST_NUMBERS = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
 
@@ -13,8 +13,7 @@ _PAYLOAD_CHARS = 500
 # Libraries that write plain names and keep their variables in payloads: nothing to clean.
 
 
-@dataclass(frozen=True, slots=True)
-class RangeName:
+class RangeName(NamedTuple):
     """Hold a cleaned NVTX range name and what was set aside from its text.
 
     `shapes` is the tensor shapes as written (`[[16, 2880], []]`); `detail` is everything else that
@@ -81,13 +80,32 @@ def _layer_dict(text: str) -> RangeName:
     Printed by layer-wise NVTX tracing (vLLM, TensorRT-LLM). A module path that is itself cut off
     leaves the text as it is.
     """
-    items = dict(_dict_items(text))
+    items = dict(_plain_items(text) or _dict_items(text))
     module = _unquoted(items.pop("Module", ""))
     shapes = items.pop("Inputs", "")
     if not module:
         return RangeName(text)
     detail = ", ".join(f"{key}={value.replace(chr(39), '')}" for key, value in items.items())
     return RangeName(module, shapes, detail)
+
+
+# A word and its value: a string or number, a dict of such and of shapes, or a list of shapes.
+_ITEM = lazy_regex(
+    r"'(\w++)': ("
+    r"'[^'\\]*+'|[\w.]++"
+    r"|\{(?:[^][(){}'\"]|'[^'\\]*+'|\[[\d, ]*+\]|\([\d, ]*+\))*+\}"
+    r"|\[(?:[\d, ]|\[[\d, ]*+\])*+\]"
+    r")(?:, |\}\Z)"
+)
+_MARKS = len("'': , ")
+
+
+def _plain_items(text: str) -> list[tuple[str, str]]:
+    """What `_dict_items` finds, in a seventh of the time, where there is nothing but such items."""
+    items = _ITEM.findall(text)
+    # The brace that the text begins with makes up for the blank that the last item lacks.
+    is_whole = sum(len(key) + len(value) + _MARKS for key, value in items) == len(text)
+    return items if is_whole else []
 
 
 def _dict_items(text: str) -> Iterator[tuple[str, str]]:

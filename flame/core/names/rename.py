@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from flame.core.errors import UsageError
 from flame.core.lazy_regex import lazy_regex
@@ -35,8 +35,7 @@ NN_MODULE = "nn.Module: "
 _MODULE_NUMBER = lazy_regex(rf"\A({re.escape(NN_MODULE)}.*)_\d+\Z", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(NamedTuple):
     """Hold a `REGEX=REPL` rule, as for `re.sub`."""
 
     pattern: re.Pattern[str]

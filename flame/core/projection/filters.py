@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from flame.core.columns import I8, Bool, Column, unique
 from flame.core.errors import UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.frames import CODE_KINDS, Frame, FrameTable, Kind
 from flame.core.model.meta import Source

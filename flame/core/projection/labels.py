@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import overload
 from weakref import WeakKeyDictionary
@@ -13,6 +13,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool
 from flame.core.errors import UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.stack_joins import SEPARATING_MARKS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.profile import Profile
 from flame.core.model.tree import TreeLayout

@@ -7,7 +7,7 @@ depends on no filter, order of levels or window of time, and is the same whereve
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from weakref import WeakKeyDictionary
 
@@ -24,6 +24,7 @@ from flame.core.columns import (
     run_starts,
     unique_rows,
 )
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.profile import Profile

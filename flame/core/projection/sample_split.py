@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from flame.core.columns import (
     unique,
     unique_rows,
 )
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import StackColumns

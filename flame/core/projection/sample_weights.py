@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, expand_ranges, sum_by, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.pc_samples import Sampling
 
 

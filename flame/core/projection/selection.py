@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flame.core.errors import UsageError
 from flame.core.frame import COLOURS
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import TreeLayout
 from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameTable
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
@@ -130,24 +131,29 @@ class _NodeBuilder:
 
     def extend(self, frame: Column) -> None:
         """Move every stack with ``frame`` >= 0 to the child with that frame, one step down."""
-        rows = np.flatnonzero(frame >= 0)
-        frame = frame[rows]
+        moved = frame >= 0
+        rows = slice(None) if moved.all() else np.flatnonzero(moved)
         bits = int(frame.max(initial=0)).bit_length()
         child = self.node[rows].astype(np.int64) << bits
-        child |= frame
+        child |= frame[rows]
         # Stacks that PC samples split stand together, and all have the frames above in common.
         first = run_starts(child)
-        wanted, place = self._distinct(child[first], bits)
+        are_alone = len(first) == len(child)
+        wanted, place = self._distinct(child if are_alone else child[first], bits)
         self._parents.append((wanted >> bits).astype(np.int32))
         self._frames.append((wanted & ((1 << bits) - 1)).astype(np.int32))
         place += self._size
-        self.node[rows] = np.repeat(place, np.diff(np.append(first, len(rows))))
+        runs = np.diff(np.append(first, len(child)))
+        self.node[rows] = place if are_alone else np.repeat(place, runs)
         self._size += len(wanted)
 
     def _distinct(self, child: I8, bits: int) -> tuple[I8, I8]:
         """Do as `distinct`; no two of as many stacks as nodes are at one: these need no sorting."""
-        at = (child >> bits) - (self._size - len(self._parents[-1]))
-        stacks = np.bincount(at, minlength=len(self._parents[-1]))
+        nodes = len(self._parents[-1])
+        if len(child) > nodes:
+            return distinct(child)
+        at = (child >> bits) - (self._size - nodes)
+        stacks = np.bincount(at, minlength=nodes)
         if stacks.max(initial=0) > 1:
             return distinct(child)
         place = (np.cumsum(stacks) - 1)[at]
@@ -206,53 +212,57 @@ class BreadthFirst:
 
     def bounds(self) -> list[int]:
         """List the first node of every row, and the number of nodes."""
-        ends: list[int] = np.cumsum(np.bincount(self.depth)).tolist()
+        rows = np.arange(self.depth[-1] + 1, dtype=self.depth.dtype)
+        ends: list[int] = np.searchsorted(self.depth, rows, "right").tolist()
         return [0, *ends]
 
-    def preorder(self, key: I8 | None = None) -> tuple[I4, I4]:
-        """Find the preorder: (old index of every new node, subtree size of every new node).
+    def preorder(self, key: I8 | None = None) -> tuple[I4, I8, I4]:
+        """Find the preorder: (new index of every old node, old and subtree size of every new one).
 
-        Siblings stand by ``key``, the least first, and those of equal keys widest first.
+        Behind the new ones stands -1. Siblings stand by ``key``, the least first, and those of
+        equal keys widest first.
         """
         total, size = self.sums(self.own), self.sums(np.ones(len(self), np.int32))
-        new = np.zeros(len(self), np.int32)
+        new = np.zeros(len(self) + 1, np.int32)
+        new[-1] = -1
         within: list[Column] = [self.frame, total] if key is None else [self.frame, total, key]
         np.negative(total, out=total)
         for low, high in itertools.pairwise(self.bounds()[1:]):
             order = sort_siblings(self.parent[low:high], [column[low:high] for column in within])
-            order += low
-            own = size[order]
+            rows = slice(low, high) if order is None else order + low
+            own = size[rows]
             before = np.cumsum(own, dtype=np.int32)
             before -= own
-            parent = self.parent[order]
+            parent = self.parent[rows]
             first = np.concatenate([[True], parent[1:] != parent[:-1]])
             before -= before[first][np.cumsum(first, dtype=np.int32) - 1]
             before += new[parent]
             before += 1
-            new[order] = before
+            new[rows] = before
         del total, within
-        old = np.empty(len(new), np.int32)
-        old[new] = np.arange(len(new), dtype=np.int32)
-        return old, size[old]
+        old = np.empty(len(self), np.int64)  # numpy converts others at each use
+        old[new[:-1]] = np.arange(len(self))
+        return new, old, size[old]
 
 
-def sort_siblings(parent: Column, keys: Sequence[Column]) -> I8:
+def sort_siblings(parent: Column, keys: Sequence[Column]) -> I8 | None:
     """Find the order of nodes by ``parent``, and of siblings by ``keys``, the last one first.
 
-    Mostly parents are in order, and siblings by the first key: then only those siblings are sorted
-    of which one is in the wrong place.
+    None: as they are. Mostly parents are in order, and siblings by the first key: then only those
+    siblings are sorted of which one is in the wrong place.
     """
     first = np.concatenate([[True], parent[1:] != parent[:-1]])
     if (parent[1:] < parent[:-1]).any() or (_out_of_order(keys[:1]) & ~first[1:]).any():
         return order_by([*keys, parent])
     wrong = _out_of_order(keys) & ~first[1:]
+    if not wrong.any():
+        return None
     order = np.arange(len(parent))
-    if wrong.any():
-        family = np.cumsum(first) - 1
-        mixed = np.zeros(int(family[-1]) + 1, bool)
-        mixed[family[1:][wrong]] = True
-        some = np.flatnonzero(mixed[family])
-        order[some] = some[order_by([*(key[some] for key in keys[1:]), parent[some]])]
+    family = np.cumsum(first) - 1
+    mixed = np.zeros(int(family[-1]) + 1, bool)
+    mixed[family[1:][wrong]] = True
+    some = np.flatnonzero(mixed[family])
+    order[some] = some[order_by([*(key[some] for key in keys[1:]), parent[some]])]
     return order
 
 
@@ -290,11 +300,8 @@ def lay_out_preorder(
     ``node_of_group`` refers to nodes of ``columns``; -1 stays -1. ``columns`` is used up: each of
     its columns is let go when it has been laid out, for two trees may be more than memory holds.
     """
-    old, end = columns.preorder(key)
+    new, old, end = columns.preorder(key)
     end += np.arange(len(old), dtype=np.int32)  # it was the size
-    new = np.empty(len(old) + 1, np.int32)
-    new[old] = np.arange(len(old), dtype=np.int32)
-    new[-1] = -1
     parent, groups = new[columns.take("parent")[old]], new[node_of_group]
     del new
     return StackTree(

@@ -6,12 +6,12 @@ A reader is imported when its format is asked for: most take longer to import th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.heads import read_head, read_unpacked_head
 

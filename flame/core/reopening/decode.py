@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from flame.core.analysis.waiting import MEASURES
+from flame.core.analysis.waiting.measures import MEASURES
 from flame.core.columns import I4, Column
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import FrameTable

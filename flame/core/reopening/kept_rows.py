@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flame.core.columns import I4, Column
+from flame.core.lazy_dataclass import dataclass
 from flame.core.reopening.column_file import ColumnFile, DamagedError
 from flame.core.reopening.later import TraceAgain
 

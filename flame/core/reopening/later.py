@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameTable
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +18,7 @@ from flame.core.errors import InputError, UsageError
 from flame.core.files.bounds import has_room
 from flame.core.files.cache import Cache
 from flame.core.files.cache_folder import NoCacheError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.formats import FileHead, Reopening, find_format

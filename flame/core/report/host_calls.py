@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, distinct
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile

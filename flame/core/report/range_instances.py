@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from flame.core.attribution.nesting import LaneClock, lane_clock
 from flame.core.columns import I4, I8, Bool, Column, order_by, sum_by, unique
 from flame.core.compiled.pieces import LaunchedInPieces, Pieces, launched_in, outermost_pieces
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, ThreadPieces
 
 _INT64 = np.iinfo(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.analysis.node_activities import rows_in_tree
 from flame.core.analysis.utilization import Utilization, utilizations
 from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, ThreadPieces, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
 from flame.core.model.meta import process_of_threads

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from flame.core.columns import Column
+from flame.core.lazy_dataclass import dataclass
 
 CONTRACT = 1
 """Of the JSON of reports; counts up when something is renamed or goes, not by what is added."""

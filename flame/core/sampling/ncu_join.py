@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from flame.core.columns import Bool, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.metrics import STALLS

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import BinaryIO
 
 from flame.core.errors import InputError
 from flame.core.external import find_reason, read_head, start_group
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code
 from flame.core.programs import find_program, package_folders

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code
 

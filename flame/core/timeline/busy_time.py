@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8, places_in
+from flame.core.lazy_dataclass import dataclass
 
 
 class TimeWindow(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I8, U1, Bool, Column, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.model.threads.states import StateSpans

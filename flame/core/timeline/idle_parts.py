@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Column, order_by, places_in, sum_by, unique_rows
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces, has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.calls import IdleCause as IdleCause

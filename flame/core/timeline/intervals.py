@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column, order_by, pack, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile

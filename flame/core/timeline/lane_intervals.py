@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, Side, expand_ranges, order_by, places_on_lanes
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 
 

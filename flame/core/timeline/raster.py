@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import floor
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flame.core.columns import I8, U1
+from flame.core.lazy_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline

@@ -18,6 +18,7 @@ from flame.tui.details.labels import Label
 from flame.tui.details.pane import Columns, details, header
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.lines import Line, Piece, palette_of
 from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 
@@ -96,9 +97,19 @@ class DetailsPane(ScrollPane):
         else:
             self._phase = _Phase.WHOLE if known else _Phase.BEGUN
         if self._phase != _Phase.MOVING or before != _Phase.MOVING:
-            self.update()
+            self._update_behind_views()
         self._asked = False
         self._wait(REST)
+
+    def _update_behind_views(self) -> None:
+        """Update once the views show the selected frame: it takes a third of a key's time.
+
+        But at once where all of the picture is sent together.
+        """
+        if isinstance(self.app, BaseApp) and self.app.holds:
+            self.update()
+        else:
+            self.call_after_refresh(self.update)
 
     def _wait(self, seconds: float) -> None:
         self._due = monotonic() + seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from flame.core.analysis.distribution import Distribution, Histogram, distributi
 from flame.core.analysis.wording import OPERATORS, terms_of
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name

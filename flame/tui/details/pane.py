@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from flame.core.analysis.wording import NVTX, Terms, kind_word
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
 from flame.core.model.grouping import category_of_frame
 from flame.core.units import format_count, format_percent, format_value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from flame.core.analysis.utilization import (
 from flame.core.analysis.wording import coverage_of
 from flame.core.columns import I8
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.names.rename import NN_MODULE

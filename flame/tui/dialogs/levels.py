@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 
 from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
+from flame.core.lazy_dataclass import dataclass
 from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS, NO_MODULES, NamedLevels
 from flame.tui.session.wording import NO_SAMPLES, level_about

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flame.core.columns import I8, Column, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import ACTIVITY_KINDS, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.metrics import Metric

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from textual.binding import Binding, BindingType
 from flame.core.analysis.iteration_words import count_words, length_words, outside_words
 from flame.core.analysis.iterations import measure_iterations
 from flame.core.columns import I8, Bool
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import kind_of
 from flame.core.projection.filters import Filter, Steps

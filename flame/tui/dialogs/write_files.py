@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -13,6 +12,7 @@ from textual.app import App
 
 from flame.core.errors import NoMatchError
 from flame.core.files.atomic import OccupiedError, atomic_output
+from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flame.core.errors import NoMatchError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.live.window import ALL, LiveWindow
 from flame.core.model.profile import Profile
 from flame.core.projection.levels import recorded_levels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import monotonic
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 from rich.style import Style
 
 from flame.core.columns import Column
+from flame.core.lazy_dataclass import dataclass
 from flame.core.live.status import LiveStatus, Rates, SourceState
 from flame.core.live.window import SECOND, LiveWindow
 from flame.core.model.frames import Kind

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
 from flame.core.errors import FlameError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import TreeLayout
 from flame.core.projection.selection import Selection
 from flame.tui.toolkit.background import hand_in

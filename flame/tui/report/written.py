@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.report.table import Place, Section, Table, Value
 from flame.reporting.grid import NARROWEST_NAME, fitting_widths, grid_of, narrowed
 from flame.reporting.values import for_people

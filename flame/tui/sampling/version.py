@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
 
 from flame.core.columns import I4, I8, expand_ranges, sum_by, unique, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameTable
 from flame.core.model.pc_samples import Code, Sampling
 from flame.core.projection.sample_split import apportion

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cached_property, partial
 from itertools import islice
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import stall_of
 from flame.core.regex import Limit, fits, is_quick

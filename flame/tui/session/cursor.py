@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from flame.core.lazy_dataclass import dataclass
 from flame.tui.session.row_layout import Item, Span, TreeLayout
 from flame.tui.session.viewport import Viewport
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from flame.core.analysis.chains import Chains, find_chains
 from flame.core.columns import I4, I8, Bool, order_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
 
 

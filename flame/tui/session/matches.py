@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from flame.core.columns import I8, Bool
+from flame.core.lazy_dataclass import dataclass
 from flame.tui.session.query import SearchResult
 from flame.tui.session.row_layout import Item, TreeLayout
 from flame.tui.session.viewport import Viewport, Zoom

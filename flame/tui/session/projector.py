@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from flame.core.errors import FlameError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.projection.selection import Selection
 from flame.tui.session.carry import Bookmark, LiveBookmark, bookmark_of, carry, restore
 from flame.tui.session.query import Query, SearchResult, find_in_time

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from flame.core.analysis.search import Matches, search
 from flame.core.columns import I8
 from flame.core.errors import UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree

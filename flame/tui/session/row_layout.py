@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flame.core.columns import I8, Bool
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
 from flame.tui.session.joined_rows import ALL_CLOSED, JoinedRows, OpenChains
 

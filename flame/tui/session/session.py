@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.errors import NoMatchError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.inputs import Inputs
 from flame.core.model.metrics import Metric

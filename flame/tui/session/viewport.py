@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8
+from flame.core.lazy_dataclass import dataclass
 from flame.tui.session.anchors import Anchor, anchor_of, span_of
 from flame.tui.session.joined_rows import OpenChains
 from flame.tui.session.open_chains import OpenPaths, opened_at, paths_of

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from flame.console.background_colour import TerminalBackground
+from flame.core.lazy_dataclass import dataclass
 from flame.options.config import Config
 from flame.options.preferences import Memory, Preferences
 

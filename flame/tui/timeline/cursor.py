@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8
+from flame.core.lazy_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline

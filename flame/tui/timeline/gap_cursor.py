@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, IdleGap
+from flame.core.lazy_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.intervals import Timeline
 from flame.tui.timeline.viewport import TimeViewport

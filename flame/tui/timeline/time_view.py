@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flame.core.analysis.utilization import Utilization
+from flame.core.lazy_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.gap_causes import GapCauses
 from flame.core.timeline.highlight import Highlight

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil
 from typing import NamedTuple
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.raster import Grid
 from flame.tui.toolkit.back_stack import BackStack

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from threading import Thread
 from time import monotonic
 
 from textual.message import Message
+
+from flame.core.lazy_dataclass import dataclass
 
 
 class Done(Message, bubble=False):

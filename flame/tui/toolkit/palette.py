@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rich.color import Color
 from rich.style import Style
 
 from flame.core.frame import Frame, Kind
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.tui.toolkit.colours import (
     BLACK,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from rich.segment import Segment
 from textual import events
 from textual.strip import Strip
 
 from flame.core.analysis.utilization import Utilization, utilizations
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Time

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flame.core.errors import UsageError
+from flame.core.names import nvtx
 from flame.core.names.cuda import api_name
 from flame.core.names.nvtx import RangeName, clean_range, payload_text
 from flame.core.names.rename import apply_renames, fold_indices, fold_module, parse_rename
@@ -192,6 +194,29 @@ def test_kineto_step_loses_its_number() -> None:
     assert clean_range("ProfilerStep#12") == RangeName("ProfilerStep")
 
 
+def damaged(text: str, random: Random) -> str:
+    """Put up to three characters that mean something in place of others, or between them."""
+    letters = [*text]
+    for _ in range(random.randrange(4)):
+        at = random.randrange(1, len(letters))
+        letters[at : at + random.randrange(2)] = random.choice(["", *"'\"[](){},: \\a1", ", 'a': "])
+    return "".join(letters)
+
+
+def test_plain_dicts_are_taken_apart_as_others_are() -> None:
+    random, plain = Random(0), 0
+    texts = [
+        EXPERTS,
+        "{'Module': 'a', 'b': [[1], [2, 3]], 'c': {}, 'd': 4, 'e': {'f': '', 'g': True}}",
+    ]
+    for _ in range(3000):
+        text = damaged(random.choice(texts), random)
+        if items := nvtx._plain_items(text):
+            plain += 1
+            assert items == list(nvtx._dict_items(text))
+    assert 500 < plain < 2500
+
+
 @given(st.text())
 @example("{'Module': 'a', 'b'")
 @example("x, sizes = [")
@@ -236,6 +261,8 @@ def test_no_arrangement_of_marks_loses_the_name(text: str) -> None:
         "{'Module': " + "'\"" * 50_000,
         "{'Module': 'a'" + ", 'b': 1" * 12_000,
         "{'Module': " + "[1, " * 25_000,
+        "{'Module': {" + "'a': [1], " * 10_000,
+        "{'Module': " + "'a': {" * 15_000,
         "a" + ", op_id = 1" * 10_000 + "x",
         ", sizes = [" * 10_000,
         "x, sizes = [" + "[" * 100_000,
@@ -244,7 +271,7 @@ def test_no_arrangement_of_marks_loses_the_name(text: str) -> None:
         "[Executor] _forward_step " + "1" * 100_000,
         "[Executor] _forward_step 1: 1 ctx reqs" + ", 1 gen reqs" * 9_000 + "!",
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
     started = time.thread_time()

@@ -68,6 +68,27 @@ async def test_the_first_lines_are_of_the_selected_frame_at_once(
         assert lines[len(first) + 1 :] == below[len(first) + 1 :]
 
 
+async def test_the_views_show_the_selected_frame_first(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("down")
+        before = pane(user)._composed
+        user.screen.pane.down()
+        user.screen._follow()
+        assert pane(user)._composed is before
+        await user.until(lambda: pane(user)._composed is not before)
+        assert user.selected in " ".join(shown(user))
+
+
+async def test_where_the_picture_is_sent_at_once_the_details_are_in_it(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("down")
+        before = pane(user)._composed
+        user.app.hold()
+        user.screen.pane.down()
+        user.screen._follow()
+        assert pane(user)._composed is not before
+
+
 @pytest.mark.parametrize("size", deep_except(SIZES[:1], SIZES))
 async def test_nothing_is_left_of_frames_that_a_held_key_passes(
     decode: Path, size: tuple[int, int], moving: pytest.MonkeyPatch

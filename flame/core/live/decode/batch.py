@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flame.core.columns import I4, I8, U1, Bool
+from flame.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from flame.core.columns import I4, I8, distinct
+from flame.core.lazy_dataclass import dataclass
 from flame.core.live.sums.column_table import ColumnTable
 from flame.core.live.sums.rates import TimeBins
 from flame.core.live.sums.segment import GroupSums

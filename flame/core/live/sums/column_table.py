@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from flame.core.columns import Column
+from flame.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

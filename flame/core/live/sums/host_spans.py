@@ -7,13 +7,13 @@ it. So each call and range can be counted by itself, in whichever order they com
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.live.decode.batch import DumpBatch, NewCalls, NewRanges
 from flame.core.live.sums.column_table import ColumnTable
 from flame.core.live.sums.groups import HostGroups

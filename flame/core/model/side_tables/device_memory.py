@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.lazy_dataclass import dataclass
 
 NEVER = np.int64(np.iinfo(np.int64).max)
 """End of memory that is not freed while the trace is recorded."""

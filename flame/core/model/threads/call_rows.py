@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flame.core.columns import I4, I8, Bool
+from flame.core.lazy_dataclass import dataclass
 
 UNKNOWN_RESULT = -1
 """Stands for what a call returned that failed, where the trace does not tell more of it."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column
+from flame.core.lazy_dataclass import dataclass
 
 
 class EventStyle(IntEnum):

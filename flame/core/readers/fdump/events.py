@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, distinct
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.raw import TableBuilder
 from flame.core.model.threads.events import EventName, EventStyle, EventThread, ThreadEvents

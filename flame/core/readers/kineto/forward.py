@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, pack, unique, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.raw import RawRanges
 from flame.core.readers.kineto.context import AnyEvent, KinetoContext, fill_absent

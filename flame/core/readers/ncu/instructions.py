@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 
 import numpy as np
 
 from flame.core.columns import I8, Bool, expand_ranges
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import LONGEST_TEXT, Code, CodeSamples
 from flame.core.model.stalls import UNKNOWN

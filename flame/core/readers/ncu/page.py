@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from flame.core.lazy_dataclass import dataclass
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PREAMBLE = {"Kernel Name": "kernel", "File Path": "file", "Function Name": "function"}

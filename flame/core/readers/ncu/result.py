@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.pc_samples import CodeSamples
 from flame.core.model.stalls import UNKNOWN
 from flame.core.names.cuda import demangle, kernel_base

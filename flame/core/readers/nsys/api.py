@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import repeat
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawCalls, TableBuilder

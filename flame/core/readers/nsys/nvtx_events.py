@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column, distinct, order_by, unique_rows
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.raw import close_open_ends
 from flame.core.model.threads.events import EventName, EventStyle, EventThread, ThreadEvents

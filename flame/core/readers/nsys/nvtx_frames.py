@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.nvtx import KEPT_PREFIXES, RangeName, clean_range, strip_running
 from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.readers.nsys.context import TIME_LIMIT, NsysContext
 from flame.core.readers.sqlite.source import NULL, TableQuery, TableSource
 

@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -18,6 +17,7 @@ from flame.core.files.cache import Cache
 from flame.core.files.cache_folder import NoCacheError
 from flame.core.files.digest import file_digest
 from flame.core.files.temporary import scratch_folder
+from flame.core.lazy_dataclass import dataclass
 from flame.core.options import Progress
 from flame.core.programs import find_program
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from flame.core.columns import I8, U1, expand_ranges
+from flame.core.lazy_dataclass import dataclass
 from flame.core.readers.sqlite.varints import decode_big_endian, decode_varints
 
 LEAF = 13

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from flame.core.columns import I4, I8, Column, unique_rows
 from flame.core.compiled.library import compiled
 from flame.core.compiled.rows import RowTable
 from flame.core.compiled.texts import TextTable
+from flame.core.lazy_dataclass import dataclass
 
 NO_TEXT = -1
 

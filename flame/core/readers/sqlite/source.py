@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from flame.core.columns import Column
+from flame.core.lazy_dataclass import dataclass
 from flame.core.readers.sqlite.numbering import RowNumbers, TextNumbers
 
 NULL = int(np.iinfo(np.int64).min)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.shared.file_stream import FileStream
 from flame.core.readers.shared.json_document import SPACE, JsonDocument, unquote

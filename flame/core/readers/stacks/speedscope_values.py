@@ -7,14 +7,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Thread
 from flame.core.model.metrics import ALL_METRICS
@@ -22,6 +21,9 @@ from flame.core.model.raw import Measure
 from flame.core.readers.shared import decimals
 from flame.core.readers.shared.decimals import MAX_DECIMALS
 from flame.core.readers.stacks.speedscope_schema import Number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _Dtype = TypeVar("_Dtype", bound=np.generic)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I4, I8, Bool, sum_by
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
 from flame.core.report.findings.finding import (

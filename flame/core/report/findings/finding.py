@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from flame.core.lazy_dataclass import dataclass
 from flame.core.report.table import Place, Unit, Value
 
 Severity = Literal["high", "medium", "low", "info"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.threads.events import EventThread, ThreadEvents
 from flame.core.report.host.state_times import idle_in, lengths_within
 from flame.core.report.scope import Scope

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from flame.core.columns import I8, Bool, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.side_tables.gpu_metrics import GpuMetrics
 from flame.core.timeline.lane_intervals import LaneIntervals

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import TimeWindow

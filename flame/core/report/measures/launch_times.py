@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Bool, order_by, sum_by, unique, unique_rows
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Kind
 from flame.core.report.measures.activity_groups import unique_by_group

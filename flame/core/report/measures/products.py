@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.attribution.open_at import OpenIntervals
 from flame.core.columns import I8, distinct, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.names.products import PRODUCTS, least_bytes
 from flame.core.report.scope import Scope

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I4, I8, distinct, pack, run_starts, sum_by, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.launches import RecordedCollective

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flame.core.columns import I8, Bool, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.launches import UNKNOWN

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from flame.core.columns import I8, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.report.parties.processes import measure_processes
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I8, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
 from flame.core.report.host.host_time import HostTime

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.columns import I4, I8, run_starts, sum_by
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distribution, distribution
 from flame.core.columns import I8, Bool
+from flame.core.lazy_dataclass import dataclass
 from flame.core.report.measures.trend import Trend, trend
 
 FEWEST = 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.stacks import StackBuilder, StackTable

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, Column, distinct, sum_by, unique, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.threads.call_rows import UNKNOWN_RESULT
 from flame.core.names.call_results import NOT_READY, RENUMBERED, result_name

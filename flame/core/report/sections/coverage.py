@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.analysis.wording import coverage_of
 from flame.core.columns import I4, I8, Bool, places_on_lanes, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import frame_totals
 from flame.core.columns import I8, Column, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.projection.project import project
 from flame.core.report.measures.activity_groups import unique_by_group

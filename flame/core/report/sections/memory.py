@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I8, distinct, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.launches import DEVICE
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I4, I8, sum_by, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.side_tables.os_calls import OsCalls, OsThread
 from flame.core.report.host.os_time import (
     idle_in_calls,

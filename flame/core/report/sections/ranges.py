@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import FrameTotals
 from flame.core.columns import I4, I8, Bool, unique
+from flame.core.lazy_dataclass import dataclass
 from flame.core.report.measures.range_styles import styles_of
 from flame.core.report.measures.range_work import RangeWork, range_work, shown_ranges
 from flame.core.report.measures.times import ratios, shares

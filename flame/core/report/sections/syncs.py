@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I4, I8, distinct, sum_by, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I4, I8, Bool, Column, sum_by, unique, unique_rows
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.report.measures.configurations import Configuration, configurations, dim_text
 from flame.core.report.measures.times import ratios, shares

@@ -1,16 +1,16 @@
-"""Charge the idle time of GPUs to what the thread did that launched what ran next."""
+"""Make the table of idle time: a row per piece, with what its thread did then."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.between_launches import LaunchFrames
 from flame.core.analysis.utilization import Utilization, utilizations
+from flame.core.analysis.waiting.between_launches import LaunchFrames
 from flame.core.attribution.nesting import MAX_MIXED_DEPTH
 from flame.core.attribution.thread_pieces import innermost_pieces, nested_pieces
 from flame.core.columns import I4, I8, Bool, Column
@@ -22,7 +22,6 @@ from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.projection.filters import Filter
-from flame.core.timeline.exposure import exposed_times
 from flame.core.timeline.idle_parts import IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
 
@@ -49,13 +48,6 @@ def waiting_table(profile: Profile, where: Sequence[Filter] = ()) -> Activities:
 def _all_waiting(profile: Profile) -> Activities:
     """The table of all idle time, from the first recorded event to the last."""
     return _table(profile, _IdleTime.concatenate(map(_of_gpu, idle_parts(profile))))
-
-
-MEASURES: dict[str, Any] = {
-    "exposed_builder": exposed_times,
-    "waiting_builder": waiting_table,
-}
-"""What a `Profile` that has all its rows is made with, to have the metrics of that."""
 
 
 class _IdleTime(NamedTuple):

@@ -1,0 +1,1 @@
+"""Charge the idle time of GPUs to what the thread did that launched what ran next."""
