@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from flame.core.columns import I8
 from flame.core.compare.sides import KeptRun, Run, Sides
 from flame.core.errors import UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.projection.filters import Filter, Steps
 from flame.core.projection.selection import Selection
 from flame.core.report.program.iteration_measures import Periods, measure_periods

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -15,6 +14,7 @@ from flame.core.compare.basis import Basis
 from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.union_tree import UnionTree
 from flame.core.errors import UsageError
+from flame.core.lazy_dataclass import dataclass
 
 F8 = NDArray[np.float64]
 Width = Literal["new", "base", "both"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I4, Column, unique
 from flame.core.frame import Frame, Kind
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameTable
 from flame.core.model.tree import StackTree
 from flame.core.names.numbers import STAR, are_folded_alike, split_numbers

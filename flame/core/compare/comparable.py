@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -18,6 +17,7 @@ from flame.core.compare.levels import unlike_coverage
 from flame.core.compare.samples import compared_rows
 from flame.core.compare.sides import BASE, NEW, SIDES, KeptRun, Run
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from flame.core.columns import Bool
@@ -20,6 +20,7 @@ from flame.core.compare.levels import LeftOut, common_levels
 from flame.core.compare.sides import Sides
 from flame.core.compare.union_tree import UnionTree, unite
 from flame.core.errors import NoMatchError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import MinShare

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -34,6 +33,7 @@ from flame.core.compare.statistics import (
 )
 from flame.core.errors import UsageError
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.report.measures.trend import has_statistics
 
 FEWEST_RUNS, FEWEST_STEPS, FEWEST_ACTIVITIES = 4, 8, 20

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +10,7 @@ from flame.core.compare.changes import Side
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import compared_rows
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 
 F8 = NDArray[np.float64]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from flame.core.compare.basis import periods_of
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sides import NEW, KeptRun
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import passing_rows

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from flame.core.compare.kept.base_file import KeptPart, KeptRunData, KeptSteps, read_base
 from flame.core.compare.kept.kept_profile import kept_profile
 from flame.core.errors import InputError, NoMatchError, UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree

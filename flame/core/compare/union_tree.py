@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.compare.common_frames import CommonFrames, join_frames
 from flame.core.frame import Frame, Kind
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import SMALLER
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout, subtree_sums
 from flame.core.projection.labels import Labels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from flame.core.compare.evidence import (
 )
 from flame.core.compare.samples import F8
 from flame.core.compare.statistics import medians, rank_test, ratio_interval, shift
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
 from flame.core.report.measures.trend import has_statistics
 from flame.core.units import format_count, format_pair, format_value

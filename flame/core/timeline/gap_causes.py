@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import IdleCause
 from flame.core.model.profile import Profile
 from flame.core.timeline.busy_time import BusyTime, TimeWindow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Event
 from time import monotonic
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from flame.core.analysis.utilization import (
 )
 from flame.core.columns import Bool
 from flame.core.errors import InputError, UsageError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 from flame.core.model.threads.states import StateSpans
 from flame.core.timeline.busy_time import TimeWindow

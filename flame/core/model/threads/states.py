@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from flame.core.columns import I4, I8, U1
+from flame.core.lazy_dataclass import dataclass
 
 
 class StateOwner(NamedTuple):

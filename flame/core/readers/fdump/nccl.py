@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, distinct, unique_rows
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.launches import NcclRanges
 from flame.core.model.raw import TableBuilder
 from flame.core.readers.fdump.context import DumpContext

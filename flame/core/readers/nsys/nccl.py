@@ -15,12 +15,12 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from flame.core.columns import I4, I8, distinct
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.launches import NcclRanges
 from flame.core.readers.nsys.context import TIME_LIMIT, NsysContext, pid_of, process_keys
