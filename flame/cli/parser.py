@@ -25,6 +25,7 @@ COMMANDS = {
     "attach": "watch what a running program does on the GPU",
     "export": "write the stacks of a trace for other tools",
     "report": "print where the time went and what is wrong, in numbers that add up",
+    "diff": "show what has changed from one trace to another",
     "info": "print what a trace contains and what it lacks",
     "cache": "show what is kept of traces and reports to open them quickly, or remove it",
     "doctor": "check what works on this machine, and how to fix what does not",

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.columns import I8, Bool
+from flame.core.columns import I8, Bool, Column
 from flame.core.compare.basis import Basis
 from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.union_tree import UnionTree
@@ -36,6 +36,10 @@ class Side:
         """The number of activities on the same basis, f8[n]."""
         return np.divide(self.count, self.divisor, out=np.zeros(len(self.total)), where=self._has)
 
+    def at(self, places: Column) -> Side:
+        """Choose those of ``places``."""
+        return Side(self.total[places], self.count[places], self.divisor[places])
+
     @property
     def mean(self) -> F8:
         """The mean of an activity, f8[n]; 0 where there is none."""
@@ -59,6 +63,10 @@ class Changes:
 
     base: Side
     new: Side
+
+    def at(self, places: Column) -> Changes:
+        """Choose those of ``places``, ids or bool[n]."""
+        return Changes(self.base.at(places), self.new.at(places))
 
     @cached_property
     def delta(self) -> F8:

@@ -47,12 +47,13 @@ from flame.tui.widgets.pages import coverage_lines, help_lines
 
 
 class MainScreen(ReportingScreen):
-    """Show one loaded trace, by the commands ``KEYS``, siblings in ``USUAL_ORDER`` at first."""
+    """Show one loaded trace, laid out by ``LAYOUT``, by the commands ``KEYS``, siblings in ``USUAL_ORDER`` at first."""
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
     LEAST = (20, 5)
     USUAL_ORDER: ClassVar[Order] = "weight"
     ADAPTS: ClassVar[bool] = True
+    LAYOUT: ClassVar[type[MainLayout]] = MainLayout
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
     class Settled(Message):
@@ -72,7 +73,7 @@ class MainScreen(ReportingScreen):
         self.keymap = keymap or {}
         self._recalled, self.memory = (start or Start()).recalled, (start or Start()).memory
         self._remembering = Remembering(self.memory, shown, self._kind)
-        self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty, self.ADAPTS, self.reports)
+        self.parts = self.LAYOUT(shown, self.USUAL_ORDER, self._empty, self.ADAPTS, self.reports)
         self.parts.details.remarks = self.remarks
         self.pane = self.parts.panes[0]
         self._state = state or AppState()

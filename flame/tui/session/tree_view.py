@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from itertools import count
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, order_by
+from flame.core.compare.colouring import Colouring
 from flame.core.model.tree import StackTree
 from flame.tui.session.cursor import Cursor
 from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
@@ -38,10 +40,12 @@ class TreeView:
 
     ``whole`` is what shares "of all" are of; a tree that is a part of another has that one's.
     ``origin`` is the ``number`` of the first view of which this one shows a later state.
+    ``colouring`` is that of a tree that two sides have in common, by how it has changed.
     """
 
     tree: StackTree
     width: InitVar[int] = 0
+    colouring: Colouring | None = None
     viewport: Viewport = field(init=False)
     cursor: Cursor = field(init=False)
     matches: ShownMatches = field(init=False)
@@ -68,11 +72,20 @@ class TreeView:
 
     # The tree
 
+    def derive(self, make: Callable[[StackTree], StackTree]) -> TreeView:
+        """View what ``make`` makes of the tree, of which it is a part; see `Colouring.derive`."""
+        colouring = self.colouring and self.colouring.derive(make)
+        view = TreeView(colouring.sides.tree if colouring else make(self.tree), 0, colouring)
+        view.whole = self.whole
+        return view
+
     def prepare(self) -> None:
         """Work out what grows with the tree, so that no key press has to."""
         for number in range(min(len(self.layout.joined.rows), _PREPARED)):
             self.layout.row(number)
         self.everywhere(0)
+        if self.colouring is not None:
+            self.colouring.strength.any()
 
     def name(self, node: int) -> str:
         """Display name of ``node``, never empty."""
@@ -91,7 +104,7 @@ class TreeView:
     def places(self, frame: int) -> I8:
         """Nodes of ``frame``, in preorder."""
         order, bounds = self._by_frame
-        return order[bounds[frame] : bounds[frame + 1]]
+        return order[bounds[frame] : bounds[frame + 1]] if frame >= 0 else order[:0]
 
     def everywhere(self, frame: int) -> Everywhere:
         """Sums over all places of ``frame``."""

@@ -20,6 +20,7 @@ from flame.tui.shell.view_commands import (
     TIMELINE,
     TIMELINE_ALONE,
     TOP,
+    TREES,
     WIDE,
     ZOOMED,
 )
@@ -302,6 +303,48 @@ _LIVE_INSTEAD = {
 _NOT_LIVE = (Action.METRIC(-1), Action.LEVEL("cause"), Action.SCREENSHOT, Action.STEPS)
 """Their keys are others' where a recording goes on."""
 
+DIFF = (
+    Command(
+        "p", "p", Action.BASIS(1), "basis", "per step, second, activity, share, or in total", 1
+    ),
+    Command("D", "D", Action.WIDTH(1), "width", "widths: of both sides, of NEW, of BASE", 1, TREES),
+    Command(
+        "V",
+        "V",
+        Action.ALL_CHANGES,
+        "all",
+        "colour all changes, or only those of 5 % and 0.5 % of all",
+        3,
+        TREES,
+    ),
+    Command(
+        "O",
+        "O",
+        Action.MEASURE,
+        "own",
+        "colour by the change of the total, or of the frame itself",
+        20,
+        TREES,
+    ),
+)
+"""What there is besides where two sides are compared."""
+
+_DIFF_INSTEAD = {
+    (Action.VIEW(1), ()): VIEWS[0]._replace(help="next view: icicle, sandwich, top"),
+    (Move.ENTER(), ZOOMED): ZOOMING[0]._replace(
+        help="zoom to the frame, or to its run of narrow ones; table: the sandwich"
+    ),
+    (Action.ESCAPE, FRAMES): ZOOMING[4]._replace(
+        help="leave the search, then zoom out to everything"
+    ),
+    (Action.COPY("name"), ()): HANDING[0]._replace(help="copy the frame's name, its stack"),
+}
+_NOT_IN_DIFF = (
+    *(Action.FINDINGS, Action.SASS, Action.STEPS, Action.COLOURS, Action.EXPORT),
+    *(Move.PARTS(1), Move.MARK()),
+)
+"""What needs the rows of one trace, and those whose keys are others' in a comparison."""
+
 Groups = tuple[tuple[str, tuple[Command, ...]], ...]
 
 GROUPS: Groups = (
@@ -332,7 +375,20 @@ LIVE_GROUPS: Groups = (
 )
 LIVE_COMMANDS = tuple(command for _, group in LIVE_GROUPS for command in group)
 
-GROUPS_OF_ALL: Groups = (*GROUPS, *LIVE_GROUPS)
+
+def _compared(group: tuple[Command, ...]) -> tuple[Command, ...]:
+    kept = (one for one in group if one.action not in _NOT_IN_DIFF and one.views != REPORT)
+    return tuple(_DIFF_INSTEAD.get((one.action, one.views), one) for one in kept)
+
+
+DIFF_GROUPS: Groups = (
+    (GROUPS[0][0], _compared(GROUPS[0][1])),
+    ("Compare", DIFF),
+    *((title, _compared(group)) for title, group in GROUPS[1:] if title != "Timeline"),
+)
+DIFF_COMMANDS = tuple(command for _, group in DIFF_GROUPS for command in group)
+
+GROUPS_OF_ALL: Groups = (*GROUPS, *LIVE_GROUPS, *DIFF_GROUPS)
 
 MOUSE = (
     ("click", "select a frame, zoom to a part of the path above, run a key below"),
@@ -377,7 +433,7 @@ def bindings(commands: Sequence[Command] = COMMANDS) -> list[Binding]:
 def _views_of() -> dict[str, tuple[str, ...]]:
     """The views of every command that does not belong to all."""
     views: dict[str, tuple[str, ...]] = {}
-    for command in COMMANDS:
+    for command in (*COMMANDS, *DIFF):
         name = re.findall(r"\w+", command.action.removeprefix("move"))[0]
         if command.views:
             views[name] = (*views.get(name, ()), *command.views)

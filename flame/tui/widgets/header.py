@@ -9,6 +9,8 @@ import numpy as np
 from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import Terms, coverage_of, level_word, terms_of
+from flame.core.compare.amounts import change_counts, change_words
+from flame.core.compare.sided_tree import SidedTree
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
@@ -24,8 +26,9 @@ from flame.core.units import (
     format_whole_percent,
     one_of,
 )
+from flame.tui.session.query import SearchResult
 from flame.tui.session.tree_view import TreeView
-from flame.tui.session.wording import counts, whole_of
+from flame.tui.session.wording import counts, lasts, whole_of
 from flame.tui.shell.actions import Action
 from flame.tui.shell.command import Command
 from flame.tui.toolkit.colours import LEVEL_KINDS
@@ -62,16 +65,16 @@ def header(
     ``usual`` is the order of siblings that is not worth a word; ``findings`` says how many there
     are.
     """
-    modes = [findings, Piece("  ")] if findings else []
-    modes += _modes(selection, usual, profile.has_forward)
-    right = [*modes, *_choices(tree, palette, terms_of(profile))]
+    unusual = [findings, Piece("  ")] if findings else []
+    unusual += modes(selection, usual, profile.has_forward)
+    right = [*unusual, *choices(tree, palette, terms_of(profile))]
     gap = coverage_gap(profile)
     if gap:
         right += [Piece("  "), Piece(gap, "warning", Action.COVERAGE.click())]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < _LEAST_CONTENTS:
-        right = [*modes, *_metric(tree)]
+        right = [*unusual, *metric_choice(tree)]
         room = width - line_width(left) - line_width(right) - 2
     left.append(Piece(" " + _contents(title, profile, selection.where, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
@@ -135,14 +138,14 @@ def _gpus(profile: Profile) -> str:
     return count_models(device.name for device in profile.devices)
 
 
-def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
-    """A word for everything that makes the picture other than usual; a click takes it back.
+def modes(selection: Selection, usual: Order, linked: bool) -> Line:
+    """Return a word for everything that makes the picture other than usual; a click takes it back.
 
     And for backward passes below forward operators, where the trace is ``linked``.
     """
     layout, naming = selection.layout, selection.naming
     names = naming.kernel_names
-    modes = [
+    words = [
         ("inverted", Action.INVERT.click(), layout.inverted),
         ("recursion collapsed", Action.COLLAPSE.click(), layout.collapsed),
         (f"by {layout.order}", Action.SORT.click(1), layout.order != usual),
@@ -152,19 +155,20 @@ def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
         ("forward", Action.FORWARD.click(), selection.forward and linked),
     ]
     line: Line = []
-    for word, action, on in modes:
+    for word, action, on in words:
         if on:
             line += [Piece(word, "warning", action), Piece("  ")]
     return line
 
 
-def _metric(tree: StackTree) -> Line:
+def metric_choice(tree: StackTree) -> Line:
+    """Return the metric, which a click lets choose."""
     return [Piece(f"{tree.metric.title} ▾", "key", Action.METRICS.click())]
 
 
-def _choices(tree: StackTree, palette: Palette, terms: Terms) -> Line:
-    """Metric and levels; each level in its colour, as the icicle's legend."""
-    line = [*_metric(tree), Piece("  ")]
+def choices(tree: StackTree, palette: Palette, terms: Terms) -> Line:
+    """Return metric and levels; each level in its colour, as the icicle's legend."""
+    line = [*metric_choice(tree), Piece("  ")]
     for place, level in enumerate(shown_levels(tree)):
         line += [Piece("›", "dim")] if place else []
         word = f" {level_word(level, terms)} "
@@ -261,7 +265,11 @@ def frame_status(view: TreeView, node: int, width: int) -> Line:
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
     facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
-    if counts(tree, node):
+    if view.colouring is not None:
+        sides = view.colouring.sides
+        facts = [*change_words(sides.changes, node, sides.amounts)]
+        facts += [change_counts(sides.changes, node)] if lasts(tree.metric) else []
+    elif counts(tree, node):
         facts.append(f"{format_count(int(tree.count[node]))}×")
     text = " · ".join(facts)
     name = cut(view.name(node), max(width - width_of(text) - 4, 8))
@@ -277,6 +285,8 @@ def search_status(view: TreeView, width: int) -> Line:
     place, here = view.matches.place_of(view.cursor.node)
     share = format_percent(matches.total, view.whole)
     total = f"{format_value(matches.total, unit)} · {share} of all"
+    if view.colouring is not None:
+        total = " · ".join(_matching_change(view.colouring.sides, result))
     facts = f" {format_counted(matches.nodes, 'frame', 'frames')} · {total}"
     if not matches.nodes:
         return [Piece(" no frame matches", "warning")]
@@ -285,6 +295,13 @@ def search_status(view: TreeView, width: int) -> Line:
     elif not here:
         facts += " · none in the zoomed part"
     return [Piece(cut_start(facts, width))]
+
+
+def _matching_change(sides: SidedTree, result: SearchResult) -> Iterator[str]:
+    """How what a search has found has changed in all, nested matches counted once."""
+    nodes = np.flatnonzero(sides.tree.outermost(result.matches.mask))
+    sums = sides.sums(nodes, np.zeros(len(nodes), np.int64), 1)
+    return change_words(sums, 0, sides.amounts)
 
 
 def footer(keys: Sequence[Command], width: int) -> Line:

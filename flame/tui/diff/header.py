@@ -1,0 +1,84 @@
+"""Say above the views what is compared, how much it has changed, and how it is drawn."""
+
+from __future__ import annotations
+
+from flame.core.analysis.wording import Terms
+from flame.core.compare.amounts import percent_of
+from flame.core.compare.basis import Basis
+from flame.tui.diff.session import DiffProjection
+from flame.tui.shell.actions import Action
+from flame.tui.toolkit.lines import Line, Piece, line_width
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut
+from flame.tui.widgets.header import choices, metric_choice, modes
+
+_WIDTHS = {"both": "widths of both", "new": "widths of NEW", "base": "widths of BASE"}
+_BASES = {"total": "in total", "share": "in percent of all", "unit": "per unit"}
+_LEAST_TITLE = 20
+
+
+def title_line(
+    title: str, shown: DiffProjection, palette: Palette, width: int, terms: Terms
+) -> Line:
+    """Compose the first line: what is compared, and by which metric and levels."""
+    left: Line = [Piece(" flame ", "accent"), Piece(" ")]
+    tree, selection = shown.view.tree, shown.selection
+    unusual = modes(selection, "weight", linked=False)
+    right = [*unusual, *choices(tree, palette, terms)]
+    if width - line_width(left) - line_width(right) < _LEAST_TITLE:
+        right = [*unusual, *metric_choice(tree)]
+    room = width - line_width(left) - line_width(right) - 1
+    left.append(Piece(cut(title, max(room, 1))))
+    return [*left, Piece(" " * max(width - line_width(left) - line_width(right), 1)), *right]
+
+
+def change_line(shown: DiffProjection, palette: Palette, width: int) -> Line:
+    """Compose the second line: the change of all, its basis, and how the picture is drawn."""
+    line = [*_change(shown, palette), Piece("  "), _basis(shown)]
+    for piece in (*_drawn(shown), *_left_out(shown)):
+        if line_width(line) + 2 + line_width([piece]) <= width:
+            line += [Piece("  "), piece]
+    return line
+
+
+def _change(shown: DiffProjection, palette: Palette) -> Line:
+    """How much all that is shown has changed, in the colour of that."""
+    sides = shown.colouring.sides
+    changes, amounts = sides.changes, sides.amounts
+    base, new = (amounts.value(float(side.value[0])) for side in (changes.base, changes.new))
+    delta, ratio = float(changes.delta[0]), float(changes.ratio[0])
+    line: Line = [Piece(" BASE ", "dim"), Piece(base, "strong"), Piece(" → NEW ", "dim")]
+    line += [Piece(new, "strong"), Piece("  ")]
+    if not delta:
+        return [*line, Piece("no change", "dim")]
+    tone = palette.change(max(min(ratio, 1.0), -1.0) or 0.1, one_sided=False)
+    return [*line, Piece(f" {amounts.delta(delta)}  {percent_of(ratio)} ", tone)]
+
+
+def _basis(shown: DiffProjection) -> Piece:
+    basis = shown.comparison.basis
+    return Piece(f"{basis_words(basis)} ▾", "key", Action.BASIS.click(1))
+
+
+def basis_words(basis: Basis) -> str:
+    """Say what values are of: ``per step``."""
+    return _BASES.get(basis.kind, f"per {basis.kind}")
+
+
+def _drawn(shown: DiffProjection) -> Line:
+    """How wide frames are, and which are coloured by what."""
+    chosen = shown.chosen
+    coloured = "all changes" if chosen.all_changes else "changes over 5 %"
+    own = "of the frame itself" if chosen.measured == "own" else "of the total"
+    return [
+        Piece(f"{_WIDTHS[chosen.width]} ▾", "key", Action.WIDTH.click(1)),
+        Piece(f"coloured: {coloured}", "dim", Action.ALL_CHANGES.click()),
+        Piece(own, "dim", Action.MEASURE.click()),
+    ]
+
+
+def _left_out(shown: DiffProjection) -> Line:
+    """Which levels cannot be compared."""
+    left = shown.comparison.left_out
+    names = ", ".join(one.level for one in left)
+    return [Piece(f"without {names}", "warning", Action.COVERAGE.click())] if left else []
