@@ -74,7 +74,9 @@ class Colouring:
         if changes.is_new[node] or changes.is_gone[node]:
             return [*change_words(changes, node, amounts)]
         delta = float(changes.delta[node])
-        return [percent_of(float(changes.ratio[node])), amounts.delta(delta)] if delta else []
+        if not delta:
+            return [amounts.value(float(changes.new.value[node]))]
+        return [percent_of(float(changes.ratio[node])), amounts.delta(delta)]
 
 
 def is_notable(changes: Changes, sides: SidedTree) -> Bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from flame.core.analysis.wording import Terms
 from flame.core.compare.amounts import percent_of
 from flame.core.compare.basis import Basis
@@ -35,9 +37,9 @@ def title_line(
 def change_line(shown: DiffProjection, palette: Palette, width: int) -> Line:
     """Compose the second line: the change of all, its basis, and how the picture is drawn."""
     line = [*_change(shown, palette), Piece("  "), _basis(shown)]
-    for piece in (*_drawn(shown), *_left_out(shown)):
-        if line_width(line) + 2 + line_width([piece]) <= width:
-            line += [Piece("  "), piece]
+    for part in (_left_out(shown), *_drawn(shown)):
+        if part and line_width(line) + 2 + line_width(part) <= width:
+            line += [Piece("  "), *part]
     return line
 
 
@@ -65,20 +67,20 @@ def basis_words(basis: Basis) -> str:
     return _BASES.get(basis.kind, f"per {basis.kind}")
 
 
-def _drawn(shown: DiffProjection) -> Line:
+def _left_out(shown: DiffProjection) -> Line:
+    """Which levels cannot be compared; a click says why."""
+    names = ", ".join(one.level for one in shown.comparison.left_out)
+    return [Piece(f"without {names}", "warning", Action.COVERAGE.click())] if names else []
+
+
+def _drawn(shown: DiffProjection) -> Iterator[Line]:
     """How wide frames are, and which are coloured by what."""
     chosen = shown.chosen
-    coloured = "all changes" if chosen.all_changes else "changes over 5 %"
-    own = "of the frame itself" if chosen.measured == "own" else "of the total"
-    return [
-        Piece(f"{_WIDTHS[chosen.width]} ▾", "key", Action.WIDTH.click(1)),
-        Piece(f"coloured: {coloured}", "dim", Action.ALL_CHANGES.click()),
-        Piece(own, "dim", Action.MEASURE.click()),
+    yield [Piece(f"{_WIDTHS[chosen.width]} ▾", "key", Action.WIDTH.click(1))]
+    least = "all" if chosen.all_changes else "over 5 %"
+    yield [
+        Piece("colour: ", "dim"),
+        Piece("self" if chosen.measured == "own" else "total", "key", Action.MEASURE.click()),
+        Piece(", ", "dim"),
+        Piece(f"{least} ▾", "key", Action.ALL_CHANGES.click()),
     ]
-
-
-def _left_out(shown: DiffProjection) -> Line:
-    """Which levels cannot be compared."""
-    left = shown.comparison.left_out
-    names = ", ".join(one.level for one in left)
-    return [Piece(f"without {names}", "warning", Action.COVERAGE.click())] if left else []

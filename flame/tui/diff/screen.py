@@ -16,6 +16,7 @@ from flame.tui.diff.layout import DiffLayout
 from flame.tui.diff.selection import WIDTHS, DiffSelection
 from flame.tui.diff.session import DiffProjection, DiffSession
 from flame.tui.main.layout import MainLayout
+from flame.tui.main.messages import Greeting
 from flame.tui.main.screen import MainScreen
 from flame.tui.shell.actions import check_actions
 from flame.tui.shell.command import Command
@@ -64,6 +65,11 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         wanted = self.wanted
         assert isinstance(wanted, DiffSelection)
         return wanted
+
+    def _greeting(self) -> Greeting | None:
+        left = self._compared.comparison.left_out
+        words = "; ".join(f"without {level}: {why}" for level, why in left)
+        return Greeting(words, "warning", "w: notes") if words else None
 
     def look_for_findings(self) -> None:
         """Look for none: findings are of one trace."""

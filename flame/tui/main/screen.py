@@ -17,7 +17,7 @@ from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.main import actions, selections
 from flame.tui.main.layout import MainLayout
-from flame.tui.main.messages import empty_lines, greeting
+from flame.tui.main.messages import Greeting, empty_lines, greeting
 from flame.tui.main.place import go_to, state_of
 from flame.tui.main.reporting_screen import ReportingScreen
 from flame.tui.main.selection_screen import applied
@@ -108,11 +108,15 @@ class MainScreen(ReportingScreen):
             self._search_for(Query(self._state.search, exact=self._state.exact))
         self.action_show_view(self._state.view)
         self._look_for_steps()
-        profile, shown = self.session.profile, self.shown
-        lack = misfit(self._recalled, profile, shown.selection) if self._kind else ""
-        greeted = greeting(profile, shown.view.tree, lack)
+        greeted = self._greeting()
         if greeted and not self.shown.empty:
             self._show(*greeted)
+
+    def _greeting(self) -> Greeting | None:
+        """What is to be said at once of what is shown."""
+        profile, shown = self.session.profile, self.shown
+        lack = misfit(self._recalled, profile, shown.selection) if self._kind else ""
+        return greeting(profile, shown.view.tree, lack)
 
     def _look_for_steps(self) -> None:
         """Find out whether the trace has steps, and measure them: it may take a while."""
