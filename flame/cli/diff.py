@@ -37,6 +37,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=text,
     )
     add("--all-changes", action="store_true", help="colour small changes, too")
+    text = "whose timeline the app shows: new (default) or base"
+    add("--timeline", choices=("new", "base"), default="new", metavar="SIDE", help=text)
     text = "begin at a place that C has copied: JSON, or a file"
     add("--state", metavar="JSON|FILE", help=text)
     add_no_cache(parser)
@@ -64,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
     per = parse_per(args.per) if args.per else ""
     state = decode(args.state) if args.state else None
     selection = with_framework(selection_of(args, config.kernel_names), config.framework)
-    chosen = diff_selection(selection, per, args.width, args.colour, args.all_changes)
+    drawn = (args.width, args.colour, args.all_changes, args.timeline)
+    chosen = diff_selection(selection, per, *drawn)
     sides = SideInputs(*([RunInputs(Inputs((Path(path),)))] for path in (args.base, args.new)))
     words = [f"./{path}" if path.startswith("-") else path for path in (args.base, args.new)]
     with started(config, said_by(args)) as start:

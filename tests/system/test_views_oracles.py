@@ -42,8 +42,8 @@ from flame.tui.dialogs.write_files import ExportedStacks
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, project
-from flame.tui.timeline.time_view import TimeView
 from flame.tui.session.tree_view import TreeView
+from flame.tui.timeline.time_view import TimeView
 from flame.tui.views.sandwich_halves import SandwichHalves
 from flame.tui.views.top_table import TopTable
 from flame.tui.widgets.header import search_status

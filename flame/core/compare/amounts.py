@@ -11,6 +11,10 @@ from flame.core.units import format_value
 
 MINUS = "−"
 
+_TIMES = 10
+"""From this many times the base on, a change is written as such."""
+_MOST = 99_999
+
 
 class Amounts(NamedTuple):
     """Write amounts in ``unit``, or in percent where they are shares."""
@@ -39,11 +43,13 @@ def sign_of(delta: float) -> str:
 
 
 def percent_of(ratio: float) -> str:
-    """Write a change as a part of the base: ``+12.3 %``; ``new`` of what the base has not."""
+    """Write a change as a part of the base: ``+12.3 %``, ``×51``; ``new`` where that is nothing."""
     if math.isinf(ratio):
         return "new"
+    if ratio >= _TIMES - 1:
+        return f"×{1 + ratio:,.0f}" if ratio < _MOST else f"×>{_MOST:,}"
     percent = abs(ratio) * 100
-    text = "<0.1 %" if 0 < percent < 0.05 else f"{percent:,.1f} %" if percent < 1000 else ">999 %"
+    text = "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
     return f"{sign_of(ratio)}{text}" if ratio else "0 %"
 
 

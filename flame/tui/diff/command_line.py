@@ -45,6 +45,8 @@ def _drawn(chosen: DiffSelection) -> Iterator[str]:
         yield from ("--colour-by", chosen.measured)
     if chosen.all_changes:
         yield "--all-changes"
+    if chosen.timeline != DiffSelection.timeline:
+        yield from ("--timeline", chosen.timeline)
 
 
 def per_text(per: Per) -> str:

@@ -34,10 +34,16 @@ def title_line(
     return [*left, Piece(" " * max(width - line_width(left) - line_width(right), 1)), *right]
 
 
-def change_line(shown: DiffProjection, palette: Palette, width: int) -> Line:
-    """Compose the second line: the change of all, its basis, and how the picture is drawn."""
+def change_line(
+    shown: DiffProjection, palette: Palette, width: int, over_time: bool = False
+) -> Line:
+    """Compose the second line: the change of all, its basis, and how the picture is drawn.
+
+    Of a picture ``over_time`` it says whose it is.
+    """
     line = [*_change(shown, palette), Piece("  "), _basis(shown)]
-    for part in (_left_out(shown), *_drawn(shown)):
+    drawn = [_whose(shown)] if over_time else [*_drawn(shown)]
+    for part in (_left_out(shown), *drawn):
         if part and line_width(line) + 2 + line_width(part) <= width:
             line += [Piece("  "), *part]
     return line
@@ -71,6 +77,11 @@ def _left_out(shown: DiffProjection) -> Line:
     """Which levels cannot be compared; a click says why."""
     names = ", ".join(one.level for one in shown.comparison.left_out)
     return [Piece(f"without {names}", "warning", Action.COVERAGE.click())] if names else []
+
+
+def _whose(shown: DiffProjection) -> Line:
+    side = "BASE" if shown.chosen.timeline == "base" else "NEW"
+    return [Piece(f"timeline of {side} ▾", "key", Action.WIDTH.click(1))]
 
 
 def _drawn(shown: DiffProjection) -> Iterator[Line]:

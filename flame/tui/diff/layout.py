@@ -13,9 +13,12 @@ from flame.tui.details.details_pane import DetailsPane
 from flame.tui.diff.details_pane import DiffDetailsPane
 from flame.tui.diff.header import change_line, title_line
 from flame.tui.diff.session import DiffProjection
+from flame.tui.diff.timeline_pane import DiffTimelinePane
 from flame.tui.diff.top_pane import DiffTopPane
 from flame.tui.main.layout import MainLayout
 from flame.tui.session.projector import Projector
+from flame.tui.session.session import Projection
+from flame.tui.timeline.pane import TimelinePane
 from flame.tui.toolkit.lines import Line, Lines, palette_of
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
@@ -40,6 +43,12 @@ class ChangeLine(Lines):
     def __init__(self) -> None:
         super().__init__(self._change, id="change")
         self._compared: DiffProjection | None = None
+        self._over_time = False
+
+    def turn_to(self, pane: Pane) -> None:
+        """Say of a timeline whose it is, and of other views how wide frames are."""
+        self._over_time = isinstance(pane, DiffTimelinePane)
+        self.update()
 
     def show(self, shown: DiffProjection) -> None:
         """Draw the change of ``shown``."""
@@ -47,17 +56,23 @@ class ChangeLine(Lines):
         self.update()
 
     def _change(self, width: int, height: int) -> list[Line]:
-        return [change_line(self._compared, palette_of(self), width)] if self._compared else []
+        if self._compared is None:
+            return []
+        return [change_line(self._compared, palette_of(self), width, self._over_time)]
 
 
 class DiffLayout(MainLayout):
-    """Hold the widgets of a comparison: no view of the rows of a single trace."""
+    """Hold the widgets of a comparison, in which there is no report."""
 
     PANES: ClassVar[tuple[type[Pane], ...]] = (IciclePane, SandwichPane, DiffTopPane)
 
     @property
     def _panes_of_rows(self) -> tuple[Pane, ...]:
-        return ()
+        return (self.timeline,)
+
+    def _make_timeline(self, shown: Projection) -> TimelinePane:
+        assert isinstance(shown, DiffProjection)
+        return DiffTimelinePane(shown)
 
     def _make_header(self, usual_order: Order) -> HeaderLine:
         self.change = ChangeLine()
@@ -76,6 +91,10 @@ class DiffLayout(MainLayout):
             yield self.recalled
         yield self.chips
         yield self.body
+
+    def turn_to(self, pane: Pane) -> None:
+        super().turn_to(pane)
+        self.change.turn_to(pane)
 
     def show_projection(self, projector: Projector) -> None:
         session, shown = projector.session, projector.shown

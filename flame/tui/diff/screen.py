@@ -13,7 +13,7 @@ from flame.core.compare.sides import SIDES
 from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.diff.layout import DiffLayout
-from flame.tui.diff.selection import WIDTHS, DiffSelection
+from flame.tui.diff.selection import WIDTHS, DiffSelection, TimelineSide
 from flame.tui.diff.session import DiffProjection, DiffSession
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import Greeting
@@ -86,7 +86,11 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         self._project(*(replace(self._chosen, per=per) for per in pers))
 
     def action_width(self, step: int) -> None:
-        """Draw the widths of another side, or of both, as far as they have any."""
+        """Draw the widths of another side, or of both, or the timeline of the other side."""
+        if self.pane is self.parts.timeline:
+            side: TimelineSide = "new" if self._chosen.timeline == "base" else "base"
+            self._project(replace(self._chosen, timeline=side))
+            return
         at = WIDTHS.index(self._chosen.width)
         others = [WIDTHS[(at + step * far) % len(WIDTHS)] for far in range(1, len(WIDTHS))]
         self._project(*(replace(self._chosen, width=width) for width in others))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Literal
 
 from flame.core.compare.basis import Per
 from flame.core.compare.changes import Width
 from flame.core.compare.colouring import Measured
 from flame.core.projection.selection import Selection
 
+TimelineSide = Literal["new", "base"]
 WIDTHS: tuple[Width, ...] = ("both", "new", "base")
 MEASURED: tuple[Measured, ...] = ("total", "own")
 
@@ -18,13 +20,15 @@ class DiffSelection(Selection):
     """Select what to compare, ``per`` which basis, and how to draw it.
 
     Frames are as wide as one of the sides, or the wider. They are coloured by the change of what is
-    ``measured``: those that have changed by more than may be chance, or ``all_changes``.
+    ``measured``: those that have changed by more than may be chance, or ``all_changes``. The
+    ``timeline`` is that of one side: no common clock is pretended.
     """
 
     per: Per = ""
     width: Width = "both"
     measured: Measured = "total"
     all_changes: bool = False
+    timeline: TimelineSide = "new"
 
     @property
     def common(self) -> Selection:
@@ -43,7 +47,10 @@ def diff_selection(
     width: Width = "both",
     measured: Measured = "total",
     all_changes: bool = False,
+    timeline: TimelineSide = "new",
 ) -> DiffSelection:
     """Compare what ``selection`` selects of each side."""
     given = {one.name: getattr(selection, one.name) for one in fields(Selection)}
-    return DiffSelection(**given, per=per, width=width, measured=measured, all_changes=all_changes)
+    return DiffSelection(
+        **given, per=per, width=width, measured=measured, all_changes=all_changes, timeline=timeline
+    )

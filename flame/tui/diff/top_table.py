@@ -30,7 +30,7 @@ _TIMES = frozenset(("by count", "by duration", "base count", "new count"))
 """Columns of metrics that are times of single activities."""
 
 _KEPT_LONGEST = (
-    "delta", "ratio", "new", "base", "by count", "by duration",
+    "delta", "new", "base", "ratio", "by count", "by duration",
     "own delta", "base count", "new count",
 )  # fmt: skip
 

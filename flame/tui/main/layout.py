@@ -53,7 +53,7 @@ class MainLayout:
         adapts: bool,
         reports: ReportWorker,
     ) -> None:
-        self.timeline = TimelinePane(shown)
+        self.timeline = self._make_timeline(shown)
         self.report = ReportPane(shown, reports)
         self.panes: tuple[Pane, ...] = (
             *(kind(shown) for kind in self.PANES),
@@ -74,6 +74,9 @@ class MainLayout:
     def _panes_of_rows(self) -> tuple[Pane, ...]:
         """Views that need the rows of a trace."""
         return self.timeline, self.report
+
+    def _make_timeline(self, shown: Projection) -> TimelinePane:
+        return TimelinePane(shown)
 
     def _make_header(self, usual_order: Order) -> HeaderLine:
         return HeaderLine(usual_order)

@@ -47,7 +47,10 @@ from flame.tui.widgets.pages import coverage_lines, help_lines
 
 
 class MainScreen(ReportingScreen):
-    """Show one loaded trace, laid out by ``LAYOUT``, by the commands ``KEYS``, siblings in ``USUAL_ORDER`` at first."""
+    """Show one loaded trace by the commands ``KEYS``, laid out by ``LAYOUT``.
+
+    Siblings are in ``USUAL_ORDER`` at first.
+    """
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
     LEAST = (20, 5)

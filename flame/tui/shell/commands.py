@@ -307,7 +307,14 @@ DIFF = (
     Command(
         "p", "p", Action.BASIS(1), "basis", "per step, second, activity, share, or in total", 1
     ),
-    Command("D", "D", Action.WIDTH(1), "width", "widths: of both sides, of NEW, of BASE", 1, TREES),
+    Command(
+        "D",
+        "D",
+        Action.WIDTH(1),
+        "width",
+        "widths: of both sides, of NEW, of BASE; whose timeline it is",
+        1,
+    ),
     Command(
         "V",
         "V",
@@ -330,7 +337,7 @@ DIFF = (
 """What there is besides where two sides are compared."""
 
 _DIFF_INSTEAD = {
-    (Action.VIEW(1), ()): VIEWS[0]._replace(help="next view: icicle, sandwich, top"),
+    (Action.VIEW(1), ()): VIEWS[0]._replace(help="next view: icicle, sandwich, top, timeline"),
     (Move.ENTER(), ZOOMED): ZOOMING[0]._replace(
         help="zoom to the frame, or to its run of narrow ones; table: the sandwich"
     ),
@@ -384,7 +391,7 @@ def _compared(group: tuple[Command, ...]) -> tuple[Command, ...]:
 DIFF_GROUPS: Groups = (
     (GROUPS[0][0], _compared(GROUPS[0][1])),
     ("Compare", DIFF),
-    *((title, _compared(group)) for title, group in GROUPS[1:] if title != "Timeline"),
+    *((title, _compared(group)) for title, group in GROUPS[1:]),
 )
 DIFF_COMMANDS = tuple(command for _, group in DIFF_GROUPS for command in group)
 

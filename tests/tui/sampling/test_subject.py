@@ -25,9 +25,9 @@ from flame.tui.sampling.subject import NONE_BELOW, ON_HOST, Subject, spot_of, su
 from flame.tui.sampling.version import merge_codes
 from flame.tui.sass.head import head_lines
 from flame.tui.session.session import Projection
+from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import NO_SAMPLES
 from flame.tui.toolkit.palette import Palette
-from flame.tui.session.tree_view import TreeView
 from flame.tui.views.sandwich_halves import SandwichHalves
 from samples.make_six_levels import FOLDER as SIX_LEVELS
 from tests.tui.sampled import code, sampled, shown
