@@ -90,8 +90,5 @@ class DiffApp(FlameApp):
         return DiffScreen(session, shown, *place)
 
     def on_main_screen_settled(self) -> None:
-        caches = self._sides_loader.caches
-        if caches:
-            self._keeper = in_background(
-                lambda: [cache.write() for cache in caches], 0, self.post_message
-            )
+        if self._sides_loader.caches:
+            self._keeper = in_background(self._sides_loader.keep, 0, self.post_message)

@@ -74,10 +74,10 @@ class DiffDetailsPane(DetailsPane):
         self._of = _Subject(shown, view, view.cursor.node)
         if before is None or before.key != self._of.key:
             self.scroll_to(y=0, animate=False)
-            self._wait()
+            self._await_rest()
         self.update()
 
-    def _wait(self) -> None:
+    def _await_rest(self) -> None:
         if self._rest is not None:
             self._rest.stop()
         self._rest = self.set_timer(REST, self._rested)
@@ -100,8 +100,8 @@ class DiffDetailsPane(DetailsPane):
         subject = self._of
         if subject is None or subject.view.colouring is None:
             return []
-        view, palette = subject.view, palette_of(self)
-        about = (view, view.colouring, palette, width)
+        view, colouring = subject.view, subject.view.colouring
+        about = (view, colouring, palette_of(self), width)
         if 0 < height <= LINES:
             return compact(*about, self._terms)
         facts, clicks = self._known.get(subject.key), view is subject.shown.view

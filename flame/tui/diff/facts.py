@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distribution, distribution
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I8
+from flame.core.compare.changes import F8
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sides import Run
 from flame.core.kept_results import kept
@@ -56,11 +57,12 @@ def two_histograms(base: I8, new: I8) -> TwoHistograms | None:
         return None
     log = high >= max(low, 1) * _WIDE
     edges = np.geomspace(max(low, 1), high, BINS + 1) if log else np.linspace(low, high, BINS + 1)
-    counts = (
-        np.bincount(np.searchsorted(edges[1:-1], one, "right"), minlength=BINS)
-        for one in (base, new)
-    )
-    return TwoHistograms(*counts, low, high, log)
+    return TwoHistograms(_counts(base, edges), _counts(new, edges), low, high, log)
+
+
+def _counts(values: I8, edges: F8) -> I8:
+    """Count ``values`` between ``edges``; what is below the first one is in the first bin."""
+    return np.bincount(np.searchsorted(edges[1:-1], values, "right"), minlength=BINS)
 
 
 def _durations(comparison: Comparison, nodes: I8, side: int) -> I8:

@@ -56,7 +56,7 @@ def _folders(runs: Sequence[RunInputs]) -> str:
 
 
 class Loader:
-    """Load each trace once; ``caches`` keep those that were not kept, when they are told to."""
+    """Load each trace once; `keep` has the ``caches`` keep those that they have not."""
 
     def __init__(self, options: LoadOptions, use_cache: bool) -> None:
         self.caches: list[ProfileCache] = []
@@ -80,6 +80,11 @@ class Loader:
         shown = session.project([selection])
         assert isinstance(shown, DiffProjection)
         return session, shown
+
+    def keep(self) -> None:
+        """Keep what has been loaded, for the next time."""
+        for cache in self.caches:
+            cache.write()
 
     def _runs(self, side: int, sides: SideInputs, progress: Progress) -> Iterator[Run]:
         different = [*dict.fromkeys(run.inputs.paths for runs in sides for run in runs)]

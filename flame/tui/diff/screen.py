@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from flame.core.compare.basis import Per
+from flame.core.compare.colouring import Measured
 from flame.core.compare.sides import SIDES
 from flame.options.config import Config
 from flame.options.state import AppState
@@ -18,6 +19,7 @@ from flame.tui.diff.session import DiffProjection, DiffSession
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import Greeting
 from flame.tui.main.screen import MainScreen
+from flame.tui.session.wording import lasts
 from flame.tui.shell.actions import check_actions
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import DIFF_COMMANDS, bindings
@@ -80,7 +82,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         """Compare on the next basis that both sides have."""
         session, here = self.session, self._compared.comparison.basis.kind
         assert isinstance(session, DiffSession)
-        ring = session.bases
+        ring = [per for per in session.bases if per != "activity" or lasts(self.shown.metric)]
         at = next((place for place, per in enumerate(ring) if _kind_of(per) == here), 0)
         pers = [ring[(at + step * far) % len(ring)] for far in range(1, len(ring))]
         self._project(*(replace(self._chosen, per=per) for per in pers))
@@ -101,7 +103,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
 
     def action_measure(self) -> None:
         """Colour by the change of what is below a frame too, or of itself alone."""
-        other = "own" if self._chosen.measured == "total" else "total"
+        other: Measured = "own" if self._chosen.measured == "total" else "total"
         self._project(replace(self._chosen, measured=other))
 
     # Other words than for a trace
