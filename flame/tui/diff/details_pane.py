@@ -13,7 +13,8 @@ from flame.core.analysis.sandwich import outermost_places
 from flame.core.analysis.wording import NVTX, terms_of
 from flame.core.columns import I8
 from flame.core.model.profile import Profile
-from flame.tui.details.details_pane import REST, DetailsPane
+from flame.tui.details import details_pane
+from flame.tui.details.details_pane import DetailsPane
 from flame.tui.diff.details import LINES, compact, details
 from flame.tui.diff.facts import SideFacts, side_facts
 from flame.tui.diff.session import DiffProjection
@@ -80,7 +81,7 @@ class DiffDetailsPane(DetailsPane):
     def _await_rest(self) -> None:
         if self._rest is not None:
             self._rest.stop()
-        self._rest = self.set_timer(REST, self._rested)
+        self._rest = self.set_timer(details_pane.REST, self._rested)
 
     def _rested(self) -> None:
         self._rest = None
