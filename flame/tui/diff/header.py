@@ -11,12 +11,13 @@ from flame.tui.diff.session import DiffProjection
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import cut
+from flame.tui.toolkit.text import cut, wrap
 from flame.tui.widgets.header import choices, metric_choice, modes
 
 _WIDTHS = {"both": "widths of both", "new": "widths of NEW", "base": "widths of BASE"}
 _BASES = {"total": "in total", "share": "in percent of all", "unit": "per unit"}
 _LEAST_TITLE = 20
+_LINES = 40
 
 
 def title_line(
@@ -95,3 +96,30 @@ def _drawn(shown: DiffProjection) -> Iterator[Line]:
         Piece(", ", "dim"),
         Piece(f"{least} ▾", "key", Action.ALL_CHANGES.click()),
     ]
+
+
+_READING = (
+    "Frames are those of both traces. Width is that of the wider side, so that what is gone is seen "
+    "too, or of one of them (D); colour is the change from BASE to NEW: the stronger, the larger it "
+    "is beside the frame itself. Coloured is what has changed by 5 % of the frame and 0.5 % of all, "
+    "or everything (V); by the change of the total, or of what is the frame's own (O).",
+    "by count is what more or fewer activities as long as those of BASE take, by duration the rest: "
+    "what each takes longer or shorter.",
+    "In these two recordings: what differs from one recording to the next is not known.",
+)
+_LEGEND = (
+    (" ▲ has grown ", 0.9, False),
+    (" ▼ has shrunk ", -0.9, False),
+    (" + only in NEW ", 1.0, True),
+    (" − only in BASE ", -1.0, True),
+    (" unchanged ", 0.0, False),
+)
+
+
+def reading_lines(palette: Palette, width: int) -> list[Line]:
+    """Say how to read the picture of a comparison."""
+    legend: Line = []
+    for text, strength, one_sided in _LEGEND:
+        legend += [Piece(" "), Piece(text, palette.change(strength, one_sided))]
+    said = [[Piece(f"  {part}")] for text in _READING for part in wrap(text, width - 2, _LINES)]
+    return [[Piece("Reading the picture", "strong")], legend, *said]

@@ -13,6 +13,7 @@ from flame.core.compare.colouring import Measured
 from flame.core.compare.sides import SIDES
 from flame.options.config import Config
 from flame.options.state import AppState
+from flame.tui.diff.header import reading_lines
 from flame.tui.diff.layout import DiffLayout
 from flame.tui.diff.selection import WIDTHS, DiffSelection, TimelineSide
 from flame.tui.diff.session import DiffProjection, DiffSession
@@ -27,6 +28,7 @@ from flame.tui.shell.start import Start
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import wrap
 from flame.tui.widgets.pages import coverage_lines
 
@@ -122,6 +124,9 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         for side, run in zip(session.sides.side_of_run, session.sides.runs, strict=True):
             label = SIDES[side] if run.label == SIDES[side] else f"{SIDES[side]} {run.label}"
             yield from ([], [Piece(label, "strong")], *coverage_lines(run.profile, width))
+
+    def _reading(self, palette: Palette, width: int) -> list[Line]:
+        return reading_lines(palette, width)
 
     def action_copy(self, what: str) -> None:
         if what != "command":

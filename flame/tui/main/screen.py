@@ -34,6 +34,7 @@ from flame.tui.shell.start import Start
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
+from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut_start
 from flame.tui.toolkit.themes import AUTO
 from flame.tui.views.icicle import Icicle
@@ -362,8 +363,13 @@ class MainScreen(ReportingScreen):
 
     def _help(self, width: int) -> list[Line]:
         terms = terms_of(self.session.profile)
-        keys = help_lines(self.commands, palette_of(self), width, terms)
+        palette = palette_of(self)
+        keys = help_lines(self.commands, palette, width, terms, self._reading(palette, width))
         return [*keys, *word_lines(terms, width)]
+
+    def _reading(self, palette: Palette, width: int) -> list[Line] | None:
+        """How to read the picture; None where it is the tree of one trace."""
+        return None
 
     def said(self, text: str) -> str:
         """Say ``text``, which speaks of ranges in general, in the words of the trace."""

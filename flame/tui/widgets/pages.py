@@ -45,20 +45,27 @@ _COVERED = {
 
 
 def help_lines(
-    commands: Sequence[Command], palette: Palette, width: int, terms: Terms = NVTX
+    commands: Sequence[Command],
+    palette: Palette,
+    width: int,
+    terms: Terms = NVTX,
+    reading: Sequence[Line] | None = None,
 ) -> list[Line]:
     """List all keys, what the mouse does, how to read the picture; in two columns if they fit.
 
-    ``terms`` are the words for ranges.
+    ``terms`` are the words for ranges, ``reading`` what is said of a picture that is no tree of one
+    trace.
     """
+    if reading is None:
+        reading = _reading(palette, width, terms)
     commands = [one._replace(help=reworded(one.help, terms)) for one in commands]
     sections: list[_Section] = [*_keys(commands, GROUPS_OF_ALL), ("Mouse", MOUSE)]
     if width < _TWO_COLUMNS:
-        return [*_sections(sections, width), *_reading(palette, width, terms), []]
+        return [*_sections(sections, width), *reading, []]
     half = (width - 2) // 2
     left, right = sections[:_LEFT], sections[_LEFT:]
     both = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
-    return [*both, *_reading(palette, width, terms), []]
+    return [*both, *reading, []]
 
 
 def _keys(commands: Sequence[Command], groups: Groups) -> list[_Section]:

@@ -27,5 +27,3 @@ def test_frames_add_up_with_recursion_once(
         assert table.cell(row, "own delta") == (amounts.delta(own_delta) if own_delta else "–")
     sizes = [abs(float(table._column("delta")[row])) for row in table.orders["delta"]]
     assert sizes == sorted(sizes, reverse=True)
-
-
