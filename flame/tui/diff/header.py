@@ -99,12 +99,12 @@ def _drawn(shown: DiffProjection) -> Iterator[Line]:
 
 
 _READING = (
-    "Frames are those of both traces. Width is that of the wider side, so that what is gone is seen "
-    "too, or of one of them (D); colour is the change from BASE to NEW: the stronger, the larger it "
-    "is beside the frame itself. Coloured is what has changed by 5 % of the frame and 0.5 % of all, "
-    "or everything (V); by the change of the total, or of what is the frame's own (O).",
-    "by count is what more or fewer activities as long as those of BASE take, by duration the rest: "
-    "what each takes longer or shorter.",
+    "Frames are those of both traces. Width is that of the wider side, so that what is gone is "
+    "seen too, or of one of them (D); colour is the change from BASE to NEW, the stronger the "
+    "larger it is beside the frame itself. Coloured is what has changed by 5 % of the frame and "
+    "0.5 % of all, or everything (V); by the change of the total, or of the frame itself (O).",
+    "by count is what more or fewer activities as long as those of BASE take, by duration the "
+    "rest: what each takes longer or shorter.",
     "In these two recordings: what differs from one recording to the next is not known.",
 )
 _LEGEND = (
