@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flame.core.compare.changes import Changes
+import numpy as np
+
+from flame.core.compare.changes import F8, Changes, Side
 from flame.core.units import format_value
 
 MINUS = "−"
@@ -14,27 +16,41 @@ MINUS = "−"
 _TIMES = 10
 """From this many times the base on, a change is written as such."""
 _MOST = 99_999
+_NEARLY = 0.9995
+_DIVIDING = ("step", "second", "unit")
 
 
 class Amounts(NamedTuple):
-    """Write amounts in ``unit``, or in percent where they are shares."""
+    """Write amounts in ``unit`` on the basis ``kind``, of which shares are in percent."""
 
     unit: str
-    is_share: bool = False
+    kind: str = "total"
 
     def value(self, value: float) -> str:
         """Write ``value``, which is not negative and may be a quotient: never a wrong zero."""
-        if self.is_share:
+        if self.kind == "share":
             return "<0.1 %" if 0 < value < 0.05 else f"{value:.1f} %"
         if self.unit == "ns" and 0 < value < 0.5:
             return "<1 ns"
-        if self.unit == "count" and value < 100 and value != int(value):
-            return "<0.1" if value < 0.05 else f"{value:.1f}"
-        return format_value(value, self.unit)
+        return _number(value) if self.unit == "count" else format_value(value, self.unit)
 
     def delta(self, delta: float) -> str:
         """Write a change with its sign."""
         return f"{sign_of(delta)}{self.value(abs(delta))}"
+
+    def counts(self, side: Side) -> F8:
+        """How many activities a side has, f8[n]: on the basis where that divides them, too."""
+        return side.scaled_count if self.kind in _DIVIDING else side.count.astype(np.float64)
+
+    def count(self, side: Side, place: int) -> str:
+        """Write how many activities ``side`` has at ``place``."""
+        return _number(float(self.counts(side)[place]))
+
+
+def _number(value: float) -> str:
+    if value < 100 and value != int(value):
+        return "<0.1" if value < 0.05 else f"{value:.1f}"
+    return f"{value:,.0f}"
 
 
 def sign_of(delta: float) -> str:
@@ -50,6 +66,8 @@ def percent_of(ratio: float) -> str:
         return f"×{1 + ratio:,.0f}" if ratio < _MOST else f"×>{_MOST:,}"
     percent = abs(ratio) * 100
     text = "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
+    if -1 < ratio < -_NEARLY:
+        text = ">99.9 %"
     return f"{sign_of(ratio)}{text}" if ratio else "0 %"
 
 
@@ -66,7 +84,7 @@ def change_words(changes: Changes, place: int, amounts: Amounts) -> Iterator[str
         yield amounts.delta(float(changes.delta[place]))
 
 
-def change_counts(changes: Changes, place: int) -> str:
-    """Say how many activities the sides have at ``place``, as they were recorded."""
-    base, new = int(changes.base.count[place]), int(changes.new.count[place])
-    return f"{base:,}×" if base == new else f"{base:,} → {new:,}×"
+def change_counts(changes: Changes, place: int, amounts: Amounts) -> str:
+    """Say how many activities the sides have at ``place``."""
+    base, new = (amounts.count(side, place) for side in (changes.base, changes.new))
+    return f"{base}×" if base == new else f"{base} → {new}×"

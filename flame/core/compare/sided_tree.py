@@ -35,7 +35,7 @@ class SidedTree:
     @property
     def amounts(self) -> Amounts:
         """How values are written."""
-        return Amounts(self.tree.metric.unit, self.basis.kind == "share")
+        return Amounts(self.tree.metric.unit, self.basis.kind)
 
     @cached_property
     def changes(self) -> Changes:

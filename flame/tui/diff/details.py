@@ -122,7 +122,7 @@ def _causes(view: TreeView, colouring: Colouring, node: int) -> Iterator[tuple[s
     if changes.delta[node] and changes.base.count[node] and changes.new.count[node]:
         yield "by count", amounts.delta(float(changes.by_count[node]))
         yield "by duration", amounts.delta(float(changes.by_duration[node]))
-    yield "count", change_counts(changes, node)
+    yield "count", change_counts(changes, node, amounts)
     means = [
         (float(side.mean[node]), int(side.count[node])) for side in (changes.base, changes.new)
     ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.frame_totals import outermost_by_frame
 from flame.core.columns import Column
-from flame.core.compare.amounts import percent_of
+from flame.core.compare.amounts import Amounts, percent_of
 from flame.core.compare.changes import F8, Changes
 from flame.core.compare.sided_tree import SidedTree
 from flame.tui.views.top_columns import Columns, Head
@@ -52,6 +52,7 @@ class _Changed(NamedTuple):
 
     total: Changes
     own: Changes
+    amounts: Amounts
 
 
 class DiffTable(TopTable):
@@ -59,7 +60,6 @@ class DiffTable(TopTable):
 
     def __init__(self, sides: SidedTree) -> None:
         super().__init__(sides.tree)
-        self._amounts = sides.amounts
         self._changed = _changes_by_row(sides, self.totals.frame)
         self.orders |= {head.sorts: self._order(self._sorted_by(head.key)) for head in HEADS}
 
@@ -77,10 +77,10 @@ class DiffTable(TopTable):
         if key == "ratio":
             return self._ratio(row, value)
         if key in ("base count", "new count"):
-            return f"{value:,.0f}" if value else NONE
+            return Amounts("count").value(value) if value else NONE
         if key in ("base", "new"):
-            return self._amounts.value(value) if value else NONE
-        return self._amounts.delta(value) if value else NONE
+            return self._changed.amounts.value(value) if value else NONE
+        return self._changed.amounts.delta(value) if value else NONE
 
     def _ratio(self, row: int, value: float) -> str:
         total = self._changed.total
@@ -97,8 +97,8 @@ _COLUMNS: dict[str, Callable[[_Changed], Column]] = {
     "by count": lambda rows: rows.total.by_count,
     "by duration": lambda rows: rows.total.by_duration,
     "own delta": lambda rows: rows.own.delta,
-    "base count": lambda rows: rows.total.base.count,
-    "new count": lambda rows: rows.total.new.count,
+    "base count": lambda rows: rows.amounts.counts(rows.total.base),
+    "new count": lambda rows: rows.amounts.counts(rows.total.new),
 }
 
 
@@ -108,4 +108,5 @@ def _changes_by_row(sides: SidedTree, frames: Column) -> _Changed:
     size = len(tree.text)
     nodes, frame = outermost_by_frame(tree)
     total = sides.sums(nodes, frame, size)
-    return _Changed(total.at(frames), sides.own_sums(tree.frame.astype(np.int64), size).at(frames))
+    own = sides.own_sums(tree.frame.astype(np.int64), size)
+    return _Changed(total.at(frames), own.at(frames), sides.amounts)

@@ -92,10 +92,11 @@ def subject_facts(subject: SandwichSubject) -> list[str]:
     unit, own = tree.metric.unit, subject.halves.own
     facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
     colouring = subject.halves.callees.colouring
+    often = f"{format_count(count)}×"
     if colouring is not None:
-        facts = [*change_words(colouring.sides.changes, 0, colouring.sides.amounts)]
+        changes, amounts = colouring.sides.changes, colouring.sides.amounts
+        facts, often = [*change_words(changes, 0, amounts)], change_counts(changes, 0, amounts)
     counted = lasts(tree.metric) and tree.frames[subject.frame].kind not in SAMPLE_KINDS
-    often = change_counts(colouring.sides.changes, 0) if colouring else f"{format_count(count)}×"
     facts += [often] if counted else []
     facts += [f"{format_count(places)} places"] if places > 1 else []
     has_own = 0 < own < total and colouring is None

@@ -268,7 +268,7 @@ def frame_status(view: TreeView, node: int, width: int) -> Line:
     if view.colouring is not None:
         sides = view.colouring.sides
         facts = [*change_words(sides.changes, node, sides.amounts)]
-        facts += [change_counts(sides.changes, node)] if lasts(tree.metric) else []
+        facts += [change_counts(sides.changes, node, sides.amounts)] if lasts(tree.metric) else []
     elif counts(tree, node):
         facts.append(f"{format_count(int(tree.count[node]))}×")
     text = " · ".join(facts)

@@ -127,7 +127,7 @@ def test_the_other_way_round_the_colours_turn(tmp_path: Path) -> None:
 def test_amounts_have_no_wrong_zero() -> None:
     assert Amounts("ns").value(0.2) == "<1 ns"
     assert Amounts("count").value(0.01) == "<0.1"
-    assert Amounts("ns", is_share=True).delta(-0.02) == "−<0.1 %"
+    assert Amounts("ns", "share").delta(-0.02) == "−<0.1 %"
     assert [percent_of(one) for one in (0.0, 0.0001, 8.99, 9.0, -1.0, float("inf"))] == [
         "0 %",
         "+<0.1 %",

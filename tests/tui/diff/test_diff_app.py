@@ -90,6 +90,7 @@ async def test_widths_turn_and_come_back(traces: tuple[Path, Path]) -> None:
         assert "gelu" in user.read("icicle")
 
 
+@pytest.mark.deep
 async def test_colours_turn_and_come_back(traces: tuple[Path, Path]) -> None:
     async with open_diff(*traces, selection=chosen(SHOWN)) as user:
         await user.press("O", "V")
@@ -100,6 +101,7 @@ async def test_colours_turn_and_come_back(traces: tuple[Path, Path]) -> None:
         assert "▲ attention" in user.read("icicle")
 
 
+@pytest.mark.deep
 async def test_the_basis_turns_past_those_that_are_not_possible(
     traces: tuple[Path, Path],
 ) -> None:
@@ -129,6 +131,7 @@ async def test_the_table_has_what_changed_most_first(traces: tuple[Path, Path]) 
         assert user.screen.pane.name_ == "sandwich"
 
 
+@pytest.mark.deep
 async def test_a_sandwich_has_the_sums_of_both_sides(traces: tuple[Path, Path]) -> None:
     async with open_diff(*traces, selection=chosen(SHOWN)) as user:
         user.screen._search_for(Query("gemm"))
@@ -142,6 +145,7 @@ async def test_a_sandwich_has_the_sums_of_both_sides(traces: tuple[Path, Path]) 
         assert "10.0 ms" in details and "20.0 ms" in details and rows["NEW"]
 
 
+@pytest.mark.deep
 async def test_names_survive_the_next_comparison(traces: tuple[Path, Path]) -> None:
     async with open_diff(*traces, selection=chosen(SHOWN)) as user:
         user.screen._search_for(Query("gelu"))
@@ -151,6 +155,7 @@ async def test_names_survive_the_next_comparison(traces: tuple[Path, Path]) -> N
         assert "gelu" in user.read("subject")
 
 
+@pytest.mark.deep
 async def test_the_timeline_is_of_one_side(traces: tuple[Path, Path]) -> None:
     async with open_diff(*traces, (120, 50), chosen(SHOWN)) as user:
         await user.press("tab", "tab", "tab")
@@ -171,6 +176,7 @@ async def test_the_timeline_is_of_one_side(traces: tuple[Path, Path]) -> None:
         assert "timeline of NEW ▾" in user.read("change")
 
 
+@pytest.mark.deep
 async def test_its_command_line_shows_the_same(traces: tuple[Path, Path]) -> None:
     async with open_diff(*traces, selection=chosen(SHOWN)) as user:
         user.screen._search_for(Query("gem+"))
@@ -194,6 +200,7 @@ def line_of(user: User) -> str:
     return diff_line(screen._words, options, compared(user), screen.state(), screen.config)
 
 
+@pytest.mark.deep
 async def test_a_trace_and_itself_are_the_same(traces: tuple[Path, Path]) -> None:
     async with open_diff(traces[0], traces[0], selection=chosen(SHOWN)) as user:
         await user.press("V")
@@ -201,11 +208,13 @@ async def test_a_trace_and_itself_are_the_same(traces: tuple[Path, Path]) -> Non
         assert not any(sign in user.read("icicle") for sign in "▲▼+−")
 
 
+@pytest.mark.deep
 async def test_what_cannot_be_read_is_told(traces: tuple[Path, Path], tmp_path: Path) -> None:
     async with open_diff(traces[0], tmp_path / "none.sqlite") as user:
         assert "no such file" in str(user.app.failure)
 
 
+@pytest.mark.deep
 async def test_notes_are_those_of_both_sides(traces: tuple[Path, Path]) -> None:
     async with open_diff(*traces, selection=chosen(SHOWN)) as user:
         await user.press("w")
@@ -213,6 +222,7 @@ async def test_notes_are_those_of_both_sides(traces: tuple[Path, Path]) -> None:
         assert "BASE" in text and "NEW" in text
 
 
+@pytest.mark.deep
 async def test_what_needs_one_trace_is_not_offered(traces: tuple[Path, Path]) -> None:
     async with open_diff(*traces, selection=chosen(SHOWN)) as user:
         shown = user.read("icicle")
