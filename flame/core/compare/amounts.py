@@ -42,7 +42,7 @@ class Amounts(NamedTuple):
         """How many activities a side has, f8[n]: on the basis where that divides them, too."""
         return side.scaled_count if self.kind in _DIVIDING else side.count.astype(np.float64)
 
-    def count(self, side: Side, place: int) -> str:
+    def number(self, side: Side, place: int) -> str:
         """Write how many activities ``side`` has at ``place``."""
         return _number(float(self.counts(side)[place]))
 
@@ -78,6 +78,8 @@ def change_words(changes: Changes, place: int, amounts: Amounts) -> Iterator[str
         yield f"new {amounts.value(new)}"
     elif changes.is_gone[place]:
         yield f"gone {amounts.value(base)}"
+    elif base == new:
+        yield f"{amounts.value(new)} unchanged"
     else:
         yield f"{amounts.value(base)} → {amounts.value(new)}"
         yield percent_of(float(changes.ratio[place]))
@@ -86,5 +88,5 @@ def change_words(changes: Changes, place: int, amounts: Amounts) -> Iterator[str
 
 def change_counts(changes: Changes, place: int, amounts: Amounts) -> str:
     """Say how many activities the sides have at ``place``."""
-    base, new = (amounts.count(side, place) for side in (changes.base, changes.new))
+    base, new = (amounts.number(side, place) for side in (changes.base, changes.new))
     return f"{base}×" if base == new else f"{base} → {new}×"

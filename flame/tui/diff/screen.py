@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+import msgspec
 from textual.binding import BindingType
 
 from flame.core.compare.basis import Per
@@ -50,6 +51,8 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         keymap: Mapping[str, str] | None = None,
         start: Start | None = None,
     ) -> None:
+        # There is no report of which a section could be chosen.
+        state = state and msgspec.structs.replace(state, section="")
         super().__init__(session, shown, state, config, keymap, start)
         self._words = words
 

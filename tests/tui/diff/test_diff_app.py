@@ -156,6 +156,24 @@ async def test_names_survive_the_next_comparison(traces: tuple[Path, Path]) -> N
 
 
 @pytest.mark.deep
+async def test_filters_of_folded_names_mean_all_of_them(tmp_path: Path) -> None:
+    paths = []
+    for name, duration in (("before", 3), ("after", 4)):
+        steps = {(f"step {number}", "gemm"): [duration] for number in range(12)}
+        paths.append(written(tmp_path / f"{name}.sqlite", {**steps, ("rest", "gelu"): [50]}))
+    async with open_diff(*paths, selection=chosen(SHOWN, "total")) as user:
+        user.screen._search_for(Query("step"))
+        await user.press("n")
+        assert user.selected == "step *"
+        await user.press("A")
+        await user.rest()
+        assert "BASE 36.0 ms → NEW 48.0 ms" in user.read("change")
+        await user.press("z", "number_sign")
+        await user.rest()
+        assert "step 11" in compared(user).view.tree.text
+
+
+@pytest.mark.deep
 async def test_the_timeline_is_of_one_side(traces: tuple[Path, Path]) -> None:
     async with open_diff(*traces, (120, 50), chosen(SHOWN)) as user:
         await user.press("tab", "tab", "tab")
