@@ -22,7 +22,8 @@ from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
 from flame.options.selection import add_selection
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
-from flame.tui.shell.commands import COMMANDS, DIFF, DIFF_COMMANDS, LIVE, LIVE_COMMANDS
+from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE, LIVE_COMMANDS
+from flame.tui.shell.diff_commands import DIFF
 from flame.tui.shell.keymap import short_id
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 

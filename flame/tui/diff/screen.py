@@ -126,7 +126,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
             )
         for side, run in zip(session.sides.side_of_run, session.sides.runs, strict=True):
             label = SIDES[side] if run.label == SIDES[side] else f"{SIDES[side]} {run.label}"
-            yield from ([], [Piece(label, "strong")], *coverage_lines(run.profile, width))
+            yield from ([], [Piece(label, "strong")], *coverage_lines(run.profile, width, hint=""))
 
     def _reading(self, palette: Palette, width: int) -> list[Line]:
         return reading_lines(palette, width)

@@ -13,6 +13,7 @@ from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 from flame.tui.shell.command import SUSPEND, Command, id_of
+from flame.tui.shell.diff_commands import DIFF, HELP, NOT_IN_DIFF
 from flame.tui.shell.view_commands import (
     FRAMES,
     REPORT,
@@ -20,7 +21,6 @@ from flame.tui.shell.view_commands import (
     TIMELINE,
     TIMELINE_ALONE,
     TOP,
-    TREES,
     WIDE,
     ZOOMED,
 )
@@ -303,55 +303,6 @@ _LIVE_INSTEAD = {
 _NOT_LIVE = (Action.METRIC(-1), Action.LEVEL("cause"), Action.SCREENSHOT, Action.STEPS)
 """Their keys are others' where a recording goes on."""
 
-DIFF = (
-    Command(
-        "p", "p", Action.BASIS(1), "basis", "per step, second, activity, share, or in total", 1
-    ),
-    Command(
-        "D",
-        "D",
-        Action.WIDTH(1),
-        "width",
-        "widths: of both sides, of NEW, of BASE; whose timeline it is",
-        1,
-    ),
-    Command(
-        "V",
-        "V",
-        Action.ALL_CHANGES,
-        "all",
-        "colour all changes, or only those of 5 % and 0.5 % of all",
-        3,
-        TREES,
-    ),
-    Command(
-        "O",
-        "O",
-        Action.MEASURE,
-        "own",
-        "colour by the change of the total, or of the frame itself",
-        20,
-        TREES,
-    ),
-)
-"""What there is besides where two sides are compared."""
-
-_DIFF_INSTEAD = {
-    (Action.VIEW(1), ()): VIEWS[0]._replace(help="next view: icicle, sandwich, top, timeline"),
-    (Move.ENTER(), ZOOMED): ZOOMING[0]._replace(
-        help="zoom to the frame, or to its run of narrow ones; table: the sandwich"
-    ),
-    (Action.ESCAPE, FRAMES): ZOOMING[4]._replace(
-        help="leave the search, then zoom out to everything"
-    ),
-    (Action.COPY("name"), ()): HANDING[0]._replace(help="copy the frame's name, its stack"),
-}
-_NOT_IN_DIFF = (
-    *(Action.FINDINGS, Action.SASS, Action.STEPS, Action.COLOURS, Action.EXPORT),
-    *(Move.PARTS(1), Move.MARK()),
-)
-"""What needs the rows of one trace, and those whose keys are others' in a comparison."""
-
 Groups = tuple[tuple[str, tuple[Command, ...]], ...]
 
 GROUPS: Groups = (
@@ -384,8 +335,8 @@ LIVE_COMMANDS = tuple(command for _, group in LIVE_GROUPS for command in group)
 
 
 def _compared(group: tuple[Command, ...]) -> tuple[Command, ...]:
-    kept = (one for one in group if one.action not in _NOT_IN_DIFF and one.views != REPORT)
-    return tuple(_DIFF_INSTEAD.get((one.action, one.views), one) for one in kept)
+    kept = (one for one in group if one.action not in NOT_IN_DIFF and one.views != REPORT)
+    return tuple(one._replace(help=HELP.get((one.action, one.views), one.help)) for one in kept)
 
 
 DIFF_GROUPS: Groups = (
@@ -394,7 +345,6 @@ DIFF_GROUPS: Groups = (
     *((title, _compared(group)) for title, group in GROUPS[1:]),
 )
 DIFF_COMMANDS = tuple(command for _, group in DIFF_GROUPS for command in group)
-
 GROUPS_OF_ALL: Groups = (*GROUPS, *LIVE_GROUPS, *DIFF_GROUPS)
 
 MOUSE = (

@@ -133,11 +133,14 @@ class TopPane(Pane):
             self._work(lambda: self._make(shown))
 
     def _make(self, shown: Projection) -> TopTable:
-        """Make what is there first of a table; `_complete` makes the rest."""
         return TopTable(shown.view.tree)
 
     def _complete(self, table: TopTable, shown: Projection) -> SlowColumns:
-        return _rest(table, shown)
+        """Work out the part of ``table`` that takes its time."""
+        metric = shown.metric
+        members = shown.members() if lasts(metric) else None
+        values = metric.values(shown.profile.table(metric))
+        return table.later(members, values, _parts(table, shown))
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""
@@ -387,13 +390,6 @@ class TopPane(Pane):
     def _chosen(self, message: TableRows.Chosen) -> None:
         self._select(message.place)
         self.post_message(self.Changed(self.enter() if message.opens else ""))
-
-
-def _rest(table: TopTable, shown: Projection) -> SlowColumns:
-    """The part of ``table`` that takes its time."""
-    metric = shown.metric
-    members = shown.members() if lasts(metric) else None
-    return table.later(members, metric.values(shown.profile.table(metric)), _parts(table, shown))
 
 
 def _parts(table: TopTable, shown: Projection) -> dict[str, FrameParts]:

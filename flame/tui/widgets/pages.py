@@ -123,8 +123,11 @@ def _category_legend(palette: Palette, width: int) -> list[Line]:
     return lines
 
 
-def coverage_lines(profile: Profile, width: int) -> list[Line]:
-    """Return what was recorded, how much of the GPU time has what, and all warnings."""
+def coverage_lines(profile: Profile, width: int, hint: str = " (p lists them)") -> list[Line]:
+    """Return what was recorded, how much of the GPU time has what, and all warnings.
+
+    ``hint`` says how to see the steps.
+    """
     lines: list[Line] = [[Piece("The trace", "strong")]]
     summary = summarize(profile)
     for label, value in _facts(summary):
@@ -134,7 +137,7 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
     if summary.categories:
         lines += [[], [Piece("GPU time of kernels", "strong")], *_categories(summary)]
     if len(summary.iterations):
-        lines += [[], *_steps(profile, width)]
+        lines += [[], *_steps(profile, width, hint)]
     return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
 
 
@@ -191,7 +194,7 @@ def _categories(summary: TraceSummary) -> list[Line]:
     return rows
 
 
-def _steps(profile: Profile, width: int) -> list[Line]:
+def _steps(profile: Profile, width: int, hint: str) -> list[Line]:
     """How many steps there are, how long they took, and what was launched outside of them."""
     table = measure_iterations(profile)
     rows = [
@@ -199,7 +202,7 @@ def _steps(profile: Profile, width: int) -> list[Line]:
         ("duration", length_words(table)),
         ("outside", outside_words(table)),
     ]
-    title: Line = [Piece("Steps", "strong"), Piece(" (p lists them)", "dim")]
+    title: Line = [Piece("Steps", "strong"), Piece(hint, "dim")]
     lines = [
         indented(f"  {label}".ljust(_FACT), "dim", text, width) for label, text in rows if text
     ]

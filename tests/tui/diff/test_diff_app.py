@@ -161,7 +161,7 @@ async def test_filters_of_folded_names_mean_all_of_them(tmp_path: Path) -> None:
     for name, duration in (("before", 3), ("after", 4)):
         steps = {(f"step {number}", "gemm"): [duration] for number in range(12)}
         paths.append(written(tmp_path / f"{name}.sqlite", {**steps, ("rest", "gelu"): [50]}))
-    async with open_diff(*paths, selection=chosen(SHOWN, "total")) as user:
+    async with open_diff(paths[0], paths[1], selection=chosen(SHOWN, "total")) as user:
         user.screen._search_for(Query("step"))
         await user.press("n")
         assert user.selected == "step *"
