@@ -53,11 +53,11 @@ class SidedTree:
         root = self._changes(self.whole[:, None], np.ones((2, 1), np.int64))
         return float(max(root.base.value[0], root.new.value[0]))
 
-    @property
+    @cached_property
     def _total(self) -> I8:
         return np.stack([subtree_sums(own, self.tree.end) for own in self.own])
 
-    @property
+    @cached_property
     def _count(self) -> I8:
         return np.stack([subtree_sums(own, self.tree.end) for own in self.own_count])
 

@@ -10,7 +10,6 @@ from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import Terms, coverage_of, level_word, terms_of
 from flame.core.compare.amounts import change_counts, change_words
-from flame.core.compare.sided_tree import SidedTree
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
@@ -26,7 +25,6 @@ from flame.core.units import (
     format_whole_percent,
     one_of,
 )
-from flame.tui.session.query import SearchResult
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts, lasts, whole_of
 from flame.tui.shell.actions import Action
@@ -285,8 +283,8 @@ def search_status(view: TreeView, width: int) -> Line:
     place, here = view.matches.place_of(view.cursor.node)
     share = format_percent(matches.total, view.whole)
     total = f"{format_value(matches.total, unit)} · {share} of all"
-    if view.colouring is not None:
-        total = " · ".join(_matching_change(view.colouring.sides, result))
+    if view.colouring is not None and (changes := view.matching_changes()) is not None:
+        total = " · ".join(change_words(changes, 0, view.colouring.sides.amounts))
     facts = f" {format_counted(matches.nodes, 'frame', 'frames')} · {total}"
     if not matches.nodes:
         return [Piece(" no frame matches", "warning")]
@@ -295,13 +293,6 @@ def search_status(view: TreeView, width: int) -> Line:
     elif not here:
         facts += " · none in the zoomed part"
     return [Piece(cut_start(facts, width))]
-
-
-def _matching_change(sides: SidedTree, result: SearchResult) -> Iterator[str]:
-    """How what a search has found has changed in all, nested matches counted once."""
-    nodes = np.flatnonzero(sides.tree.outermost(result.matches.mask))
-    sums = sides.sums(nodes, np.zeros(len(nodes), np.int64), 1)
-    return change_words(sums, 0, sides.amounts)
 
 
 def footer(keys: Sequence[Command], width: int) -> Line:
