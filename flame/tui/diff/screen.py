@@ -113,6 +113,9 @@ class DiffScreen(MainScreen, inherit_bindings=False):
 
     # Other words than for a trace
 
+    def action_sass(self) -> None:
+        self._show("instructions are listed of one trace alone: flame view")
+
     def action_coverage(self) -> None:
         self.app.push_screen(Page(lambda width: [*self._coverage(width)]))
 

@@ -12,6 +12,7 @@ from flame.core.columns import Column
 from flame.core.compare.amounts import Amounts, percent_of
 from flame.core.compare.changes import F8, Changes
 from flame.core.compare.sided_tree import SidedTree
+from flame.core.model.frames import SAMPLE_KINDS
 from flame.tui.views.top_columns import Columns, Head
 from flame.tui.views.top_table import NONE, UNKNOWN, TopTable
 
@@ -73,6 +74,8 @@ class DiffTable(TopTable):
     def cell(self, row: int, key: str) -> str:
         if key not in _COLUMNS:
             return UNKNOWN
+        if key in _TIMES and self._kinds[row] in SAMPLE_KINDS:
+            return NONE
         value = float(self._column(key)[row])
         if key == "ratio":
             return self._ratio(row, value)

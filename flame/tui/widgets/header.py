@@ -26,7 +26,7 @@ from flame.core.units import (
     one_of,
 )
 from flame.tui.session.tree_view import TreeView
-from flame.tui.session.wording import counts, lasts, whole_of
+from flame.tui.session.wording import counts, whole_of
 from flame.tui.shell.actions import Action
 from flame.tui.shell.command import Command
 from flame.tui.toolkit.colours import LEVEL_KINDS
@@ -263,12 +263,12 @@ def frame_status(view: TreeView, node: int, width: int) -> Line:
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
     facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
+    often = f"{format_count(int(tree.count[node]))}×"
     if view.colouring is not None:
-        sides = view.colouring.sides
-        facts = [*change_words(sides.changes, node, sides.amounts)]
-        facts += [change_counts(sides.changes, node, sides.amounts)] if lasts(tree.metric) else []
-    elif counts(tree, node):
-        facts.append(f"{format_count(int(tree.count[node]))}×")
+        changes, amounts = view.colouring.sides.changes, view.colouring.sides.amounts
+        facts = [*change_words(changes, node, amounts)]
+        often = change_counts(changes, node, amounts)
+    facts += [often] if counts(tree, node) else []
     text = " · ".join(facts)
     name = cut(view.name(node), max(width - width_of(text) - 4, 8))
     return [Piece(f" {name}"), Piece(f"  {text}", "dim")]
