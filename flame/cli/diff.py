@@ -7,6 +7,7 @@ from pathlib import Path
 
 from flame.cli.arguments import TRACES
 from flame.cli.reopening import add_no_cache
+from flame.core.errors import UsageError
 from flame.core.starting import prepare_process
 from flame.options.selection import (
     add_selection,
@@ -20,13 +21,12 @@ from flame.options.selection import (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     add = parser.add_argument
-    add("base", metavar="BASE", help=f"what it was: {TRACES}")
-    add("new", metavar="NEW", help="what it is")
+    add("paths", metavar="PATH", nargs="*", help=f"BASE and NEW: {TRACES}")
     text = "what values are divided by: step, second, activity, share or total, or how many units "
     text += "BASE and NEW had: 1000,1200 (default: step where both have steps, else total)"
     add("--per", metavar="BASIS", default="", help=text)
     text = "how wide frames are in the app: both (the wider of both, default), new or base"
-    add("--width", choices=("both", "new", "base"), default="both", metavar="SIDE", help=text)
+    add("--widths", choices=("both", "new", "base"), default="both", metavar="SIDE", help=text)
     text = "colour frames by the change of their total (default) or own time"
     add(
         "--colour-by",
@@ -43,7 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--state", metavar="JSON|FILE", help=text)
     add_no_cache(parser)
     add_selection(parser, in_app=True)
-    parser.set_defaults(run=run)
+    text = "keep the layers of a model apart, which are compared as one"
+    add("--no-fold-layers", dest="fold_layers", action="store_false", help=text)
+    parser.set_defaults(run=run, fold_layers=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,15 +62,17 @@ def run(args: argparse.Namespace) -> int:
     from flame.tui.diff.selection import diff_selection
 
     prepare_process()
+    if len(args.paths) != 2:
+        raise UsageError("name two traces: flame diff BASE NEW (see flame diff --help)")
     config = read_config()
     if args.no_cache:
         config = replace(config, cache=False)
     per = parse_per(args.per) if args.per else ""
     state = decode(args.state) if args.state else None
     selection = with_framework(selection_of(args, config.kernel_names), config.framework)
-    drawn = (args.width, args.colour, args.all_changes, args.timeline)
+    drawn = (args.widths, args.colour, args.all_changes, args.timeline)
     chosen = diff_selection(selection, per, *drawn)
-    sides = SideInputs(*([RunInputs(Inputs((Path(path),)))] for path in (args.base, args.new)))
-    words = [f"./{path}" if path.startswith("-") else path for path in (args.base, args.new)]
+    sides = SideInputs(*([RunInputs(Inputs((Path(path),)))] for path in args.paths))
+    words = [f"./{path}" if path.startswith("-") else path for path in args.paths]
     with started(config, said_by(args)) as start:
         return run_diff_app(sides, load_options_of(args), chosen, words, state, config, start)

@@ -37,10 +37,13 @@ def diff_line(
 
 
 def _drawn(chosen: DiffSelection) -> Iterator[str]:
+    """What is said of a comparison besides its sides, of which layers are usually folded."""
+    if not chosen.naming.fold:
+        yield "--no-fold-layers"
     if chosen.per:
         yield from ("--per", per_text(chosen.per))
     if chosen.width != DiffSelection.width:
-        yield from ("--width", chosen.width)
+        yield from ("--widths", chosen.width)
     if chosen.measured != DiffSelection.measured:
         yield from ("--colour-by", chosen.measured)
     if chosen.all_changes:
