@@ -22,7 +22,8 @@ from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
 from flame.options.selection import add_selection
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
-from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS
+from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE, LIVE_COMMANDS
+from flame.tui.shell.diff_commands import DIFF
 from flame.tui.shell.keymap import short_id
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 
@@ -42,7 +43,7 @@ def key_table(commands: Sequence[Command]) -> str:
 
 def command_names() -> str:
     """Return the names by which the configuration file calls commands."""
-    commands = (*COMMANDS, *LIVE_COMMANDS, *SASS_COMMANDS)
+    commands = (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *SASS_COMMANDS)
     return ", ".join(map(_code, dict.fromkeys(map(short_id, commands)))) + "\n"
 
 
@@ -209,6 +210,7 @@ def parts() -> dict[str, str]:
     return {
         "keys": key_table(COMMANDS),
         "live keys": key_table(LIVE),
+        "diff keys": key_table(DIFF),
         "sass keys": key_table(SASS_COMMANDS),
         "command names": command_names(),
         "settings": setting_table(),

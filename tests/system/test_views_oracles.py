@@ -42,6 +42,7 @@ from flame.tui.dialogs.write_files import ExportedStacks
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, project
+from flame.tui.session.tree_view import TreeView
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.views.sandwich_halves import SandwichHalves
 from flame.tui.views.top_table import TopTable
@@ -263,7 +264,7 @@ def check_sandwich(one: Looked, most: int) -> None:
     plain = [each._replace(path=each.path[::-1]) for each in one.plain] if inverted else one.plain
     named = sorted(by_name(plain).items(), key=lambda item: -item[1].total)
     for label, sums in named[:most]:
-        halves = SandwichHalves.of(tree, labels_of(tree)[label])
+        halves = SandwichHalves.of(TreeView(tree), labels_of(tree)[label])
         callers, callees = around(plain, label, innermost=inverted)
         assert ways(halves.callers.tree) == callers
         assert ways(halves.callees.tree) == callees
@@ -407,7 +408,7 @@ def test_launch_geometry_and_bytes_as_in_the_file(trace: str) -> None:
 
 def of_all_places(one: Looked, frame: int) -> Facts:
     """As a sandwich shows them."""
-    halves = SandwichHalves.of(one.tree, frame)
+    halves = SandwichHalves.of(TreeView(one.tree), frame)
     *_, last = collect(one.shown, halves.callees.tree, 0)
     return last
 
@@ -477,7 +478,7 @@ def check_search_in_views(one: Looked, query: Query) -> None:
     names = names_of(one.plain, query)
     assert found == names
     for label in sorted(names)[:2]:
-        halves = SandwichHalves.of(tree, labels_of(tree)[label])
+        halves = SandwichHalves.of(TreeView(tree), labels_of(tree)[label])
         halves.mark(tree, view.matches.result)
         for half in halves:
             assert half.matches.result and view.matches.result

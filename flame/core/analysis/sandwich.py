@@ -42,12 +42,26 @@ def sandwich(tree: StackTree, frame: int) -> Sandwich:
 
     In an inverted tree the callers lie below: they are still the callers here.
     """
+    return Sandwich(frame, callers_of(tree, frame), callees_of(tree, frame))
+
+
+def callers_of(tree: StackTree, frame: int) -> StackTree:
+    """Make the upper half of a `sandwich`."""
+    return _below_all(tree, frame) if tree.layout.inverted else _above_all(tree, frame)
+
+
+def callees_of(tree: StackTree, frame: int) -> StackTree:
+    """Make the lower half of a `sandwich`."""
+    return _above_all(tree, frame) if tree.layout.inverted else _below_all(tree, frame)
+
+
+def _above_all(tree: StackTree, frame: int) -> StackTree:
+    return _merge(tree, _chains(tree, outermost_places(tree, frame)))
+
+
+def _below_all(tree: StackTree, frame: int) -> StackTree:
     outer = outermost_places(tree, frame)
-    above = _merge(tree, _chains(tree, outer))
-    below = _subtree(tree, int(outer[0])) if len(outer) == 1 else _merge(tree, _below(tree, outer))
-    if tree.layout.inverted:
-        above, below = below, above
-    return Sandwich(frame, above, below)
+    return _subtree(tree, int(outer[0])) if len(outer) == 1 else _merge(tree, _below(tree, outer))
 
 
 def outermost_places(tree: StackTree, frame: int) -> I8:

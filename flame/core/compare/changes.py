@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.columns import I8, Bool
+from flame.core.columns import I8, Bool, Column
 from flame.core.compare.basis import Basis
 from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.union_tree import UnionTree
@@ -38,6 +38,10 @@ class Side:
         """The number of activities on the same basis, f8[n]."""
         return np.divide(self.count, self.divisor, out=np.zeros(len(self.total)), where=self._has)
 
+    def at(self, places: Column) -> Side:
+        """Choose those of ``places``."""
+        return Side(self.total[places], self.count[places], self.divisor[places])
+
     @property
     def mean(self) -> F8:
         """The mean of an activity, f8[n]; 0 where there is none."""
@@ -61,6 +65,10 @@ class Changes:
 
     base: Side
     new: Side
+
+    def at(self, places: Column) -> Changes:
+        """Choose those of ``places``, ids or bool[n]."""
+        return Changes(self.base.at(places), self.new.at(places))
 
     @cached_property
     def delta(self) -> F8:
@@ -100,8 +108,11 @@ class Changes:
 class Limits(NamedTuple):
     """Say from where on a change counts: a part of the base and a part of the root, 0..1."""
 
-    of_base: float = 0.05
-    of_root: float = 0.005
+    of_base: float
+    of_root: float
+
+
+USUAL_LIMITS = Limits(0.05, 0.005)
 
 
 def parse_limits(text: str) -> Limits:
@@ -113,7 +124,7 @@ def parse_limits(text: str) -> Limits:
         shares = []
     if len(shares) not in (1, 2) or not all(0 <= share < math.inf for share in shares):
         raise UsageError(f"--min-change '{text}': write parts of the base and of the root: 5%,0.5%")
-    return Limits(*shares)
+    return Limits(shares[0], shares[1] if len(shares) > 1 else USUAL_LIMITS.of_root)
 
 
 def large_changes(changes: Changes, limits: Limits) -> Bool:

@@ -8,6 +8,7 @@ from functools import cached_property
 from flame.core.columns import Bool
 from flame.core.compare.basis import Basis, Per, choose_basis, scope_of
 from flame.core.compare.changes import (
+    USUAL_LIMITS,
     Changes,
     Limits,
     Width,
@@ -79,7 +80,7 @@ def compare(
     sides: Sides,
     selection: Selection | None = None,
     per: Per = "",
-    limits: Limits = Limits(),  # noqa: B008  (a tuple)
+    limits: Limits = USUAL_LIMITS,
 ) -> Comparison:
     """Compare ``sides`` under ``selection`` on the basis ``per``; ``limits`` say what counts.
 

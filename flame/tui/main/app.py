@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flame.core.loading.inputs import Inputs
-    from flame.core.options import LoadOptions
+    from flame.core.options import LoadOptions, Progress
     from flame.core.projection.selection import Selection
     from flame.core.reopening.profile_cache import ProfileCache
     from flame.options.state import AppState
@@ -54,20 +54,13 @@ def run(
     return FlameApp(inputs, options, selection, state, config, start).run_to_end()
 
 
-def _cache_of(config: Config) -> ProfileCache | None:
+def cache_of(config: Config) -> ProfileCache | None:
+    """Return the cache of loaded traces, unless ``config`` wants none."""
     if not config.cache:
         return None
     from flame.core.reopening.profile_cache import ProfileCache
 
     return ProfileCache()
-
-
-def _keymap_of(config: Config) -> Keymap:
-    if not config.keys:
-        return {}
-    from flame.tui.shell.keymap import keymap_of
-
-    return keymap_of(config.keys)
 
 
 class FlameApp(BaseApp):
@@ -109,11 +102,16 @@ class FlameApp(BaseApp):
         config: Config = DEFAULTS,
         start: Start | None = None,
     ) -> None:
-        super().__init__(config, _keymap_of(config), start)
+        super().__init__(config, self._keymap_of(config) if config.keys else {}, start)
         self.options = options
         self._wanted = selection
         self.state = state
         self.prepare(inputs)
+
+    def _keymap_of(self, config: Config) -> Keymap:
+        from flame.tui.shell.keymap import keymap_of
+
+        return keymap_of(config.keys)
 
     def prepare(self, inputs: Inputs) -> None:
         """Make ready to load ``inputs``."""
@@ -148,13 +146,7 @@ class FlameApp(BaseApp):
             hand_in(self.Progressed(stage, done, expected), self.post_message)
 
         try:
-            selection = self.selection
-            from flame.tui.session.recall import with_preferences
-            from flame.tui.session.session import open_session
-
-            recall = partial(with_preferences, self.start.recalled, self.config.framework)
-            self._cache = cache = _cache_of(self.config)
-            opened = open_session(inputs, self.options, selection, progress, recall, cache)
+            opened = self._open(inputs, progress)
         except CancelledError:
             return
         except Exception as error:
@@ -164,6 +156,16 @@ class FlameApp(BaseApp):
             if not cancelled.is_set():
                 hand_in(self.Loaded(*opened), self.post_message)
                 self._remember(inputs)
+
+    def _open(self, inputs: Inputs, progress: Progress) -> tuple[Session, Projection]:
+        """Load ``inputs``, and work out what is shown first of them."""
+        selection = self.selection
+        from flame.tui.session.recall import with_preferences
+        from flame.tui.session.session import open_session
+
+        recall = partial(with_preferences, self.start.recalled, self.config.framework)
+        self._cache = cache_of(self.config)
+        return open_session(inputs, self.options, selection, progress, recall, self._cache)
 
     def _remember(self, inputs: Inputs) -> None:
         """Have the picker list ``inputs`` the next time, where there is room for that."""
@@ -192,14 +194,17 @@ class FlameApp(BaseApp):
         self._loading.report(message.stage, message.done, message.expected)
 
     async def on_flame_app_loaded(self, message: Loaded) -> None:
-        from flame.tui.main.screen import MainScreen
-
         if not self.is_headless:
             # Frames of a large trace are a million objects: to look at all of them for what can be
             # let go would hold up a key for a tenth of a second.
             gc.freeze()
-        loaded = (message.session, message.shown)
-        await self.present(MainScreen(*loaded, self.state, self.config, self.keymap, self.start))
+        await self.present(self._screen_of(message.session, message.shown))
+
+    def _screen_of(self, session: Session, shown: Projection) -> Screen[None]:
+        """Make the screen that shows what has been loaded."""
+        from flame.tui.main.screen import MainScreen
+
+        return MainScreen(session, shown, self.state, self.config, self.keymap, self.start)
 
     def on_main_screen_settled(self) -> None:
         """Keep what has been loaded: whatever the user waits for is there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -30,9 +31,6 @@ from flame.tui.widgets.screen_lines import (
     ViewTabs,
 )
 
-PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane)
-"""Views that need no more than what is shown."""
-
 Composer = Callable[[int, int], list[Line]]
 """Composes lines for a width and height."""
 
@@ -44,6 +42,9 @@ class MainLayout:
     ``reports`` works out the report.
     """
 
+    PANES: ClassVar[tuple[type[Pane], ...]] = (IciclePane, SandwichPane, TopPane)
+    """Views that need no more than what is shown."""
+
     def __init__(
         self,
         shown: Projection,
@@ -52,23 +53,36 @@ class MainLayout:
         adapts: bool,
         reports: ReportWorker,
     ) -> None:
-        self.timeline = TimelinePane(shown)
+        self.timeline = self._make_timeline(shown)
         self.report = ReportPane(shown, reports)
         self.panes: tuple[Pane, ...] = (
-            *(kind(shown) for kind in PANES),
-            self.timeline,
-            self.report,
+            *(kind(shown) for kind in self.PANES),
+            *self._panes_of_rows,
         )
-        self.header = HeaderLine(usual_order)
+        self.header = self._make_header(usual_order)
         self.busy = BusyLine(id="busy")
         self.tabs = ViewTabs({pane.name_: pane.title for pane in self.panes})
         self.crumbs = Breadcrumb()
         self.folds = FoldChip()
         self.recalled = RecalledChip()
         self.chips = FilterChips()
-        self.details = DetailsPane()
+        self.details = self._make_details()
         self.empty = Lines(empty, id="empty")
         self.body = Body(self.panes, self.details, self.empty, adapts)
+
+    @property
+    def _panes_of_rows(self) -> tuple[Pane, ...]:
+        """Views that need the rows of a trace."""
+        return self.timeline, self.report
+
+    def _make_timeline(self, shown: Projection) -> TimelinePane:
+        return TimelinePane(shown)
+
+    def _make_header(self, usual_order: Order) -> HeaderLine:
+        return HeaderLine(usual_order)
+
+    def _make_details(self) -> DetailsPane:
+        return DetailsPane()
 
     def compose(self) -> ComposeResult:
         """Yield the widgets from the top to the views."""

@@ -17,7 +17,7 @@ from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.main import actions, selections
 from flame.tui.main.layout import MainLayout
-from flame.tui.main.messages import empty_lines, greeting
+from flame.tui.main.messages import Greeting, empty_lines, greeting
 from flame.tui.main.place import go_to, state_of
 from flame.tui.main.reporting_screen import ReportingScreen
 from flame.tui.main.selection_screen import applied
@@ -34,6 +34,7 @@ from flame.tui.shell.start import Start
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
+from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut_start
 from flame.tui.toolkit.themes import AUTO
 from flame.tui.views.icicle import Icicle
@@ -47,12 +48,16 @@ from flame.tui.widgets.pages import coverage_lines, help_lines
 
 
 class MainScreen(ReportingScreen):
-    """Show one loaded trace, by the commands ``KEYS``, siblings in ``USUAL_ORDER`` at first."""
+    """Show one loaded trace by the commands ``KEYS``, laid out by ``LAYOUT``.
+
+    Siblings are in ``USUAL_ORDER`` at first.
+    """
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
     LEAST = (20, 5)
     USUAL_ORDER: ClassVar[Order] = "weight"
     ADAPTS: ClassVar[bool] = True
+    LAYOUT: ClassVar[type[MainLayout]] = MainLayout
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
     class Settled(Message):
@@ -72,7 +77,7 @@ class MainScreen(ReportingScreen):
         self.keymap = keymap or {}
         self._recalled, self.memory = (start or Start()).recalled, (start or Start()).memory
         self._remembering = Remembering(self.memory, shown, self._kind)
-        self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty, self.ADAPTS, self.reports)
+        self.parts = self.LAYOUT(shown, self.USUAL_ORDER, self._empty, self.ADAPTS, self.reports)
         self.parts.details.remarks = self.remarks
         self.pane = self.parts.panes[0]
         self._state = state or AppState()
@@ -107,11 +112,15 @@ class MainScreen(ReportingScreen):
             self._search_for(Query(self._state.search, exact=self._state.exact))
         self.action_show_view(self._state.view)
         self._look_for_steps()
-        profile, shown = self.session.profile, self.shown
-        lack = misfit(self._recalled, profile, shown.selection) if self._kind else ""
-        greeted = greeting(profile, shown.view.tree, lack)
+        greeted = self._greeting()
         if greeted and not self.shown.empty:
             self._show(*greeted)
+
+    def _greeting(self) -> Greeting | None:
+        """What is to be said at once of what is shown."""
+        profile, shown = self.session.profile, self.shown
+        lack = misfit(self._recalled, profile, shown.selection) if self._kind else ""
+        return greeting(profile, shown.view.tree, lack)
 
     def _look_for_steps(self) -> None:
         """Find out whether the trace has steps, and measure them: it may take a while."""
@@ -354,8 +363,13 @@ class MainScreen(ReportingScreen):
 
     def _help(self, width: int) -> list[Line]:
         terms = terms_of(self.session.profile)
-        keys = help_lines(self.commands, palette_of(self), width, terms)
+        palette = palette_of(self)
+        keys = help_lines(self.commands, palette, width, terms, self._reading(palette, width))
         return [*keys, *word_lines(terms, width)]
+
+    def _reading(self, palette: Palette, width: int) -> list[Line] | None:
+        """How to read the picture; None where it is the tree of one trace."""
+        return None
 
     def said(self, text: str) -> str:
         """Say ``text``, which speaks of ranges in general, in the words of the trace."""

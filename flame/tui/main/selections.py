@@ -12,7 +12,6 @@ from flame.core.model.metrics import metric_of
 from flame.core.model.tree import ORDERS, TreeLayout
 from flame.core.names.framework import joined
 from flame.core.projection.filters import Filter, HideFramework, Steps
-from flame.core.projection.levels import default_levels
 from flame.core.projection.named_levels import arrange, levels_called
 from flame.core.projection.selection import Selection
 from flame.tui.main.actions import ShownScreen
@@ -199,7 +198,7 @@ def fold_numbers(screen: ShownScreen) -> Outcome:
 
 def _usual_levels(screen: ShownScreen) -> tuple[str, ...]:
     """The levels that the metric on screen has where none are chosen."""
-    return default_levels(screen.session.profile, screen.shown.metric, screen.wanted.naming)
+    return screen.session.usual_levels(screen.wanted, screen.shown.metric)
 
 
 # Layout of the tree

@@ -8,6 +8,7 @@ import numpy as np
 
 from flame.core.columns import Bool
 from flame.core.model.tree import StackTree
+from flame.core.projection.labels import common_key
 from flame.tui.session.anchors import Anchor
 from flame.tui.session.joined_rows import ALL_CLOSED
 from flame.tui.session.open_chains import OpenPaths
@@ -68,10 +69,28 @@ def _same_frame(shown: TreeView, view: TreeView) -> int:
     names = shown.tree.names(shown.cursor.node)
     node = view.tree.find(names)
     if view.tree.depth[node] < len(names):
-        places = view.places(int(shown.tree.frame[shown.cursor.node]))
+        places = view.places(
+            same_frame(shown.tree, int(shown.tree.frame[shown.cursor.node]), view.tree)
+        )
         if len(places):
             node = int(places[int(np.argmax(view.tree.total[places]))])
     return view.viewport.with_width(node)
+
+
+def same_frame(before: StackTree, frame: int, tree: StackTree) -> int:
+    """Find ``frame`` of the tree ``before`` in ``tree``; -1 where that has no such frame.
+
+    Trees of one trace have their frames in common, those of comparisons do not.
+    """
+    if before.frames is tree.frames:
+        return frame
+    wanted = before.frames[frame]
+    if frame < len(tree.frames) and tree.frames[frame] == wanted:
+        return frame
+    key = common_key(wanted, before.text[frame])
+    ids = range(len(tree.frames))
+    same = (one for one in ids if common_key(tree.frames[one], tree.text[one]) == key)
+    return next(same, -1)
 
 
 class LiveBookmark:

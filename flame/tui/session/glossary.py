@@ -106,6 +106,19 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         ),
     ),
     (
+        "Comparisons",
+        (
+            Entry("BASE", "what it was: the trace named first"),
+            Entry("NEW", "what it is: the trace named second"),
+            Entry("basis", "what values are divided by: steps, seconds, activities, all"),
+            Entry("Δ", "NEW less BASE, on the basis; ×12: twelve times BASE"),
+            Entry("by count", "what more or fewer activities as long as BASE's take"),
+            Entry("by duration", "what NEW's activities take longer or shorter each"),
+            Entry("▲ ▼", "has grown, has shrunk: by 5 % and 0.5 % of all, or V: at all"),
+            Entry("+ −", "only in NEW; only in BASE"),
+        ),
+    ),
+    (
         "GPUs over time",
         (
             Entry("busy", "share of its time in which anything ran on a GPU"),

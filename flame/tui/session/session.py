@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from flame.core.analysis.node_activities import NodeActivities
+from flame.core.compare.colouring import Colouring
 from flame.core.errors import NoMatchError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.load_progress import LoadPart, WholeLoad
@@ -17,7 +18,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions, Progress
 from flame.core.projection.labels import Labels, exact_labels
-from flame.core.projection.levels import recorded_levels
+from flame.core.projection.levels import default_levels, recorded_levels
 from flame.core.projection.number_folds import folds_numbers, labels_of
 from flame.core.projection.project import project as project_tree
 from flame.core.projection.project import shown_profile
@@ -88,6 +89,10 @@ class Projection:
         """How they would be shown with all numbers in their names."""
         return exact_labels(self.profile.frames, self.selection.naming)
 
+    def frame_as_in(self, before: Projection, frame: int) -> int:
+        """Find what ``frame`` of ``before`` is shown as here; -1 where it may be nothing."""
+        return int(self.labels.shown[frame])
+
     @property
     def empty(self) -> bool:
         """Whether there is nothing to draw."""
@@ -127,13 +132,17 @@ class Session:
         """The same tree as one that is kept in other colours, if there is one."""
         for kept in self._kept.values():
             if replace(kept.selection, colours=selection.colours) == selection:
-                return replace(kept, selection=selection, view=_prepared(kept.view.tree))
+                return replace(kept, selection=selection, view=prepared(kept.view.tree))
         return None
 
     @property
     def usual_metric(self) -> str:
         """The metric of selections that name none."""
         return self.profile.default_metric
+
+    def usual_levels(self, selection: Selection, metric: Metric) -> tuple[str, ...]:
+        """The levels of ``metric`` where ``selection`` chooses none."""
+        return default_levels(self.profile, metric, selection.naming)
 
     def keep(self, projection: Projection) -> None:
         """Remember ``projection``, and forget those longest unused when there are too many."""
@@ -208,13 +217,14 @@ def _weighs(profile: Profile, metric: Metric) -> bool:
 def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
     profile = shown_profile(profile, selection)
-    view = _prepared(project_tree(profile, selection))
+    view = prepared(project_tree(profile, selection))
     recorded = recorded_levels(profile, view.tree.metric)
     folds = folds_numbers(profile, selection.naming, view.tree)
     return Projection(selection, view, recorded, profile, folds)
 
 
-def _prepared(tree: StackTree) -> TreeView:
-    view = TreeView(tree)
+def prepared(tree: StackTree, colouring: Colouring | None = None) -> TreeView:
+    """View ``tree``, with everything worked out that grows with it."""
+    view = TreeView(tree, 0, colouring)
     view.prepare()
     return view

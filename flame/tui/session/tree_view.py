@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from itertools import count
@@ -10,11 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, order_by
+from flame.core.compare.changes import Changes
+from flame.core.compare.colouring import Colouring
 from flame.core.model.tree import StackTree
 from flame.tui.session.cursor import Cursor
 from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
 from flame.tui.session.matches import ShownMatches
-from flame.tui.session.query import Query, find
+from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.row_layout import TreeLayout
 from flame.tui.session.viewport import Sight, Viewport, Zoom
 from flame.tui.toolkit.back_stack import BackStack
@@ -37,17 +40,22 @@ class TreeView:
     """A tree with its viewport, ``width`` cells wide at first, cursor and matches.
 
     ``whole`` is what shares "of all" are of; a tree that is a part of another has that one's.
+    It is ``part_of`` the view that it was derived from.
     ``origin`` is the ``number`` of the first view of which this one shows a later state.
+    ``colouring`` is that of a tree that two sides have in common, by how it has changed.
     """
 
     tree: StackTree
     width: InitVar[int] = 0
+    colouring: Colouring | None = None
     viewport: Viewport = field(init=False)
     cursor: Cursor = field(init=False)
     matches: ShownMatches = field(init=False)
     number: int = field(init=False, default_factory=count().__next__)
     origin: int = field(init=False)
     whole: int = field(init=False)
+    part_of: TreeView | None = field(init=False, default=None, repr=False)
+    _found: tuple[SearchResult, Changes] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self, width: int) -> None:
         self.viewport = Viewport(TreeLayout.of(self.tree), width)
@@ -68,11 +76,20 @@ class TreeView:
 
     # The tree
 
+    def derive(self, make: Callable[[StackTree], StackTree]) -> TreeView:
+        """View what ``make`` makes of the tree, of which it is a part; see `Colouring.derive`."""
+        colouring = self.colouring and self.colouring.derive(make)
+        view = TreeView(colouring.sides.tree if colouring else make(self.tree), 0, colouring)
+        view.whole, view.part_of = self.whole, self
+        return view
+
     def prepare(self) -> None:
         """Work out what grows with the tree, so that no key press has to."""
         for number in range(min(len(self.layout.joined.rows), _PREPARED)):
             self.layout.row(number)
         self.everywhere(0)
+        if self.colouring is not None:
+            self.colouring.strength.any()
 
     def name(self, node: int) -> str:
         """Display name of ``node``, never empty."""
@@ -91,7 +108,7 @@ class TreeView:
     def places(self, frame: int) -> I8:
         """Nodes of ``frame``, in preorder."""
         order, bounds = self._by_frame
-        return order[bounds[frame] : bounds[frame + 1]]
+        return order[bounds[frame] : bounds[frame + 1]] if frame >= 0 else order[:0]
 
     def everywhere(self, frame: int) -> Everywhere:
         """Sums over all places of ``frame``."""
@@ -99,6 +116,22 @@ class TreeView:
         outer = self.tree.outermost_nodes(nodes)
         total, count = self.tree.total[outer].sum(), self.tree.count[outer].sum()
         return Everywhere(len(nodes), int(total), int(count))
+
+    def matching_changes(self) -> Changes | None:
+        """Sum up how what the search finds has changed, nested matches counted once.
+
+        Of a part that is the sum over the whole tree.
+        """
+        if self.part_of is not None:
+            return self.part_of.matching_changes()
+        result = self.matches.result
+        if self.colouring is None or result is None:
+            return None
+        if self._found is None or self._found[0] is not result:
+            sides = self.colouring.sides
+            nodes = np.flatnonzero(sides.tree.outermost(result.matches.mask))
+            self._found = (result, sides.sums(nodes, np.zeros(len(nodes), np.int64), 1))
+        return self._found[1]
 
     def heaviest_children(self, node: int, most: int) -> list[int]:
         """Return the first ``most`` children of ``node`` that have any width, widest first."""

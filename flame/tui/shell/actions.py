@@ -17,7 +17,9 @@ from textual.screen import Screen
 class Action(StrEnum):
     """Name what can be asked of a screen: it has a method ``action_…`` for each of its commands."""
 
+    ALL_CHANGES = auto()
     ARRANGE = auto()
+    BASIS = auto()
     COLLAPSE = auto()
     COLOURS = auto()
     COPY = auto()
@@ -40,6 +42,7 @@ class Action(StrEnum):
     LEVELS = auto()
     LINES = auto()
     MATCH = auto()
+    MEASURE = auto()
     METRIC = auto()
     METRICS = auto()
     MOVE = auto()
@@ -70,6 +73,7 @@ class Action(StrEnum):
     UNIT = auto()
     VERSION = auto()
     VIEW = auto()
+    WIDTH = auto()
     WINDOW = auto()
     WORDS = auto()
     ZOOM_TO = auto()

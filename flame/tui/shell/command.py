@@ -62,6 +62,8 @@ _IDS = {
     "theme_next": "theme",
     "kernel_names_next": "kernel_names",
     "window_next": "window",
+    "basis_next": "basis",
+    "width_next": "width",
     "set_mark": "mark",
     "parts_next": "parts",
     "sort_by_0": "sort_by_name",

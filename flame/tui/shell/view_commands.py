@@ -10,6 +10,7 @@ REPORT = ("report",)
 TABLES = (*TOP, *REPORT)
 TIMELINE_ALONE = ("timeline",)
 WIDE = ("icicle", "timeline")
+TREES = ("icicle", "sandwich", "top")
 ZOOMED = ("icicle", "sandwich", "timeline")
 FRAMES = ("icicle", "sandwich", "top", "timeline")
 """Views in which a frame is selected, and described beside them."""

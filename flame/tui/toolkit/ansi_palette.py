@@ -91,6 +91,14 @@ _NAMED_CAUSES = {
 }
 """Dim where there is none."""
 
+_NAMED_CHANGES = {
+    (True, False): "yellow",
+    (True, True): "bright_yellow",
+    (False, False): "blue",
+    (False, True): "cyan",
+}
+"""By whether it is more than it was, and whether one side has nothing of it."""
+
 _GREY = ("bright_black",)
 
 
@@ -108,6 +116,11 @@ class SixteenColours(Palette):
             return _named(_NAMED_CATEGORIES[CATEGORIES[hue]], faded)
         names = _NAMED.get(kind, _GREY)
         return _named(names[shade_of(name) % len(names)], faded)
+
+    def change(self, strength: float, one_sided: bool, faded: bool = False) -> Style:
+        if not round(strength, 1):
+            return _named("white", faded)
+        return _named(_NAMED_CHANGES[strength > 0, one_sided], faded)
 
     def category(self, category: str) -> Style:
         return _named(_NAMED_CATEGORIES[CATEGORIES[category_hue(category)]], False)
@@ -192,6 +205,9 @@ class NoColours(SixteenColours):
 
     def category_ink(self, category: str) -> Style:
         return Style()
+
+    def change(self, strength: float, one_sided: bool, faded: bool = False) -> Style:
+        return self.frame(Frame(Kind.FRAME, ""), "", faded)
 
     def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
         return self.frame(Frame(Kind.LAUNCH, name), name, faded)

@@ -101,6 +101,13 @@ CATEGORY_HUES: dict[str, RGB] = {
     OTHER: (147, 145, 145),
 }
 """One hue per category of kernels, after Okabe and Ito: told apart with any colour vision."""
+
+GREW: RGB = (240, 136, 24)
+SHRANK: RGB = (72, 150, 244)
+NEW: RGB = (250, 232, 90)
+GONE: RGB = (60, 206, 176)
+"""Hues of changes: warm ones of more, cold ones of less, told apart with any colour vision."""
+
 CALLS: dict[CallClass, RGB] = {
     CallClass.LAUNCH: HUES[Kind.LAUNCH],
     CallClass.SYNC: (240, 98, 84),

@@ -12,9 +12,13 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.tui.toolkit.colours import (
     BLACK,
+    GONE,
+    GREW,
+    NEW,
     ON_DARK,
     ON_LIGHT,
     RGB,
+    SHRANK,
     STALLS,
     STRONG,
     StallClass,
@@ -33,6 +37,9 @@ _FADED_INK = 0.78
 _INKED = 0.38
 _STALL_INKED = 0.16
 _TINT = 0.19
+_UNCHANGED = {True: 0.55, False: 0.25}
+"""How far the grey of what has not changed is from a dark background, or from a light one."""
+_LEAST_CHANGE = 0.3
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,13 @@ class Palette:
         """Return ``frame``, which is called ``name``; ``faded`` while a search marks others."""
         kind, hue = look_of(frame, name, self.by_category)
         return _frame(self, kind, shade_of(name), faded, hue)
+
+    def change(self, strength: float, one_sided: bool, faded: bool = False) -> Style:
+        """Return a frame that has grown (``strength`` up to 1), or shrunk (down to -1).
+
+        ``one_sided``: it is new, or gone.
+        """
+        return _change(self, round(strength, 1), one_sided, faded)
 
     def category(self, category: str) -> Style:
         """Return the name of a category of kernels, as in a legend."""
@@ -144,6 +158,17 @@ class Palette:
 @lru_cache(2048)
 def _frame(palette: Palette, kind: Kind, shade: int, faded: bool, hue: int = 0) -> Style:
     own = colour(kind, shade, palette.shades, hue)
+    if not faded:
+        return _style(BLACK if palette.strong else _INK, own)
+    dull = mix(own, palette.background, _FADED)
+    return _style(mix(dull, palette.foreground, _FADED_INK), dull)
+
+
+@lru_cache(256)
+def _change(palette: Palette, strength: float, one_sided: bool, faded: bool) -> Style:
+    grey = mix(palette.background, palette.foreground, _UNCHANGED[palette.dark])
+    hue = (NEW if strength > 0 else GONE) if one_sided else (GREW if strength > 0 else SHRANK)
+    own = mix(grey, hue, abs(strength) and max(abs(strength), _LEAST_CHANGE))
     if not faded:
         return _style(BLACK if palette.strong else _INK, own)
     dull = mix(own, palette.background, _FADED)

@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.analysis.wording import short_place
+from flame.core.compare.colouring import ONE_SIDED
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import strip_offset
 from flame.core.units import format_count, format_percent, format_value
@@ -43,6 +44,16 @@ def _short(name: str, frame: Frame, width: int) -> str:
     if frame.kind == Kind.SASS and len(name) > width:
         name = strip_offset(name)
     return cut(name, width)
+
+
+def _fitting(words: list[str], free: int) -> str:
+    """As many of ``words`` as are less than ``free`` cells wide together."""
+    text = ""
+    for word in words:
+        if width_of(text) + width_of(word) >= free:
+            break
+        text += word
+    return text
 
 
 class Icicle(RowView):
@@ -207,7 +218,10 @@ class Icicle(RowView):
             return palette.run(item.cover, matching, searching and not matching)
         if matching:
             return palette.match
-        tree, node = view.tree, view.viewport.innermost(item.node)
+        tree, node, colouring = view.tree, view.viewport.innermost(item.node), view.colouring
+        if colouring is not None:
+            one_sided = bool(colouring.sign(node) in ONE_SIDED)
+            return palette.change(float(colouring.strength[node]), one_sided, searching)
         frame = tree.frames[int(tree.frame[node])]
         return palette.frame(frame, tree.name(node), searching)
 
@@ -222,7 +236,7 @@ class Icicle(RowView):
         """Name, place and numbers of a frame or closed chain, in which ``cursor`` is selected."""
         tree, node = self._view.tree, self._frame_named(item.node, cursor)
         frame = tree.frames[int(tree.frame[node])]
-        mark, place = mark_of(frame), short_place(frame)
+        mark, place = self._sign(item.node) + mark_of(frame), short_place(frame)
         label = ""
         if width > _LEAST_LABEL:
             label = mark + self._chain_name(item.node, node, width - 1 - len(mark))
@@ -260,8 +274,17 @@ class Icicle(RowView):
         room = width - _NUMBERS if width >= _WIDE else width
         return chain_label(names, room, named, view.tree.layout.inverted)
 
+    def _sign(self, node: int) -> str:
+        """What stands before the name of a frame of two sides: how it has changed."""
+        colouring = self._view.colouring
+        sign = colouring.sign(self._view.viewport.innermost(node)) if colouring else ""
+        return f"{sign} " if sign else ""
+
     def _numbers(self, node: int, free: int) -> str:
-        """Share of the zoomed part and value, as far as there is room."""
+        """Share of the zoomed part and value, or how it has changed, as far as there is room."""
+        if self._view.colouring is not None:
+            words = self._view.colouring.words(self._view.viewport.innermost(node))
+            return _fitting([f"  {word}" for word in words], free)
         tree, whole = self._view.tree, self._view.viewport.total
         total = int(tree.total[node])
         share = f"  {format_percent(total, whole)}" if self._view.viewport.holds_all(node) else ""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.sandwich import sandwich
+from flame.core.analysis.sandwich import callees_of, callers_of
 from flame.core.columns import Bool
 from flame.core.model.tree import StackTree, TreeLayout
 from flame.tui.session.carry import matching_frames
@@ -24,18 +24,18 @@ class SandwichHalves(NamedTuple):
     callees: TreeView
 
     @classmethod
-    def of(cls, tree: StackTree, frame: int, opened: bool = False) -> SandwichHalves:
-        """Return the sandwich of ``frame``, ready to be drawn; grows with the tree.
+    def of(cls, view: TreeView, frame: int, opened: bool = False) -> SandwichHalves:
+        """Return the sandwich of ``frame`` in ``view``, ready to be drawn; grows with the tree.
 
         ``opened``: with all chains open.
         """
-        trees = sandwich(tree, frame)
-        callers = replace(trees.callers, layout=TreeLayout(inverted=True))
-        halves = cls(TreeView(callers), TreeView(trees.callees))
+        halves = cls(
+            view.derive(lambda tree: _turned(callers_of(tree, frame))),
+            view.derive(lambda tree: callees_of(tree, frame)),
+        )
         for half in halves:
             half.viewport.lay_out(ALL_OPEN if opened else ALL_CLOSED)
             half.prepare()
-            half.whole = int(tree.total[0])
         return halves
 
     def reset(self) -> None:
@@ -54,6 +54,10 @@ class SandwichHalves(NamedTuple):
         fits = None if result is None else matching_frames(tree, result)
         self.callees.matches.mark(_result_in(self.callees.tree, result, fits, 0))
         self.callers.matches.mark(_result_in(self.callers.tree, result, fits, 1))
+
+
+def _turned(callers: StackTree) -> StackTree:
+    return replace(callers, layout=TreeLayout(inverted=True))
 
 
 def _result_in(

@@ -82,13 +82,13 @@ class SandwichPane(Pane):
             self._go_on()
         else:
             self._projected = shown
-            self._follow(shown is not before)
+            self._follow(before)
         self._left, self._asked = False, None
         self._draw()
 
-    def _follow(self, changed: bool) -> None:
+    def _follow(self, before: Projection | None) -> None:
         """Have the subject that was asked for, or else the one that was there, if it was."""
-        view = self.shown.view
+        view, changed = self.shown.view, self.shown is not before
         if changed:
             self._trail = self._trails.setdefault(self.shown.selection, BackStack())
         wanted = self._asked
@@ -99,7 +99,7 @@ class SandwichPane(Pane):
                 self._remember(self._moment())
             self._begin(SandwichState(wanted))
         elif changed:
-            self._begin(SandwichState(self._renamed(self._frame)), self._halves)
+            self._begin(SandwichState(self._renamed(before)), self._halves)
 
     def _go_on(self) -> None:
         """Show a later state of the sandwich, unless one is being worked out."""
@@ -107,9 +107,11 @@ class SandwichPane(Pane):
             self._projected = self.shown
             self._begin(SandwichState(self._frame), goes_on=True)
 
-    def _renamed(self, frame: int) -> int:
-        """``frame`` in a new projection, which may show other frames as one."""
-        return int(self.shown.labels.shown[frame])
+    def _renamed(self, before: Projection | None) -> int:
+        """The subject in a projection after ``before``, which may show other frames as one."""
+        if before is None or self._frame == _NONE:
+            return _NONE
+        return self.shown.frame_as_in(before, self._frame)
 
     def _begin(
         self, goal: SandwichState, like: SandwichHalves | None = None, goes_on: bool = False
@@ -119,11 +121,12 @@ class SandwichPane(Pane):
         One that ``goes_on`` is a later state of the one that is shown.
         """
         self._frame, self._ticket = goal.frame, self._ticket + 1
-        tree, opened = self.shown.view.tree, self.shown.view.viewport.opened.everything
+        view = self.shown.view
+        tree, opened = view.tree, view.viewport.opened.everything
         self._busy = bool(len(self.shown.view.places(goal.frame)))
 
         def work() -> ReadyHalves:
-            halves = SandwichHalves.of(tree, goal.frame, opened)
+            halves = SandwichHalves.of(view, goal.frame, opened)
             for old, new in zip(like or (), halves, strict=False):
                 carry(old, new)
             return ReadyHalves(halves, goal, goes_on)

@@ -53,7 +53,6 @@ _WANTED = (
     "own", "total", "share", "count", "p99", "p50", "maximum",
     "bar", "mean", "tail", "p95", "own share",
 )  # fmt: skip
-"""The columns, the one that a narrow table keeps longest first."""
 
 _BESIDE_PARTS = ("total", "share")
 
@@ -87,6 +86,11 @@ class Columns(NamedTuple):
             yield Head(key, title, max(width_of(title) + 2, _LEAST_PART), key)
 
     @property
+    def kept_longest(self) -> tuple[str, ...]:
+        """The columns, the one that a narrow table keeps longest first."""
+        return _WANTED
+
+    @property
     def titles(self) -> dict[str, str]:
         """What to call each order, as the columns stand, those without room too."""
         heads = (*self.heads, NAME)
@@ -102,7 +106,7 @@ class Columns(NamedTuple):
         share = NAME_SHARE if self.timed else LONG_NAME_SHARE
         room = width - max(min(LEAST_NAME, width // 2), int(width * share))
         chosen: set[str] = set()
-        for key in dict.fromkeys((self.order, *_WANTED, *fitting)):
+        for key in dict.fromkeys((self.order, *self.kept_longest, *fitting)):
             if key in fitting:
                 room -= fitting[key].width
                 if room < 0:

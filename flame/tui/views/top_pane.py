@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from textual import on
@@ -61,6 +61,8 @@ class TopPane(Pane):
 
     name_ = "top"
     title = "Top"
+    FIRST: ClassVar[str] = "own"
+    """The order at first, and as long as the one that is wanted is not known."""
 
     class Sandwiched(Message):
         """The user asks for the sandwich of ``frame``."""
@@ -75,7 +77,7 @@ class TopPane(Pane):
         self._of: Projection | None = None
         self._ticket = 0
         self._table: TopTable | None = None
-        self._wanted = ("own", False)
+        self._wanted = (self.FIRST, False)
         self._kind: Kind | None = None
         self._by = ""
         self._rows: I4 = np.zeros(0, np.int32)
@@ -113,8 +115,8 @@ class TopPane(Pane):
         if not view.cursor.node:
             return view
         if self._described is None or self._described[:2] != (view.number, frame):
-            merged = TreeView(merge_places(view.tree, view.places(frame)))
-            merged.whole = view.whole
+            places = view.places(frame)
+            merged = view.derive(lambda tree: merge_places(tree, places))
             self._described = DescribedRow(view.number, frame, merged)
         return self._described.view
 
@@ -125,11 +127,20 @@ class TopPane(Pane):
         self._of, self._table = shown, None
         self._ticket += 1
         self._busy = True
-        tree = shown.view.tree
-        if len(tree) <= AT_ONCE:
-            self._take(TopTable(tree))
+        if len(shown.view.tree) <= AT_ONCE:
+            self._take(self._make(shown))
         else:
-            self._work(lambda: TopTable(tree))
+            self._work(lambda: self._make(shown))
+
+    def _make(self, shown: Projection) -> TopTable:
+        return TopTable(shown.view.tree)
+
+    def _complete(self, table: TopTable, shown: Projection) -> SlowColumns:
+        """Work out the part of ``table`` that takes its time."""
+        metric = shown.metric
+        members = shown.members() if lasts(metric) else None
+        values = metric.values(shown.profile.table(metric))
+        return table.later(members, values, _parts(table, shown))
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""
@@ -142,8 +153,8 @@ class TopPane(Pane):
         self._busy, self._ticket = True, self._ticket + 1
 
         def work() -> _Later:
-            table = TopTable(shown.view.tree)
-            table.take(_rest(table, shown))
+            table = self._make(shown)
+            table.take(self._complete(table, shown))
             return _Later(shown, table, monotonic() - begin)
 
         in_background(work, self._ticket, self.post_message)
@@ -184,15 +195,15 @@ class TopPane(Pane):
         self._table, self._chosen_by, shown = table, None, self.shown
         if self._kind not in table.kinds:
             self._kind = None
-        self._work(lambda: _rest(table, shown))
+        self._work(lambda: self._complete(table, shown))
 
     # Choosing
 
     @property
     def _order(self) -> tuple[str, bool]:
-        """The order wanted; until it is known, the one by own value."""
+        """The order wanted; until it is known, the first one."""
         known = self._table is not None and self._wanted[0] in self._table.orders
-        return self._wanted if known else ("own", False)
+        return self._wanted if known else (self.FIRST, False)
 
     def _choose(self) -> None:
         """Gather the rows, if they are not those already gathered."""
@@ -379,13 +390,6 @@ class TopPane(Pane):
     def _chosen(self, message: TableRows.Chosen) -> None:
         self._select(message.place)
         self.post_message(self.Changed(self.enter() if message.opens else ""))
-
-
-def _rest(table: TopTable, shown: Projection) -> SlowColumns:
-    """The part of ``table`` that takes its time."""
-    metric = shown.metric
-    members = shown.members() if lasts(metric) else None
-    return table.later(members, metric.values(shown.profile.table(metric)), _parts(table, shown))
 
 
 def _parts(table: TopTable, shown: Projection) -> dict[str, FrameParts]:

@@ -9,6 +9,7 @@ import numpy as np
 from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import Terms, coverage_of, level_word, terms_of
+from flame.core.compare.amounts import change_counts, change_words
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
@@ -62,16 +63,16 @@ def header(
     ``usual`` is the order of siblings that is not worth a word; ``findings`` says how many there
     are.
     """
-    modes = [findings, Piece("  ")] if findings else []
-    modes += _modes(selection, usual, profile.has_forward)
-    right = [*modes, *_choices(tree, palette, terms_of(profile))]
+    unusual = [findings, Piece("  ")] if findings else []
+    unusual += modes(selection, usual, profile.has_forward)
+    right = [*unusual, *choices(tree, palette, terms_of(profile))]
     gap = coverage_gap(profile)
     if gap:
         right += [Piece("  "), Piece(gap, "warning", Action.COVERAGE.click())]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < _LEAST_CONTENTS:
-        right = [*modes, *_metric(tree)]
+        right = [*unusual, *metric_choice(tree)]
         room = width - line_width(left) - line_width(right) - 2
     left.append(Piece(" " + _contents(title, profile, selection.where, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
@@ -135,14 +136,14 @@ def _gpus(profile: Profile) -> str:
     return count_models(device.name for device in profile.devices)
 
 
-def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
-    """A word for everything that makes the picture other than usual; a click takes it back.
+def modes(selection: Selection, usual: Order, linked: bool) -> Line:
+    """Return a word for everything that makes the picture other than usual; a click takes it back.
 
     And for backward passes below forward operators, where the trace is ``linked``.
     """
     layout, naming = selection.layout, selection.naming
     names = naming.kernel_names
-    modes = [
+    words = [
         ("inverted", Action.INVERT.click(), layout.inverted),
         ("recursion collapsed", Action.COLLAPSE.click(), layout.collapsed),
         (f"by {layout.order}", Action.SORT.click(1), layout.order != usual),
@@ -152,19 +153,20 @@ def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
         ("forward", Action.FORWARD.click(), selection.forward and linked),
     ]
     line: Line = []
-    for word, action, on in modes:
+    for word, action, on in words:
         if on:
             line += [Piece(word, "warning", action), Piece("  ")]
     return line
 
 
-def _metric(tree: StackTree) -> Line:
+def metric_choice(tree: StackTree) -> Line:
+    """Return the metric, which a click lets choose."""
     return [Piece(f"{tree.metric.title} ▾", "key", Action.METRICS.click())]
 
 
-def _choices(tree: StackTree, palette: Palette, terms: Terms) -> Line:
-    """Metric and levels; each level in its colour, as the icicle's legend."""
-    line = [*_metric(tree), Piece("  ")]
+def choices(tree: StackTree, palette: Palette, terms: Terms) -> Line:
+    """Return metric and levels; each level in its colour, as the icicle's legend."""
+    line = [*metric_choice(tree), Piece("  ")]
     for place, level in enumerate(shown_levels(tree)):
         line += [Piece("›", "dim")] if place else []
         word = f" {level_word(level, terms)} "
@@ -261,8 +263,12 @@ def frame_status(view: TreeView, node: int, width: int) -> Line:
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
     facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
-    if counts(tree, node):
-        facts.append(f"{format_count(int(tree.count[node]))}×")
+    often = f"{format_count(int(tree.count[node]))}×"
+    if view.colouring is not None:
+        changes, amounts = view.colouring.sides.changes, view.colouring.sides.amounts
+        facts = [*change_words(changes, node, amounts)]
+        often = change_counts(changes, node, amounts)
+    facts += [often] if counts(tree, node) else []
     text = " · ".join(facts)
     name = cut(view.name(node), max(width - width_of(text) - 4, 8))
     return [Piece(f" {name}"), Piece(f"  {text}", "dim")]
@@ -277,6 +283,8 @@ def search_status(view: TreeView, width: int) -> Line:
     place, here = view.matches.place_of(view.cursor.node)
     share = format_percent(matches.total, view.whole)
     total = f"{format_value(matches.total, unit)} · {share} of all"
+    if view.colouring is not None and (changes := view.matching_changes()) is not None:
+        total = " · ".join(change_words(changes, 0, view.colouring.sides.amounts))
     facts = f" {format_counted(matches.nodes, 'frame', 'frames')} · {total}"
     if not matches.nodes:
         return [Piece(" no frame matches", "warning")]

@@ -45,20 +45,27 @@ _COVERED = {
 
 
 def help_lines(
-    commands: Sequence[Command], palette: Palette, width: int, terms: Terms = NVTX
+    commands: Sequence[Command],
+    palette: Palette,
+    width: int,
+    terms: Terms = NVTX,
+    reading: Sequence[Line] | None = None,
 ) -> list[Line]:
     """List all keys, what the mouse does, how to read the picture; in two columns if they fit.
 
-    ``terms`` are the words for ranges.
+    ``terms`` are the words for ranges, ``reading`` what is said of a picture that is no tree of one
+    trace.
     """
+    if reading is None:
+        reading = _reading(palette, width, terms)
     commands = [one._replace(help=reworded(one.help, terms)) for one in commands]
     sections: list[_Section] = [*_keys(commands, GROUPS_OF_ALL), ("Mouse", MOUSE)]
     if width < _TWO_COLUMNS:
-        return [*_sections(sections, width), *_reading(palette, width, terms), []]
+        return [*_sections(sections, width), *reading, []]
     half = (width - 2) // 2
     left, right = sections[:_LEFT], sections[_LEFT:]
     both = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
-    return [*both, *_reading(palette, width, terms), []]
+    return [*both, *reading, []]
 
 
 def _keys(commands: Sequence[Command], groups: Groups) -> list[_Section]:
@@ -116,8 +123,11 @@ def _category_legend(palette: Palette, width: int) -> list[Line]:
     return lines
 
 
-def coverage_lines(profile: Profile, width: int) -> list[Line]:
-    """Return what was recorded, how much of the GPU time has what, and all warnings."""
+def coverage_lines(profile: Profile, width: int, hint: str = " (p lists them)") -> list[Line]:
+    """Return what was recorded, how much of the GPU time has what, and all warnings.
+
+    ``hint`` says how to see the steps.
+    """
     lines: list[Line] = [[Piece("The trace", "strong")]]
     summary = summarize(profile)
     for label, value in _facts(summary):
@@ -127,7 +137,7 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
     if summary.categories:
         lines += [[], [Piece("GPU time of kernels", "strong")], *_categories(summary)]
     if len(summary.iterations):
-        lines += [[], *_steps(profile, width)]
+        lines += [[], *_steps(profile, width, hint)]
     return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
 
 
@@ -184,7 +194,7 @@ def _categories(summary: TraceSummary) -> list[Line]:
     return rows
 
 
-def _steps(profile: Profile, width: int) -> list[Line]:
+def _steps(profile: Profile, width: int, hint: str) -> list[Line]:
     """How many steps there are, how long they took, and what was launched outside of them."""
     table = measure_iterations(profile)
     rows = [
@@ -192,7 +202,7 @@ def _steps(profile: Profile, width: int) -> list[Line]:
         ("duration", length_words(table)),
         ("outside", outside_words(table)),
     ]
-    title: Line = [Piece("Steps", "strong"), Piece(" (p lists them)", "dim")]
+    title: Line = [Piece("Steps", "strong"), Piece(hint, "dim")]
     lines = [
         indented(f"  {label}".ljust(_FACT), "dim", text, width) for label, text in rows if text
     ]

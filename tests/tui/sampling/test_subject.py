@@ -25,6 +25,7 @@ from flame.tui.sampling.subject import NONE_BELOW, ON_HOST, Subject, spot_of, su
 from flame.tui.sampling.version import merge_codes
 from flame.tui.sass.head import head_lines
 from flame.tui.session.session import Projection
+from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import NO_SAMPLES
 from flame.tui.toolkit.palette import Palette
 from flame.tui.views.sandwich_halves import SandwichHalves
@@ -114,7 +115,7 @@ def test_why_there_is_none(profile: Profile, tmp_path: Path) -> None:
 def test_a_frame_in_a_sandwich_counts_at_all_places(profile: Profile) -> None:
     projection = shown(profile)
     tree = projection.view.tree
-    callees = SandwichHalves.of(tree, int(tree.frame[find(projection, "gemm")])).callees
+    callees = SandwichHalves.of(TreeView(tree), int(tree.frame[find(projection, "gemm")])).callees
     found = subject_of(projection, callees.tree, 0)
     assert isinstance(found, Subject)
     assert (found.name, found.value) == ("gemm", 280_000)

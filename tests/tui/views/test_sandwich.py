@@ -54,7 +54,7 @@ def offset(user: User, widget: str, name: str) -> tuple[int, int]:
 def test_halves_weigh_what_the_view_says_of_the_frame_everywhere(tree, data) -> None:  # type: ignore[no-untyped-def]
     frame = data.draw(st.sampled_from(sorted(set(tree.frame.tolist()))))
     everywhere = TreeView(tree).everywhere(frame)
-    for half in SandwichHalves.of(tree, frame):
+    for half in SandwichHalves.of(TreeView(tree), frame):
         assert int(half.tree.total[0]) == everywhere.total
         assert int(half.tree.count[0]) == everywhere.activities
 
@@ -62,12 +62,12 @@ def test_halves_weigh_what_the_view_says_of_the_frame_everywhere(tree, data) -> 
 @given(random_trees, st.data())
 def test_self_time_is_that_of_all_places(tree, data) -> None:  # type: ignore[no-untyped-def]
     frame = data.draw(st.sampled_from(sorted(set(tree.frame.tolist()))))
-    assert SandwichHalves.of(tree, frame).own == int(tree.own[tree.frame == frame].sum())
+    assert SandwichHalves.of(TreeView(tree), frame).own == int(tree.own[tree.frame == frame].sum())
 
 
 def test_a_search_marks_both_halves_and_the_subject_once() -> None:
     tree = stack_tree({("ab", "b", "ab2"): 3, ("c", "b", "d"): 4})
-    halves = SandwichHalves.of(tree, tree.text.index("b"))
+    halves = SandwichHalves.of(TreeView(tree), tree.text.index("b"))
     halves.mark(tree, find(tree, Query("b")))
     marked = [
         [half.tree.name(one) for one in half.matches.result.order]
@@ -359,7 +359,7 @@ async def test_names_of_any_kind_leave_the_lines_whole(tmp_path: Path) -> None:
 
 async def test_halves_are_zoomed_out_together() -> None:
     tree = stack_tree({("a", "b"): 2, ("c", "b"): 1})
-    halves = SandwichHalves.of(tree, int(tree.frame[node(tree, "a", "b")]))
+    halves = SandwichHalves.of(TreeView(tree), int(tree.frame[node(tree, "a", "b")]))
     halves.callers.zoom_to(halves.callers.viewport.zoom_of(1))
     halves.reset()
     assert [half.viewport.zoom.node for half in halves] == [0, 0]

@@ -33,7 +33,7 @@ from flame.tui.timeline.rows import _WORDS as LANES
 from flame.tui.views.busy_line import _LABEL as BUSY
 from flame.tui.views.top_columns import Columns
 from flame.tui.widgets.chips import _FOLDED as FOLDED
-from flame.tui.widgets.header import _modes as modes
+from flame.tui.widgets.header import modes
 from tests.support.paths import ROOT
 
 ALL_TERMS = (NVTX, OPERATORS, SCOPES, RANGES)

@@ -1,0 +1,119 @@
+"""Find, check and load the two sides that ``flame diff`` compares."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from flame.core.errors import UsageError
+from flame.options.selection import load_options_of, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flame.core.compare.sides import Run, Sides
+    from flame.core.loading.inputs import Inputs
+    from flame.core.model.profile import Profile
+    from flame.core.projection.filters import Filter
+    from flame.core.reopening.profile_cache import ProfileCache
+
+
+class InputSides(NamedTuple):
+    """Hold what is to be loaded: the runs of both sides, each of one or several files."""
+
+    base: list[Inputs]
+    new: list[Inputs]
+
+    @property
+    def every(self) -> list[Inputs]:
+        """All runs."""
+        return [*self.base, *self.new]
+
+
+def sides_of(args: argparse.Namespace) -> InputSides:
+    """List the runs of both sides; UsageError where these are not two."""
+    if args.base or args.new:
+        if args.paths or not (args.base and args.new):
+            raise UsageError("name both sides by --base and --new, or both as PATH")
+        return InputSides(list(map(_inputs, args.base)), list(map(_inputs, args.new)))
+    if len(args.paths) == 1 and (args.base_select or args.new_select):
+        return InputSides([_inputs(args.paths)], [_inputs(args.paths)])
+    if len(args.paths) != 2:
+        raise UsageError(
+            "name two traces: flame diff BASE NEW; several runs of a side by --base and --new "
+            "(see flame diff --help)"
+        )
+    return InputSides([_inputs(args.paths[:1])], [_inputs(args.paths[1:])])
+
+
+def kept_side(args: argparse.Namespace) -> list[Inputs]:
+    """List the runs of the one side that is to be kept; UsageError where it is not one."""
+    runs = args.base or args.new or [[path] for path in args.paths[:1]]
+    if not runs or len(args.paths) + bool(args.base) + bool(args.new) > 1:
+        raise UsageError("--keep-base takes one side: flame diff TRACE --keep-base FILE")
+    return list(map(_inputs, runs))
+
+
+def _inputs(paths: Sequence[str]) -> Inputs:
+    from flame.core.loading.inputs import Inputs
+
+    return Inputs(tuple(map(Path, paths)))
+
+
+def side_filters(args: argparse.Namespace, side: str) -> tuple[Filter, ...]:
+    """Parse the filters of one side; UsageError for other options."""
+    from dataclasses import replace
+
+    option, text = f"--{side}-select", getattr(args, f"{side}_select")
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{option} '{text}': {error}") from None
+    options, selection = parse(words)
+    usual_options, usual = parse([])
+    if (options, replace(selection, where=())) != (usual_options, usual):
+        raise UsageError(f"{option} '{text}': takes filters alone, such as --step or --time")
+    return selection.where
+
+
+def load_sides(args: argparse.Namespace, sides: InputSides, cache: ProfileCache | None) -> Sides:
+    """Load all runs; a trace that is on both sides, once."""
+    from flame.core.compare.sides import SIDES, Sides
+
+    known: dict[tuple[Path, ...], Profile] = {}
+    base, new = (
+        load_side(args, name, side, cache, known) for name, side in zip(SIDES, sides, strict=True)
+    )
+    return Sides(base, new)
+
+
+def load_side(
+    args: argparse.Namespace,
+    name: str,
+    inputs: Sequence[Inputs],
+    cache: ProfileCache | None,
+    known: dict[tuple[Path, ...], Profile] | None = None,
+) -> tuple[Run, ...]:
+    """Load the runs of a side that are not ``known``, or open the base that was kept of it."""
+    from flame.console.progress import load_with_progress
+    from flame.core.compare.kept.base_file import is_kept_base
+    from flame.core.compare.sides import runs_of
+
+    where, paths = side_filters(args, name.lower()), [path for one in inputs for path in one.paths]
+    if len(paths) == 1 and is_kept_base(paths[0]):
+        return _kept_runs(paths[0], name, where)
+    known, options = {} if known is None else known, load_options_of(args)
+    for one in inputs:
+        if one.paths not in known:
+            known[one.paths] = load_with_progress(one.paths, options, cache)
+    return runs_of(name, [known[one.paths] for one in inputs], where)
+
+
+def _kept_runs(path: Path, side: str, where: tuple[Filter, ...]) -> tuple[Run, ...]:
+    from flame.core.compare.sides import open_runs
+
+    if where:
+        raise UsageError(f"--{side.lower()}-select: {path} is a kept base; filter when keeping it")
+    return open_runs(path, side)

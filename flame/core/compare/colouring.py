@@ -1,0 +1,87 @@
+"""Say in which strength of which of two colours a node is drawn, by how much it has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from flame.core.columns import Bool
+from flame.core.compare.amounts import MINUS, change_words, percent_of
+from flame.core.compare.changes import F8, USUAL_LIMITS, Changes, Limits
+from flame.core.compare.sided_tree import SidedTree
+from flame.core.lazy_dataclass import dataclass
+from flame.core.model.tree import StackTree
+
+Measured = Literal["total", "own"]
+"""Whether a node is drawn by the change of all that is below it too, or of itself alone."""
+
+NEW_SIGN, GONE_SIGN, GREW_SIGN, SHRANK_SIGN = "+", MINUS, "▲", "▼"
+ONE_SIDED = (NEW_SIGN, GONE_SIGN)
+
+_FLOOR = 0.01
+"""Part of a frame below which it is drawn as unchanged in any case."""
+
+
+@dataclass(frozen=True, eq=False)
+class Colouring:
+    """Colour the nodes of a tree by how ``measured`` has changed between ``sides``.
+
+    ``everything`` is coloured, or what `is_notable` alone.
+    """
+
+    sides: SidedTree
+    measured: Measured = "total"
+    everything: bool = False
+    limits: Limits = USUAL_LIMITS
+
+    def derive(self, make: Callable[[StackTree], StackTree]) -> Colouring:
+        """Colour what ``make`` makes of the tree; see `SidedTree.derive`."""
+        return replace(self, sides=self.sides.derive(make))
+
+    @property
+    def changes(self) -> Changes:
+        """The changes that are drawn, of all nodes."""
+        return self.sides.own_changes if self.measured == "own" else self.sides.changes
+
+    @cached_property
+    def strength(self) -> F8:
+        """The strength of each node's colour, f8[n]: grown from 0 to 1, shrunk from 0 to -1."""
+        changes = self.changes
+        larger = np.maximum(changes.base.value, changes.new.value)
+        part = np.divide(changes.delta, larger, out=np.zeros(len(larger)), where=larger > 0)
+        drawn = np.abs(part) >= _FLOOR
+        if not self.everything:
+            drawn &= is_notable(changes, self.sides, self.limits)
+        return np.where(drawn, np.sign(part) * np.sqrt(np.abs(part)), 0.0)
+
+    def sign(self, node: int) -> str:
+        """How ``node`` has changed, as a sign; empty where it is not coloured."""
+        changes, strength = self.changes, float(self.strength[node])
+        if changes.is_new[node]:
+            return NEW_SIGN
+        if changes.is_gone[node]:
+            return GONE_SIGN
+        return (GREW_SIGN if strength > 0 else SHRANK_SIGN) if strength else ""
+
+    def words(self, node: int) -> list[str]:
+        """How ``node`` has changed, in few words, the most important first."""
+        changes, amounts = self.changes, self.sides.amounts
+        if changes.is_new[node] or changes.is_gone[node]:
+            return [*change_words(changes, node, amounts)]
+        delta = float(changes.delta[node])
+        if not delta:
+            return [amounts.value(float(changes.new.value[node]))]
+        return [percent_of(float(changes.ratio[node])), amounts.delta(delta)]
+
+
+def is_notable(changes: Changes, sides: SidedTree, limits: Limits = USUAL_LIMITS) -> Bool:
+    """Mark the nodes whose change reaches both ``limits``, bool[n]."""
+    size = np.abs(changes.delta)
+    notable: Bool = (size > 0) & (size >= limits.of_base * changes.base.value)
+    if sides.basis.kind != "activity":  # the mean of a few is no part of the mean of all
+        notable &= size >= limits.of_root * sides.largest
+    return notable

@@ -1,0 +1,1 @@
+"""Show on the main screen what has changed from one side of a comparison to the other."""

@@ -1,0 +1,100 @@
+"""Work out how long each activity of a frame took on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.analysis.distribution import Distribution, distribution
+from flame.core.analysis.node_activities import NodeActivities
+from flame.core.columns import I8
+from flame.core.compare.changes import F8
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.sides import Run
+from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
+from flame.core.model.tree import StackTree
+from flame.tui.session.wording import lasts
+
+BINS = 48
+_WIDE = 10
+"""From this ratio of largest to smallest on, equal steps would heap most values in one bin."""
+
+
+@dataclass(frozen=True, eq=False)
+class TwoHistograms:
+    """Count the durations of both sides by size, i8[bins] each, from ``low`` to ``high`` ns."""
+
+    base: I8
+    new: I8
+    low: int
+    high: int
+    log: bool
+
+
+class SideFacts(NamedTuple):
+    """Say how long each took on both sides: None of a side that has none."""
+
+    base: Distribution | None = None
+    new: Distribution | None = None
+    histograms: TwoHistograms | None = None
+
+
+def side_facts(comparison: Comparison, nodes: I8) -> Iterator[SideFacts]:
+    """Work out the facts of ``nodes`` of the union, none of which is below another."""
+    values = [_durations(comparison, nodes, side) for side in (0, 1)]
+    base, new = map(distribution, values)
+    both = base is not None and new is not None
+    yield SideFacts(base, new, two_histograms(*values) if both else None)
+
+
+def two_histograms(base: I8, new: I8) -> TwoHistograms | None:
+    """Count ``base`` and ``new`` (none empty) on one axis; None where all values are equal."""
+    low, high = int(min(base.min(), new.min())), int(max(base.max(), new.max()))
+    if low == high:
+        return None
+    log = high >= max(low, 1) * _WIDE
+    edges = np.geomspace(max(low, 1), high, BINS + 1) if log else np.linspace(low, high, BINS + 1)
+    return TwoHistograms(_counts(base, edges), _counts(new, edges), low, high, log)
+
+
+def _counts(values: I8, edges: F8) -> I8:
+    """Count ``values`` between ``edges``; what is below the first one is in the first bin."""
+    return np.bincount(np.searchsorted(edges[1:-1], values, "right"), minlength=BINS)
+
+
+def _durations(comparison: Comparison, nodes: I8, side: int) -> I8:
+    found = [np.zeros(0, np.int64)]
+    of_runs = zip(
+        comparison.sides.side_of_run,
+        comparison.sides.runs,
+        comparison.trees,
+        comparison.union.node,
+        strict=True,
+    )
+    for at, (of, run, tree, place) in enumerate(of_runs):
+        if of == side and _has_rows(run, tree):
+            members = _members(comparison)[at]
+            values = tree.metric.values(run.profile.table(tree.metric))
+            own = np.flatnonzero(np.isin(place, nodes)).tolist()
+            found += [values[members.below(node)] for node in own]
+    return np.concatenate(found)
+
+
+def _has_rows(run: Run, tree: StackTree) -> bool:
+    """Whether there are single activities, each with a time of its own."""
+    profile = run.profile
+    return lasts(tree.metric) and not profile.resolved and profile.totals is None
+
+
+@kept
+def _members(comparison: Comparison) -> dict[int, NodeActivities]:
+    """The activities below every node of each run's own tree, by the place of the run."""
+    runs, trees = comparison.sides.runs, comparison.trees
+    return {
+        at: NodeActivities.from_tree(run.profile, tree, run.selection(comparison.selection).where)
+        for at, (run, tree) in enumerate(zip(runs, trees, strict=True))
+        if _has_rows(run, tree)
+    }

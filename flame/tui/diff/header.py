@@ -1,0 +1,125 @@
+"""Say above the views what is compared, how much it has changed, and how it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flame.core.analysis.wording import Terms
+from flame.core.compare.amounts import percent_of
+from flame.core.compare.basis import Basis
+from flame.tui.diff.session import DiffProjection
+from flame.tui.shell.actions import Action
+from flame.tui.toolkit.lines import Line, Piece, line_width
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut, wrap
+from flame.tui.widgets.header import choices, metric_choice, modes
+
+_WIDTHS = {"both": "widths of both", "new": "widths of NEW", "base": "widths of BASE"}
+_BASES = {"total": "in total", "share": "in percent of all", "unit": "per unit"}
+_LEAST_TITLE = 20
+_LINES = 40
+
+
+def title_line(
+    title: str, shown: DiffProjection, palette: Palette, width: int, terms: Terms
+) -> Line:
+    """Compose the first line: what is compared, and by which metric and levels."""
+    left: Line = [Piece(" flame ", "accent"), Piece(" ")]
+    tree, selection = shown.view.tree, shown.selection
+    unusual = modes(selection, "weight", linked=False)
+    right = [*unusual, *choices(tree, palette, terms)]
+    if width - line_width(left) - line_width(right) < _LEAST_TITLE:
+        right = [*unusual, *metric_choice(tree)]
+    room = width - line_width(left) - line_width(right) - 1
+    left.append(Piece(cut(title, max(room, 1))))
+    return [*left, Piece(" " * max(width - line_width(left) - line_width(right), 1)), *right]
+
+
+def change_line(
+    shown: DiffProjection, palette: Palette, width: int, over_time: bool = False
+) -> Line:
+    """Compose the second line: the change of all, its basis, and how the picture is drawn.
+
+    Of a picture ``over_time`` it says whose it is.
+    """
+    line = [*_change(shown, palette), Piece("  "), _basis(shown)]
+    drawn = [_whose(shown)] if over_time else [*_drawn(shown)]
+    for part in (_left_out(shown), *drawn):
+        if part and line_width(line) + 2 + line_width(part) <= width:
+            line += [Piece("  "), *part]
+    return line
+
+
+def _change(shown: DiffProjection, palette: Palette) -> Line:
+    """How much all that is shown has changed, in the colour of that."""
+    sides = shown.colouring.sides
+    changes, amounts = sides.changes, sides.amounts
+    base, new = (amounts.value(float(side.value[0])) for side in (changes.base, changes.new))
+    delta, ratio = float(changes.delta[0]), float(changes.ratio[0])
+    line: Line = [Piece(" BASE ", "dim"), Piece(base, "strong"), Piece(" → NEW ", "dim")]
+    line += [Piece(new, "strong"), Piece("  ")]
+    if not delta:
+        return [*line, Piece("no change", "dim")]
+    tone = palette.change(max(min(ratio, 1.0), -1.0) or 0.1, one_sided=False)
+    return [*line, Piece(f" {amounts.delta(delta)}  {percent_of(ratio)} ", tone)]
+
+
+def _basis(shown: DiffProjection) -> Piece:
+    basis = shown.comparison.basis
+    return Piece(f"{basis_words(basis)} ▾", "key", Action.BASIS.click(1))
+
+
+def basis_words(basis: Basis) -> str:
+    """Say what values are of: ``per step``."""
+    return _BASES.get(basis.kind, f"per {basis.kind}")
+
+
+def _left_out(shown: DiffProjection) -> Line:
+    """Which levels cannot be compared; a click says why."""
+    names = ", ".join(one.level for one in shown.comparison.left_out)
+    return [Piece(f"without {names}", "warning", Action.COVERAGE.click())] if names else []
+
+
+def _whose(shown: DiffProjection) -> Line:
+    side = "BASE" if shown.chosen.timeline == "base" else "NEW"
+    return [Piece(f"timeline of {side} ▾", "key", Action.WIDTH.click(1))]
+
+
+def _drawn(shown: DiffProjection) -> Iterator[Line]:
+    """How wide frames are, and which are coloured by what."""
+    chosen = shown.chosen
+    yield [Piece(f"{_WIDTHS[chosen.width]} ▾", "key", Action.WIDTH.click(1))]
+    least = "all" if chosen.all_changes else "over 5 %"
+    yield [
+        Piece("colour: ", "dim"),
+        Piece("self" if chosen.measured == "own" else "total", "key", Action.MEASURE.click()),
+        Piece(", ", "dim"),
+        Piece(f"{least} ▾", "key", Action.ALL_CHANGES.click()),
+    ]
+
+
+_READING = (
+    "Frames are those of both traces. Width is that of the wider side, so that what is gone is "
+    "seen too, or of one of them (D); colour is the change from BASE to NEW, the stronger the "
+    "larger it is beside the frame itself. Coloured is what has changed by 5 % of the frame and "
+    "0.5 % of all, or everything (V); by the change of the total, or of the frame itself (O).",
+    "by count is what more or fewer activities as long as those of BASE take, by duration the "
+    "rest: what each takes longer or shorter.",
+    "In these two recordings: what differs from one recording to the next is not known.",
+)
+_LEGEND = (
+    (" ▲ has grown ", 0.9, False),
+    (" ▼ has shrunk ", -0.9, False),
+    (" + only in NEW ", 1.0, True),
+    (" − only in BASE ", -1.0, True),
+    (" unchanged ", 0.0, False),
+)
+
+
+def reading_lines(palette: Palette, width: int) -> list[Line]:
+    """Say how to read the picture of a comparison."""
+    legend: Line = []
+    for text, strength, one_sided in _LEGEND:
+        legend += [Piece(" "), Piece(text, palette.change(strength, one_sided))]
+    said = [[Piece(f"  {part}")] for text in _READING for part in wrap(text, width - 2, _LINES)]
+    return [[Piece("Reading the picture", "strong")], legend, *said]

@@ -1,0 +1,105 @@
+"""Load two sides for the app, as one load with one bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from flame.core.compare.sides import BASE, NEW, SIDES, Run, Sides
+from flame.core.load_progress import LoadPart, WholeLoad
+from flame.core.loading.inputs import Inputs
+from flame.core.model.profile import Profile
+from flame.core.options import LoadOptions, Progress
+from flame.core.projection.filters import Filter
+from flame.core.reopening.profile_cache import ProfileCache
+from flame.tui.diff.selection import DiffSelection
+from flame.tui.diff.session import DiffProjection, DiffSession, metrics_of_both
+
+_LOADED = 0.9
+"""Share of loading in the time until there is a tree."""
+
+
+class RunInputs(NamedTuple):
+    """Name the traces of one run, of which ``where`` chooses a part."""
+
+    inputs: Inputs
+    where: tuple[Filter, ...] = ()
+
+
+class SideInputs(NamedTuple):
+    """Name the runs of both sides, one each at least."""
+
+    base: Sequence[RunInputs]
+    new: Sequence[RunInputs]
+
+    @property
+    def both(self) -> Inputs:
+        """All traces, under a title for both sides."""
+        paths = tuple(path for run in (*self.base, *self.new) for path in run.inputs.paths)
+        base, new = map(_titles, (self.base, self.new))
+        same = base == new and len({*paths}) > 1
+        return Inputs(
+            paths, f"{_folders(self.base)} → {_folders(self.new)}" if same else f"{base} → {new}"
+        )
+
+
+def _titles(runs: Sequence[RunInputs]) -> str:
+    return ", ".join(dict.fromkeys(run.inputs.title for run in runs))
+
+
+def _folders(runs: Sequence[RunInputs]) -> str:
+    """The title with the folder before it, for files of one name in different folders."""
+    return ", ".join(
+        dict.fromkeys("/".join(run.inputs.paths[0].absolute().parts[-2:]) for run in runs)
+    )
+
+
+class Loader:
+    """Load each trace once; `keep` has the ``caches`` keep those that they have not."""
+
+    def __init__(self, options: LoadOptions, use_cache: bool) -> None:
+        self.caches: list[ProfileCache] = []
+        self._options = options
+        self._use_cache = use_cache
+        self._known: dict[tuple[Path, ...], Profile] = {}
+
+    def open(
+        self, sides: SideInputs, selection: DiffSelection, progress: Progress
+    ) -> tuple[DiffSession, DiffProjection]:
+        """Load ``sides`` and compare them; raises what loading and comparing raise."""
+        whole = WholeLoad(progress)
+        base, new = ([*self._runs(at, sides, whole)] for at in (BASE, NEW))
+        loaded = Sides(tuple(base), tuple(new))
+        whole("comparing", round(100 * _LOADED), 100)
+        profile = loaded.new[0].profile
+        session = DiffSession(
+            sides.both, profile, metrics_of_both(loaded), self._options,
+            sides=loaded, given=selection.per,
+        )  # fmt: skip
+        shown = session.project([selection])
+        assert isinstance(shown, DiffProjection)
+        return session, shown
+
+    def keep(self) -> None:
+        """Keep what has been loaded, for the next time."""
+        for cache in self.caches:
+            cache.write()
+
+    def _runs(self, side: int, sides: SideInputs, progress: Progress) -> Iterator[Run]:
+        different = [*dict.fromkeys(run.inputs.paths for runs in sides for run in runs)]
+        share = _LOADED / len(different)
+        for run in sides[side]:
+            at = different.index(run.inputs.paths)
+            part = LoadPart(progress, at * share, (at + 1) * share)
+            label = run.inputs.title if len(sides[side]) > 1 else SIDES[side]
+            yield Run(self._load(run.inputs.paths, part), label, run.where)
+
+    def _load(self, paths: tuple[Path, ...], progress: Progress) -> Profile:
+        from flame.core.loading.many import load_all
+
+        if paths not in self._known:
+            cache = ProfileCache() if self._use_cache else None
+            self._known[paths] = load_all(paths, self._options, progress, cache)
+            self.caches += [cache] if cache is not None else []
+        return self._known[paths]

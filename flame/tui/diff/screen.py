@@ -1,0 +1,152 @@
+"""Show on the main screen what has changed between two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import msgspec
+from textual.binding import BindingType
+
+from flame.core.compare.basis import Per
+from flame.core.compare.colouring import Measured
+from flame.core.compare.sides import SIDES
+from flame.options.config import Config
+from flame.options.state import AppState
+from flame.tui.diff.header import reading_lines
+from flame.tui.diff.layout import DiffLayout
+from flame.tui.diff.selection import WIDTHS, DiffSelection, TimelineSide
+from flame.tui.diff.session import DiffProjection, DiffSession
+from flame.tui.main.layout import MainLayout
+from flame.tui.main.messages import Greeting
+from flame.tui.main.screen import MainScreen
+from flame.tui.session.wording import lasts
+from flame.tui.shell.actions import check_actions
+from flame.tui.shell.command import Command
+from flame.tui.shell.commands import DIFF_COMMANDS, bindings
+from flame.tui.shell.start import Start
+from flame.tui.toolkit.clipboard import copied
+from flame.tui.toolkit.dialog.page import Page
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import wrap
+from flame.tui.widgets.pages import coverage_lines
+
+
+class DiffScreen(MainScreen, inherit_bindings=False):
+    """Show a comparison; ``words`` are those of the command line that name what is compared."""
+
+    KEYS: ClassVar[Sequence[Command]] = DIFF_COMMANDS
+    LAYOUT: ClassVar[type[MainLayout]] = DiffLayout
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(DIFF_COMMANDS)]
+
+    def __init__(
+        self,
+        session: DiffSession,
+        shown: DiffProjection,
+        words: Sequence[str],
+        state: AppState | None = None,
+        config: Config | None = None,
+        keymap: Mapping[str, str] | None = None,
+        start: Start | None = None,
+    ) -> None:
+        # There is no report of which a section could be chosen.
+        state = state and msgspec.structs.replace(state, section="")
+        super().__init__(session, shown, state, config, keymap, start)
+        self._words = words
+
+    @property
+    def _kind(self) -> str:
+        return ""  # the levels of a comparison are those that both sides have
+
+    @property
+    def _compared(self) -> DiffProjection:
+        shown = self.shown
+        assert isinstance(shown, DiffProjection)
+        return shown
+
+    @property
+    def _chosen(self) -> DiffSelection:
+        """What was last asked for."""
+        wanted = self.wanted
+        assert isinstance(wanted, DiffSelection)
+        return wanted
+
+    def _greeting(self) -> Greeting | None:
+        left = self._compared.comparison.left_out
+        words = "; ".join(f"without {level}: {why}" for level, why in left)
+        return Greeting(words, "warning", "w: notes") if words else None
+
+    def look_for_findings(self) -> None:
+        """Look for none: findings are of one trace."""
+
+    # What is compared, and how it is drawn
+
+    def action_basis(self, step: int) -> None:
+        """Compare on the next basis that both sides have."""
+        session, here = self.session, self._compared.comparison.basis.kind
+        assert isinstance(session, DiffSession)
+        ring = [per for per in session.bases if per != "activity" or lasts(self.shown.metric)]
+        at = next((place for place, per in enumerate(ring) if _kind_of(per) == here), 0)
+        pers = [ring[(at + step * far) % len(ring)] for far in range(1, len(ring))]
+        self._project(*(replace(self._chosen, per=per) for per in pers))
+
+    def action_width(self, step: int) -> None:
+        """Draw the widths of another side, or of both, or the timeline of the other side."""
+        if self.pane is self.parts.timeline:
+            side: TimelineSide = "new" if self._chosen.timeline == "base" else "base"
+            self._project(replace(self._chosen, timeline=side))
+            return
+        at = WIDTHS.index(self._chosen.width)
+        others = [WIDTHS[(at + step * far) % len(WIDTHS)] for far in range(1, len(WIDTHS))]
+        self._project(*(replace(self._chosen, width=width) for width in others))
+
+    def action_all_changes(self) -> None:
+        """Colour all changes, or those alone that may be more than chance."""
+        self._project(replace(self._chosen, all_changes=not self._chosen.all_changes))
+
+    def action_measure(self) -> None:
+        """Colour by the change of what is below a frame too, or of itself alone."""
+        other: Measured = "own" if self._chosen.measured == "total" else "total"
+        self._project(replace(self._chosen, measured=other))
+
+    # Other words than for a trace
+
+    def action_sass(self) -> None:
+        self._show("instructions are listed of one trace alone: flame view")
+
+    def action_coverage(self) -> None:
+        self.app.push_screen(Page(lambda width: [*self._coverage(width)]))
+
+    def _coverage(self, width: int) -> Iterator[Line]:
+        """What cannot be compared, and what each run covers."""
+        session = self.session
+        assert isinstance(session, DiffSession)
+        for level, why in self._compared.comparison.left_out:
+            yield from (
+                [Piece(part, "warning")] for part in wrap(f"without {level}: {why}", width, 4)
+            )
+        for side, run in zip(session.sides.side_of_run, session.sides.runs, strict=True):
+            label = SIDES[side] if run.label == SIDES[side] else f"{SIDES[side]} {run.label}"
+            yield from ([], [Piece(label, "strong")], *coverage_lines(run.profile, width, hint=""))
+
+    def _reading(self, palette: Palette, width: int) -> list[Line]:
+        return reading_lines(palette, width)
+
+    def action_copy(self, what: str) -> None:
+        if what != "command":
+            super().action_copy(what)
+            return
+        from flame.tui.diff.command_line import diff_line
+
+        session = self.session
+        line = diff_line(self._words, session.options, self._compared, self.state(), self.config)
+        self._show(copied(self.app, line, "the command line of this view"))
+
+
+def _kind_of(per: Per) -> str:
+    return per if isinstance(per, str) else "unit"
+
+
+check_actions(DiffScreen, (command.action for command in DIFF_COMMANDS))

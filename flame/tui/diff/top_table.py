@@ -1,0 +1,115 @@
+"""Compute the top table of a comparison: what each frame was, is, and why it has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.analysis.frame_totals import outermost_by_frame
+from flame.core.columns import Column
+from flame.core.compare.amounts import Amounts, percent_of
+from flame.core.compare.changes import F8, Changes
+from flame.core.compare.sided_tree import SidedTree
+from flame.core.model.frames import SAMPLE_KINDS
+from flame.tui.views.top_columns import Columns, Head
+from flame.tui.views.top_table import NONE, UNKNOWN, TopTable
+
+HEADS = (
+    Head("base", "base", 10, "base"),
+    Head("new", "new", 10, "new"),
+    Head("delta", "Δ", 11, "delta"),
+    Head("ratio", "Δ %", 10, "ratio"),
+    Head("by count", "by count", 11, "by count"),
+    Head("by duration", "by dur.", 11, "by duration"),
+    Head("own delta", "self Δ", 11, "own delta"),
+    Head("base count", "# base", 11, "base count"),
+    Head("new count", "# new", 11, "new count"),
+)
+_TIMES = frozenset(("by count", "by duration", "base count", "new count"))
+"""Columns of metrics that are times of single activities."""
+
+_KEPT_LONGEST = (
+    "delta", "new", "base", "ratio", "by count", "by duration",
+    "own delta", "base count", "new count",
+)  # fmt: skip
+
+
+class DiffColumns(Columns):
+    """Choose the columns of a comparison."""
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        return HEADS if self.timed else tuple(head for head in HEADS if head.key not in _TIMES)
+
+    @property
+    def kept_longest(self) -> tuple[str, ...]:
+        return _KEPT_LONGEST
+
+
+class _Changed(NamedTuple):
+    """The changes of each row: of all that is below the frame too, and of itself alone."""
+
+    total: Changes
+    own: Changes
+    amounts: Amounts
+
+
+class DiffTable(TopTable):
+    """One row per frame of two ``sides``; orders by changes have the largest, up or down, first."""
+
+    def __init__(self, sides: SidedTree) -> None:
+        super().__init__(sides.tree)
+        self._changed = _changes_by_row(sides, self.totals.frame)
+        self.orders |= {head.sorts: self._order(self._sorted_by(head.key)) for head in HEADS}
+
+    def _sorted_by(self, key: str) -> F8:
+        """What rows are sorted by: changes by their size, whatever their sign."""
+        return np.abs(self._column(key))
+
+    def _column(self, key: str) -> Column:
+        return _COLUMNS[key](self._changed) if key in _COLUMNS else super()._column(key)
+
+    def cell(self, row: int, key: str) -> str:
+        if key not in _COLUMNS:
+            return UNKNOWN
+        if key in _TIMES and self._kinds[row] in SAMPLE_KINDS:
+            return NONE
+        value = float(self._column(key)[row])
+        if key == "ratio":
+            return self._ratio(row, value)
+        if key in ("base count", "new count"):
+            return Amounts("count").value(value) if value else NONE
+        if key in ("base", "new"):
+            return self._changed.amounts.value(value) if value else NONE
+        return self._changed.amounts.delta(value) if value else NONE
+
+    def _ratio(self, row: int, value: float) -> str:
+        total = self._changed.total
+        if total.is_gone[row]:
+            return "gone"
+        return percent_of(value) if value else NONE
+
+
+_COLUMNS: dict[str, Callable[[_Changed], Column]] = {
+    "base": lambda rows: rows.total.base.value,
+    "new": lambda rows: rows.total.new.value,
+    "delta": lambda rows: rows.total.delta,
+    "ratio": lambda rows: rows.total.ratio,
+    "by count": lambda rows: rows.total.by_count,
+    "by duration": lambda rows: rows.total.by_duration,
+    "own delta": lambda rows: rows.own.delta,
+    "base count": lambda rows: rows.amounts.counts(rows.total.base),
+    "new count": lambda rows: rows.amounts.counts(rows.total.new),
+}
+
+
+def _changes_by_row(sides: SidedTree, frames: Column) -> _Changed:
+    """Sum both sides up by frame, recursion counted once."""
+    tree = sides.tree
+    size = len(tree.text)
+    nodes, frame = outermost_by_frame(tree)
+    total = sides.sums(nodes, frame, size)
+    own = sides.own_sums(tree.frame.astype(np.int64), size)
+    return _Changed(total.at(frames), own.at(frames), sides.amounts)

@@ -1,0 +1,54 @@
+"""List what keys mean where two sides are compared, besides or instead of what they mean else."""
+
+from __future__ import annotations
+
+from flame.tui.shell.actions import Action, Move
+from flame.tui.shell.command import Command
+from flame.tui.shell.view_commands import FRAMES, TREES, ZOOMED
+
+DIFF = (
+    Command(
+        "p", "p", Action.BASIS(1), "basis", "per step, second, activity, share, or in total", 1
+    ),
+    Command(
+        "D",
+        "D",
+        Action.WIDTH(1),
+        "width",
+        "widths: of both sides, of NEW, of BASE; whose timeline it is",
+        1,
+    ),
+    Command(
+        "V",
+        "V",
+        Action.ALL_CHANGES,
+        "all",
+        "colour all changes, or only those of 5 % and 0.5 % of all",
+        3,
+        TREES,
+    ),
+    Command(
+        "O",
+        "O",
+        Action.MEASURE,
+        "own",
+        "colour by the change of the total, or of the frame itself",
+        20,
+        TREES,
+    ),
+)
+"""What there is besides where two sides are compared."""
+
+HELP = {
+    (Action.VIEW(1), ()): "next view: icicle, sandwich, top, timeline",
+    (Move.ENTER(), ZOOMED): "zoom to the frame, or to its run of narrow ones; table: the sandwich",
+    (Action.ESCAPE, FRAMES): "leave the search, then zoom out to everything",
+    (Action.COPY("name"), ()): "copy the frame's name, its stack",
+}
+"""What is said of commands there, by action and views: there is no report and no list of steps."""
+
+NOT_IN_DIFF = (
+    *(Action.FINDINGS, Action.SASS, Action.STEPS, Action.COLOURS, Action.EXPORT),
+    *(Move.PARTS(1), Move.MARK()),
+)
+"""What needs the rows of one trace, and those whose keys are others' in a comparison."""

@@ -1,0 +1,60 @@
+"""Two sides are one load with one bar; a trace that both sides have parts of is read once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flame.core.load_progress import WHOLE
+from flame.core.loading.inputs import Inputs
+from flame.core.options import LoadOptions
+from flame.core.projection.filters import Kernel
+from flame.tui.diff.loading import Loader, RunInputs, SideInputs
+from flame.tui.diff.selection import diff_selection
+from tests.tui.diff.opened import chosen
+from tests.tui.diff.test_diff_app import BASE, NEW, SHOWN, written
+
+
+def test_the_bar_of_both_never_goes_back(tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{name}.sqlite", one) for name, one in (("a", BASE), ("b", NEW))]
+    sides = SideInputs(*([RunInputs(Inputs((path,)))] for path in paths))
+    told: list[int] = []
+
+    def progress(stage: str, done: int, expected: int) -> None:
+        if expected:
+            assert expected == WHOLE
+            told.append(done)
+
+    session, shown = Loader(LoadOptions(), use_cache=False).open(sides, chosen(SHOWN), progress)
+    assert told == sorted(told) and told[-1] == WHOLE * 9 // 10
+    assert any(WHOLE * 0.2 < done < WHOLE * 0.5 for done in told)
+    assert session.inputs.title == "a.sqlite → b.sqlite"
+    assert [run.label for run in session.sides.runs] == ["BASE", "NEW"]
+    assert shown.comparison.changes.delta[0] == 18_000_000
+
+
+def test_parts_of_one_trace_are_compared(tmp_path: Path) -> None:
+    inputs = Inputs((written(tmp_path / "a.sqlite", BASE),))
+    parts = [RunInputs(inputs, (Kernel(name),)) for name in ("softmax", "relu")]
+    loader = Loader(LoadOptions(), use_cache=False)
+    session, shown = loader.open(
+        SideInputs([parts[0]], [parts[1]]), diff_selection(SHOWN), lambda *_: None
+    )
+    base, new = session.sides.runs
+    assert base.profile is new.profile
+    changes = shown.comparison.changes
+    assert (changes.base.total[0], changes.new.total[0]) == (8_000_000, 5_000_000)
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "title"),
+    [
+        ("a/x.folded", "b/x.folded", "a/x.folded → b/x.folded"),
+        ("a/x.folded", "a/x.folded", "x.folded → x.folded"),
+        ("a/x.folded", "b/y.folded", "x.folded → y.folded"),
+    ],
+)
+def test_files_of_one_name_are_told_apart(base: str, new: str, title: str) -> None:
+    sides = SideInputs(*([RunInputs(Inputs((Path(path),)))] for path in (base, new)))
+    assert sides.both.title == title
