@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from ctypes import c_int64, c_void_p
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flame.core.compiled.library import address, checked, compiled, loaded, whole
 from flame.core.compiled.nesting import NestedPlaces, nested_pieces
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Pieces(NamedTuple):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flame.core.compiled.intervals import Moments
 from flame.core.compiled.library import address, checked, compiled, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MOST_LANES = 1 << 20
 _FEWEST = 64

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from itertools import chain
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from flame.core.columns import U1, Bool, Column
 from flame.core.frame import ACTIVITY_KINDS as ACTIVITY_KINDS
@@ -20,6 +19,9 @@ from flame.core.frame import Frame as Frame
 from flame.core.frame import Kind as Kind
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import call_class
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 NO_LAUNCH = "[no launch recorded]"
 SMALLER = "[smaller frames]"

@@ -69,11 +69,10 @@ class Profile:
     and times. ``own_metrics`` are the metrics that the file brings, None for the built-in ones.
     ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
     alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
-    time and step choose;
-    None where not all rows are there. ``totals`` are of a recording that goes on, whose older rows
-    are not kept, else None. ``sampling`` has the PC samples, None without any. ``phases`` are those
-    that the user has named, None where he has not. ``known`` is what has been worked out of all
-    rows before, None where nothing has.
+    time and step choose; None where not all rows are there. ``totals`` are of a recording that goes
+    on, whose older rows are not kept, else None. ``sampling`` has the PC samples, None without any.
+    ``phases`` are those that the user has named, None where he has not. ``known`` is what has been
+    worked out of all rows before, None where nothing has.
     """
 
     frames: FrameTable
