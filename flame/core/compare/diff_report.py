@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sections import budget, finding_changes, frames, kernels, summary
+from flame.core.compare.sections import (
+    budget,
+    finding_changes,
+    frames,
+    kernels,
+    replaced,
+    summary,
+)
 from flame.core.report.table import Section
 
 
@@ -24,6 +31,7 @@ SECTIONS = {
         (summary, summary.summary_section),
         (budget, budget.budget_section),
         (frames, frames.frames_section),
+        (replaced, replaced.replaced_section),
         (kernels, kernels.kernels_section),
         (finding_changes, finding_changes.finding_changes_section),
     )

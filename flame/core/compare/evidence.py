@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8, U1, Bool, Column, order_by, sum_by
+from flame.core.compare.changes import Limits
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import (
     F8,
@@ -31,7 +31,6 @@ from flame.core.compare.statistics import (
     ratio_interval,
     shift,
 )
-from flame.core.errors import UsageError
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.report.measures.trend import has_statistics
@@ -60,13 +59,6 @@ class NodeVerdict(IntEnum):
     """Say what is known of a node."""
 
     UNCLEAR, SAME, CHANGED = range(3)
-
-
-class MinChange(NamedTuple):
-    """Hold from which change on a node has changed, in percent of itself and of the root."""
-
-    itself: float = 5.0
-    root: float = 0.5
 
 
 class NodeTests(NamedTuple):
@@ -111,32 +103,20 @@ class Evidence:
     why: str
 
 
-def parse_min_change(text: str) -> MinChange:
-    """Parse what ``--min-change`` is given: ``5%,0.5%``, or the first of both."""
-    try:
-        values = [float(part.strip().removesuffix("%")) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) not in (1, 2) or not all(0 <= one < math.inf for one in values):
-        raise UsageError(
-            f"--min-change '{text}': say from which part of a frame, and of all, a change counts: "
-            "--min-change 5%,0.5%"
-        )
-    return MinChange(*values)
-
-
-def find_evidence(comparison: Comparison, min_change: MinChange | None = None) -> Evidence:
+@kept
+def find_evidence(comparison: Comparison) -> Evidence:
     """Judge all nodes of ``comparison``: `CHANGED` is what a test passes and is large enough.
 
     Tests are kept for as long as ``comparison`` is.
     """
     found = test_nodes(comparison)
-    verdict = _judge(comparison, found, min_change or MinChange())
+    verdict = judge_nodes(comparison, found, comparison.limits)
     return Evidence(found.level, verdict, *found[1:])
 
 
-def _judge(comparison: Comparison, found: NodeTests, least: MinChange) -> U1:
-    changes, itself = comparison.changes, least.itself / 100
+def judge_nodes(comparison: Comparison, found: NodeTests, limits: Limits) -> U1:
+    """Judge each node by its tests: what changed is also as large as ``limits`` say, u1[nodes]."""
+    changes, itself = comparison.changes, limits.of_base
     with np.errstate(invalid="ignore"):
         above = found.probability - 0.5
         of_activities = (found.p <= _CHANCE_OF_ACTIVITIES) & (np.abs(above) > _SHARE_ABOVE)
@@ -144,7 +124,7 @@ def _judge(comparison: Comparison, found: NodeTests, least: MinChange) -> U1:
             found.level == EvidenceLevel.ACTIVITIES, of_activities, found.adjusted <= CHANCE
         )
         large = np.abs(changes.delta) >= itself * changes.base.value
-        large &= _part_of_root(comparison) >= least.root / 100
+        large &= _part_of_root(comparison) >= limits.of_root
         changed = passes & large & (np.sign(above) == np.sign(changes.delta))
         same = (found.low >= -itself) & (found.high <= itself)
     verdict = np.where(same, NodeVerdict.SAME, NodeVerdict.UNCLEAR)

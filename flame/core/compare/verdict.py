@@ -16,12 +16,12 @@ from flame.core.compare.evidence import (
     FEWEST_STEPS,
     HOW,
     EvidenceLevel,
-    MinChange,
     NodeVerdict,
     find_evidence,
 )
 from flame.core.compare.samples import F8
 from flame.core.compare.statistics import medians, rank_test, ratio_interval, shift
+from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
 from flame.core.report.measures.trend import has_statistics
@@ -97,33 +97,37 @@ class Verdict:
         }
 
 
-def find_verdict(comparison: Comparison, min_change: MinChange | None = None) -> Verdict:
+@kept
+def find_verdict(comparison: Comparison) -> Verdict:
     """Judge the whole: the period of steps where values are per step, else what is compared."""
-    least, facts = min_change or MinChange(), compare_facts(comparison)
-    measured = _steps(comparison) if comparison.basis.kind == "step" else _root(comparison, least)
+    facts = compare_facts(comparison)
+    measured = _steps(comparison) if comparison.basis.kind == "step" else _root(comparison)
     recordings = len(comparison.sides.runs)
     if facts.identical:
         return Verdict("identical", measured, recordings)
     if not facts.is_comparable:
         why = next(note.text for note in facts.notes if note.kind == "no")
         return Verdict("not comparable", measured, recordings, why)
-    return Verdict(_outcome(measured, least.itself), measured, recordings)
+    return Verdict(_outcome(measured, comparison.limits.of_base), measured, recordings)
 
 
 def _outcome(found: Measured, least: float) -> Outcome:
     grew = found.new > found.base
-    large = abs(found.new - found.base) >= least / 100 * found.base
+    large = abs(found.new - found.base) >= least * found.base
     if found.beyond_noise and large and found.new != found.base:
         return "regression" if grew else "improvement"
-    if found.interval is not None and -least <= found.interval[0] <= found.interval[1] <= least:
+    if (
+        found.interval is not None
+        and -100 * least <= found.interval[0] <= found.interval[1] <= 100 * least
+    ):
         return "same"
     return "unclear"
 
 
-def _root(comparison: Comparison, least: MinChange) -> Measured:
+def _root(comparison: Comparison) -> Measured:
     """Measure what all nodes add up to; how sure that is tells the root."""
     metric, changes = comparison.union.tree.metric, comparison.changes
-    found = find_evidence(comparison, least)
+    found = find_evidence(comparison)
     low, high = 100 * float(found.low[0]), 100 * float(found.high[0])
     level = EvidenceLevel(int(found.level[0]))
     return Measured(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import erfc, exp, sqrt
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flame.core.compare import evidence
+from flame.core.compare.changes import Limits
 from flame.core.compare.comparison import compare
 from flame.core.compare.evidence import EvidenceLevel, NodeVerdict, find_evidence
 from flame.core.compare.sides import Run, Sides
@@ -127,9 +128,9 @@ def test_what_is_only_a_little_more_often_longer_is_not_clear(tmp_path: Path) ->
     new = steps(*[100_000, 130_000, 130_000] * 133)
     runs = (write_steps(tmp_path / "a", base), write_steps(tmp_path / "b", new))
     found = one_by_one(*runs, selection=select("kernel"), per="activity")
-    seen, least = find_evidence(found), evidence.MinChange(3, 0)
+    seen, small = find_evidence(found), replace(found, limits=Limits(0.03, 0))
     assert seen.p[0] < 1e-5 and seen.probability[0] < 0.7
-    assert find_evidence(found, least).verdict[0] == NodeVerdict.UNCLEAR
+    assert find_evidence(small).verdict[0] == NodeVerdict.UNCLEAR
 
 
 def test_an_outlier_the_other_way_is_no_change(tmp_path: Path) -> None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from flame.core.compare import evidence
+from flame.core.compare.changes import USUAL_LIMITS, Limits, parse_limits
 from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.evidence import (
     EvidenceLevel,
-    MinChange,
     NodeVerdict,
     find_evidence,
-    parse_min_change,
 )
 from flame.core.compare.sides import Run, Sides
-from flame.core.errors import NoMatchError, UsageError
+from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
 from flame.core.projection.filters import Steps
 from flame.core.projection.selection import Selection, select
@@ -79,7 +79,7 @@ def test_two_percent_more_are_no_change(tmp_path: Path) -> None:
     new = write_steps(tmp_path / "b", noisy(2, longer=1.02))
     found = one_by_one(base, new, selection=select("nvtx,kernel"))
     assert verdict_of(found, "gemm") == NodeVerdict.SAME
-    counts = find_evidence(found, MinChange(1, 0.5)).verdict
+    counts = find_evidence(replace(found, limits=Limits(0.01, 0.005))).verdict
     assert counts[node_called(found, "gemm")] == NodeVerdict.CHANGED
 
 
@@ -180,11 +180,8 @@ def test_without_scipy_nothing_is_known(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_least_change_is_parsed() -> None:
-    assert parse_min_change("5%,0.5%") == parse_min_change("5") == MinChange()
-    assert parse_min_change("1.5, 0 %") == MinChange(1.5, 0)
-    for text in ("", "x", "1,2,3", "-1", "nan%", "inf"):
-        with pytest.raises(UsageError, match="--min-change"):
-            parse_min_change(text)
+    assert parse_limits("5%,0.5%") == parse_limits("5") == USUAL_LIMITS
+    assert parse_limits("1.5, 0 %") == Limits(0.015, 0)
 
 
 # Noise alone

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, Bool
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
+from flame.core.compare.evidence import EvidenceLevel, NodeVerdict, find_evidence
 from flame.core.compare.sections.cells import (
     cause_columns,
     change_cells,
@@ -19,13 +22,19 @@ from flame.core.compare.sections.cells import (
 )
 from flame.core.kept_results import kept
 from flame.core.model.tree import StackTree
-from flame.core.report.table import Place, Section, Table, TableColumn
+from flame.core.report.table import Place, Section, Table, TableColumn, Value
 
 NAME, TITLE = "frames", "Which frames changed"
 
 _HELD = 0.8
 """The part of a change that the deepest frame has that the change is told of."""
 
+_EVIDENCE = (
+    TableColumn("evidence", "known from"),
+    TableColumn("low_percent", "from", "percent_change"),
+    TableColumn("high_percent", "to", "percent_change"),
+    TableColumn("chance", "", "ratio"),
+)
 _MOST = 1_000
 """Rows of a table that are made."""
 
@@ -49,7 +58,7 @@ def changed_frames(comparison: Comparison) -> ChangedFrames:
     A change is told of the deepest frame that has at least 80 % of it. Of what is on one side only
     the outermost frame's change is told.
     """
-    changes, tree, marked = comparison.changes, comparison.union.tree, comparison.counting
+    changes, tree, marked = comparison.changes, comparison.union.tree, changed_nodes(comparison)
     heir = _heirs(tree, changes)
     last = heir < 0
     one_sided = changes.is_new | changes.is_gone
@@ -64,6 +73,14 @@ def changed_frames(comparison: Comparison) -> ChangedFrames:
         _by_size(deepest[changes.is_new[deepest]], changes),
         _by_size(deepest[changes.is_gone[deepest]], changes),
     )
+
+
+def changed_nodes(comparison: Comparison) -> Bool:
+    """Mark the nodes that changed beyond noise, or enough where nothing tells noise, bool[n]."""
+    found = find_evidence(comparison)
+    untold = found.level == EvidenceLevel.NONE
+    changed: Bool = (found.verdict == NodeVerdict.CHANGED) | (untold & comparison.counting)
+    return changed
 
 
 def _by_size(nodes: I8, changes: Changes) -> I8:
@@ -115,19 +132,37 @@ def _table(comparison: Comparison, key: str, title: str, nodes: I8, alone: str =
     numbers = [*change_columns(unit, change, suffix), *cause_columns(change, suffix)]
     if alone:
         numbers = [_of_side(column, alone) for column in numbers]
-    columns = (TableColumn("frame", "frame ‹ below"), TableColumn("name", ""), *numbers)
+    columns = (TableColumn("frame", "frame ‹ below"), TableColumn("name", ""), *numbers, *_EVIDENCE)
     rows = nodes[:_MOST].tolist()
     cells = change_cells(comparison.changes, rows, metric, basis)
     tree = comparison.union.tree
     texts = ((_path_words(tree, node), tree.name(node)) for node in rows)
+    told = _evidence_cells(comparison, rows)
     made = Table.of(
         key,
         title,
         columns,
-        ((*text, *cell) for text, cell in zip(texts, cells, strict=True)),
+        ((*text, *cell, *how) for text, cell, how in zip(texts, cells, told, strict=True)),
         [Place(tree.levels, tree.names(node), metric.key) for node in rows],
     )
     return replace(made, total=len(nodes))
+
+
+def _evidence_cells(comparison: Comparison, rows: Sequence[int]) -> Iterator[tuple[Value, ...]]:
+    """What each change is known from, its interval in percent of the base, and the chance."""
+    found = find_evidence(comparison)
+    for row in rows:
+        level = EvidenceLevel(int(found.level[row]))
+        if level == EvidenceLevel.NONE:
+            yield None, None, None, None
+            continue
+        low, high, p = (float(column[row]) for column in (found.low, found.high, found.adjusted))
+        bounds = (None, None) if math.isnan(low + high) else (_percent(low), _percent(high))
+        yield level.name.lower(), *bounds, None if math.isnan(p) else float(f"{p:.3g}")
+
+
+def _percent(part: float) -> float | None:
+    return round(100 * part, 3) if math.isfinite(part) else None
 
 
 def _of_side(column: TableColumn, side: str) -> TableColumn:

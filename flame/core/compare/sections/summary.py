@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flame.core.compare.comparable import compare_facts
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sections.cells import percent_of, plain, scaled, suffix_of, units_of
 from flame.core.compare.sides import SIDES
+from flame.core.compare.verdict import find_verdict
 from flame.core.report.table import Section, Table, TableColumn, Value
 from flame.core.units import format_percent
 
@@ -32,8 +34,10 @@ def summary_section(comparison: Comparison) -> Section:
     row: tuple[Value, ...] = (title, base, new, plain(new - base), percent_of(new - base, base))
     return Section(
         NAME,
-        TITLE,
+        find_verdict(comparison).words,
         facts={
+            **find_verdict(comparison).facts,
+            "notes": [note._asdict() for note in compare_facts(comparison).notes],
             "metric": metric.key,
             "per": basis.kind,
             "divisors": list(map(plain, basis.divisor)),
@@ -59,6 +63,8 @@ def _run_facts(comparison: Comparison, at: int) -> dict[str, Value]:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
+    left_out = {f"{each.level} is {each.why}" for each in comparison.left_out}
+    yield from (note.text for note in compare_facts(comparison).notes if note.text not in left_out)
     for each in comparison.left_out:
         yield f"{each.level} is left out: {each.why}"
     if comparison.basis.kind == "step":
