@@ -252,7 +252,7 @@ def _gpu_differences(comparison: Comparison, base: GpuFacts, new: GpuFacts) -> I
     if _FEW_MATCHED <= (matched := base.matched(new)) < _SOME_MATCHED:
         yield _matching(matched)
     for level, _ in comparison.left_out:
-        if why := unlike_coverage(comparison.sides, level):
+        if why := unlike_coverage(comparison.whole, level):
             yield f"{level} is {why}"
     changes = comparison.changes
     counts = [float(side.scaled_count[0]) for side in (changes.base, changes.new)]

@@ -112,6 +112,8 @@ def open_runs(path: Path, side: str) -> tuple[KeptRun, ...]:
     Raises InputError, in a line, where it is damaged.
     """
     runs = read_base(path).runs
+    if not runs:
+        raise InputError(f"{path}: holds no run")
     try:
         labelled = zip(runs, _labels(side, len(runs)), strict=True)
         return tuple(KeptRun.of(data, label) for data, label in labelled)

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.compare.kept.base_file import KeptPart, KeptRunData
+from flame.core.compare.kept.base_file import KeptPart, KeptRunData, KeptSteps
 from flame.core.errors import InputError
 from flame.core.frame import Frame, Kind
 from flame.core.model.activities import NONE, Activities, Groups, off_gpu_columns, repeat
@@ -73,8 +73,16 @@ def _check(data: KeptRunData, part: KeptPart) -> None:
     fits &= all(frame.kind < len(Kind) for frame in data.frames)
     fits &= all(kind < len(Kind) for kind in groups.kind) and _is_trie(data)
     fits &= sum(part.total) < 1 << 62 and sum(part.count) < 1 << 62
+    fits &= data.steps is None or _steps_fit(data.steps, size)
     if not fits:
         raise InputError("the kept base does not hold together: keep it again")
+
+
+def _steps_fit(steps: KeptSteps, groups: int) -> bool:
+    fits = len(steps.step) == len(steps.group) == len(steps.total)
+    fits &= max(steps.step, default=-1) < len(steps.period)
+    fits &= max(steps.group, default=-1) < groups
+    return fits and sum(steps.period) + sum(steps.total) < 1 << 62
 
 
 def _is_trie(data: KeptRunData) -> bool:
