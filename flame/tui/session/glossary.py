@@ -111,7 +111,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("BASE", "what it was: the trace named first"),
             Entry("NEW", "what it is: the trace named second"),
             Entry("basis", "what values are divided by: steps, seconds, activities, all"),
-            Entry("Δ", "NEW less BASE, on the basis; ×12: twelve times BASE"),
+            Entry("Δ", "what NEW has more than BASE; ×12: twelve times BASE"),
             Entry("by count", "what more or fewer activities as long as BASE's take"),
             Entry("by duration", "what NEW's activities take longer or shorter each"),
             Entry("▲ ▼", "has grown, has shrunk: by 5 % and 0.5 % of all, or V: at all"),
