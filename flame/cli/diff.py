@@ -51,8 +51,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--print", action="store_true", help="print text, as without a terminal")
     form.add_argument("--json", action="store_true", help="print JSON, for scripts")
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
-    text = "write a file of both sides: folded has two columns, as difffolded.pl writes them"
-    form.add_argument("-f", "--format", choices=list(SUFFIXES), help=text)
+    text = "write a file of both sides: folded has two columns, as difffolded.pl writes them; svg "
+    text += "is the icicle coloured by the change"
+    form.add_argument("-f", "--format", choices=[*SUFFIXES, "svg"], help=text)
     text = "how wide frames are: both (the wider of both; default in the app), new (default of -f "
     text += "folded: the last column) or base"
     add("--widths", choices=("both", "new", "base"), metavar="SIDE", help=text)

@@ -132,6 +132,11 @@ def _write_format(
     if args.format == "folded":
         write_folded(comparison, file, widths=args.widths or "new")
         return
+    if args.format == "svg":
+        from flame.reporting.diff_svg import diff_svg
+
+        file.write(diff_svg(comparison, args.widths or "both").encode("utf-8", "replace"))
+        return
     title = " → ".join(side[0].title for side in sides)
     for note in write_speedscope(comparison, file, title):
         say(f"note: {note}")

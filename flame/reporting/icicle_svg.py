@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +22,7 @@ SMALLEST = 0.0005
 MOST, DEEPEST = 4_000, 120
 """Frames and rows that are drawn at most: browsers are slow with more."""
 
-_ROW, _GAP = 18, 1
+ROW, _GAP = 18, 1
 _WIDEST, _LETTER = 1_600, 6.6
 """Pixels of a wide window, and of a letter."""
 
@@ -36,8 +38,8 @@ def icicle_svg(tree: StackTree, *, folded: bool = False) -> str:
     if not whole:
         return f"<p>nothing to draw: {escape(tree.metric.title)} is zero</p>\n"
     nodes = drawn_nodes(tree)
-    height = (int(tree.depth[nodes].max()) + 1) * _ROW
-    frames = "".join(_frames(tree, nodes))
+    height = (int(tree.depth[nodes].max()) + 1) * ROW
+    frames = "".join(draw_frames(tree, nodes, partial(_look, tree)))
     title = f"{tree.metric.title} {format_value(whole, tree.metric.unit)}"
     label = escape(f"{title} by {', '.join(tree.levels)}")
     notes = _left_out(len(tree) - len(nodes))
@@ -67,18 +69,32 @@ def _left_out(number: int) -> str:
     return f'<p class="note">{text}</p>\n'
 
 
-def _frames(tree: StackTree, nodes: I8) -> Iterator[str]:
+class Look(NamedTuple):
+    """Say how a frame looks: ``attribute`` of its box, the ``name`` in it, lines of its tooltip."""
+
+    attribute: str
+    name: str
+    lines: tuple[str, ...]
+
+
+def draw_frames(tree: StackTree, nodes: I8, look: Callable[[int], Look]) -> Iterator[str]:
+    """Draw ``nodes`` of ``tree``, each as ``look`` says."""
     whole = int(tree.total[0])
     left, share = 100 * tree.x[nodes] / whole, 100 * tree.total[nodes] / whole
     columns = (nodes.tolist(), left.tolist(), share.tolist(), tree.depth[nodes].tolist())
     for node, x, width, depth in zip(*columns, strict=True):
-        name = printable(tree.name(node))
-        text = _text(name, width)
+        one = look(node)
+        title = escape("\n".join(cut(line, _LONGEST_TITLE) for line in one.lines))
         yield (
-            f'<svg x="{x:.4f}%" y="{depth * _ROW}" width="{width:.4f}%" height="{_ROW - _GAP}"'
-            f' class="{tree.kind(node).title}"><title>{_title(tree, node, name)}</title>'
-            f'<rect width="100%" height="100%"/>{text}</svg>\n'
+            f'<svg x="{x:.4f}%" y="{depth * ROW}" width="{width:.4f}%" height="{ROW - _GAP}"'
+            f" {one.attribute}><title>{title}</title>"
+            f'<rect width="100%" height="100%"/>{_text(one.name, width)}</svg>\n'
         )
+
+
+def _look(tree: StackTree, node: int) -> Look:
+    name = printable(tree.name(node))
+    return Look(f'class="{tree.kind(node).title}"', name, (name, _facts(tree, node)))
 
 
 def _text(name: str, percent: float) -> str:
@@ -87,7 +103,7 @@ def _text(name: str, percent: float) -> str:
     return f'<text x="3" y="13">{escape(cut(name, room))}</text>' if room > _LEAST_TEXT else ""
 
 
-def _title(tree: StackTree, node: int, name: str) -> str:
+def _facts(tree: StackTree, node: int) -> str:
     metric, total = tree.metric, int(tree.total[node])
     words = [f"{format_value(total, metric.unit)}, {format_percent(total, int(tree.total[0]))}"]
     if metric.noun == "activities" and tree.kind(node) not in SAMPLE_KINDS:
@@ -95,4 +111,4 @@ def _title(tree: StackTree, node: int, name: str) -> str:
         words.append(format_counted(count, one_of(metric.noun), metric.noun))
     if place := short_place(tree.frames[int(tree.frame[node])]):
         words.append(printable(place))
-    return escape(f"{cut(name, _LONGEST_TITLE)}\n{cut(', '.join(words), _LONGEST_TITLE)}")
+    return ", ".join(words)

@@ -78,6 +78,11 @@ def test_speedscope_has_both_sides_and_what_grew_and_shrank(pair: tuple[str, str
     assert sums == {"new": 170, "base": 130, "grew": 70, "shrank": 30}
 
 
+def test_a_picture(pair: tuple[str, str]) -> None:
+    assert main(["diff", *pair, "-f", "svg", "-o", "out.svg"]) == 0
+    assert Path("out.svg").read_text().startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+
+
 def test_markdown(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *pair, "--md"]) == 0
     assert "| `work ‹ main` | 100 | 150 | +50 | +50.0 % |" in capsys.readouterr().out
@@ -111,6 +116,7 @@ def test_nothing_is_replaced_without_being_told(
         (["a.folded", "b.folded", "--metric", "gpu"], "unknown metric"),
         (["a.folded", "--base-select", "--levels kernel"], "takes filters alone"),
         (["a.folded", "--base-select", "'"], "No closing quotation"),
+        (["a.folded", "b.folded", "-f", "folded", "--widths", "both"], "one side after the other"),
         (["a.folded", TRACE], "no metric in common"),
     ],
 )
