@@ -1,4 +1,4 @@
-"""The picture of a comparison: every frame of both sides, as wide as asked, coloured by its change."""
+"""The picture of a comparison: every frame of both sides, as wide as asked, coloured by change."""
 
 from __future__ import annotations
 
