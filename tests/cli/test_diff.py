@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from flame.cli.main import main
 from flame.core.compare.diff_report import SECTIONS
+from tests.conftest import TRACES, needs_traces
 from tests.support.paths import SAMPLES
 
 TRACE = str(SAMPLES / "decode_small.sqlite")
@@ -138,3 +141,50 @@ def test_the_real_flamegraph_reads_it(pair: tuple[str, str]) -> None:
     assert main(["diff", *pair, "-f", "folded", "-o", "out.folded"]) == 0
     done = subprocess.run(["flamegraph.pl", "out.folded"], capture_output=True, check=True)
     assert b"work (150 samples" in done.stdout
+
+
+def stacks(path: Path) -> Counter[str]:
+    """The values of an export by stack."""
+    lines = path.read_text().splitlines()
+    return Counter({line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in lines})
+
+
+@needs_traces
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("base", "new"),
+    [
+        ("nsys/rtx3070_train_17k.sqlite", "nsys/rtx3060_23k.sqlite"),
+        ("nsys/a100_llm_nvtx.sqlite", "nsys/two_processes_colliding_ids.sqlite"),
+        ("kineto/v100_old_categories.json.gz", "kineto/v100_cuda_graphs.json.gz"),
+        ("nsys/rtx3070_train_17k.sqlite", "kineto/h100_qwen_python.json.gz"),
+    ],
+)
+def test_both_columns_are_what_exports_of_the_sides_say(
+    tmp_path: Path, base: str, new: str
+) -> None:
+    # Names with all their numbers: which of them fold depends on the trace.
+    words = ["--levels", "nvtx,kernel", "--fold-layers", "--kernel-names", "base"]
+    sums = []
+    for name in (base, new):
+        target = tmp_path / "one.folded"
+        export = ["export", str(TRACES / name), "-f", "folded", *words, "--forward"]
+        assert main([*export, "-o", str(target)]) == 0
+        sums.append(without_numbers(stacks(target)))
+    target = tmp_path / "both.folded"
+    diff = ["diff", str(TRACES / base), str(TRACES / new), "-f", "folded", "--per", "total"]
+    assert main([*diff, *words, "--no-fold-numbers", "-o", str(target)]) == 0
+    found = [Counter[str](), Counter[str]()]
+    for line in target.read_text().splitlines():
+        stack, old, now = line.rsplit(" ", 2)
+        found[0][stack] += int(old)
+        found[1][stack] += int(now)
+    assert [without_numbers(+one) for one in found] == sums
+
+
+def without_numbers(values: Counter[str]) -> Counter[str]:
+    """The same with a star for every number: iterations are one frame in a comparison."""
+    found = Counter[str]()
+    for stack, value in values.items():
+        found[re.sub(r"[0-9]+", "*", stack)] += value
+    return found
