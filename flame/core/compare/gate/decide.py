@@ -98,6 +98,8 @@ def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
         quantity = Quantity(values.new, values.unit, values.whole)
         is_so = COMPARE[term.operator](values.new, limit_of(term, quantity))
         return TermDecision(term, is_so, values, None, "")
+    if why := find_verdict(comparison).why:
+        return TermDecision(term, None, values, None, f"BASE and NEW cannot be compared: {why}")
     limit = _percent_limit(term, values)
     if limit is None:
         return _without_base(term, values)
