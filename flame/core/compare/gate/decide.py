@@ -138,6 +138,8 @@ def _why(interval: ChangeInterval, noise: float) -> str:
         return (
             f"record more: {interval.steps:,} steps now, about {more:,} needed for ± {ENOUGH:g} %"
         )
+    if interval.of_runs:
+        return "the runs differ too much for this limit: compare more of them"
     if not noise:
         return "the change is too close to the limit"
     return f"two runs may differ by ± {noise:g} %: compare several runs by --base and --new"

@@ -122,6 +122,8 @@ def test_runs_tell_it_without_the_usual_noise(folder: Path) -> None:
     ]
     comparison = compare(Sides(runs_of("BASE", profiles), runs_of("NEW", slower)))
     assert decided(comparison, "step.p50 > +0.5%").holds is True
+    [undecided] = decided(comparison, "step.p50 > +1%").undecided
+    assert undecided.why == "the runs differ too much for this limit: compare more of them"
     one = compare(Sides(runs_of("BASE", profiles[:1]), runs_of("NEW", slower[:1])))
     [undecided] = decided(one, "step.p50 > +0.5%").undecided
     assert "compare several runs" in undecided.why
