@@ -17,7 +17,7 @@ _EPILOG = """\
 'flame COMMAND --help' shows a command's options.
 
 exit codes: 0 ok, 2 usage, 3 input cannot be read, 4 nothing matches the selection,
-            5 and 6 report --fail-on: the condition holds, cannot be decided,
+            5 and 6 report and diff --fail-on: the condition holds, cannot be decided,
             70 internal error (FLAME_DEBUG=1 shows the traceback), 130 interrupted
 """
 COMMANDS = {

@@ -14,6 +14,7 @@ import pytest
 from flame.cli.main import main
 from flame.core.compare.diff_report import SECTIONS
 from tests.conftest import TRACES, needs_traces
+from tests.exporters.test_speedscope import checked
 from tests.support.paths import SAMPLES
 
 TRACE = str(SAMPLES / "decode_small.sqlite")
@@ -76,8 +77,8 @@ def test_folded_has_two_columns(pair: tuple[str, str], capsys: pytest.CaptureFix
 
 def test_speedscope_has_both_sides_and_what_grew_and_shrank(pair: tuple[str, str]) -> None:
     assert main(["diff", *pair, "-f", "speedscope", "-o", "out.json"]) == 0
-    found = json.loads(Path("out.json").read_text())
-    sums = {one["name"]: sum(one["weights"]) for one in found["profiles"]}
+    found = checked(Path("out.json").read_bytes())
+    sums = {one.name: one.end_value for one in found.profiles}
     assert sums == {"new": 170, "base": 130, "grew": 70, "shrank": 30}
 
 
@@ -112,7 +113,10 @@ def test_nothing_is_replaced_without_being_told(
         (["a.folded", "--base", "b.folded"], "name both sides"),
         (["--base", "b.folded"], "name both sides"),
         (["a.folded", "b.folded", "--per", "minute"], "choose from step"),
-        (["a.folded", "b.folded", "--per", "step"], "BASE has no iterations"),
+        (
+            ["a.folded", "b.folded", "--per", "step"],
+            "BASE has no iterations after the warm-up; choose another basis",
+        ),
         (["a.folded", "b.folded", "--min-change", "x"], "write parts of the base"),
         (["a.folded", "b.folded", "--section", "x"], "is none of summary"),
         (["a.folded", "b.folded", "--top", "0"], "is no number of rows"),
@@ -140,7 +144,27 @@ def test_sections_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_real_flamegraph_reads_it(pair: tuple[str, str]) -> None:
     assert main(["diff", *pair, "-f", "folded", "-o", "out.folded"]) == 0
     done = subprocess.run(["flamegraph.pl", "out.folded"], capture_output=True, check=True)
-    assert b"work (150 samples" in done.stdout
+    assert b"work (150 samples, 88.24%; +29.41%)" in done.stdout
+    assert b"all (170 samples, 100%" in done.stdout
+    assert not done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("difffolded.pl"), reason="no difffolded.pl")
+def test_lines_are_those_of_the_real_difffolded(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for base, new, levels in ((*pair, "stack"), (TRACE, OTHER, "launch,nvtx,kernel")):
+        folds = ["--fold-numbers", "--fold-layers", "--kernel-names", "base"]
+        for path, name in ((base, "1"), (new, "2")):
+            Path(name).unlink(missing_ok=True)
+            words = ["export", path, "-f", "folded", "--levels", levels, *folds, "-o", name]
+            assert main(words) == 0
+        done = subprocess.run(["difffolded.pl", "1", "2"], capture_output=True, check=True)
+        capsys.readouterr()
+        words = ["--per", "total", "--levels", levels, "-f", "folded"]
+        assert main(["diff", base, new, *words]) == 0
+        written = capsys.readouterr().out.splitlines()
+        assert sorted(written) == sorted(done.stdout.decode().splitlines())
 
 
 def stacks(path: Path) -> Counter[str]:

@@ -92,8 +92,7 @@ def _per_step(sides: Sides, steps: list[I8]) -> Basis:
     for run, numbers in zip(sides.runs, steps, strict=True):
         if not len(numbers):
             raise UsageError(
-                f"--per step: {run.label} has no iterations; name the range that is one by "
-                "--iteration, or choose another basis"
+                f"--per step: {run.label} has no iterations after the warm-up; choose another basis"
             )
     where = tuple((Steps.of(numbers.tolist()),) for numbers in steps)
     return Basis("step", tuple(float(len(numbers)) for numbers in steps), where)

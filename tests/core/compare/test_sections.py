@@ -12,7 +12,7 @@ from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.diff_report import SECTIONS, diff_sections
 from flame.core.compare.sections.frames import changed_frames
 from flame.core.compare.sides import Run, Sides
-from flame.core.errors import UsageError
+from flame.core.errors import NoMatchError, UsageError
 from flame.core.loading.many import load
 from flame.core.projection.selection import select
 from flame.core.report.table import Table
@@ -143,6 +143,6 @@ def test_budgets_of_all_pairs_of_real_traces(base: str) -> None:
         other = Run(load(TRACES / "nsys" / new), new)
         try:
             comparison = compare(Sides((Run(profile, base),), (other,)), select(fold=True))
-        except UsageError:
+        except (UsageError, NoMatchError):
             continue
         check_budget(comparison)

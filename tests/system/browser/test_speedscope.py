@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
+from flame.core.compare.comparison import compare
+from flame.core.compare.sides import SIDES, Sides, runs_of
 from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import METRICS
@@ -25,6 +29,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters import folded, speedscope
 from flame.exporters.speedscope_format import EventedProfile, OpenFrameEvent, SpeedscopeFile
+from flame.reporting.diff_files import write_speedscope
 from tests.exporters.profiles import HOSTILE, Row, chain, profile_of
 from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
@@ -131,14 +136,20 @@ def export(profile: Profile, selection: Selection, folder: Path) -> Path:
     return path
 
 
-def assert_shows(page: dict[str, Any], trees: list[StackTree]) -> None:
-    """Every profile of the page holds the stacks of its tree, and its table shows their totals."""
+def assert_shows(
+    page: dict[str, Any], trees: list[StackTree], names: Sequence[str] | None = None
+) -> None:
+    """Every profile of the page holds the stacks of its tree, and its table shows their totals.
+
+    They are called after the metrics unless ``names`` are given.
+    """
+    names = names or [tree.metric.title for tree in trees]
     assert "problem" not in page, page["problem"]
     count = len(trees)
     for index, (tree, (profile, stacks)) in enumerate(zip(trees, loaded(page), strict=True)):
         assert stacks == held(tree)
         assert profile.end_value == tree.total[0]
-        name = tree.metric.title
+        name = names[index]
         tab = page["tabs"][index]
         assert profile.name == name
         assert tab["name"] == (f"{name} ({index + 1}/{count})" if count > 1 else name)
@@ -230,3 +241,18 @@ def test_the_format_is_the_published_one(packages: Path) -> None:
     for name, known in names.items():
         assert ours[name]["properties"].keys() == published[known]["properties"].keys()
         assert sorted(ours[name]["required"]) == sorted(published[known]["required"])
+
+
+def test_both_sides_of_a_comparison_are_shown(view: View, tmp_path: Path) -> None:
+    profiles = [load(SAMPLE), load(SAMPLES / "six_levels" / "tiny_llm.fdump")]
+    base, new = (runs_of(side, [one]) for side, one in zip(SIDES, profiles, strict=True))
+    comparison = compare(Sides(base, new), Selection(metric="gpu"), "total")
+    path = tmp_path / "diff.speedscope.json"
+    with path.open("wb") as file:
+        assert write_speedscope(comparison, file, "BASE → NEW") == []
+    page = view(path)
+    changes, tree = comparison.own_changes, comparison.union.tree
+    change = changes.new.total - changes.base.total
+    sides = (changes.new.total, changes.base.total, np.maximum(change, 0), np.maximum(-change, 0))
+    names = ("new", "base", "grew", "shrank")
+    assert_shows(page, [replace(tree, own=own) for own in sides], names)

@@ -98,6 +98,8 @@ def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
         quantity = Quantity(values.new, values.unit, values.whole)
         is_so = COMPARE[term.operator](values.new, limit_of(term, quantity))
         return TermDecision(term, is_so, values, None, "")
+    if why := find_verdict(comparison).why:
+        return TermDecision(term, None, values, None, f"BASE and NEW cannot be compared: {why}")
     limit = _percent_limit(term, values)
     if limit is None:
         return _without_base(term, values)
@@ -136,6 +138,8 @@ def _why(interval: ChangeInterval, noise: float) -> str:
         return (
             f"record more: {interval.steps:,} steps now, about {more:,} needed for ± {ENOUGH:g} %"
         )
+    if interval.of_runs:
+        return "the runs differ too much for this limit: compare more of them"
     if not noise:
         return "the change is too close to the limit"
     return f"two runs may differ by ± {noise:g} %: compare several runs by --base and --new"

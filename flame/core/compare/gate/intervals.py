@@ -28,13 +28,15 @@ ENOUGH = 2.5
 class ChangeInterval(NamedTuple):
     """Hold where a change lies, in percent of the base; ``spread`` is half of it without noise.
 
-    ``steps`` is how many of both sides it is known from, 0 where it is from something else.
+    ``steps`` is how many of both sides it is known from, 0 where it is from something else;
+    ``of_runs`` whether it is from runs.
     """
 
     low: float
     high: float
     spread: float = 0.0
     steps: int = 0
+    of_runs: bool = False
 
     @property
     def more_steps(self) -> int | None:
@@ -69,7 +71,7 @@ def change_interval(
 def _from_runs(base: F8, new: F8) -> ChangeInterval:
     _, found = shift(base[None], new[None])
     low, high = (100 * float(bound[0]) / float(base.mean()) for bound in found)
-    return ChangeInterval(low, high, (high - low) / 2)
+    return ChangeInterval(low, high, (high - low) / 2, of_runs=True)
 
 
 def _from_steps(comparison: Comparison, term: Term) -> tuple[tuple[float, float] | None, int]:

@@ -13,7 +13,13 @@ from flame.core.compare.sides import BASE, NEW, KeptRun, Run
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
 from flame.core.report.gate.condition import Condition, Term, parse_condition, terms_of
-from flame.core.report.gate.quantities import Quantity, check_name, measure
+from flame.core.report.gate.quantities import (
+    BUDGET_PARTS,
+    Quantity,
+    check_name,
+    measure,
+    measure_frames,
+)
 from flame.core.report.scope import Scope
 
 ONE_SIDED = ("new", "gone")
@@ -21,6 +27,9 @@ ONE_SIDED = ("new", "gone")
 
 _NOT_ADDED_UP = ("step.", "findings.")
 """Beginnings of quantities that say as much of several runs, or steps, as of one."""
+
+_OF_ALL_NAMES = ("step.", *BUDGET_PARTS)
+"""Beginnings of quantities that filters by name do not change."""
 
 
 class SideValues(NamedTuple):
@@ -78,8 +87,12 @@ def measure_sides(comparison: Comparison, term: Term) -> SideValues | None:
 
 
 def _measured(run: Run, scope: Scope, term: Term) -> Quantity | None:
-    if not isinstance(run, KeptRun) or term.text is not None:
+    if not isinstance(run, KeptRun):
         return measure(scope, term)
+    if term.text is not None:
+        return measure_frames(scope, term)
+    if scope.selection.where and not term.name.startswith(_OF_ALL_NAMES):
+        return None  # It was measured of what was kept, before these filters.
     kept = run.part.quantities.get(term.name)
     return None if kept is None else Quantity(kept.value, kept.unit, kept.whole)
 

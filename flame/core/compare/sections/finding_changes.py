@@ -29,16 +29,22 @@ def finding_changes_section(comparison: Comparison) -> Section:
     sides = [run_findings(runs[at], comparison.scopes[at]) for at in (0, first_of_new)]
     base, new = sides
     if base is None or new is None:
-        return Section(NAME, TITLE, why="there are no findings on a file of stacks")
+        return Section(NAME, TITLE, why=_why_none(comparison))
     rows = [*_rows(base, new)]
     notes = () if rows else ("the same findings on both sides",)
     return Section(NAME, TITLE, tables=(Table.of("rows", "", _COLUMNS, rows),), notes=notes)
 
 
+def _why_none(comparison: Comparison) -> str:
+    if any(isinstance(run, KeptRun) for run in comparison.sides.runs):
+        return "findings were kept of all names: compare without filters"
+    return "there are no findings on a file of stacks"
+
+
 def run_findings(run: Run, scope: Scope) -> list[KeptFinding] | None:
     """List the findings on ``run``, each once; None where there can be none."""
     if isinstance(run, KeptRun):
-        return run.part.findings
+        return None if scope.selection.where else run.part.findings
     if run.profile.resolved:
         return None
     label = {gpu.device: gpu.label for gpu in scope.gpus}

@@ -54,7 +54,9 @@ def check_name(term: Term, more: Sequence[str] = ()) -> None:
 
 def measure(scope: Scope, term: Term) -> Quantity | None:
     """Measure what ``term`` names, which `check_name` lets pass; None: the trace cannot tell."""
-    return QUANTITIES[term.name](scope) if term.text is None else _of_frames(scope, term)
+    if term.text is None:
+        return QUANTITIES[term.name](scope)
+    return None if scope.profile.resolved else measure_frames(scope, term)
 
 
 def _budget_part(part: Callable[[Budget], int]) -> Measure:
@@ -131,17 +133,18 @@ def _steps(part: str) -> Measure:
     return measured
 
 
-_PARTS: dict[str, Callable[[Budget], int]] = {
+BUDGET_PARTS: dict[str, Callable[[Budget], int]] = {
     "busy": lambda budget: budget.gpu.busy,
     "idle": lambda budget: budget.gpu.idle,
     "compute": lambda budget: budget.compute,
     "exposed_comm": lambda budget: budget.exposed_communication,
     "copies_alone": lambda budget: budget.copies_alone,
 }
+"""Parts of the budget, which are of all that ran, whatever its names."""
 
 QUANTITIES: dict[str, Measure] = {
-    **{name: _budget_part(part) for name, part in _PARTS.items()},
-    **{f"{name}_percent": _percent(_budget_part(part)) for name, part in _PARTS.items()},
+    **{name: _budget_part(part) for name, part in BUDGET_PARTS.items()},
+    **{f"{name}_percent": _percent(_budget_part(part)) for name, part in BUDGET_PARTS.items()},
     "gpu_time": _gpu_time,
     "kernels": _kernels,
     "launches": _launches,
@@ -153,11 +156,12 @@ QUANTITIES: dict[str, Measure] = {
 """What conditions may name, and how it is measured."""
 
 
-def _of_frames(scope: Scope, term: Term) -> Quantity | None:
-    """Sum up the outermost frames whose names match: ``frame("attention").total``."""
+def measure_frames(scope: Scope, term: Term) -> Quantity | None:
+    """Sum up the GPU time of the outermost frames whose names match: ``frame("attention").total``.
+
+    None where none has a mean.
+    """
     part = term.name.partition(".")[2]
-    if scope.profile.resolved:
-        return None
     tree, pattern = scope.tree, compile_expression(term.text or "")
     used = distinct(tree.frame.astype(np.int64))[0]
     marked = np.isin(tree.frame, matching_frames(tree.frames, tree.text, used, pattern))

@@ -20,8 +20,13 @@ from flame.core.model.profile import Profile
 from tests.support.writers.nsysfile import NsysFile
 
 
-def trace(path: Path, periods: list[int], *, kernel: str = "gemm", kernels: int = 1) -> Profile:
-    """A trace of steps, each with kernels of a tenth of its period."""
+def trace(
+    path: Path, periods: list[int], *, kernel: str = "gemm", kernels: int = 1, other: str = ""
+) -> Profile:
+    """A trace of steps, each with kernels of a tenth of its period, and an ``other`` one of 2 µs.
+
+    That is at the end.
+    """
     with NsysFile(path) as file:
         begin = 0
         for number, period in enumerate(periods):
@@ -31,6 +36,8 @@ def trace(path: Path, periods: list[int], *, kernel: str = "gemm", kernels: int 
                 file.api("cudaLaunchKernel_v7000", begin + one, begin + one + 1, corr)
                 at = begin + 10 + one * period // 10
                 file.kernel(kernel, at, at + period // 10, corr)
+            if other:
+                file.kernel(other, begin + period - 3000, begin + period - 1000, corr)
             begin += period
     return load(path)
 
@@ -115,6 +122,8 @@ def test_runs_tell_it_without_the_usual_noise(folder: Path) -> None:
     ]
     comparison = compare(Sides(runs_of("BASE", profiles), runs_of("NEW", slower)))
     assert decided(comparison, "step.p50 > +0.5%").holds is True
+    [undecided] = decided(comparison, "step.p50 > +1%").undecided
+    assert undecided.why == "the runs differ too much for this limit: compare more of them"
     one = compare(Sides(runs_of("BASE", profiles[:1]), runs_of("NEW", slower[:1])))
     [undecided] = decided(one, "step.p50 > +0.5%").undecided
     assert "compare several runs" in undecided.why
@@ -128,11 +137,20 @@ def test_frames_of_one_side(folder: Path) -> None:
 
 
 def test_from_nothing_any_increase_is_one(folder: Path) -> None:
-    comparison = compared(folder, STEADY, STEADY, kernel="flash")
+    comparison = compared(folder, STEADY, STEADY, other="flash")
     assert decided(comparison, 'frame("flash").total > +50%').holds is True
     assert decided(comparison, 'frame("flash").total > +1us').holds is True
     assert decided(comparison, 'frame("flash").total > +1s').holds is False
     assert decided(comparison, 'frame("none").total > +0%').holds is False
+
+
+def test_changes_of_what_cannot_be_compared_are_not_decided(folder: Path) -> None:
+    comparison = compared(folder, STEADY, STEADY, kernel="flash")
+    for text in ("step.p50 > +5%", "kernels > +100", "gpu_time < +1ms"):
+        [one] = decided(comparison, text).undecided
+        assert one.why.startswith("BASE and NEW cannot be compared: nothing of the GPU time")
+        assert one.values is not None
+    assert decided(comparison, "step.p50 > 50us").holds is True  # of NEW alone
 
 
 def test_what_traces_cannot_tell_is_not_decided(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from flame.cli.main import main
 from flame.core.compare.comparison import compare
 from flame.core.compare.diff_report import SECTIONS, diff_sections
 from flame.core.compare.evidence import EvidenceLevel, find_evidence
+from flame.core.compare.gate.decide import decide
+from flame.core.compare.gate.terms import read_condition
 from flame.core.compare.keep import keep_run
 from flame.core.compare.kept.base_file import SCHEMA, KeptBase, encode_base, is_kept_base
 from flame.core.compare.sides import KeptRun, Run, Sides, open_runs
@@ -113,7 +115,8 @@ def test_steps_of_a_kept_base_are_evidence(tmp_path: Path) -> None:
         first, again = (getattr(one, name).tolist() for one in found)
         assert first == pytest.approx(again, nan_ok=True)
     assert found[1].level[0] == EvidenceLevel.STEPS
-    conditions = ["--fail-on", "step.p50 > -50% and gpu_time > +20%", "--section", "summary"]
+    condition = 'step.p50 > -50% and gpu_time > +20% and frame("gemm").mean > +20%'
+    conditions = ["--fail-on", condition, "--section", "summary"]
     path = tmp_path / "base.flame-base.json.gz"
     assert main(["diff", str(tmp_path / "base"), "--keep-base", str(path)]) == 0
     assert main(["diff", str(path), str(tmp_path / "new"), *conditions]) == 5
@@ -144,6 +147,21 @@ def test_filters_on_what_is_not_kept_are_refused(one: Time | Steps | Devices) ->
         compare(Sides((kept(run),), (run,)), select(where=(one,)))
     found = compare(Sides((kept(run),), (run,)), select(where=(Kernel("gemm"),)))
     assert not found.changes.delta.any()
+
+
+def test_what_was_kept_of_all_names_is_not_told_of_some() -> None:
+    run = Run(load(SAMPLE), "BASE")
+    found = compare(Sides((kept(run),), (run,)), select(where=(Kernel("gemm"),)))
+    sections = {one.name: one for one in diff_sections(found)}
+    assert (
+        sections["finding_changes"].why
+        == "findings were kept of all names: compare without filters"
+    )
+    for text in ("gpu_time > +0%", "kernels > +0", "launches > +0", "findings.high > +0"):
+        [one] = decide(found, read_condition(text)).undecided
+        assert one.why == "the traces do not tell"
+    for text in ("busy > +9%", "idle_percent > +9", 'frame("gemm").count > +0'):
+        assert decide(found, read_condition(text)).holds is False, text
 
 
 @pytest.mark.parametrize(
