@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, U1, Bool, Column, order_by, sum_by
-from flame.core.compare.changes import Limits
+from flame.core.compare.changes import Changes, Limits
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import (
     F8,
@@ -42,6 +42,10 @@ CHANCE = 0.05
 _CHANCE_OF_ACTIVITIES = 0.001
 _SHARE_ABOVE = 0.2
 """Activities have changed where one of new is above one of base with 0.5 and this, or more."""
+
+_DEVIATIONS = 4.0
+"""Standard deviations by which numbers of activities differ that were drawn by chance: 1 in 16,000.
+"""
 
 _T = 2.04
 """95 % of Student's distribution are within so many deviations, of `STRETCHES` values."""
@@ -119,17 +123,29 @@ def judge_nodes(comparison: Comparison, found: NodeTests, limits: Limits) -> U1:
     changes, itself = comparison.changes, limits.of_base
     with np.errstate(invalid="ignore"):
         above = found.probability - 0.5
-        of_activities = (found.p <= _CHANCE_OF_ACTIVITIES) & (np.abs(above) > _SHARE_ABOVE)
-        passes = np.where(
-            found.level == EvidenceLevel.ACTIVITIES, of_activities, found.adjusted <= CHANCE
-        )
+        of_activities = found.level == EvidenceLevel.ACTIVITIES
+        longer = (found.p <= _CHANCE_OF_ACTIVITIES) & (np.abs(above) > _SHARE_ABOVE)
+        passes = np.where(of_activities, longer, found.adjusted <= CHANCE)
+        passes &= np.sign(above) == np.sign(changes.delta)
+        beyond = (found.low > itself) | (found.high < -itself)
+        more = of_activities & beyond & _counts_differ(changes)
         large = np.abs(changes.delta) >= itself * changes.base.value
         large &= _part_of_root(comparison) >= limits.of_root
-        changed = passes & large & (np.sign(above) == np.sign(changes.delta))
+        changed = (passes | more) & large
         same = (found.low >= -itself) & (found.high <= itself)
     verdict = np.where(same, NodeVerdict.SAME, NodeVerdict.UNCLEAR)
     judged: U1 = np.where(changed, NodeVerdict.CHANGED, verdict).astype(np.uint8)
     return judged
+
+
+def _counts_differ(changes: Changes) -> Bool:
+    """Mark the nodes whose numbers of activities differ by more than chance picks, bool[nodes]."""
+    base, new = changes.base.scaled_count, changes.new.scaled_count
+    # Of numbers per step the recorded ones say how sure they are.
+    recorded = (changes.base.count + changes.new.count).astype(np.float64)
+    part = np.abs(new - base) / np.maximum(base + new, np.finfo(float).tiny)
+    differ: Bool = part * recorded > _DEVIATIONS * np.sqrt(recorded)
+    return differ
 
 
 def _part_of_root(comparison: Comparison) -> F8:

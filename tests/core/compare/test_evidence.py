@@ -27,6 +27,7 @@ from flame.core.projection.selection import Selection, select
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.compared import Step, node_called, one_by_one, some_of, write_steps
 from tests.support.tiers import deep_except
+from tests.support.writers.nsysfile import NsysFile
 
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
 SHOWN = select(fold=True, fold_numbers=True)
@@ -286,3 +287,16 @@ def test_a_planted_tenth_is_found_and_two_percent_are_not(
     assert found.changes.ratio[kernel] == pytest.approx(times - 1, abs=0.003)
     assert seen.low[kernel] < found.changes.ratio[kernel] < seen.high[kernel]
     assert times > 1.05 or seen.verdict[kernel] == NodeVerdict.SAME
+
+
+def test_many_more_of_equal_length_are_a_change_without_steps(tmp_path: Path) -> None:
+    runs = []
+    for name, count in (("a", 1000), ("b", 1300), ("c", 1020)):
+        with NsysFile(tmp_path / name) as file:
+            for at in range(count):
+                file.kernel("gemm", at * 1000, at * 1000 + 100 + at % 3)
+        runs.append(Run(load(tmp_path / name), name))
+    more, few = (compare(Sides((runs[0],), (one,)), select("kernel"), "total") for one in runs[1:])
+    assert verdict_of(more, "gemm") == NodeVerdict.CHANGED
+    assert more.changes.by_count[0] > 0.99 * more.changes.delta[0]
+    assert verdict_of(few, "gemm") == NodeVerdict.SAME
