@@ -50,7 +50,9 @@ def _tree(path: Path, stacks: list[list[str]], form: int) -> StackTree:
     assert isinstance(frames, PackedFrames)
     if form < 2:
         return tree
-    examples = {at: (f"example {at}",) for at in range(1, len(frames), 3)}
+    examples: dict[int, tuple[str, ...]] = {
+        at: (f"example {at}",) for at in range(1, len(frames), 3)
+    }
     if form == 2:
         return replace(tree, frames=FrameTable(frames, examples))
     return replace(tree, frames=FrameTable(tuple(frames), examples), text=tuple(tree.text))
@@ -83,7 +85,7 @@ def _joined(trees: list[StackTree], iterations: list[Column], others: list[Frame
 
     root = trees[-1].frames[0]
     ids, frames, texts = {common_key(root, ""): 0}, [root], [trees[-1].text[0]]
-    examples = {}
+    examples: dict[int, tuple[str, ...]] = {}
     of_tree = [np.full(len(tree.frames), -1, np.int32) for tree in trees]
     for tree, common in zip(trees[::-1], of_tree[::-1], strict=True):
         common[0] = 0
