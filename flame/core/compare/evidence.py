@@ -33,7 +33,6 @@ from flame.core.compare.statistics import (
 )
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
-from flame.core.report.measures.trend import has_statistics
 
 FEWEST_RUNS, FEWEST_STEPS, FEWEST_ACTIVITIES = 4, 8, 20
 """What each side needs for evidence of a level."""
@@ -49,8 +48,6 @@ _DEVIATIONS = 4.0
 
 _T = 2.04
 """95 % of Student's distribution are within so many deviations, of `STRETCHES` values."""
-
-HOW = "install flame-view[statistics] to see what is beyond noise"
 
 
 class EvidenceLevel(IntEnum):
@@ -176,8 +173,6 @@ class _Found(NamedTuple):
 @kept
 def test_nodes(comparison: Comparison) -> NodeTests:
     """Test the heaviest nodes by the best samples that both sides have."""
-    if not has_statistics():
-        return _nothing(comparison, HOW)
     level = _best_level(comparison)
     if level == EvidenceLevel.NONE:
         return _nothing(comparison, _why_none(comparison))

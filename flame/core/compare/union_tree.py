@@ -71,7 +71,7 @@ def unite(
         pairs = zip(trees, place, scale, strict=True)
         scaled = [sum_by(at, tree.own, len(nodes)) * by for tree, at, by in pairs]
         nodes.own = np.rint(np.sum(scaled, axis=0)).astype(np.int64)
-        nodes, now = merge_small_siblings(nodes, min_share, frames.text.index(_REST.name))
+        nodes, now = merge_small_siblings(nodes, min_share, int(frames.of_others[0]))
         place = [now[at] for at in place]
     return _laid_out(trees, frames, nodes, place, scale)
 

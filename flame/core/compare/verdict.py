@@ -14,7 +14,6 @@ from flame.core.compare.evidence import (
     CHANCE,
     FEWEST_RUNS,
     FEWEST_STEPS,
-    HOW,
     EvidenceLevel,
     NodeVerdict,
     find_evidence,
@@ -24,7 +23,6 @@ from flame.core.compare.statistics import medians, rank_test, ratio_interval, sh
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
-from flame.core.report.measures.trend import has_statistics
 from flame.core.units import format_count, format_pair, format_value
 
 Outcome = Literal["regression", "improvement", "same", "unclear", "not comparable", "identical"]
@@ -174,8 +172,6 @@ def _steps(comparison: Comparison) -> Measured:
 
 
 def _why_not(level: EvidenceLevel, fewest: int) -> str:
-    if not has_statistics():
-        return HOW
     if level == EvidenceLevel.STEPS and fewest < FEWEST_STEPS:
         return f"fewer than {FEWEST_STEPS} steps a side"
     return ""

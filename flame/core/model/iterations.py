@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.columns import I4, I8, Column, places_in, run_starts
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities, ThreadSpans
@@ -72,7 +72,7 @@ class Iterations:
         for first, last in self.of_processes():
             rows = np.flatnonzero(process == self.process[first])
             moments = time if len(rows) == len(time) else time[rows]
-            place = np.searchsorted(self.start[first:last], moments, "right") - 1 + first
+            place = places_in(self.start[first:last], moments, "right") - 1 + first
             inside = (place >= first) & (moments < self.end[np.maximum(place, first)])
             found[rows] = np.where(inside, place, NONE)
         return found

@@ -116,4 +116,4 @@ def may_have_numbers(texts: bytes, start: Column, end: Column) -> Bool:
     begins = digit[1:] & _BEFORE_NUMBERS[chars[:-1]]
     before = np.concatenate([[0, 0], np.cumsum(begins)])  # starts in the bytes before each
     marked: Bool = before[end] > before[np.minimum(start + 1, end)]
-    return marked
+    return marked | (np.append(digit, False)[start] & (start < end))

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flame.core.compare import evidence
 from flame.core.compare.changes import USUAL_LIMITS, Limits, parse_limits
 from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.evidence import (
@@ -171,13 +170,6 @@ def test_without_samples_nothing_is_known_and_it_says_why(tmp_path: Path) -> Non
         seen.why
         == "fewer than 4 runs a side, and files of stacks have nothing else to tell noise from"
     )
-
-
-def test_without_scipy_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "has_statistics", lambda: False)
-    run = write_steps(tmp_path / "a", noisy(1))
-    seen = find_evidence(one_by_one(run, run))
-    assert not seen.level.any() and "flame-view[statistics]" in seen.why
 
 
 def test_the_least_change_is_parsed() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
 from scipy.stats import false_discovery_control, mannwhitneyu
 
 from flame.core.compare import statistics
@@ -41,11 +42,33 @@ def test_ranks_are_tested_as_scipy_does(base: list[int], new: list[int]) -> None
     assert found.p[0] == pytest.approx(known.pvalue)
 
 
+@pytest.mark.parametrize(("base", "new"), [(4, 4), (5, 9), (20, 20), (1, 3)])
+def test_orders_are_counted_as_scipy_does(base: int, new: int) -> None:
+    some = np.random.default_rng(1).permuted(np.tile(np.arange(float(base + new)), (30, 1)), axis=1)
+    some[:2] = np.arange(base + new), np.arange(base + new)[::-1]
+    below, above = some[:, :base], some[:, base:]
+    known = mannwhitneyu(above, below, axis=1, method="exact").pvalue
+    np.testing.assert_allclose(rank_test(below, above, exact=True).p, known, rtol=1e-12)
+
+
+def test_many_runs_are_not_counted_out() -> None:
+    base, new = rows([*range(0, 42, 2)]), rows([*range(5, 47, 2)])
+    known = mannwhitneyu(new[0], base[0], method="asymptotic").pvalue
+    assert rank_test(base, new, exact=True).p[0] == pytest.approx(known)
+
+
+def test_p_values_are_exact_far_from_chance() -> None:
+    above = np.array([0, 1, 5, 30.0])
+    found = p_of_deviations(above, np.ones(4), np.zeros(4))
+    np.testing.assert_allclose(found, 2 * ndtr(-above), rtol=1e-12)
+
+
 def test_few_runs_are_counted_out() -> None:
     base, new = rows([1, 2, 3, 4], [1, 2, 3, 9]), rows([5, 6, 7, 8], [5, 6, 7, 9])
     found = rank_test(base, new, exact=True)
     assert found.p[0] == pytest.approx(2 / 70)
-    assert found.p[1] == mannwhitneyu(new[1], base[1], method="asymptotic").pvalue  # a tie
+    known = mannwhitneyu(new[1], base[1], method="asymptotic").pvalue
+    assert found.p[1] == pytest.approx(known, rel=1e-12)  # a tie
 
 
 strata = st.lists(

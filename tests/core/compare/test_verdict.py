@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from flame.core.compare import evidence, verdict
 from flame.core.compare.basis import BASES, parse_per
 from flame.core.compare.comparison import compare
 from flame.core.compare.evidence import EvidenceLevel
@@ -147,19 +146,6 @@ def test_what_is_identical_or_not_comparable_is_said(tmp_path: Path) -> None:
         "BASE and NEW cannot be compared: "
         "nothing of the GPU time of BASE is in kernels that NEW has"
     )
-
-
-@pytest.mark.deep
-def test_without_scipy_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (evidence, verdict):
-        monkeypatch.setattr(module, "has_statistics", lambda: False)
-    base, new = steps(tmp_path, "a", 1, 1), steps(tmp_path, "b", 2, 1.2)
-    for per in ("step", "total"):
-        found = find_verdict(one_by_one(base, new, selection=SHOWN, per=per))
-        assert found.outcome == "unclear"
-        assert found.words.endswith(f"no evidence: {evidence.HOW}")
 
 
 def test_nothing_on_one_side_is_no_percentage(tmp_path: Path) -> None:

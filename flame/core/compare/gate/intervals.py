@@ -15,7 +15,6 @@ from flame.core.compare.gate.terms import SideValues
 from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.statistics import drawn_ratio, shift
 from flame.core.report.gate.condition import Term
-from flame.core.report.measures.trend import has_statistics
 from flame.core.report.program.iteration_verdicts import judge
 
 FEWEST_STEPS = 3
@@ -60,7 +59,7 @@ def change_interval(
     sides = np.array(comparison.sides.side_of_run)
     runs = np.array(values.runs)
     base, new = runs[sides == BASE], runs[sides == NEW]
-    if has_statistics() and min(len(base), len(new)) >= FEWEST_RUNS:
+    if min(len(base), len(new)) >= FEWEST_RUNS:
         return _from_runs(base, new)
     spread, steps = _from_steps(comparison, term)
     low, high = (change, change) if spread is None else spread

@@ -20,7 +20,12 @@ from flame.core.report.findings.finding import (
     Finding,
     severity_of,
 )
-from flame.core.report.findings.idle_evidence import IdleEvidence, idle_evidence
+from flame.core.report.findings.idle_evidence import (
+    DrainingCall,
+    IdleEvidence,
+    drained_by,
+    idle_evidence,
+)
 from flame.core.report.labels import innermost_ranges, shown_as
 from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.measures.launch_times import LaunchRate, launch_rates
@@ -63,6 +68,11 @@ class GpuFacts:
     def idle(self) -> IdleEvidence:
         """The idle time by what it is evidence of."""
         return idle_evidence(self.scope, self.gpu)
+
+    @cached_property
+    def drained_by(self) -> tuple[DrainingCall, ...]:
+        """How much idle time passed after which blocking calls; lays out what the host ran."""
+        return drained_by(self.scope.profile, self.idle)
 
     # What ran
 
@@ -190,6 +200,14 @@ class GpuFacts:
         """Write an amount of time, and what of the window it is."""
         return f"{format_ns(ns)} ({format_percent(ns, self.window)} of the window)"
 
+    def is_enough(self, bound: int) -> bool:
+        """Whether ``bound`` ns of the window make a finding.
+
+        Where all findings are asked for what is below a hundredth does, too, as information.
+        """
+        known = self.scope.all_findings or severity_of(bound, self.window) is not None
+        return bound > 0 and known
+
     def finding(
         self,
         id: str,
@@ -204,13 +222,10 @@ class GpuFacts:
         advice: str = "",
         caution: str = "",
     ) -> Finding | None:
-        """Make a finding of what ``bound`` ns of the window are; None where that is too little.
-
-        Where all findings are asked for what is below a hundredth is told, too, as information.
-        """
-        severity = severity_of(bound, self.window)
-        if not bound or (severity is None and not self.scope.all_findings):
+        """Make a finding of what ``bound`` ns of the window are; None where that is too little."""
+        if not self.is_enough(bound):
             return None
+        severity = severity_of(bound, self.window)
         if len(self.rows) < FEWEST_ACTIVITIES or self.window < SHORTEST_WINDOW:
             severity = "info"
             caution = "; ".join(filter(None, (self._too_little, caution)))

@@ -63,8 +63,9 @@ class IdleEvidence(NamedTuple):
     Of the rest ``short`` is that of short gaps; of longer ones ``drained`` is that of those that
     began with a blocking call, ``loading`` the launches of kernels for the first time, and ``host``
     all else. ``alloc`` and ``copies`` are calls before launches, ``async_copies`` a part of those.
-    ``drained_gaps`` and ``loads`` count gaps; ``drained_by`` says how much passed after which
-    calls. ``longest`` is the (begin, end) of the longest gap of each, by name.
+    ``drained_calls`` are the calls that drained gaps began with, ``drained_ns`` what passed after
+    each, i8[gaps]; ``loads`` counts gaps. ``longest`` is the (begin, end) of the longest gap of
+    each, by name.
     """
 
     gc: int
@@ -76,8 +77,8 @@ class IdleEvidence(NamedTuple):
     alloc: int
     copies: int
     async_copies: int
-    drained_gaps: int
-    drained_by: tuple[DrainingCall, ...]
+    drained_calls: I8
+    drained_ns: I8
     loads: int
     longest: dict[str, tuple[int, int]]
 
@@ -106,8 +107,8 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
         alloc=_sum(parts, inside, parts.cause == IdleCause.ALLOC),
         copies=_sum(parts, inside, parts.cause == IdleCause.COPY_CALL),
         async_copies=_sum(parts, inside, _in_async_copies(profile, parts)),
-        drained_gaps=int(drained.sum()),
-        drained_by=_by_call(scope, began_by[drained], host[drained]),
+        drained_calls=began_by[drained],
+        drained_ns=host[drained],
         loads=int((loads > 0).sum()),
         longest={
             name: _longest(parts, ns)
@@ -183,13 +184,13 @@ def _began_by(profile: Profile, parts: IdleParts) -> I8:
     return np.where(inside, np.append(waits, NONE)[at], NONE)
 
 
-def _by_call(scope: Scope, calls: I8, ns: I8) -> tuple[DrainingCall, ...]:
-    """Sum ``ns`` by the frames of ``calls`` and by what made them, most first."""
-    made = scope.profile.calls
+def drained_by(profile: Profile, evidence: IdleEvidence) -> tuple[DrainingCall, ...]:
+    """Sum what drained by the frames of calls and by what made them, most first."""
+    made, calls, ns = profile.calls, evidence.drained_calls, evidence.drained_ns
     if made is None or not len(calls):
         return ()
     frame = made.frame[calls].astype(np.int64)
-    made_in = frames_at(scope.profile, made.thread[calls], made.start[calls])
+    made_in = frames_at(profile, made.thread[calls], made.start[calls])
     first, place = unique_rows([frame, made_in])
     sums = sum_by(place, ns, len(first))
     order = np.argsort(-sums, kind="stable")

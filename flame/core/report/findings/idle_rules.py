@@ -123,13 +123,14 @@ def _host_names(facts: GpuFacts) -> list[tuple[str, int]]:
 
 
 def _sync_drain(facts: GpuFacts) -> Finding | None:
-    if facts.idle.drained_gaps < FEWEST_DRAINED:
-        return None
+    gaps = len(facts.idle.drained_calls)
+    if gaps < FEWEST_DRAINED or not facts.is_enough(facts.idle.drained):
+        return None  # before all is worked out that is told of it
     return facts.finding(
         "sync-drain",
         "Synchronization runs the GPU dry",
         f"{facts.share(facts.idle.drained)} passed after the host had waited for the GPU to "
-        f"finish, {format_count(facts.idle.drained_gaps)} times, before it launched anything "
+        f"finish, {format_count(gaps)} times, before it launched anything "
         f"again{_mostly(facts)}",
         f"three gaps above {format_ns(SHORT)} or more begin in a blocking call or up to "
         f"{format_ns(AFTER_SYNC)} after it, and the host's part of them is 1 % of the window or "
@@ -137,10 +138,10 @@ def _sync_drain(facts: GpuFacts) -> Finding | None:
         bound=facts.idle.drained,
         part="idle",
         evidence=(
-            Evidence("gaps", facts.idle.drained_gaps, "count"),
+            Evidence("gaps", gaps, "count"),
             *(
                 Evidence(f"after {_call(facts, one)}", one.ns, "ns")
-                for one in facts.idle.drained_by[:_NAMED]
+                for one in facts.drained_by[:_NAMED]
             ),
         ),
         place=_gap(facts, "drained"),
@@ -149,7 +150,7 @@ def _sync_drain(facts: GpuFacts) -> Finding | None:
 
 def _mostly(facts: GpuFacts) -> str:
     """After which calls most of it passed, in words."""
-    calls = [_call(facts, one) for one in facts.idle.drained_by[:2] if one.ns]
+    calls = [_call(facts, one) for one in facts.drained_by[:2] if one.ns]
     return f"; mostly after {' and '.join(calls)}" if calls else ""
 
 
