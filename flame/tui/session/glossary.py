@@ -115,7 +115,8 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("by count", "what more or fewer activities as long as BASE's take"),
             Entry("by duration", "what NEW's activities take longer or shorter each"),
             Entry("▲ ▼", "has grown, has shrunk: by 5 % and 0.5 % of all, or V: at all"),
-            Entry("+ −", "only in NEW; only in BASE"),
+            Entry("+", "only in NEW"),
+            Entry("−", "only in BASE"),
         ),
     ),
     (

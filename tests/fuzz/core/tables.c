@@ -216,11 +216,11 @@ typedef struct {
   int32_t* process;
   int64_t* id;
   int64_t count;
-} Launches;
+} GivenLaunches;
 
-static Launches take_launches(Input* in) {
+static GivenLaunches take_launches(Input* in) {
   const int64_t count = below(in, MOST + 1);
-  Launches made = {memory(count, sizeof *made.process), memory(count, sizeof *made.id), count};
+  GivenLaunches made = {memory(count, sizeof *made.process), memory(count, sizeof *made.id), count};
   for (int64_t i = 0; i < made.count; i++) {
     made.process[i] = (int32_t)below(in, 4) - 1;
     made.id[i] = take_number(in);
@@ -229,14 +229,14 @@ static Launches take_launches(Input* in) {
 }
 
 // The row of the call with these ids: the first from `begin` on, -1 for none.
-static int64_t call_of(const Launches* calls, int64_t begin, int32_t process, int64_t id) {
+static int64_t call_of(const GivenLaunches* calls, int64_t begin, int32_t process, int64_t id) {
   for (int64_t i = begin; process >= 0 && id > 0 && i < calls->count; i++)
     if (calls->process[i] == process && calls->id[i] == id) return i;
   return -1;
 }
 
 static void check_join(Input* in) {
-  const Launches calls = take_launches(in), wanted = take_launches(in);
+  const GivenLaunches calls = take_launches(in), wanted = take_launches(in);
   int64_t* call = memory(wanted.count, sizeof *call);
   int twice = 0;
   for (int64_t i = 0; i < calls.count; i++)

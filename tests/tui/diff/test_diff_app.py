@@ -203,7 +203,7 @@ async def test_its_command_line_shows_the_same(traces: tuple[Path, Path]) -> Non
         line = line_of(user)
         before = compared(user).chosen, user.selected
     args = parse_command_line(shlex.split(line)[1:])
-    drawn = (args.widths, args.colour, args.all_changes, args.timeline)
+    drawn = (args.widths, args.colour_by, args.all_changes, args.timeline)
     assert args.paths == [*map(str, traces)] and not args.fold_layers
     selection = diff_selection(before[0].common, parse_per(args.per), *drawn)
     assert selection == before[0]
