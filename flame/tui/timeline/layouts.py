@@ -17,6 +17,9 @@ from flame.tui.toolkit.background import Done, hand_in, in_background
 PATIENCE = 0.03
 """Seconds that a key may wait for the rows; if they take longer, they come by message."""
 
+DRAWN = 0.05
+"""Seconds in which rows are on the screen: what takes the processor comes after that."""
+
 PACE = 1.0
 """Seconds between two states of a trace that grows."""
 

@@ -17,7 +17,7 @@ from flame.tui.session.session import Projection
 from flame.tui.session.steps import step_of_range
 from flame.tui.timeline import header as timeline_head
 from flame.tui.timeline.gap_lines import GapLines, ToldGap
-from flame.tui.timeline.layouts import Layouts, Ready
+from flame.tui.timeline.layouts import DRAWN, Layouts, Ready
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.timeline.tree_link import item_of, node_of
@@ -121,9 +121,12 @@ class TimelinePane(Pane):
         self._ask_why()
 
     def _ask_why(self) -> None:
-        """Have the reasons found where they are not known, once what is known is drawn."""
+        """Have the reasons found where they are not known, once what is known is drawn.
+
+        Not after the refresh: there is none as long as a dialog lies over the screen.
+        """
         if self._layouts.want_reasons():
-            self.call_after_refresh(self._layouts.find_reasons)
+            self.set_timer(DRAWN, self._layouts.find_reasons)
 
     @on(Done)
     def _explained(self, message: Done) -> None:
@@ -131,8 +134,8 @@ class TimelinePane(Pane):
         if reasons.profile is self.shown.profile:
             self._begin(self.shown)
             self.post_message(self.Changed(reasons.unread or None))
-        else:
-            self._ask_why()
+        else:  # The trace has grown meanwhile: its later state brings its own.
+            self.show(self.shown)
 
     def _draw(self) -> None:
         if self._time is not None:
