@@ -75,6 +75,10 @@ class TimelinePane(Pane):
     # Showing
 
     def show(self, shown: Projection) -> None:
+        self._present(shown)
+
+    def _present(self, shown: Projection) -> None:
+        """Draw ``shown``, and work out what is not known of it."""
         self.shown = shown
         if not shown.profile.timed:
             pass
@@ -97,7 +101,7 @@ class TimelinePane(Pane):
     def _again(self) -> None:
         self._timer = None
         if self.display:
-            self.show(self.shown)
+            self._present(self.shown)
 
     def _begin(self, shown: Projection) -> None:
         if self._layouts.begin(shown):
@@ -134,8 +138,10 @@ class TimelinePane(Pane):
         if reasons.profile is self.shown.profile:
             self._begin(self.shown)
             self.post_message(self.Changed(reasons.unread or None))
+        elif self._layouts.fits(self.shown):
+            self._ask_why()
         else:  # The trace has grown meanwhile: its later state brings its own.
-            self.show(self.shown)
+            self._present(self.shown)
 
     def _draw(self) -> None:
         if self._time is not None:
