@@ -43,7 +43,7 @@ class DiffTimelinePane(TimelinePane):
 
     def _forget(self) -> None:
         """Begin anew: the trace is another one."""
-        self._time = self._work = self._taken = None
+        self._time = None
 
     def _follow_union(self, own: Projection) -> None:
         """Select and search in the run's own tree what is selected and searched in the union."""
