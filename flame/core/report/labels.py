@@ -15,6 +15,13 @@ from flame.core.projection.labels import Labels
 from flame.core.projection.number_folds import labels_of
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place
+from flame.core.timeline.idle_parts import IdleCause
+
+PART_NAMES = (
+    *("compute", "communication, exposed", "copies, alone"),
+    *(f"idle: {cause.title}" for cause in IdleCause),
+)
+"""What the parts of the time of a GPU are called, in the order in which they are shown."""
 
 
 def process_labels(profile: Profile) -> list[str]:

@@ -47,9 +47,9 @@ class TermDecision(NamedTuple):
         if values is None:
             return f"{self.name}: {self.why}"
         base, new = (_written(value, values.unit) for value in (values.base, values.new))
-        if not values.base:
+        if values.change is None:
             return f"{self.name} {base} → {new}"
-        return f"{self.name} {base} → {new}, {100 * (values.new / values.base - 1):+.1f} %"
+        return f"{self.name} {base} → {new}, {values.change:+.1f} %"
 
 
 class Decision(NamedTuple):
@@ -182,7 +182,7 @@ def _values(one: TermDecision) -> dict[str, object] | None:
     values, interval = one.values, one.interval
     if values is None:
         return None
-    change = round(100 * (values.new / values.base - 1), 3) if values.base else None
+    change = None if values.change is None else round(values.change, 3)
     bounds = None if interval is None else [round(interval.low, 3), round(interval.high, 3)]
     return {
         "base": values.base,

@@ -44,6 +44,11 @@ class SideValues(NamedTuple):
     whole: float | None
     runs: tuple[float, ...]
 
+    @property
+    def change(self) -> float | None:
+        """By how much percent new is above base; None where base is nothing."""
+        return 100 * (self.new / self.base - 1) if self.base else None
+
 
 def read_condition(text: str) -> Condition:
     """Parse a condition on a comparison; UsageError where it names what there is not."""

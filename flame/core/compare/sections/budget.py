@@ -6,21 +6,16 @@ from collections import Counter
 
 from flame.core.compare.basis import Basis
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sections.cells import percent_of, plain
+from flame.core.compare.sections.cells import change_columns, percent_of, plain
 from flame.core.compare.sides import BASE, NEW, KeptRun, Run
+from flame.core.report.labels import PART_NAMES
 from flame.core.report.scope import Scope
-from flame.core.report.sections.budget import PART_NAMES, budgets
+from flame.core.report.sections.budget import budgets
 from flame.core.report.table import Section, Table, TableColumn, Value
 
 NAME, TITLE = "budget", "Where the time of the GPUs went, on both sides"
 
-_COLUMNS = (
-    TableColumn("part", "part"),
-    TableColumn("base_ns", "base", "ns"),
-    TableColumn("new_ns", "new", "ns"),
-    TableColumn("change_ns", "change", "ns_change"),
-    TableColumn("change_percent", "of base", "percent_change"),
-)
+_COLUMNS = (TableColumn("part", "part"), *change_columns("ns", "ns_change", "_ns"))
 _NOTHING = "a side has no GPU activity with times"
 _WINDOW = "all"
 _PARTS = (_WINDOW, *PART_NAMES)

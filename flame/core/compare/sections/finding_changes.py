@@ -26,8 +26,7 @@ _COLUMNS = (
 def finding_changes_section(comparison: Comparison) -> Section:
     """Compare the findings of both sides; of several runs, those of the first are told."""
     runs, first_of_new = comparison.sides.runs, len(comparison.sides.base)
-    sides = [run_findings(runs[at], comparison.scopes[at]) for at in (0, first_of_new)]
-    base, new = sides
+    base, new = (run_findings(runs[at], comparison.scopes[at]) for at in (0, first_of_new))
     if base is None or new is None:
         return Section(NAME, TITLE, why=_why_none(comparison))
     rows = [*_rows(base, new)]

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 from flame.core.compare.comparable import compare_facts
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sections.cells import percent_of, plain, scaled, suffix_of, units_of
+from flame.core.compare.sections.cells import (
+    change_columns,
+    percent_of,
+    plain,
+    scaled,
+    suffix_of,
+    units_of,
+)
 from flame.core.compare.sides import SIDES
 from flame.core.compare.verdict import find_verdict
 from flame.core.report.table import Section, Table, TableColumn, Value
@@ -23,13 +30,7 @@ def summary_section(comparison: Comparison) -> Section:
     base, new = (plain(scaled(side.value[:1], metric, basis)[0]) for side in sides)
     counts = [int(side.count[0]) for side in sides]
     suffix = suffix_of(unit)
-    columns = (
-        TableColumn("measure", "measure"),
-        TableColumn(f"base{suffix}", "base", unit),
-        TableColumn(f"new{suffix}", "new", unit),
-        TableColumn(f"change{suffix}", "change", change),
-        TableColumn("change_percent", "of base", "percent_change"),
-    )
+    columns = (TableColumn("measure", "measure"), *change_columns(unit, change, suffix))
     title = " ".join(filter(None, (metric.title, basis.words)))
     row: tuple[Value, ...] = (title, base, new, plain(new - base), percent_of(new - base, base))
     return Section(

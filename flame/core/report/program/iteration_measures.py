@@ -19,6 +19,7 @@ from flame.core.model.iterations import Iterations
 from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
 from flame.core.report.host_calls import calls_left_out
+from flame.core.report.labels import PART_NAMES
 from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope
@@ -27,14 +28,6 @@ from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import LaneIntervals
 from flame.core.timeline.states import find_collections
-
-PARTS = (
-    "compute",
-    "communication, exposed",
-    "copies, alone",
-    *(f"idle: {cause.title}" for cause in IdleCause),
-)
-"""The parts of the time of an iteration on the GPUs, in the order of ``IterationColumns.parts``."""
 
 LEADS = tuple(f"before it, idle: {cause.title}" for cause in IdleCause)
 """The parts of the gap before the first work of an iteration, as ``IterationColumns.lead`` has it.
@@ -57,7 +50,7 @@ class IterationColumns:
     | busy | how long that ran, the union on each GPU |
     | span | from its first start to its last stop |
     | window | on each GPU from its first start to that of the next; of the last to its last stop |
-    | parts | i8[parts, n] `PARTS` of ``window``, by all that ran on the GPU; they add up to it |
+    | parts | i8[parts, n] `PART_NAMES` of ``window``, by all that ran there; they add up to it |
     | lead | i8[causes, n] the gap that its first work ended, in the window of the one before |
     | syncs, sync_ns, allocs, alloc_ns | blocking calls, and allocations and frees, begun in it |
     | collections, collection_ns | garbage collections begun in it |
@@ -192,7 +185,10 @@ def _extent(profile: Profile, rows: I8, of: I4, size: int) -> dict[str, I8]:
 def _budget(profile: Profile, found: Iterations) -> dict[str, I8]:
     """Divide the window of each iteration, on all GPUs that its work ran on."""
     of = iteration_of_activities(profile)
-    window, parts = np.zeros(len(found), np.int64), np.zeros((len(PARTS), len(found)), np.int64)
+    window, parts = (
+        np.zeros(len(found), np.int64),
+        np.zeros((len(PART_NAMES), len(found)), np.int64),
+    )
     lead = np.zeros((len(IdleCause), len(found)), np.int64)
     for idle in idle_parts(profile):
         rows, low, high = _windows(profile, found, of, idle.device)
@@ -228,7 +224,7 @@ def _windows(profile: Profile, found: Iterations, of: I4, device: int) -> tuple[
 
 
 def _divided(profile: Profile, device: int, causes: list[BusyTime], low: I8, high: I8) -> I8:
-    """The `PARTS` of the windows from ``low`` to ``high`` on a GPU, i8[parts, n]."""
+    """The `PART_NAMES` of the windows from ``low`` to ``high`` on a GPU, i8[parts, n]."""
     compute, kernels, busy = _within(class_times(profile, device), low, high)
     return np.array([compute, kernels - compute, busy - kernels, *_within(causes, low, high)])
 

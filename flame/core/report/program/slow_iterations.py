@@ -8,17 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, distinct, sum_by
-from flame.core.report.labels import innermost_ranges, labels_without_numbers, shown_as
+from flame.core.report.labels import PART_NAMES, innermost_ranges, labels_without_numbers, shown_as
 from flame.core.report.program.iteration_measures import (
     LEADS,
-    PARTS,
     IterationColumns,
     work_of,
 )
 from flame.core.report.program.iteration_verdicts import Verdicts, median
 from flame.core.report.scope import Scope
 
-EXPLAINING = (*PARTS, *LEADS)
+EXPLAINING = (*PART_NAMES, *LEADS)
 """What an iteration is explained by: its own parts, and the gap that it has ended."""
 
 _TOLD = 0.8
@@ -76,7 +75,7 @@ def longer_frames(
 ) -> list[LongerFrames]:
     """Find what the iterations ran longer of than the normal ones, where that is most of it."""
     first = np.append(True, np.diff(parts.row) > 0)[: len(parts.row)]
-    computing = parts.row[first & (parts.part == PARTS.index("compute"))]
+    computing = parts.row[first & (parts.part == PART_NAMES.index("compute"))]
     computing = computing[np.argsort(-columns.period[computing], kind="stable")][:MOST]
     if not len(computing) or not verdicts.normal.any():
         return []

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8
 from flame.core.kept_results import kept
+from flame.core.report.labels import PART_NAMES
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
 from flame.core.timeline.exposure import class_times
@@ -17,12 +18,6 @@ MIXED = "mixed"
 """The character of a window of which nothing is most."""
 
 NAME, TITLE = "budget", "Where the time of each GPU went"
-
-PART_NAMES = (
-    *("compute", "communication, exposed", "copies, alone"),
-    *(f"idle: {each.title}" for each in IdleCause),
-)
-"""What the parts of a budget are called, in the order in which they are shown."""
 
 
 class Budget(NamedTuple):

@@ -15,7 +15,8 @@ from flame.core.model.meta import ProfilerSteps
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Kernel, Pids, Steps, Time
 from flame.core.projection.selection import select
-from flame.core.report.program.iteration_measures import PARTS, measure_scope
+from flame.core.report.labels import PART_NAMES as PARTS
+from flame.core.report.program.iteration_measures import measure_scope
 from flame.core.report.scope import Scope
 from flame.core.timeline.idle_parts import IdleCause, idle_parts
 from tests.support.recorded import Recorded
