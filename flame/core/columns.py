@@ -16,11 +16,12 @@ if TYPE_CHECKING:  # The module takes a millisecond, and serves nobody who runs 
 
     I4 = NDArray[np.int32]
     I8 = NDArray[np.int64]
+    F8 = NDArray[np.float64]
     U1 = NDArray[np.uint8]
     Bool = NDArray[np.bool_]
     Column = NDArray[Any]
 else:
-    I4 = I8 = U1 = Bool = Column = np.ndarray
+    I4 = I8 = F8 = U1 = Bool = Column = np.ndarray
 
 _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.compare.changes import F8, Changes, Side
+from flame.core.columns import F8
+from flame.core.compare.changes import Changes, Side
 from flame.core.units import format_value
 
 MINUS = "−"

@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.columns import I8, Bool, Column
+from flame.core.columns import F8, I8, Bool, Column
 from flame.core.compare.basis import Basis
 from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.union_tree import UnionTree
 from flame.core.errors import UsageError
 from flame.core.lazy_dataclass import dataclass
 
-F8 = NDArray[np.float64]
 Width = Literal["new", "base", "both"]
 
 
@@ -127,11 +125,10 @@ def parse_limits(text: str) -> Limits:
     return Limits(shares[0], shares[1] if len(shares) > 1 else USUAL_LIMITS.of_root)
 
 
-def large_changes(changes: Changes, limits: Limits) -> Bool:
-    """Mark the changes of a tree's nodes that reach both ``limits``, bool[n]."""
+def large_changes(changes: Changes, limits: Limits, whole: float) -> Bool:
+    """Mark the changes that reach both ``limits``, bool[n]; the second is of a ``whole``."""
     size = np.abs(changes.delta)
-    root = max(changes.base.value[0], changes.new.value[0])
-    reach = (size >= limits.of_base * changes.base.value) & (size >= limits.of_root * root)
+    reach = (size >= limits.of_base * changes.base.value) & (size >= limits.of_root * whole)
     large: Bool = reach & (size > 0)
     return large
 

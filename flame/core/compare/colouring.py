@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from flame.core.columns import Bool
+from flame.core.columns import F8
 from flame.core.compare.amounts import MINUS, change_words, percent_of
-from flame.core.compare.changes import F8, USUAL_LIMITS, Changes, Limits
+from flame.core.compare.changes import USUAL_LIMITS, Changes, Limits, large_changes
 from flame.core.compare.sided_tree import SidedTree
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
@@ -30,7 +30,7 @@ _FLOOR = 0.01
 class Colouring:
     """Colour the nodes of a tree by how ``measured`` has changed between ``sides``.
 
-    ``everything`` is coloured, or what `is_notable` alone.
+    ``everything`` is coloured, or what reaches the ``limits`` alone.
     """
 
     sides: SidedTree
@@ -55,7 +55,9 @@ class Colouring:
         part = np.divide(changes.delta, larger, out=np.zeros(len(larger)), where=larger > 0)
         drawn = np.abs(part) >= _FLOOR
         if not self.everything:
-            drawn &= is_notable(changes, self.sides, self.limits)
+            # The mean of a few is no part of the mean of all.
+            whole = 0.0 if self.sides.basis.kind == "activity" else self.sides.largest
+            drawn &= large_changes(changes, self.limits, whole)
         return np.where(drawn, np.sign(part) * np.sqrt(np.abs(part)), 0.0)
 
     def sign(self, node: int) -> str:
@@ -76,12 +78,3 @@ class Colouring:
         if not delta:
             return [amounts.value(float(changes.new.value[node]))]
         return [percent_of(float(changes.ratio[node])), amounts.delta(delta)]
-
-
-def is_notable(changes: Changes, sides: SidedTree, limits: Limits = USUAL_LIMITS) -> Bool:
-    """Mark the nodes whose change reaches both ``limits``, bool[n]."""
-    size = np.abs(changes.delta)
-    notable: Bool = (size > 0) & (size >= limits.of_base * changes.base.value)
-    if sides.basis.kind != "activity":  # the mean of a few is no part of the mean of all
-        notable &= size >= limits.of_root * sides.largest
-    return notable

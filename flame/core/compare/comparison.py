@@ -59,7 +59,8 @@ class Comparison:
     @cached_property
     def counting(self) -> Bool:
         """Mark the nodes whose change counts, being within no limit, bool[n]."""
-        return large_changes(self.changes, self.limits)
+        root = max(self.changes.base.value[0], self.changes.new.value[0])
+        return large_changes(self.changes, self.limits, float(root))
 
     @cached_property
     def changes(self) -> Changes:

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, U1, Bool, Column, order_by, sum_by
+from flame.core.columns import F8, I8, U1, Bool, Column, order_by, sum_by
 from flame.core.compare.changes import Changes, Limits
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import (
-    F8,
     STRETCHES,
     ActivitySamples,
     HeaviestNodes,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import I8, order_by, sum_by, unique_rows
+from flame.core.analysis.iterations import iteration_of_activities
+from flame.core.columns import I8, sum_by, unique_rows
 from flame.core.compare.basis import periods_of, seconds_of
 from flame.core.compare.comparable import (
     gpu_facts_of,
@@ -98,12 +99,10 @@ def _launched(run: Run, selection: Selection, table: KeptTable, number: I8) -> t
     chosen = passing_rows(profile, activities, where)
     rows = np.flatnonzero(np.ones(len(activities), bool) if chosen is None else chosen)
     group = table.of_group[activities.groups.of_row[rows]]
-    of = profile.iterations.of(activities)[rows]
-    order = order_by([number])
-    mine = np.append(profile.iterations.number, -1)[of]
-    at = np.minimum(np.searchsorted(number[order], mine), len(number) - 1)
-    inside = np.flatnonzero((group >= 0) & (of >= 0) & (number[order][at] == mine))
-    return order[at[inside]], group[inside], activities.duration[rows[inside]]
+    of = iteration_of_activities(profile)[rows]
+    place = profile.iterations.places_among(number, of)
+    inside = np.flatnonzero((group >= 0) & (place >= 0))
+    return place[inside], group[inside], activities.duration[rows[inside]]
 
 
 def _heaviest(group: I8, sums: I8) -> I8:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.columns import I8, Column, order_by, pack, run_starts
+from flame.core.columns import F8, I8, Column, order_by, pack, run_starts
 from flame.core.compare.changes import Side
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import compared_rows
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
-
-F8 = NDArray[np.float64]
 
 _LATEST = np.iinfo(np.int64).max
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.columns import I8, Bool, Column, order_by, sum_by, unique, unique_rows
+from flame.core.columns import F8, I8, Bool, Column, order_by, sum_by, unique, unique_rows
 from flame.core.compare.basis import periods_of
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
@@ -19,8 +18,6 @@ from flame.core.model.profile import Profile
 from flame.core.projection.filters import passing_rows
 from flame.core.projection.project import shown_profile
 from flame.core.report.measures.configurations import Configuration, configurations
-
-F8 = NDArray[np.float64]
 
 MOST_NODES = 500
 _MOST_CELLS = 1 << 23
@@ -163,13 +160,9 @@ def _kept_sums(comparison: Comparison, at: int, run: KeptRun) -> tuple[I8, I8, I
 
 def _launched_in(profile: Profile, rows: ComparedRows, number: I8) -> tuple[I8, I8, I8]:
     """(place in ``number``, node, value) of the rows launched in one of these iterations."""
-    of = profile.iterations.of(rows.table)[rows.row]
-    order = np.argsort(number, kind="stable")
-    ordered = np.append(number[order], NONE)
-    mine = np.append(profile.iterations.number, NONE)[of]
-    at = np.searchsorted(ordered[:-1], mine)
-    inside = np.flatnonzero((of >= 0) & (ordered[at] == mine))
-    return order[at[inside]], rows.node[inside], rows.value[inside]
+    place = profile.iterations.places_among(number, profile.iterations.of(rows.table)[rows.row])
+    inside = np.flatnonzero(place >= 0)
+    return place[inside], rows.node[inside], rows.value[inside]
 
 
 # Activities

@@ -10,11 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.columns import I8, Bool, Column, order_by
-
-F8 = NDArray[np.float64]
+from flame.core.columns import F8, I8, Bool, Column, order_by
 
 _Z = 1.959964
 """95 % of a normal distribution are within so many standard deviations."""

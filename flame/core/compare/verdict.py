@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from flame.core.columns import F8
 from flame.core.compare.basis import periods_of
 from flame.core.compare.comparable import compare_facts
 from flame.core.compare.comparison import Comparison
@@ -18,7 +19,6 @@ from flame.core.compare.evidence import (
     NodeVerdict,
     find_evidence,
 )
-from flame.core.compare.samples import F8
 from flame.core.compare.statistics import medians, rank_test, ratio_interval, shift
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass

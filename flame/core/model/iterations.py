@@ -77,6 +77,19 @@ class Iterations:
             found[rows] = np.where(inside, place, NONE)
         return found
 
+    def places_among(self, numbers: I8, of: Column) -> I8:
+        """Find the place among ``numbers`` of the iteration that each row is in, i8[n]; -1: none.
+
+        ``of`` are places here, -1 of rows that are in no iteration.
+        """
+        order = np.argsort(numbers, kind="stable")
+        ordered = np.append(numbers[order], NONE)
+        mine = np.append(self.number, NONE)[of]
+        at = np.searchsorted(ordered[:-1], mine)
+        known = (of >= 0) & (ordered[at] == mine)
+        places: I8 = np.where(known, np.append(order, NONE)[at], NONE)
+        return places
+
     def of_processes(self) -> Iterable[tuple[int, int]]:
         """List the rows of each process: from the first until before the second."""
         return pairwise([*run_starts(self.process).tolist(), len(self)])

@@ -6,16 +6,13 @@ from math import floor
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.columns import I8, U1
+from flame.core.columns import F8, I8, U1
 from flame.core.lazy_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline
 from flame.core.timeline.lanes import Lane, Track
-
-F8 = NDArray[np.float64]
 
 NARROW = 1.5
 """Intervals under this many cells are not drawn by themselves."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distribution, distribution
 from flame.core.analysis.node_activities import NodeActivities
-from flame.core.columns import I8
-from flame.core.compare.changes import F8
+from flame.core.columns import F8, I8
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sides import Run
 from flame.core.kept_results import kept

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.frame_totals import outermost_by_frame
-from flame.core.columns import Column
+from flame.core.columns import F8, Column
 from flame.core.compare.amounts import Amounts, percent_of
-from flame.core.compare.changes import F8, Changes
+from flame.core.compare.changes import Changes
 from flame.core.compare.sided_tree import SidedTree
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.tui.views.top_columns import Columns, Head

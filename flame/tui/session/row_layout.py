@@ -9,14 +9,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.columns import I8, Bool
+from flame.core.columns import F8, I8, Bool
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
 from flame.tui.session.joined_rows import ALL_CLOSED, JoinedRows, OpenChains
-
-F8 = NDArray[np.float64]
 
 NARROW = 1.5
 """Frames under this many cells are merged with their neighbours: siblings of one width all are."""

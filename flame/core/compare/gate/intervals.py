@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.columns import F8
 from flame.core.compare.basis import periods_of
-from flame.core.compare.changes import F8
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.evidence import FEWEST_RUNS
 from flame.core.compare.gate.terms import SideValues

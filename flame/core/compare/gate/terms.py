@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import unique
-from flame.core.compare.changes import F8
+from flame.core.columns import F8, unique
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sides import BASE, NEW, KeptRun, Run
 from flame.core.projection.matching import matching_frames

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from flame.core.columns import F8
 from flame.core.compare.basis import Basis
-from flame.core.compare.changes import F8, Changes
+from flame.core.compare.changes import Changes
 from flame.core.model.metrics import Metric
 from flame.core.report.table import ChangeUnit, TableColumn, Unit, Value
 

@@ -276,14 +276,8 @@ def _collections(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
 
 
 def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:
-    """Find the rows that pass and were launched in an iteration: (rows, place in ``numbers``).
-
-    ``numbers`` are ascending.
-    """
-    found = scope.profile.iterations
+    """Find the rows that pass and were launched in an iteration: (rows, place in ``numbers``)."""
     of = iteration_of_activities(scope.profile)[scope.rows]
-    inside = np.flatnonzero(of >= 0)
-    number = found.number[of[inside]]
-    place = np.minimum(np.searchsorted(numbers, number), max(len(numbers) - 1, 0))
-    known = numbers[place] == number if len(numbers) else np.zeros(len(number), bool)
-    return scope.rows[inside[known]], place[known]
+    place = scope.profile.iterations.places_among(numbers, of)
+    inside = np.flatnonzero(place >= 0)
+    return scope.rows[inside], place[inside]
