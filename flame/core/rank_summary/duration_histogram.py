@@ -1,0 +1,52 @@
+"""Count durations in bins of one relative width, whose sums are exact: DDSketch's mapping.
+
+Bin b ≥ 0 holds the whole numbers v with GROWTH ** (b - 1) < v ≤ GROWTH ** b, bin -1 zeros. What
+stands for a bin is within `ERROR` of all that it holds. (Masson, Rim and Lee, "DDSketch", VLDB 2019)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flame.core.columns import F8, I8, Column
+
+ERROR = 0.01
+GROWTH = (1 + ERROR) / (1 - ERROR)
+
+MOST_BIN = 2183
+"""The bin of 2 ** 63 - 1."""
+
+_ZERO = -1
+
+
+def bin_edges() -> I8:
+    """List the largest number of each bin from 0 on, ascending, i8[MOST_BIN]; the last has none."""
+    found = [math.floor(GROWTH**place) for place in range(MOST_BIN)]
+    return np.array([one for one in found if one < 1 << 63], np.int64)
+
+
+_EDGES = bin_edges()
+
+
+def bins_of(values: I8) -> I8:
+    """Find the bin of each of ``values``, which are not negative."""
+    found = np.searchsorted(_EDGES, values, side="left")
+    return np.where(values > 0, found, _ZERO)
+
+
+def middle_of(bins: Column) -> F8:
+    """Compute what stands for each of ``bins``."""
+    middle: F8 = np.where(bins < 0, 0.0, 2 * GROWTH ** np.maximum(bins, 0) / (GROWTH + 1))
+    return middle
+
+
+def quantile(bins: Column, counts: I8, part: float) -> float:
+    """Estimate the quantile ``part`` (0 to 1) by nearest rank; NaN of nothing."""
+    order = np.argsort(bins, kind="stable")
+    reach = np.cumsum(counts[order])
+    if not len(reach) or not reach[-1]:
+        return math.nan
+    at = int(np.searchsorted(reach, max(math.ceil(part * int(reach[-1])), 1)))
+    return float(middle_of(bins[order][at : at + 1])[0])
