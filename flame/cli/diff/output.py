@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.cli.diff_sides import InputSides, kept_side, load_side
+from flame.cli.diff.sides import InputSides, kept_side, load_side
 from flame.cli.reopening import profile_cache
 from flame.cli.streams import WIDEST_TEXT, escaped_on_terminal, print_text, terminal_width
 from flame.console.terminal import say

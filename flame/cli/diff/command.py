@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import TRACES
-from flame.cli.diff_output import (
+from flame.cli.diff.output import (
     check_output,
     keep,
     section_names,
@@ -14,7 +14,7 @@ from flame.cli.diff_output import (
     write,
     write_whole,
 )
-from flame.cli.diff_sides import InputSides, load_sides, sides_of
+from flame.cli.diff.sides import InputSides, load_sides, sides_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import is_on_terminal
 from flame.core.errors import UsageError
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     per = "" if args.per is None else parse_per(args.per)
     limits = parse_limits(args.min_change)
     if _shows_app(args, sides):
-        from flame.cli.diff_app import show_app
+        from flame.cli.diff.app import show_app
 
         return show_app(args, sides, per, limits)
     return _print(args, sides, names, per, limits)
