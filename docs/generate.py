@@ -22,9 +22,10 @@ from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
 from flame.options.selection import add_selection
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
-from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE, LIVE_COMMANDS
+from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS, RANKS_COMMANDS
 from flame.tui.shell.diff_commands import DIFF
 from flame.tui.shell.keymap import short_id
+from flame.tui.shell.live_commands import LIVE
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 
 DOCS = Path(__file__).parent
@@ -43,8 +44,8 @@ def key_table(commands: Sequence[Command]) -> str:
 
 def command_names() -> str:
     """Return the names by which the configuration file calls commands."""
-    commands = (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *SASS_COMMANDS)
-    return ", ".join(map(_code, dict.fromkeys(map(short_id, commands)))) + "\n"
+    every = (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *RANKS_COMMANDS, *SASS_COMMANDS)
+    return ", ".join(map(_code, dict.fromkeys(map(short_id, every)))) + "\n"
 
 
 def setting_table() -> str:

@@ -1,0 +1,141 @@
+"""Draw a line for each rank: what it did in all, and a cell for each step."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.segment import Segment
+from textual import events
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from flame.core.columns import I8
+from flame.core.units import format_ns
+from flame.tui.ranks.imbalance import deviation_words, strength_of
+from flame.tui.ranks.step_table import ABSENT, StepTable
+from flame.tui.ranks.strip import glyph
+from flame.tui.toolkit.lines import RowView
+from flame.tui.toolkit.text import cut, fill
+
+VALUE, FAR = 9, 9
+_LEAST_LABEL, _MOST_LABEL = 6, 24
+_MISSING = "╌"
+
+
+class HeatMap(RowView):
+    """Draw the ranks of a `StepTable`; a click selects a cell, a double click opens its rank."""
+
+    DEFAULT_CSS = "HeatMap { height: 1fr; }"
+
+    class Chosen(Message):
+        """The user clicked the rank on line ``row``, and its ``cell`` (-1: none)."""
+
+        def __init__(self, row: int, cell: int, opens: bool) -> None:
+            super().__init__()
+            self.row = row
+            self.cell = cell
+            self.opens = opens
+
+    def __init__(self, labels: tuple[str, ...], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._labels = labels
+        self.label = min(max(map(len, labels), default=0) + 1, _MOST_LABEL)
+        self.label = max(self.label, _LEAST_LABEL)
+        self._table: StepTable | None = None
+        self._order: I8 = np.zeros(0, np.int64)
+        self._selected = (-1, -1)
+        self._revealed: tuple[int, Size] | None = None
+        self._strips: dict[tuple[int, int], Strip] = {}
+        self._drawn: tuple[object, ...] = ()
+
+    @property
+    def left(self) -> int:
+        """Cells before the first step."""
+        return self.label + VALUE + FAR + 1
+
+    @property
+    def cells(self) -> int:
+        """Cells for steps."""
+        return max(self.inner.width - self.left, 1)
+
+    def show(self, table: StepTable | None, order: I8, selected: tuple[int, int]) -> None:
+        """Draw the ranks of ``table`` in ``order``, that of a line and a cell as ``selected``."""
+        self._table, self._order, self._selected = table, order, selected
+        self.reach(len(order) if table is not None else 0)
+        self._reveal()
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.show(self._table, self._order, self._selected)
+
+    def _reveal(self) -> None:
+        row, height = self._selected[0], self.inner.height
+        if (row, self.size) == self._revealed or not height:
+            return
+        self._revealed = (row, self.size)
+        top = self.scroll_offset.y
+        if row < top:
+            self.scroll_to(y=max(row, 0), animate=False)
+        elif row >= top + height:
+            self.scroll_to(y=row - height + 1, animate=False)
+
+    # Drawing
+
+    def strip(self, row: int) -> Strip:
+        drawn = (self._table, self.size.width)
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self._strips.clear()
+        if self._table is None or row >= len(self._order):
+            return self.padded([], 0)
+        key = int(self._order[row]), self._selected[1] if row == self._selected[0] else ABSENT - 1
+        if key not in self._strips:
+            self._strips[key] = self._draw(self._table, *key)
+        return self._strips[key]
+
+    def forget(self) -> None:
+        self._strips.clear()
+        super().forget()
+
+    def _draw(self, table: StepTable, rank: int, cell: int) -> Strip:
+        """The line of ``rank``, whose ``cell`` is selected; one that is not is below `ABSENT`."""
+        base, palette, _ = self.look
+        style = palette.cursor if cell >= ABSENT else base
+        total = int(table.total[rank])
+        value = "–" if total == ABSENT else format_ns(total)
+        far = deviation_words(table.total_deviation(rank))
+        head = f"{fill(cut(self._labels[rank], self.label), self.label)}"
+        head += f"{value:>{VALUE}}{far:>{FAR}} "
+        segments = [Segment(head, style), *self._cells_of(table, rank, cell)]
+        return self.padded(segments, sum(len(one.text) for one in segments))
+
+    def _cells_of(self, table: StepTable, rank: int, selected: int) -> list[Segment]:
+        base, palette, _ = self.look
+        if not table.by_step:
+            return [self._bar(table, rank)]
+        found = table.cells(rank, self.cells)
+        strengths = strength_of(found.deviation).tolist()
+        segments = []
+        for place, (far, column) in enumerate(
+            zip(found.deviation.tolist(), found.column.tolist(), strict=True)
+        ):
+            if column == ABSENT:
+                text, style = _MISSING, base + palette.quiet
+            else:
+                text, style = glyph(far), palette.change(strengths[place], far == np.inf)
+            segments.append(Segment(text, palette.cursor if place == selected else style))
+        return segments
+
+    def _bar(self, table: StepTable, rank: int) -> Segment:
+        """What the rank has in the whole run, as a bar."""
+        base, palette, _ = self.look
+        part = max(int(table.total[rank]), 0) / max(int(table.total.max()), 1)
+        return Segment("━" * round(part * self.cells), base + palette.quiet)
+
+    # Mouse
+
+    def on_click(self, event: events.Click) -> None:
+        row = self.scroll_offset.y + event.y
+        if row < len(self._order):
+            cell = event.x - self.left
+            self.post_message(self.Chosen(row, cell, opens=event.chain == 2))
