@@ -35,6 +35,7 @@ from flame.tui.toolkit.latest import Answer, LatestRequest
 from flame.tui.toolkit.lines import Line
 from flame.tui.toolkit.palette import Palette
 from flame.tui.views.icicle_pane import IciclePane
+from flame.tui.views.pane import Pane
 from flame.tui.views.top_pane import TopPane
 
 _COLOURS = ("level", IMBALANCE, "category")
@@ -93,6 +94,10 @@ class RanksScreen(MainScreen, inherit_bindings=False):
     @property
     def busy(self) -> bool:
         return super().busy or self._finding.busy
+
+    def _turn_to(self, pane: Pane) -> None:
+        super()._turn_to(pane)
+        self.set_class(pane is self.parts.ranks, "-report")  # no details, which are of a frame
 
     # Ranks
 

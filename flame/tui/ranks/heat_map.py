@@ -20,6 +20,7 @@ from flame.tui.toolkit.text import cut, fill
 VALUE, FAR = 9, 9
 _LEAST_LABEL, _MOST_LABEL = 6, 24
 _MISSING = "╌"
+_WIDEST = 4
 
 
 class HeatMap(RowView):
@@ -54,9 +55,20 @@ class HeatMap(RowView):
         return self.label + VALUE + FAR + 1
 
     @property
-    def cells(self) -> int:
-        """Cells for steps."""
+    def room(self) -> int:
+        """Cells for steps on the screen."""
         return max(self.inner.width - self.left, 1)
+
+    @property
+    def cells(self) -> int:
+        """Cells of steps that are drawn."""
+        table = self._table
+        return min(self.room, len(table.first)) if table is not None else 0
+
+    @property
+    def _wide(self) -> int:
+        """How wide a cell of steps is drawn: few steps are not lost on a wide screen."""
+        return max(min(self.room // max(self.cells, 1), _WIDEST), 1)
 
     def show(self, table: StepTable | None, order: I8, selected: tuple[int, int]) -> None:
         """Draw the ranks of ``table`` in ``order``, that of a line and a cell as ``selected``."""
@@ -113,7 +125,7 @@ class HeatMap(RowView):
         base, palette, _ = self.look
         if not table.by_step:
             return [self._bar(table, rank)]
-        found = table.cells(rank, self.cells)
+        found, wide = table.cells(rank, self.cells), self._wide
         strengths = strength_of(found.deviation).tolist()
         segments = []
         for place, (far, column) in enumerate(
@@ -123,19 +135,20 @@ class HeatMap(RowView):
                 text, style = _MISSING, base + palette.quiet
             else:
                 text, style = glyph(far), palette.change(strengths[place], far == np.inf)
-            segments.append(Segment(text, palette.cursor if place == selected else style))
+            style = palette.cursor if place == selected else style
+            segments.append(Segment(text.center(wide), style))
         return segments
 
     def _bar(self, table: StepTable, rank: int) -> Segment:
         """What the rank has in the whole run, as a bar."""
         base, palette, _ = self.look
         part = max(int(table.total[rank]), 0) / max(int(table.total.max()), 1)
-        return Segment("━" * round(part * self.cells), base + palette.quiet)
+        return Segment("━" * round(part * self.room), base + palette.quiet)
 
     # Mouse
 
     def on_click(self, event: events.Click) -> None:
         row = self.scroll_offset.y + event.y
         if row < len(self._order):
-            cell = event.x - self.left
+            cell = (event.x - self.left) // self._wide
             self.post_message(self.Chosen(row, cell, opens=event.chain == 2))

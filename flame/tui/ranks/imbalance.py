@@ -13,7 +13,7 @@ from flame.core.model.tree import StackTree
 from flame.core.ranks.node_spread import NodeSpread
 from flame.core.units import MINUS, format_value
 
-LEAST = 0.03
+LEAST = 0.05
 """From this part of the median on a rank is drawn as another than the others."""
 
 _FULL = 0.5

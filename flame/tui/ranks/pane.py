@@ -99,9 +99,7 @@ class RanksPane(Pane):
     @property
     def _cells(self) -> int:
         """Cells of steps that are drawn."""
-        if self._table is None or not self._table.by_step:
-            return 0
-        return min(self.query_one(HeatMap).cells, len(self._table.first))
+        return self.query_one(HeatMap).cells
 
     @property
     def _cell_shown(self) -> int:
@@ -196,9 +194,7 @@ class RanksPane(Pane):
         label = self._labels[self._rank]
         if not table.by_step:
             return f"{label} · {table.title} {format_ns(int(table.total[self._rank]))}"
-        column = int(
-            table.cells(self._rank, self.query_one(HeatMap).cells).column[self._cell_shown]
-        )
+        column = int(table.cells(self._rank, self._cells).column[self._cell_shown])
         if column == ABSENT:
             return f"{label} · has none of these steps"
         return f"{label} · {self._step(table, column)} · {self._value(table, column)}"
