@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.ranks.facts import RankFacts
 from flame.tui.ranks.imbalance import deviation_words, on_ranks
-from flame.tui.ranks.strip import line_cells, strip_lines
+from flame.tui.ranks.strip import Strip, draw_strip, line_cells
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.fields import LABEL, fields
 from flame.tui.toolkit.lines import Line, Piece
@@ -25,15 +25,19 @@ def spread_lines(
     palette: Palette,
     width: int,
     unit: str,
+    halves: bool = False,
 ) -> list[Line]:
-    """Write ``facts`` of a frame; None while they are worked out. ``places`` are those shown."""
+    """Write ``facts`` of a frame; None while they are worked out. ``places`` are those shown.
+
+    ``halves`` of cells may be drawn, where colours are.
+    """
     title: Line = [Piece(f"over {format_count(len(labels))} ranks", "dim")]
     if facts is None:
         return [title, [Piece(ELLIPSIS)]]
     rows = [*_rows(facts, labels, places, width - LABEL, unit), *_kept(facts, width - LABEL)]
     median = int(facts.spread.spread.median[0])
-    strip = strip_lines(facts.values, median, palette, width)
-    return [title, *fields(rows, width), *strip, *_reading(facts, labels, strip, width)]
+    strip = draw_strip(facts.values, median, palette, width, halves)
+    return [title, *fields(rows, width), *strip.lines, *_reading(facts, labels, strip, width)]
 
 
 def compact_words(facts: RankFacts | None, labels: Sequence[str], unit: str) -> Iterator[str]:
@@ -96,11 +100,12 @@ def _kept(facts: RankFacts, room: int) -> Iterator[tuple[str, str]]:
         yield "each", text + most if width_of(text + most) <= room else text
 
 
-def _reading(facts: RankFacts, labels: Sequence[str], strip: list[Line], width: int) -> list[Line]:
+def _reading(facts: RankFacts, labels: Sequence[str], strip: Strip, width: int) -> list[Line]:
     """Say what a cell of the strip is, and where ``r`` leads."""
-    cells = sum(map(len, strip))
-    many = -(-len(labels) // max(cells, 1))
-    each = "a cell per rank" if many == 1 else f"{many} ranks a cell, the farthest off"
+    cell = "half a cell" if strip.halves else "a cell"
+    each = (
+        f"{cell} a rank" if strip.ranks == 1 else f"{cell} is {strip.ranks} ranks, the farthest off"
+    )
     far = int(facts.spread.farthest[0])
     lines: list[Line] = [[Piece(cut(f"{each}, {line_cells(width)} a line", width), "dim")]]
     if far >= 0:

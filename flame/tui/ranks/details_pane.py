@@ -13,6 +13,7 @@ from flame.tui.ranks.details import compact_words, spread_lines
 from flame.tui.ranks.facts import RankFacts, RankSubject, rank_facts
 from flame.tui.ranks.session import RanksProjection
 from flame.tui.session.tree_view import TreeView
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.latest import Answer, LatestRequest
 from flame.tui.toolkit.lines import palette_of
 
@@ -77,7 +78,8 @@ class RanksDetailsPane(DetailsPane):
         clicks = view is shown.view
         first = len(header(view, palette, width, clicks=clicks, terms=terms))
         about = (self._labels, subject.shown.places)
-        lines = spread_lines(facts, *about, palette, half, unit)
+        halves = isinstance(self.app, BaseApp) and self.app.has_colours
+        lines = spread_lines(facts, *about, palette, half, unit, halves)
         left = [*columns.left[:first], [], *lines, *columns.left[first:]]
         short = [
             *drawn.short[: LINES - 1],

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from textual.app import App, SuspendNotSupported
 
+from flame.core.errors import CancelledError
 from flame.core.frame import IMBALANCE
 from flame.core.projection.selection import Selection
 from flame.options.command_line import command_line
@@ -48,4 +49,6 @@ def _run(app: App[Any], command: list[str], shown: str) -> str:
         return f"another trace needs a terminal: {shown}"
     except OSError as error:
         return f"{shown}: cannot be started: {error.strerror}"
-    return f"{shown}: ended with code {code}" if code else "back from the trace of the rank"
+    if code not in (0, CancelledError.exit_code):
+        return f"{shown}: ended with code {code}"
+    return "back from the trace of the rank"

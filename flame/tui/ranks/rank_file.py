@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from flame.core.readers.fdump.folder import is_folder, is_recording
 from flame.tui.toolkit.text import printable
 
 
@@ -32,7 +33,7 @@ def _candidates(path: str, summaries: tuple[Path, ...]) -> Iterator[Path]:
 
 def _is_file(path: Path) -> bool:
     try:
-        return path.is_file() or (path.is_dir() and path.suffix == ".flame")
+        return path.is_file() or (is_folder(path) and is_recording(path))
     except (OSError, ValueError):  # a name that cannot be one
         return False
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 import numpy as np
+from rich.style import Style
 
 from flame.core.columns import F8, I8
 from flame.tui.ranks.imbalance import LEAST, LESS, MORE, ONLY, strength_of
@@ -15,7 +19,7 @@ _NODE = 8
 """Ranks of a machine, usually: a line holds a multiple of these, so that they stand in columns."""
 
 _MOST_LINES = 8
-_NEAR, _NOTHING = "·", " "
+_NEAR, _NOTHING, _UPPER = "·", " ", "▀"
 
 
 def deviations(values: I8, median: int) -> F8:
@@ -29,16 +33,59 @@ def deviations(values: I8, median: int) -> F8:
     return np.where(values > 0, np.inf, 0.0)
 
 
-def strip_lines(values: I8, median: int, palette: Palette, width: int) -> list[Line]:
+class Strip(NamedTuple):
+    """Hold the lines of a strip, on which a cell is ``ranks`` wide: of these the farthest off."""
+
+    lines: list[Line]
+    ranks: int
+    halves: bool
+
+
+def draw_strip(values: I8, median: int, palette: Palette, width: int, halves: bool) -> Strip:
     """Draw ``values``, i8[ranks], a cell each, at most 64 on a line; a click goes to the rank.
 
-    Where there are more than fit, a cell stands for several of which the farthest one is drawn.
+    Where there are more than fit, ``halves`` of cells may stand for one each, which can be told
+    apart by their colours alone. Of more still one is drawn for several.
     """
     per_line = line_cells(width)
-    size = -(-len(values) // (per_line * _MOST_LINES))
-    far = farthest_of_each(deviations(values, median), size)
-    cells = [_cell(values, median, int(at), palette) for at in far]
-    return [cells[at : at + per_line] for at in range(0, len(cells), per_line)]
+    halves = halves and len(values) > per_line * _MOST_LINES
+    size = -(-len(values) // (per_line * _MOST_LINES * (1 + halves)))
+    deviation = deviations(values, median)
+    far = farthest_of_each(deviation, size)
+    rows = [far[at : at + per_line].tolist() for at in range(0, len(far), per_line)]
+    styles = _styles(deviation, values, median, palette)
+    if halves:
+        lines = [_half_cells(styles, *rows[at : at + 2]) for at in range(0, len(rows), 2)]
+    else:
+        lines = [[_cell(styles, deviation, values, at) for at in row] for row in rows]
+    return Strip(lines, size, halves)
+
+
+def _styles(deviation: F8, values: I8, median: int, palette: Palette) -> Callable[[int], Style]:
+    """How a rank is drawn; of a frame that most lack those that have it alone have a colour."""
+    strength = strength_of(deviation)
+    unlike = palette.change(0.0, False)
+
+    def style(rank: int) -> Style:
+        if not median and not values[rank]:
+            return unlike
+        return palette.change(float(strength[rank]), not median)
+
+    return style
+
+
+def _half_cells(
+    styles: Callable[[int], Style], upper: list[int], lower: Sequence[int] = ()
+) -> Line:
+    """Two lines of ranks in one; the last may be shorter."""
+    line = []
+    for place, rank in enumerate(upper):
+        style = Style(color=styles(rank).bgcolor)
+        below = lower[place] if place < len(lower) else -1
+        if below >= 0:
+            style += Style(bgcolor=styles(below).bgcolor)
+        line.append(Piece(_UPPER, style, Action.ONE_RANK.click(rank)))
+    return line
 
 
 def line_cells(width: int) -> int:
@@ -55,13 +102,9 @@ def farthest_of_each(deviation: F8, size: int) -> I8:
     return found
 
 
-def _cell(values: I8, median: int, at: int, palette: Palette) -> Piece:
-    deviation = float(deviations(values[at : at + 1], median)[0])
-    click = Action.ONE_RANK.click(at)
-    if not median and not values[at]:
-        return Piece(_NEAR, "dim", click)
-    strength = float(strength_of(np.array([deviation]))[0])
-    return Piece(glyph(deviation, bool(values[at])), palette.change(strength, not median), click)
+def _cell(styles: Callable[[int], Style], deviation: F8, values: I8, rank: int) -> Piece:
+    sign = glyph(float(deviation[rank]), bool(values[rank]))
+    return Piece(sign, styles(rank), Action.ONE_RANK.click(rank))
 
 
 def glyph(deviation: float, there: bool = True) -> str:
