@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from flame.core.columns import I8
+from flame.core.compare.colouring import Colouring
 from flame.tui.diff.top_table import DiffColumns, DiffTable
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
@@ -23,7 +24,7 @@ class DiffTopPane(TopPane):
     FIRST: ClassVar[str] = "delta"
 
     def _make(self, shown: Projection) -> TopTable:
-        assert shown.view.colouring is not None
+        assert isinstance(shown.view.colouring, Colouring)
         return DiffTable(shown.view.colouring.sides)
 
     def _complete(self, table: TopTable, shown: Projection) -> SlowColumns:

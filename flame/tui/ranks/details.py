@@ -14,9 +14,6 @@ from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import ELLIPSIS, cut, width_of
 
-ABOUT = "≈"
-_DOT = " · "
-
 
 def spread_lines(
     facts: RankFacts | None,
@@ -34,7 +31,7 @@ def spread_lines(
     title: Line = [Piece(f"over {format_count(len(labels))} ranks", "dim")]
     if facts is None:
         return [title, [Piece(ELLIPSIS)]]
-    rows = [*_rows(facts, labels, places, width - LABEL, unit), *_kept(facts, width - LABEL)]
+    rows = [*_rows(facts, labels, places, width - LABEL, unit), *_kept(facts)]
     median = int(facts.spread.spread.median[0])
     strip = draw_strip(facts.values, median, palette, width, halves)
     return [title, *fields(rows, width), *strip.lines, *_reading(facts, labels, strip, width)]
@@ -89,15 +86,11 @@ def _extreme(facts: RankFacts, labels: Sequence[str], place: int, unit: str) -> 
     return "  ".join(filter(None, (value, labels[place], far)))
 
 
-def _kept(facts: RankFacts, room: int) -> Iterator[tuple[str, str]]:
+def _kept(facts: RankFacts) -> Iterator[tuple[str, str]]:
     """What is known of each rank, where that is not all; and how long single activities took."""
     if not facts.is_whole:
         share = format_percent(int(facts.values.sum()), facts.total)
         yield "known", f"{share} by rank: small parts were left out, so ranks may have more"
-    if (each := facts.durations) is not None:
-        p50, p99 = (f"{ABOUT} {format_value(value, 'ns')}" for value in (each.p50, each.p99))
-        text, most = f"p50 {p50}  p99 {p99}", f"  max {format_value(each.most, 'ns')}"
-        yield "each", text + most if width_of(text + most) <= room else text
 
 
 def _reading(facts: RankFacts, labels: Sequence[str], strip: Strip, width: int) -> list[Line]:

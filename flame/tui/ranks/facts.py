@@ -1,4 +1,4 @@
-"""Work out how the selected frame is spread over ranks, and how long its activities took."""
+"""Work out how the selected frame is spread over ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from flame.core.analysis.sandwich import outermost_places
 from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.rank_values import values_of_ranks
-from flame.core.ranks.node_durations import Durations, durations_below
 from flame.core.ranks.node_spread import NodeSpread, node_spread
 from flame.tui.ranks.session import RanksProjection
 from flame.tui.session.carry import same_frame
@@ -48,13 +47,12 @@ class RankFacts:
     """Say what each rank has of a frame, ``values`` i8[ranks], and how these are ``spread``.
 
     ``total`` is the exact sum over all ranks: more than that of ``values`` where a summary has kept
-    only what is large in each rank. ``durations`` are those of single activities, where known.
+    only what is large in each rank.
     """
 
     values: I8
     spread: NodeSpread
     total: int
-    durations: Durations | None
 
     @property
     def mean(self) -> float:
@@ -81,10 +79,4 @@ def rank_facts(subject: RankSubject) -> Iterator[RankFacts | None]:
         return
     tree, summary = whole.view.tree, whole.summary
     values = values_of_ranks(summary, tree, nodes).sum(axis=0)
-    lasting = tree.metric.unit == "ns" and tree.metric.key == "gpu"
-    yield RankFacts(
-        values,
-        node_spread(values[None, :]),
-        int(tree.total[nodes].sum()),
-        durations_below(summary, tree, nodes) if lasting else None,
-    )
+    yield RankFacts(values, node_spread(values[None, :]), int(tree.total[nodes].sum()))

@@ -52,7 +52,8 @@ class StepTable:
     @cached_property
     def there(self) -> Bool:
         """Mark what is known, bool[ranks, columns]."""
-        return self.values != ABSENT
+        there: Bool = self.values != ABSENT
+        return there
 
     @cached_property
     def total(self) -> I8:
