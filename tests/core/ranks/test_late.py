@@ -1,0 +1,82 @@
+"""Ranks that are late: those that were planted, and no others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flame.core.ranks.late import LateRank, Members, beyond_chance, find_late
+from flame.core.ranks.matching import match_table
+from tests.support.rank_arrivals import (
+    Job,
+    Met,
+    arrivals_by_hand,
+    simulate,
+    whole_communication,
+    whole_table,
+)
+
+
+def late_of(job: Job) -> tuple[LateRank, ...]:
+    table = whole_table(job.ranks)
+    return find_late(table, match_table(table, len(job.ranks)), whole_communication(job.ranks))
+
+
+def test_a_slow_gpu_is_told_from_a_late_host() -> None:
+    job = simulate(16, steps=18, straggler=7, late=3, layers=2)
+    slow, stalled = late_of(job)
+    assert (slow.rank, stalled.rank) == (7, 3)
+    assert slow.by_work > 20 * slow.by_idle
+    assert stalled.by_idle > 20 * stalled.by_work
+    assert slow.share > stalled.share > 0.05
+    assert slow.last == job.last[7]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("ranks", [4, 16, 64])
+def test_nothing_is_found_where_nothing_is(ranks: int) -> None:
+    """The test may err once in 100 jobs: of 40 none or one."""
+    found = [late_of(simulate(ranks, seed=seed)) for seed in range(40)]
+    assert sum(map(bool, found)) <= 1
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("ranks", [64, 256])
+def test_only_those_planted_are_found(ranks: int) -> None:
+    for seed in range(12):
+        job = simulate(ranks, steps=12, seed=seed, straggler=5, late=ranks - 1)
+        assert [one.rank for one in late_of(job)] == [5, ranks - 1], seed
+
+
+def test_ranks_are_drawn_among_those_of_the_communicator() -> None:
+    """Last in each of a few calls of two ranks is chance; of many ranks it is not."""
+    calls = 8
+    cost, who = np.full(calls, 1_000), np.zeros(calls, np.int64)
+    of = np.zeros(calls, np.int64)
+    few = Members(np.array([0, 1, 0, 2]), np.array([0, 2]), np.array([2, 2]))
+    many = Members(np.arange(16), np.array([0, 8]), np.array([8, 8]))
+    two = np.arange(calls) % 2
+    assert beyond_chance(who, cost, two, many._replace(rank=np.arange(16) % 8)) == [0]
+    assert beyond_chance(who[:5], cost[:5], two[:5], few) == []
+    assert beyond_chance(who[:5], cost[:5], of[:5], few) == []
+    assert beyond_chance(who, cost, of, many) == [0]
+
+
+def test_members_are_taken_out_of_each_communicator() -> None:
+    members = Members(np.array([0, 1, 2, 3, 1]), np.array([0, 3]), np.array([3, 2]))
+    left = members.without(1)
+    assert [column.tolist() for column in left] == [[0, 2, 3], [0, 2], [2, 1]]
+
+
+def test_a_rank_that_costs_little_is_not_told() -> None:
+    """Of 100 collectives rank 1 is last in those that cost 4 % of all, and nobody in others."""
+    cost = np.array([40] * 40 + [60 * 640] * 1)
+    who = np.array([1] * 40 + [0] * 1)
+    members = Members(np.arange(50), np.array([0]), np.array([50]))
+    assert beyond_chance(who, cost, np.zeros(41, np.int64), members) == []
+
+
+def test_ranks_that_come_together_are_not_late() -> None:
+    ranks = [arrivals_by_hand(rank, [Met(at, 10) for at in range(50)]) for rank in range(4)]
+    table = whole_table(ranks)
+    assert find_late(table, match_table(table, 4), whole_communication(ranks)) == ()
