@@ -91,16 +91,15 @@ def _why(table: CollectiveTable, matching: Matching, at: int) -> str:
     if have.max() < 2:
         return "one rank alone"
     if have.max() != ranks:
-        return f"at most {int(have.max())} ranks were read, its group has {ranks}"
+        return f"only {int(have.max())} of its {ranks} ranks were found"
     if (have != ranks).any():
         counted = bool((table.source[rows] != Source.NUMBERED).any())
-        return _where_ranks_are(
-            table.ordinal[rows] + counted, have, "have" if counted else "are at"
-        )
+        verbs = ("has", "have") if counted else ("is at", "are at")
+        return _where_ranks_are(table.ordinal[rows] + counted, have, verbs)
     return "the ranks call different collectives"
 
 
-def _where_ranks_are(ordinal: I8, have: I8, verb: str) -> str:
+def _where_ranks_are(ordinal: I8, have: I8, verbs: tuple[str, str]) -> str:
     """How far ranks have come, ``2 ranks are at 641, 30 are at 640``, if that is what differs.
 
     ``have`` is how many ranks have the collective of each ``ordinal``, which rise.
@@ -108,11 +107,8 @@ def _where_ranks_are(ordinal: I8, have: I8, verb: str) -> str:
     leave = have - np.append(have[1:], 0)
     if (leave < 0).any():
         return f"{int((have != have.max()).sum())} of {len(have)} lack ranks"
-    stops = np.flatnonzero(leave)[::-1]
-    told = [
-        f"{int(leave[stop])} {verb} {int(ordinal[stop])}" for stop in stops[:_MOST_TOLD].tolist()
-    ]
-    ranks = " rank " if leave[stops[0]] == 1 else " ranks "
-    return ", ".join(
-        [told[0].replace(" ", ranks, 1), *told[1:], *["…"] * (len(stops) > _MOST_TOLD)]
-    )
+    stops = np.flatnonzero(leave)[::-1].tolist()
+    told = [(int(leave[stop]), int(ordinal[stop])) for stop in stops[:_MOST_TOLD]]
+    parts = [f"{number} {verbs[number > 1]} {at}" for number, at in told]
+    parts[0] = parts[0].replace(" ", " ranks " if told[0][0] > 1 else " rank ", 1)
+    return ", ".join([*parts, *["…"] * (len(stops) > _MOST_TOLD)])
