@@ -38,13 +38,13 @@ def arrivals_by_hand(
     rank: int, collectives: list[Met], origin: int | None = None, **more: Any
 ) -> Arrivals:
     """The arrivals of a rank that has these collectives."""
-    columns = {
+    columns: dict[str, Any] = {
         name: np.array([getattr(one, name) for one in collectives], np.int64)
         for name in Met._fields
         if name not in ("communicator", "kind")
     }
     texts = {name: [getattr(one, name) for one in collectives] for name in ("communicator", "kind")}
-    hashes = {
+    hashes: dict[str, Any] = {
         name: np.array([hash_text(one) for one in of], np.int64) for name, of in texts.items()
     }
     return no_arrivals(rank)._replace(

@@ -17,7 +17,7 @@ from flame.core.rank_summary.rank_communication import (
     merge_communication,
     no_communication,
 )
-from flame.core.ranks.communicators import TOGETHER, Identity, identify
+from flame.core.ranks.communicators import TOGETHER, identify
 from flame.core.ranks.rank_steps import RankSteps, no_steps, rows_besides, steps_of_rank
 from flame.core.report.parties.collectives import CommunicationRows
 from flame.core.timeline.busy_time import BusyTime
@@ -29,8 +29,8 @@ class Arrivals(NamedTuple):
     ``communicator``, ``ordinal``, ``source`` and ``size`` (i8[n]) are as in `CollectiveTable`,
     ``kind`` i8[n] is the hash of what it is called. ``start`` and ``duration`` (i8[n]) are in ns on
     the rank's own clock, which is 0 at ``origin`` ns since 1970, None unknown. ``own`` i8[n] is the
-    time from the end of what it communicated before to ``start``, 0 of the first, and ``work`` i8[n]
-    the part of it in which its GPU did anything.
+    time from the end of what it communicated before to ``start``, 0 of the first, and ``work``
+    i8[n] the part of it in which its GPU did anything.
 
     ``group`` i8[n] is a place in ``group_hash``, the groups of activities; -1 unknown. ``step``
     i8[n] is a place in ``steps``; -1 of none. ``others`` is what else the rank communicates.
@@ -98,12 +98,21 @@ def arrivals_of(
     )
 
 
+COLUMNS = Arrivals._fields[2:13]
+
+
 def no_arrivals(rank: int) -> Arrivals:
     """Make those of a ``rank`` that has none."""
-    none = np.zeros(0, np.int64)
-    columns = [none] * 11
-    hashes = np.zeros((0, 2), np.uint64)
-    return Arrivals(rank, None, *columns, hashes, no_steps(), no_communication(), (), ())
+    return Arrivals(
+        rank,
+        None,
+        **dict.fromkeys(COLUMNS, np.zeros(0, np.int64)),  # type: ignore[arg-type]
+        group_hash=np.zeros((0, 2), np.uint64),
+        steps=no_steps(),
+        others=no_communication(),
+        communicators=(),
+        kinds=(),
+    )
 
 
 def _before(profile: Profile, rows: I8, communication: I8) -> tuple[I8, I8]:
@@ -199,14 +208,13 @@ def communication_of(arrivals: Arrivals) -> RankCommunication:
     communicator, place = distinct(arrivals.communicator)
     size = len(communicator)
     own = RankCommunication(
-        np.full(size, arrivals.rank),
-        communicator,
-        np.ones(size, np.int64),
-        np.bincount(place, minlength=size).astype(np.int64),
-        *(
-            sum_by(place, column, size)
-            for column in (arrivals.duration, arrivals.own, arrivals.work)
-        ),
+        rank=np.full(size, arrivals.rank),
+        communicator=communicator,
+        together=np.ones(size, np.int64),
+        calls=np.bincount(place, minlength=size).astype(np.int64),
+        duration=sum_by(place, arrivals.duration, size),
+        own=sum_by(place, arrivals.own, size),
+        work=sum_by(place, arrivals.work, size),
         names=arrivals.communicators,
     )
     return merge_communication([own, arrivals.others])

@@ -32,7 +32,7 @@ _BLOCK = 1 << 18
 
 
 class LateRank(NamedTuple):
-    """Say how a rank made others wait, times in ns, as `RankCauses`; ``share`` is of all waiting."""
+    """Say how a rank made others wait, in ns, as `RankCauses`; ``share`` is of all waiting."""
 
     rank: int
     last: int
@@ -138,7 +138,9 @@ def _draw(of: I8, members: Members, rounds: int, rng: np.random.Generator) -> I8
     number, begin = members.number[of], members.begin[of]
     shape = rounds, len(of)
     if len(run_starts(of)) == 1:
-        return members.rank[begin[0] + rng.integers(0, number[0], shape)]
+        place: I8 = begin[0] + rng.integers(0, number[0], shape)
+        return members.rank[place]
     # The upper half of a product of 32 bits is as even as 32 bits are.
     drawn = rng.integers(0, 1 << 32, shape, np.uint32).astype(np.int64)
-    return members.rank[begin + (drawn * number >> 32)]
+    place = begin + (drawn * number >> 32)
+    return members.rank[place]

@@ -39,9 +39,10 @@ class Matching(NamedTuple):
 def match_table(table: CollectiveTable, expected: int) -> Matching:
     """Decide which collectives of ``table`` all their ranks have, and call the same.
 
-    ``expected`` is how many ranks the run has: those of a stream. Of other communicators as many
-    as they recorded; where they did not, the most that have one of its collectives. What came by its
-    place alone counts only where all of the communicator does: else places may have shifted.
+    ``expected`` is how many ranks the run has: that many have each stream. Other communicators have
+    as many as they recorded; where they did not, the most that have one of its collectives. What
+    came by its place alone counts only where all of the communicator does: else places may have
+    shifted.
     """
     begin = run_starts(table.communicator)
     calls = np.diff(np.append(begin, len(table.communicator)))

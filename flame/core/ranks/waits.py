@@ -23,8 +23,8 @@ class RankWaits(NamedTuple):
 
     ``found`` is how many collectives it has, ``matched`` how many of them count here. They took
     ``duration``, of which it waited ``wait``. ``group_wait`` i8[groups] divides this by the groups
-    of activities ``group_hash``, ``step_wait`` i8[steps] by the rank's steps (what is in none, or of
-    none, is in neither), ``communicator_wait`` by ``communicator`` (i8[m], hashes, with their
+    of activities ``group_hash``, ``step_wait`` i8[steps] by the rank's steps (what is in none is
+    left out), ``communicator_wait`` by ``communicator`` (i8[m], hashes, which rise, with their
     number of ``communicator_calls``).
 
     ``behind`` i8[m] is the median of how much earlier its clock said that a collective had ended
@@ -157,10 +157,10 @@ def waits_by_sums(
 ) -> I8:
     """Work out how long each ``rank`` (i8[ranks], rising) waited, without what it recorded.
 
-    Return that, i8[ranks] in ns, -1 where it is not known. In a communicator all of whose collectives
-    are matched each rank has all of them: its waiting is what they took it, less the sum of all
-    transfers. Where only some are matched nobody knows which of its time was in those; where none
-    is, no waiting counts.
+    Return that, i8[ranks] in ns, -1 where it is not known. In a communicator all of whose
+    collectives are matched each rank has all of them: its waiting is what they took it, less the
+    sum of all transfers. Where only some are matched nobody knows which of its time was in those;
+    where none is, no waiting counts.
     """
     size = len(matching.calls)
     transfer = sum_by(matching.of_row, table.shortest * matching.matched, size)

@@ -17,7 +17,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, silent
 from flame.core.rank_summary.collective_table import Source
 from flame.core.rank_summary.content_hash import hash_numbers, hash_text
-from flame.core.ranks.arrivals import arrivals_of, communication_of, ends_of, table_of
+from flame.core.ranks.arrivals import Arrivals, arrivals_of, communication_of, ends_of, table_of
 from flame.core.ranks.matching import match_table
 from flame.core.ranks.waits import waits_of
 from flame.core.report.parties.collectives import CommunicationRows, match_ranks
@@ -26,6 +26,7 @@ from tests.conftest import TRACES, needs_traces
 from tests.support.rank_arrivals import (
     Met,
     arrivals_by_hand,
+    simulate,
     whole_communication,
     whole_table,
 )
@@ -281,22 +282,62 @@ def test_communicators_of_nccl_are_matched_by_their_hash(tmp_path: Path) -> None
     assert [waits_of(one, table, 7).wait for one in ranks] == [20, 20]
 
 
+COUNTED = {
+    "v100_cuda_graphs": {"stream 0": 21, "send/receive": 43},
+    "b200_eager_python": {"stream 0": 73, "3 [0-7] in order": 1},
+}
+
+
 @needs_traces
 @pytest.mark.parametrize(
-    ("name", "calls"),
+    "name",
     deep_except(
-        [("v100_cuda_graphs", {"stream 0": 21, "send/receive": 43})],
-        [
-            ("v100_cuda_graphs", {"stream 0": 21, "send/receive": 43}),
-            ("b200_eager_python", {"stream 0": 73, "3 [0-7] in order": 1}),
-        ],
+        ["v100_cuda_graphs"],
+        COUNTED,
     ),
 )
-def test_all_that_communicates_is_counted(name: str, calls: dict[str, int]) -> None:
+def test_all_that_communicates_is_counted(name: str) -> None:
     profile = load_file(TRACES / "kineto" / f"{name}.json.gz", LoadOptions(), silent)
     found = communication_of(arrivals_of(profile, 0))
     names = [dict(found.names)[one] for one in found.communicator.tolist()]
-    assert dict(zip(names, found.calls.tolist(), strict=True)) == calls
+    assert dict(zip(names, found.calls.tolist(), strict=True)) == COUNTED[name]
     rows = CommunicationRows.of_scope(Scope(profile))
     assert found.calls.sum() == len(rows)
     assert found.duration.sum() == profile.activities.duration[rows.row].sum()
+
+
+def exported(path: Path, rank: Arrivals) -> Profile:
+    """An export of a rank with these arrivals, and the work before them."""
+    with NsysFile(path) as file:
+        file.insert("TARGET_INFO_SESSION_START_TIME", utcEpochNs=rank.origin)
+        columns = rank.start, rank.duration, rank.work, rank.step
+        for at, (start, duration, work, _) in enumerate(np.stack(columns, axis=1).tolist()):
+            for number, (name, begin, end) in enumerate(
+                [("gemm", start - work - 9, start - 9), (ALL_REDUCE, start, start + duration)], 1
+            ):
+                if end > begin:
+                    file.api("cudaLaunchKernel", begin - 8, begin - 1, 2 * at + number)
+                    file.kernel(name, begin, end, 2 * at + number, stream=6 + number)
+        for step in range(int(rank.step.max()) + 1):
+            inside = rank.start[rank.step == step]
+            low = int((rank.start - rank.work)[rank.step == step][0])
+            file.nvtx(f"step {step}", low - 100, int(inside[-1]))
+    return load_file(path, LoadOptions(), silent)
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(12, marks=pytest.mark.deep)])
+def test_simulated_ranks_are_found_in_their_files(tmp_path: Path, ranks: int) -> None:
+    job = simulate(ranks, straggler=1, late=0)
+    found = [
+        arrivals_of(exported(tmp_path / f"{one.rank}.sqlite", one), one.rank) for one in job.ranks
+    ]
+    for one, truth in zip(found, job.ranks, strict=True):
+        assert len(one.start) == job.collectives
+        for name in ("communicator", "ordinal", "kind", "duration", "own", "step", "source"):
+            assert getattr(one, name).tolist() == getattr(truth, name).tolist(), name
+        assert one.work.tolist()[1:] == truth.work.tolist()[1:]
+        assert ends_of(one).tolist() == ends_of(truth).tolist()
+        assert one.steps.work.sum() == truth.work.sum()
+    table = whole_table(found)
+    waits = np.array([waits_of(one, table, ranks).wait for one in found])
+    assert np.abs(waits - job.wait).max() <= 2 * job.collectives
