@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, pack, run_starts
 
 
 class RankCommunication(NamedTuple):
@@ -32,6 +32,7 @@ class RankCommunication(NamedTuple):
 
 
 COLUMNS = RankCommunication._fields[:-1]
+_SUMS = ("calls", "duration", "own", "work")
 
 
 def no_communication() -> RankCommunication:
@@ -40,12 +41,20 @@ def no_communication() -> RankCommunication:
 
 
 def merge_communication(parts: Sequence[RankCommunication]) -> RankCommunication:
-    """Merge ``parts`` of different ranks: in any order and grouping the same, bit for bit."""
+    """Merge ``parts``: in any order and grouping the same, bit for bit.
+
+    What several have of one rank, as do files whose rank is not known, is added up.
+    """
+    parts = [part for part in parts if len(part.rank)]
     if not parts:
         return no_communication()
     of = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
     order = np.lexsort((of["communicator"], of["rank"]))
+    begin = run_starts(pack([of["rank"][order], of["communicator"][order]]))
+    first = {name: of[name][order][begin] for name in ("rank", "communicator", "together")}
+    sums = {name: np.add.reduceat(of[name][order], begin) for name in _SUMS}
     return RankCommunication(
-        **{name: of[name][order] for name in COLUMNS},
+        **first,
+        **sums,
         names=tuple(sorted({one for part in parts for one in part.names})),
     )

@@ -34,17 +34,20 @@ def no_steps() -> RankSteps:
 def steps_of_rank(profile: Profile, rows: I8, communication: I8) -> tuple[RankSteps, I8]:
     """Measure the iterations of ``profile`` by what ``rows`` of its activities are in them.
 
-    ``communication`` are those of ``rows`` that communicate. Return the steps, and the place of
-    each of ``communication`` among them, i8[n], -1 of none. Several processes may be in a step: it
-    takes as long as the longest of them.
+    ``communication`` are those of ``rows`` that communicate. Return the steps of their processes,
+    and the place of each of ``communication`` among them, i8[n], -1 of none. Several processes may
+    be in a step: it takes as long as the longest of them.
     """
     iterations, table = profile.iterations, profile.activities
-    number, place = distinct(iterations.number)
+    mine = np.flatnonzero(np.isin(iterations.process, table.process[rows]))
+    number, place = distinct(iterations.number[mine])
     number = number[:MOST_STEPS]
+    mine, place = mine[place < len(number)], place[place < len(number)]
     time = np.zeros(len(number), np.int64)
-    kept = place < len(number)
-    np.maximum.at(time, place[kept], (iterations.end - iterations.start)[kept])
-    of = np.append(np.where(kept, place, NONE), NONE)[iterations.of(table)]
+    np.maximum.at(time, place, (iterations.end - iterations.start)[mine])
+    place_of = np.full(len(iterations) + 1, NONE)
+    place_of[mine] = place
+    of = place_of[iterations.of(table)]
     others = rows_besides(rows, communication)
     others = others[of[others] >= 0]
     work = sum_by(of[others], table.duration[others], len(number))
