@@ -106,7 +106,7 @@ def no_arrivals(rank: int) -> Arrivals:
     return Arrivals(
         rank,
         None,
-        **dict.fromkeys(COLUMNS, np.zeros(0, np.int64)),  # type: ignore[arg-type]
+        **dict.fromkeys(COLUMNS, np.zeros(0, np.int64)),
         group_hash=np.zeros((0, 2), np.uint64),
         steps=no_steps(),
         others=no_communication(),
