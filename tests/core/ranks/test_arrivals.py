@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flame.core.loading.file import load_file
@@ -180,6 +180,26 @@ def test_streams_with_other_numbers_are_not_matched(counts: list[int], why: str)
     assert int(matching.complete.sum()) == (0 if why else 4)
 
 
+@pytest.mark.parametrize(
+    ("source", "size", "why"),
+    [
+        (Source.STREAM, 0, ""),
+        (Source.STREAM, 2, ""),
+        (Source.STREAM, 8, "its group has 8 ranks and is not recorded, there are 2"),
+        (Source.UNDECIDED, 0, "which group of ranks it is of is not recorded"),
+        (Source.NUMBERED, 8, "only 2 of its 8 ranks were found"),
+        (Source.COUNTED, 0, ""),
+    ],
+)
+def test_two_ranks_are_not_taken_for_a_group_that_may_be_another(
+    source: Source, size: int, why: str
+) -> None:
+    met = [Met(0, 4, source=source, size=size), Met(1, 5, source=source)]
+    matching = match_table(whole_table([arrivals_by_hand(rank, met) for rank in (0, 1)]), 2)
+    assert matching.why == (why,)
+    assert matching.matched.tolist() == [not why] * 2
+
+
 def test_several_gpus_in_a_file_are_told_apart_by_rows_alone(tmp_path: Path) -> None:
     file = KinetoFile()
     for device in (0, 1):
@@ -195,6 +215,24 @@ def test_several_gpus_in_a_file_are_told_apart_by_rows_alone(tmp_path: Path) -> 
     assert match_table(whole_table(ranks), 2).matched.all()
 
 
+def test_steps_are_those_of_the_own_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with NsysFile(path) as file:
+        for pid, length in ((100, 40), (200, 70)):
+            for step in range(3):
+                begin = 1_000 * (step + 1)
+                file.nvtx(f"step {step}", begin, begin + length, pid=pid, tid=pid)
+                file.api("cudaLaunchKernel", begin + 1, begin + 5, pid + step, pid=pid, tid=pid)
+                file.kernel("gemm", begin + 6, begin + 6 + step + length, pid + step, pid=pid)
+    profile = load_file(path, LoadOptions(), silent)
+    for process, length in enumerate((40, 70)):
+        rows = np.flatnonzero(profile.activities.process == process)
+        steps = arrivals_of(profile, process, rows=rows).steps
+        assert steps.number.tolist() == [0, 1, 2]
+        assert steps.time.tolist() == [length] * 3
+        assert steps.work.tolist() == [length, length + 1, length + 2]
+
+
 intervals = st.lists(
     st.builds(
         lambda start, length, talks: Ran(1_000 + start, 1_000 + start + length, talks),
@@ -206,6 +244,7 @@ intervals = st.lists(
 
 
 @given(intervals)
+@example([Ran(1_000, 1_060, P2P), Ran(1_010, 1_020, ALL_REDUCE), Ran(1_070, 1_080, ALL_REDUCE)])
 @examples(1)
 def test_what_came_before_is_that_of_plain_loops(kernels: list[Ran]) -> None:
     with TemporaryDirectory() as folder:

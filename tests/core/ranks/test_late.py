@@ -69,11 +69,29 @@ def test_members_are_taken_out_of_each_communicator() -> None:
 
 
 def test_a_rank_that_costs_little_is_not_told() -> None:
-    """Of 100 collectives rank 1 is last in those that cost 4 % of all, and nobody in others."""
-    cost = np.array([40] * 40 + [60 * 640] * 1)
-    who = np.array([1] * 40 + [0] * 1)
-    members = Members(np.arange(50), np.array([0]), np.array([50]))
-    assert beyond_chance(who, cost, np.zeros(41, np.int64), members) == []
+    """Of 100 ranks each is last in 50 collectives, but one in 200: in 4 % of all."""
+    who = np.repeat(np.arange(100), np.where(np.arange(100) == 7, 200, 50))
+    members, of = (
+        Members(np.arange(100), np.array([0]), np.array([100])),
+        np.zeros(len(who), np.int64),
+    )
+    assert beyond_chance(who, np.full(len(who), 10), of, members) == []
+    twice = np.append(who, np.full(200, 7))
+    of = np.zeros(len(twice), np.int64)
+    assert beyond_chance(twice, np.full(len(twice), 10), of, members) == [7]
+
+
+def test_who_has_been_found_is_left_out_of_what_is_tried_next() -> None:
+    """With three ranks to draw from, one that is last six times of six would be told."""
+    who = np.repeat([0, 1], [60, 6])
+    members = Members(np.arange(3), np.array([0]), np.array([3]))
+    assert beyond_chance(who, np.full(66, 10), np.zeros(66, np.int64), members) == [0]
+
+
+def test_each_communicator_has_ranks_of_its_own() -> None:
+    who, of = np.repeat([0, 2], 10), np.repeat([0, 1], 10)
+    members = Members(np.arange(4), np.array([0, 2]), np.array([2, 2]))
+    assert beyond_chance(who, np.full(20, 10), of, members) == [0, 2]
 
 
 def test_ranks_that_come_together_are_not_late() -> None:

@@ -192,6 +192,30 @@ def test_a_merged_table_alone_tells_no_wait_where_only_some_collectives_match() 
     assert [waits_of(one, table, 3).wait for one in ranks] == [4, 1, 3]
 
 
+def test_ranks_that_lack_some_of_matched_collectives_have_no_wait_by_sums() -> None:
+    first, second = Met(0, 9, size=2), Met(1, 7, size=2)
+    ranks = [
+        arrivals_by_hand(0, [first, second]),
+        arrivals_by_hand(1, [first._replace(duration=4)]),
+        arrivals_by_hand(2, [second._replace(duration=8)]),
+    ]
+    table = whole_table(ranks)
+    matching = match_table(table, 3)
+    assert matching.matched.all()
+    found = waits_by_sums(whole_communication(ranks), table, matching, np.arange(3))
+    assert found.tolist() == [5, -1, -1]
+    assert [waits_of(one, table, 3).wait for one in ranks] == [5, 0, 1]
+
+
+def test_collectives_that_the_table_lacks_are_not_matched() -> None:
+    met = [Met(at, 5 + at) for at in range(4)]
+    table = whole_table([arrivals_by_hand(rank, met[1:3]) for rank in (0, 1)])
+    more = [*met, Met(1, 9, "other"), Met(9, 9, "first")]
+    waits = waits_of(arrivals_by_hand(1, more), table, 2)
+    assert (waits.found, waits.matched, waits.duration) == (6, 2, 13)
+    assert waits_of(arrivals_by_hand(1, more), whole_table([]), 2).matched == 0
+
+
 def test_clocks_of_ranks_that_no_collective_joins_are_not_compared() -> None:
     def rank(number: int, group: str, clock: int) -> Arrivals:
         met = [Met(at, 10 + at, group, start=100 * at - clock) for at in range(3)]
