@@ -330,10 +330,7 @@ COUNTED = {
 @needs_traces
 @pytest.mark.parametrize(
     "name",
-    deep_except(
-        ["v100_cuda_graphs"],
-        COUNTED,
-    ),
+    deep_except([], COUNTED),
 )
 def test_all_that_communicates_is_counted(name: str) -> None:
     profile = load_file(TRACES / "kineto" / f"{name}.json.gz", LoadOptions(), silent)
