@@ -29,6 +29,9 @@ from flame.core.rank_summary.packed_columns import (
     pack_column,
     unpack_column,
 )
+from flame.core.rank_summary.signs import MAGIC
+from flame.core.rank_summary.signs import SUFFIX as SUFFIX
+from flame.core.rank_summary.signs import is_summary as is_summary
 from flame.core.rank_summary.summary import (
     FRAMES,
     METRICS,
@@ -40,8 +43,6 @@ from flame.core.rank_summary.summary import (
 )
 from flame.core.rank_summary.summary_check import holds_together
 
-SUFFIX = ".flamesum"
-MAGIC = b"FLAMESUM"
 VERSION = 1
 
 _DIGEST, _NUMBER = 16, 4
@@ -49,11 +50,6 @@ _HEAD = len(MAGIC) + _NUMBER + _DIGEST
 _CELL_LEVEL = 6
 _RISING = frozenset(("bin_group", "longest_rank", "c_communicator", "c_ordinal"))
 """Columns of which the differences are kept."""
-
-
-def is_summary(head: bytes) -> bool:
-    """Tell whether a file that begins with ``head`` is a summary, of whatever version."""
-    return head.startswith(MAGIC)
 
 
 def pack_summary(summary: RankSummary) -> bytes:
