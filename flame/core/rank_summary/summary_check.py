@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from flame.core.columns import Bool, Column, sum_by
-from flame.core.frame import Kind
+from flame.core.frame import ACTIVITY_KINDS, Kind
 from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable
 from flame.core.rank_summary.content_hash import is_ascending
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
@@ -49,9 +49,20 @@ def _has_groups(summary: RankSummary) -> bool:
         and all(_are_within(column, 0, 2) for column in (groups.launched, groups.host))
         and all(_are_within(getattr(groups, name), -1, stacks) for name in STACKS)
         and all(_are_within(getattr(groups, name), -1, frames) for name in FRAMES)
+        and _are_of_their_table(summary)
         and bool((summary.shortest >= 0).all() and (summary.longest >= summary.shortest).all())
         and bool(np.isin(summary.longest_rank, summary.rank).all())
     )
+
+
+def _are_of_their_table(summary: RankSummary) -> bool:
+    """Whether groups of a GPU have a call and something that runs there, and others do not."""
+    groups, none = summary.groups, len(Kind)
+    kinds = np.array([*(frame.kind for frame in summary.frames), none])
+    own, launch = kinds[groups.frame], kinds[groups.launch]
+    on_gpu = (own == groups.kind) & np.isin(own, ACTIVITY_KINDS) & (launch == Kind.LAUNCH)
+    on_host = (own == none) & np.isin(launch, (Kind.LAUNCH, none))
+    return bool(np.where(groups.host > 0, on_host, on_gpu).all())
 
 
 def _has_cells(summary: RankSummary) -> bool:
