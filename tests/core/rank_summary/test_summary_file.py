@@ -13,10 +13,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from flame.core.errors import InputError
+from flame.core.analysis.trace_summary import summarize
+from flame.core.errors import InputError, NoMatchError
 from flame.core.loading.many import load
+from flame.core.projection.project import project
+from flame.core.projection.selection import select
 from flame.core.rank_summary import summary_file
 from flame.core.rank_summary.merge import merge_summaries
+from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.packed_columns import PackedColumn, inflate, pack_column, unpack_column
 from flame.core.rank_summary.summary import RankSummary, empty_summary
 from flame.core.rank_summary.summary_file import is_summary, pack_summary, unpack_summary
@@ -106,6 +110,15 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     return bytes(found)
 
 
+def show(summary: RankSummary) -> None:
+    """Look at ``summary`` as a user does."""
+    profile = profile_of(summary)
+    summarize(profile)
+    for selection in (select("rank,nvtx,kernel"), select("launch,nvtx", metric="host")):
+        with contextlib.suppress(NoMatchError):
+            project(profile, selection)
+
+
 def check_mutated(count: int, seed: int) -> None:
     summary = some_ranks(4)
     data = pack_summary(summary)
@@ -117,7 +130,7 @@ def check_mutated(count: int, seed: int) -> None:
             found = unpack_summary(bad, "x")
         except InputError:
             continue
-        merge_summaries([found])
+        show(merge_summaries([found]))
         assert number % 2 or pack_summary(found) == data
 
 
@@ -148,6 +161,7 @@ def test_parts_of_mutated_numbers_are_refused_or_hold_together() -> None:
         except InputError:
             continue
         assert summary_file.holds_together(merge_summaries([found]))
+        show(found)
 
 
 def peak_of_unpacking(data: bytes) -> int:
