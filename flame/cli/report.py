@@ -118,9 +118,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _check_rows(profile: Profile, inputs: Inputs) -> None:
     """Raise UsageError for a summary of ranks: a report is of activities."""
-    from flame.core.model.lazy_rows import rank_sums
-
-    if rank_sums(profile) is not None:
+    if profile.ranks is not None:
         raise UsageError(f"{inputs.title}: a summary has no activities to report on: flame ranks")
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from flame.core.frame import ACTIVITY_KINDS, Frame, Kind
@@ -71,7 +72,7 @@ def random_summary(seed: int, rank: int, groups: int = 12) -> RankSummary:
     values = {key: _random_values(rng, key, lengths[key]) for key in keys}
     times = tuple(rng.integers(1, 99, 2).tolist())
     info = RankInfo(rank, f"r{rank}\udcff.sqlite", gpus=("H100",), origin=int(rng.integers(9)))
-    info = RankInfo(*(getattr(info, n) for n in RankInfo.__struct_fields__[:-2]), (0, 1), times)
+    info = msgspec.structs.replace(info, step_numbers=(0, 1), step_times=times)
     kept = [key for key in keys if rng.random() < 0.8]
     return _built(values, lengths, info, kept)
 
@@ -109,7 +110,7 @@ def _built(
         above = stacks.get(path[:-1], _NONE)
         stacks[path] = hash_rows([above[None], frames[path[-1]][None]])[0]
     groups = {key: _hash_of(key, stacks, frames) for key in values}
-    frame_order, stack_order, group_order = map(_in_order, (frames, stacks, groups))
+    frame_order, stack_order, group_order = _ordered(frames), _ordered(stacks), _ordered(groups)
     frame_at, stack_at, group_at = map(_places, (frame_order, stack_order, group_order))
     columns = [[key.kind, key.launched, key.host] for key in group_order]
     for row, key in zip(columns, group_order, strict=True):
@@ -152,10 +153,11 @@ def _hash_of(key: GroupKey, stacks: dict[Path, Hashes], frames: dict[Frame, Hash
     parts.append(hash_numbers(np.array([key.launched + 2 * key.host]))[0])
     parts += [stacks.get(path, _NONE) for path in key.stacks]
     parts += [_NONE if frame is None else frames[frame] for frame in key.frames]
-    return hash_rows([part[None] for part in parts])[0]
+    found: Hashes = hash_rows([part[None] for part in parts])[0]
+    return found
 
 
-def _in_order(hashes: dict) -> list:  # type: ignore[type-arg]
+def _ordered(hashes: dict) -> list:  # type: ignore[type-arg]
     return sorted(hashes, key=lambda one: int(hashes[one][0]))
 
 
@@ -179,7 +181,9 @@ def plain(summary: RankSummary) -> PlainRanks:
     columns = [column.tolist() for column in summary.groups]
     keys = [
         GroupKey(
-            *row[:3],
+            row[0],
+            row[1],
+            row[2],
             tuple(paths[at] if at >= 0 else () for at in row[3 : 3 + len(STACKS)]),
             tuple(summary.frames[at] if at >= 0 else None for at in row[3 + len(STACKS) :]),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +29,7 @@ class Distribution:
     p95: int
     p99: int
     maximum: int
-    estimated: bool = False
+    estimated: bool = field(default=False, kw_only=True)
 
     @property
     def mean(self) -> float:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from flame.core.analysis.distribution import Distribution, Histogram, count_in_bins
 from flame.core.analysis.frame_totals import PERCENTS, Percentiles, outermost_by_frame
 from flame.core.columns import I4, I8, Bool, Column, distinct, expand_ranges, order_by, sum_by
+from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -19,7 +18,8 @@ _BY_TIME = ("gpu", "host")
 """Metrics whose values are durations."""
 
 
-class _Bins(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Bins:
     """Hold bins by the node of ``tree`` where their groups end, those of each node from its bound.
 
     ``longest`` is that of the group of each.
@@ -71,11 +71,12 @@ def estimate_percentiles(profile: Profile, tree: StackTree, frames: I4) -> Perce
         for percent in PERCENTS
     ]
     middle = np.append(np.rint(middle_of(keys % BINS - 1)).astype(np.int64), 0)
-    estimates = (np.where(whole, np.minimum(middle[one], maximum), 0) for one in found)
-    return Percentiles(*estimates, maximum=maximum, estimated=True)
+    p50, p95, p99 = (np.where(whole, np.minimum(middle[one], maximum), 0) for one in found)
+    return Percentiles(p50, p95, p99, maximum, estimated=True)
 
 
-class EstimatedTimes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class EstimatedTimes:
     """Hold how long activities were, as far as histograms tell: a number of them at each value."""
 
     total: int
@@ -89,12 +90,12 @@ class EstimatedTimes(NamedTuple):
         """Their percentiles, estimated; the number, the sum and both ends are exact."""
         reach = np.cumsum(self.count)
         whole = int(reach[-1])
-        percentiles = (
+        p50, p95, p99 = (
             int(self.value[reach.searchsorted(max((whole * percent + 99) // 100, 1))])
             for percent in PERCENTS
         )
-        ends = self.minimum, self.maximum
-        return Distribution(whole, self.total, ends[0], *percentiles, ends[1], estimated=True)
+        low, high = self.minimum, self.maximum
+        return Distribution(whole, self.total, low, p50, p95, p99, high, estimated=True)
 
     def histogram(self, bins: int) -> Histogram | None:
         """Count them in so many ``bins``; None where all are equal."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ class Percentiles:
     p95: I8
     p99: I8
     maximum: I8
-    estimated: bool = False
+    estimated: bool = field(default=False, kw_only=True)
 
 
 def outermost_by_frame(tree: StackTree) -> tuple[I8, I8]:

@@ -24,7 +24,6 @@ from flame.core.model.activities import (
 )
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.grouping import add_grouping
-from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.meta import GraphNodes, Meta, Process, Source
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable, stack_depths
@@ -50,20 +49,20 @@ def profile_of(summary: RankSummary, ranks: Sequence[int] | None = None) -> Prof
     if lacking := sorted(set(ranks) - set(numbers)):
         raise UsageError(f"there is no rank {lacking[0]} in the summary of {len(numbers)} ranks")
     chosen = set(ranks)
-    sums = rank_sums(whole)
+    sums = whole.ranks
     assert sums is not None
     return sums.split(whole, [at for at, one in enumerate(numbers) if one in chosen])
 
 
 def summary_of(profile: Profile) -> RankSummary | None:
     """Return the summary that ``profile`` was made of; None for other profiles."""
-    ranks = rank_sums(profile)
+    ranks = profile.ranks
     return ranks.summary if isinstance(ranks, _Ranks) else None
 
 
 def is_split(profile: Profile) -> bool:
     """Tell whether ``profile``, of a summary, has groups of their own for some or all ranks."""
-    ranks = rank_sums(profile)
+    ranks = profile.ranks
     return isinstance(ranks, _Ranks) and ranks.places is not None
 
 

@@ -184,7 +184,7 @@ def _packed(summary: RankSummary) -> _PackedSummary:
     ranks = [info, _wire(summary.lost), _wire(table.communicators), _wire(table.kinds)]
     columns = {name: pack_column(one) for name, one in _columns_of(summary).items()}
     return _PackedSummary(
-        tuple(sizes),
+        sizes,
         _pack_texts([_wire((int(one.kind), *one[1:])) for one in summary.frames]),
         _pack_texts(ranks),
         columns | {f"cell_{key}": pack_column(one, _CELL_LEVEL) for key, one in _cells(summary)},
@@ -194,7 +194,7 @@ def _packed(summary: RankSummary) -> _PackedSummary:
 def _columns_of(summary: RankSummary) -> dict[str, Column]:
     """All columns but cells, with what is kept in place of some."""
     order, number = _stacks_by_depth(summary)
-    found = {
+    found: dict[str, Column] = {
         "stack_parent": number[summary.stack_parent[order]],
         "stack_frame": summary.stack_frame[order],
         "shortest": summary.shortest,

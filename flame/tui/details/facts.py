@@ -18,7 +18,6 @@ from flame.core.model.activities import Activities
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.launches import LaunchConfig, LaunchDetails
-from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.meta import Device
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -161,7 +160,7 @@ def _spread(
     shown: Projection, own: bool, node: int, frame: int, each: I8
 ) -> tuple[Distribution | None, Histogram | None]:
     """How long ``each`` took, which are all that have rows; of summed-up ranks an estimate."""
-    if rank_sums(shown.profile) is None:
+    if shown.profile.ranks is None:
         return distribution(each), histogram(each, BINS)
     members = shown.members()
     below = members.groups_below(node) if own else members.groups_of_frame(frame)

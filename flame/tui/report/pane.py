@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.message import Message
 
-from flame.core.model.lazy_rows import rank_sums
 from flame.tui.report.lines import ChosenLines
 from flame.tui.report.worker import FINDINGS, ReportWorker
 from flame.tui.toolkit.lines import Line, Lines, Piece, SomeLines, palette_of
@@ -146,7 +145,7 @@ class ReportPane(Pane):
 
     def _page(self, width: int, height: int) -> SomeLines:
         if self._is_live:
-            text = _LIVE if rank_sums(self.shown.profile) is None else _RANKS
+            text = _LIVE if self.shown.profile.ranks is None else _RANKS
             return [[Piece(f" {line}")] for line in wrap(text, width - 1, height or 4)]
         if self._content is None:
             return []

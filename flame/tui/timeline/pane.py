@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from flame.core.analysis.wording import reworded, terms_of
-from flame.core.model.lazy_rows import rank_sums
 from flame.core.projection.filters import Steps, Time
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import STATES, Track
@@ -168,7 +167,7 @@ class TimelinePane(Pane):
     @property
     def _lack(self) -> str:
         """Why there is no timeline; empty where there is one, or will be."""
-        if rank_sums(self.shown.profile) is not None:
+        if self.shown.profile.ranks is not None:
             return _ONLY_SUMS
         if not self.shown.profile.timed:
             return _NO_TIMES

@@ -16,7 +16,6 @@ from flame.core.analysis.sandwich import merge_places
 from flame.core.analysis.wording import level_word, terms_of
 from flame.core.columns import I4, I8
 from flame.core.model.frames import Kind
-from flame.core.model.lazy_rows import rank_sums
 from flame.core.projection.filters import Steps
 from flame.core.units import format_count, format_counted
 from flame.tui.session.carry import matching_frames, select_frame
@@ -137,7 +136,7 @@ class TopPane(Pane):
 
     def _complete(self, table: TopTable, shown: Projection) -> SlowColumns:
         """Work out the part of ``table`` that takes its time."""
-        if rank_sums(shown.profile) is not None:
+        if shown.profile.ranks is not None:
             return table.estimated(shown.profile)
         metric = shown.metric
         members = shown.members() if lasts(metric) else None

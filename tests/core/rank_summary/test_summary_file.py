@@ -21,15 +21,23 @@ from flame.core.projection.selection import select
 from flame.core.rank_summary import summary_file
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
-from flame.core.rank_summary.packed_columns import PackedColumn, inflate, pack_column, unpack_column
+from flame.core.rank_summary.packed_columns import (
+    PackedColumn,
+    deflate,
+    inflate,
+    pack_column,
+    unpack_column,
+)
+from flame.core.rank_summary.signs import MAGIC
 from flame.core.rank_summary.summary import RankSummary, empty_summary
+from flame.core.rank_summary.summary_check import holds_together
 from flame.core.rank_summary.summary_file import is_summary, pack_summary, unpack_summary
 from flame.core.ranks.summarise import summarise
 from tests.conftest import TRACES, needs_traces
 from tests.support.random_ranks import plain, random_summary
 from tests.support.rank_traces import write_ranks
 
-HEAD = len(summary_file.MAGIC) + 4
+HEAD = len(MAGIC) + 4
 
 
 def some_ranks(ranks: int = 6) -> RankSummary:
@@ -66,7 +74,7 @@ def test_columns_come_back_as_they_were() -> None:
 
 
 def test_nothing_is_inflated_beyond_its_size() -> None:
-    bomb = summary_file.deflate(bytes(50_000_000))
+    bomb = deflate(bytes(50_000_000))
     tracemalloc.start()
     for size in (0, 10, 5_000):
         with pytest.raises(ValueError, match="length"):
@@ -160,7 +168,7 @@ def test_parts_of_mutated_numbers_are_refused_or_hold_together() -> None:
             found = unpack_summary(signed(body), "x")
         except InputError:
             continue
-        assert summary_file.holds_together(merge_summaries([found]))
+        assert holds_together(merge_summaries([found]))
         show(found)
 
 
