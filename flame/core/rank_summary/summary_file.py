@@ -31,6 +31,9 @@ from flame.core.rank_summary.packed_columns import (
 )
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.signs import MAGIC
+from flame.core.rank_summary.signs import SUFFIX as SUFFIX
+from flame.core.rank_summary.signs import is_summary as is_summary
 from flame.core.rank_summary.summary import (
     FRAMES,
     METRICS,
@@ -42,8 +45,6 @@ from flame.core.rank_summary.summary import (
 )
 from flame.core.rank_summary.summary_check import holds_together
 
-SUFFIX = ".flamesum"
-MAGIC = b"FLAMESUM"
 VERSION = 1
 
 _DIGEST, _NUMBER = 16, 4
@@ -51,11 +52,6 @@ _HEAD = len(MAGIC) + _NUMBER + _DIGEST
 _CELL_LEVEL = 6
 _RISING = frozenset(("bin_group", "longest_rank", "c_communicator", "c_ordinal"))
 """Columns of which the differences are kept."""
-
-
-def is_summary(head: bytes) -> bool:
-    """Tell whether a file that begins with ``head`` is a summary, of whatever version."""
-    return head.startswith(MAGIC)
 
 
 def pack_summary(summary: RankSummary) -> bytes:
@@ -192,7 +188,7 @@ def _packed(summary: RankSummary) -> _PackedSummary:
     ranks = [info, _wire(summary.lost), *map(_wire, names)]
     columns = {name: pack_column(one) for name, one in _columns_of(summary).items()}
     return _PackedSummary(
-        (*sizes,),
+        sizes,
         _pack_texts([_wire((int(one.kind), *one[1:])) for one in summary.frames]),
         _pack_texts(ranks),
         columns | {f"cell_{key}": pack_column(one, _CELL_LEVEL) for key, one in _cells(summary)},
