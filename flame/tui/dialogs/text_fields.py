@@ -9,8 +9,6 @@ from typing import Any
 from flame.core.analysis.wording import OPERATORS, SCOPES, terms_of
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
-from flame.core.model.lazy_rows import rank_sums
-from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.names.framework import USUAL
 from flame.core.projection.filter_options import (
@@ -122,13 +120,9 @@ def _says(text: str) -> Callable[[Profile], str]:
 
 
 def _ranks_there(profile: Profile) -> str:
-    known = _some_of([source.label for source in _ranks_of(profile)])
+    sources = profile.ranks.sources if profile.ranks is not None else profile.sources
+    known = _some_of([source.label for source in sources])
     return f"numbers or names, such as {known}; * and ? stand for any text and letter"
-
-
-def _ranks_of(profile: Profile) -> Sequence[Source]:
-    """The traces to choose from: the files, or the ranks that a summary has of them."""
-    return profile.sources if (ranks := rank_sums(profile)) is None else ranks.sources
 
 
 def _some_of(names: Sequence[str]) -> str:
@@ -186,9 +180,9 @@ RANKS_FIELD = TextField(
     parse_ranks,
     _nothing,
     doubt=lambda profile, filter_: (
-        "" if any(map(filter_.fits, _ranks_of(profile))) else "no trace is called that"
+        "" if filter_.matches_any(profile) else "no trace is called that"
     ),
-    applies=lambda profile: len(_ranks_of(profile)) > 1,
+    applies=lambda profile: profile.ranks is not None or len(profile.sources) > 1,
 )
 PHASES_FIELD = TextField(
     Phases,

@@ -11,6 +11,7 @@ from textual import on
 from textual.binding import BindingType
 
 from flame.core.frame import COLOURS, IMBALANCE
+from flame.core.model.tree import Order
 from flame.core.rank_summary.opened import rank_labels
 from flame.options.config import Config
 from flame.options.state import AppState
@@ -190,6 +191,16 @@ class RanksScreen(MainScreen, inherit_bindings=False):
         if others[0] == IMBALANCE and (shown.places is not None or not shown.can_compare):
             others = others[1:]
         self._project(replace(self.wanted, colours=others[0]))
+
+    def action_sort(self, step: int) -> None:
+        """Sort what the view has of its own, or siblings by weight or name: nothing has a start."""
+        note = self.pane.sort(step)
+        if note is not None:
+            self._show(note)
+            return
+        layout = self.wanted.layout
+        order: Order = "weight" if layout.order == "name" else "name"
+        self._project(replace(self.wanted, layout=replace(layout, order=order)))
 
     def _reading(self, palette: Palette, width: int) -> list[Line]:
         return reading_lines(palette, width)

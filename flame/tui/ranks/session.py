@@ -6,26 +6,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 
-from flame.core.errors import NoMatchError, UsageError
+from flame.core.errors import NoMatchError
 from flame.core.frame import IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.inputs import Inputs
-from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Steps, Streams, Tids, Time
+from flame.core.projection.filters import Filter, Ranks
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.opened import rank_labels, summary_of
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.ranks.node_spread import NodeSpread, spread_of_nodes
 from flame.tui.ranks.imbalance import Imbalance
-from flame.tui.ranks.rank_file import view_words
 from flame.tui.session.carry import same_frame
 from flame.tui.session.session import Projection, Session, prepared
-
-_OF_ROWS = Time | Steps | Devices | Streams | Pids | Tids
-"""What chooses activities by what a summary does not hold of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +59,9 @@ class RanksSession(Session):
     @property
     def sources(self) -> Sequence[Source]:
         """The file of each rank."""
-        sums = rank_sums(self.profile)
-        return sums.sources if sums is not None else ()
+        return self.profile.ranks.sources if self.profile.ranks is not None else ()
 
     def _projected(self, selection: Selection) -> RanksProjection:
-        self._refuse(selection.where)
         plain = super()._projected(replace(selection, colours="level"))
         places = self.places_of(selection.where)
         whole = None if places is None else self._whole(selection)
@@ -124,19 +117,6 @@ class RanksSession(Session):
         if int((numbers == number).sum()) == 1:
             return Ranks((str(number),))
         return Ranks((re.sub(r"[*?\[\],]", "?", rank_labels(self.summary)[place]),))
-
-    def _refuse(self, where: Sequence[Filter]) -> None:
-        """Raise UsageError for what only the trace of a rank can be asked, and name that."""
-        found = next((one for one in where if isinstance(one, _OF_ROWS)), None)
-        if found is None:
-            return
-        place = (self.places_of(where) or (0,))[0]
-        from flame.core.projection.filter_options import kind_of
-
-        words = view_words(self.summary.info[place].path)
-        raise UsageError(
-            f"a summary has no {kind_of(type(found)).word or 'such filter'}: {words} has"
-        )
 
 
 def without_ranks(where: Sequence[Filter]) -> tuple[Filter, ...]:
