@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
@@ -143,7 +144,9 @@ class HeatMap(RowView):
         """What the rank has in the whole run, as a bar."""
         base, palette, _ = self.look
         part = max(int(table.total[rank]), 0) / max(int(table.total.max()), 1)
-        return Segment("━" * round(part * self.room), base + palette.quiet)
+        strength = float(strength_of(np.array([table.total_deviation(rank)]))[0])
+        ink = palette.change(strength, False).bgcolor if strength else palette.quiet.color
+        return Segment("━" * round(part * self.room), base + Style(color=ink))
 
     # Mouse
 

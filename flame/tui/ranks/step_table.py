@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import F8, I8, Bool, run_starts, unique
+from flame.core.columns import F8, I8, Bool, run_starts, sum_by, unique
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.summary import METRICS, RankSummary
@@ -18,6 +18,7 @@ ABSENT = -1
 _MOST_CELLS = 1 << 22
 """Values of a measure, 32 MB of them: where there are more, a column is of several steps."""
 
+_COLLECTIVES = {"work between collectives": "work", "time in collectives": "duration"}
 _WHOLE_RUN = {"GPU time": "gpu", "GPU idle before": "idle", "host self time": "host"}
 
 
@@ -153,10 +154,27 @@ def _step_measures(summary: RankSummary) -> Iterator[tuple[str, I8]]:
 
 def _of_run(summary: RankSummary) -> Iterator[StepTable]:
     nothing = np.zeros(0, np.int64)
-    for title, metric in _WHOLE_RUN.items():
-        values = summary.rank_total[METRICS.index(metric)]
-        if values.any():
+    for title, values in (*_communication(summary), *_sums(summary)):
+        if np.any(values > 0):
             yield StepTable(title, values[:, None], nothing, nothing)
+
+
+def _sums(summary: RankSummary) -> Iterator[tuple[str, I8]]:
+    for title, metric in _WHOLE_RUN.items():
+        yield title, summary.rank_total[METRICS.index(metric)]
+
+
+def _communication(summary: RankSummary) -> Iterator[tuple[str, I8]]:
+    """What ranks did in collectives and between them; nothing where two have the same number."""
+    rank, found = summary.rank, summary.communication
+    together = np.flatnonzero(found.together > 0)
+    if len(unique(rank)) < len(rank) or not np.isin(found.rank[together], rank).all():
+        return
+    place = np.searchsorted(rank, found.rank[together])
+    known = np.isin(np.arange(len(rank)), place)
+    for title, column in _COLLECTIVES.items():
+        sums = sum_by(place, getattr(found, column)[together], len(rank))
+        yield title, np.where(known, sums, ABSENT)
 
 
 def _joined(of_ranks: list[tuple[int, ...]]) -> I8:
