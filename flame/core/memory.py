@@ -21,6 +21,10 @@ _SMALL = 100_000_000
 """Bytes that are needed, below which nobody has to be asked."""
 
 
+class MemoryShortError(InputError):
+    """Report that there is too little memory to read a file: later there may be enough."""
+
+
 class _Bound(NamedTuple):
     """The files of a control group that say how much memory it may take, and what it takes."""
 
@@ -56,7 +60,7 @@ def within_memory(path: Path, need: int, progress: Progress) -> Progress:
     what = f"needs about {format_bytes(need)} of memory, and {format_bytes(found.free)} are free"
     if need > _SURE * (found.free + found.swap):
         remedy = f"end other programs or take a larger machine; {VARIABLE}={_gigabytes(need)}"
-        raise InputError(f"{path}: {what}: {remedy} tries all the same")
+        raise MemoryShortError(f"{path}: {what}: {remedy} tries all the same")
 
     def report(stage: str, done: int, expected: int) -> None:
         progress(f"{stage} ({what})", done, expected)

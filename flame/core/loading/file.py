@@ -7,6 +7,7 @@ from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.load_progress import LoadPart
+from flame.core.memory import MemoryShortError
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress, silent
@@ -31,7 +32,7 @@ def load_file(path: Path, options: LoadOptions, progress: Progress) -> Profile:
         except InputError as error:
             raise InputError(f"{path}: {error}{format_.remedy}") from None
     except MemoryError:
-        raise InputError(f"{path}: there is not enough memory to read it") from None
+        raise MemoryShortError(f"{path}: there is not enough memory to read it") from None
 
 
 def build_profile(decoded: Decoded, progress: Progress = silent) -> Profile:

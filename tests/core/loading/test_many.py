@@ -199,7 +199,7 @@ def test_a_load_that_is_cancelled_leaves_nothing(endless: list[Path], tmp_path: 
 def test_those_that_wait_for_a_processor_are_not_even_begun(
     endless: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flame.core.loading.parallel._available_cores", lambda: 1)
+    monkeypatch.setattr("flame.core.loading.parallel.available_cores", lambda: 1)
 
     def progress(stage: str, done: int, expected: int) -> None:
         assert len(psutil.Process().children()) <= 1
