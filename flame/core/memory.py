@@ -68,6 +68,15 @@ def within_memory(path: Path, need: int, progress: Progress) -> Progress:
     return report
 
 
+def bytes_to_use() -> int | None:
+    """Return how many bytes several loads may take together; None where that is not known.
+
+    Raises UsageError where FLAME_MEMORY is no amount of data.
+    """
+    found = _told_memory() or free_memory()
+    return int(_CLOSE * found.free) if found else None
+
+
 def _gigabytes(size: int) -> str:
     return f"{-(-size // 1_000_000_000)}GB"
 

@@ -1,0 +1,1 @@
+"""Tell ranks apart: what each took, which were late and why."""
