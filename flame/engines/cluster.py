@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future as Outcome
 from concurrent.futures import TimeoutError as LateError
 from contextlib import suppress
 from itertools import count
+from math import inf
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from distributed import Client, Future
 from flame._version import __version__
 from flame.core.errors import InputError
 from flame.engines import on_worker
-from flame.engines.worker_plugin import MEMORY, RunPlugin
+from flame.engines.worker_plugin import RunPlugin
 
 _LOOK = 0.5
 """Seconds from one look at the workers to the next."""
@@ -43,11 +44,16 @@ class Patience(NamedTuple):
 
 
 class Workers(NamedTuple):
-    """Tell of the workers: how many, their threads, the most ``memory`` of one; 0: unknown."""
+    """Tell of the workers: their ``threads`` together, and how much ``memory`` each may take."""
 
-    number: int = 0
-    threads: int = 0
-    memory: int = 0
+    threads: int
+    memory: Mapping[str, float]
+
+    def with_room(self, need: int) -> list[str] | None:
+        """Name those that have ``need`` bytes, else those that have most; None: any."""
+        enough = min(need, max(self.memory.values(), default=0.0))
+        found = [worker for worker, limit in self.memory.items() if limit >= enough]
+        return found if len(found) < len(self.memory) else None
 
 
 def in_thread(call: Callable[[], T]) -> Outcome[T]:
@@ -68,7 +74,7 @@ class Cluster:
     """Hands work to a cluster, and says when it is lost."""
 
     def __init__(self, client: Client, patience: Patience) -> None:
-        self.workers = Workers()
+        self.workers = Workers(0, {})
         self._client = client
         self._patience = patience
         self._run = uuid.uuid4().hex[:12]
@@ -84,17 +90,23 @@ class Cluster:
         return self._run
 
     def submit(self, work: Callable[..., Any], *arguments: object, memory: int = 0) -> Future[Any]:
-        """Have a worker call ``work``, one that has ``memory`` bytes to spare."""
+        """Have a worker call ``work``, one that may take ``memory`` bytes, if there is any."""
         key = f"flame-{work.__name__}-{self._run}-{next(self._number)}"
-        needs = {MEMORY: memory} if memory else None
-        return self._client.submit(work, *arguments, key=key, pure=False, resources=needs)
+        workers = self.workers.with_room(memory)
+        return self._client.submit(
+            work,
+            *arguments,
+            key=key,
+            pure=False,
+            workers=workers,
+            allow_other_workers=workers is not None,
+        )
 
     def prepare(self) -> None:
         """Prepare the workers, now that there are some; InputError where their flame is another."""
         self._check_versions()
         self._plugin = RunPlugin(self._run)
         self._ask(lambda: self._client.register_plugin(self._plugin))
-        self.workers = self._ask(self._count_workers)
 
     def _check_versions(self) -> None:
         for worker, found in self._ask(self._versions).items():
@@ -133,7 +145,7 @@ class Cluster:
         self._note_workers(now)
 
     def _note_workers(self, now: float) -> None:
-        if self.workers.number:
+        if self.workers.memory:
             self._had_workers, self._empty_since = True, now
             return
         limit = self._patience.next if self._had_workers else self._patience.first
@@ -142,10 +154,9 @@ class Cluster:
             raise ClusterLostError(f"no worker {left} the cluster for {limit:.0f} s")
 
     def _count_workers(self) -> Workers:
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        declared = [int(worker["resources"].get(MEMORY, 0)) for worker in workers]
-        memory = max(declared, default=0) if all(declared) else 0
-        return Workers(len(workers), sum(worker["nthreads"] for worker in workers), memory)
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        memory = {name: worker["memory_limit"] or inf for name, worker in workers.items()}
+        return Workers(sum(worker["nthreads"] for worker in workers.values()), memory)
 
     def close(self) -> None:
         """Leave the workers as they were, and the cluster; it has two seconds for that."""

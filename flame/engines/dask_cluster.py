@@ -19,8 +19,8 @@ from flame.engines.dask_engine import DaskEngine
 
 _CONNECT = 10
 """Seconds in which a scheduler has to answer."""
-_USUAL = Patience(30.0, 30.0)
-_QUEUE = Patience(None, 600.0)
+USUAL = Patience(30.0, 30.0)
+QUEUE = Patience(None, 600.0)
 """Of jobs that may wait for long until they run."""
 _END = 5.0
 
@@ -35,11 +35,11 @@ def dask_engine(where: str, workers: int) -> Iterator[tuple[DaskEngine, str]]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if where == "local":
-            address, patience = stack.enter_context(_local(workers)), _USUAL
+            address, patience = stack.enter_context(_local(workers)), USUAL
         elif where == "slurm":
-            address, patience = stack.enter_context(_slurm(workers)), _QUEUE
+            address, patience = stack.enter_context(_slurm(workers)), QUEUE
         else:
-            address, patience = _address_of(where), _USUAL
+            address, patience = _address_of(where), USUAL
         engine = DaskEngine(Cluster(_connect(address, where), patience))
         stack.callback(engine.close)
         yield engine, _warning(address if isinstance(address, str) else "")

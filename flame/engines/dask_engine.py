@@ -50,7 +50,6 @@ class _Node:
     inputs: tuple[_Node, ...] = ()
     tries: int = 1
     alone: bool = False
-    memory: int = 0
     is_copied: bool = False
     copy: RankSummary | None = None
 
@@ -103,7 +102,7 @@ class DaskEngine:
         return [*found, *(lost_summary(file.path, reason) for file in missing)]
 
     def _run(self, options: LoadOptions, meter: Meter) -> Iterator[None]:
-        while not self._cluster.workers.number:
+        while not self._cluster.workers.memory:
             meter.say("waiting for workers")
             self._cluster.look()
             yield time.sleep(_POLL)
@@ -113,7 +112,7 @@ class DaskEngine:
         prepared.result()
         while self._waiting or self._suspects or self._reads or self._held or self._fetches:
             self._cluster.look()
-            meter.say("" if self._cluster.workers.number else "waiting for workers")
+            meter.say("" if self._cluster.workers.memory else "waiting for workers")
             self._submit_reads(options, meter)
             self._merge_rest()
             self._take_events()
@@ -132,7 +131,6 @@ class DaskEngine:
 
     def _submit_reads(self, options: LoadOptions, meter: Meter) -> None:
         """Have the next files read: so many that no worker waits; a suspect when it is alone."""
-        self._take_back_large()
         while self._waiting and len(self._reads) < _AHEAD * self._cluster.workers.threads:
             self._submit_read(self._waiting.popleft(), options, meter, alone=False)
         if self._suspects and not self._waiting and not self._reads:
@@ -141,28 +139,16 @@ class DaskEngine:
     def _submit_read(
         self, file: RankFile, options: LoadOptions, meter: Meter, *, alone: bool
     ) -> None:
-        most = self._cluster.workers.memory
-        memory = min(max(file.memory, 1), most)  # More nobody has: it would wait for ever.
-        arguments = (self._cluster.run, file.path, place_of(file.path), options)
-        future = self._cluster.submit(on_worker.read, *arguments, memory=memory)
-        node = _Node(future, (file,), 0, alone=alone, memory=memory)
+        arguments = (self._cluster.run, file.path, place_of(file.path), file.size, options)
+        future = self._cluster.submit(on_worker.read, *arguments, memory=file.memory)
+        node = _Node(future, (file,), 0, alone=alone)
         self._reads.add(node)
         self._watch(node, partial(self._end_read, node, meter))
-
-    def _take_back_large(self) -> None:
-        """Have those files wait again that need more memory than any worker has now."""
-        most = self._cluster.workers.memory
-        for node in [node for node in self._reads if most and node.memory > most]:
-            self._reads.discard(node)
-            (self._suspects if node.alone else self._waiting).appendleft(node.files[0])
-            node.future.cancel()
 
     def _watch(self, node: _Node, end: Callable[[], None]) -> None:
         node.future.add_done_callback(lambda _: self._events.put(end))
 
     def _end_read(self, node: _Node, meter: Meter) -> None:
-        if node not in self._reads:  # taken back
-            return
         self._reads.discard(node)
         file = node.files[0]
         error = _error_of(node.future)

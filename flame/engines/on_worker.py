@@ -7,9 +7,11 @@ and reads several files at a time if it has several threads.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Condition, Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from flame._version import __version__
@@ -19,20 +21,49 @@ from flame.core.loading.worker import EndedError
 from flame.core.memory import VARIABLE, MemoryShortError
 from flame.core.options import LoadOptions, silent
 from flame.core.rank_summary.merge import merge_summaries
-from flame.core.ranks.job import lost_part, read_part, reason_of
+from flame.core.ranks.job import RankFile, lost_part, read_part, reason_of
 from flame.core.ranks.summarise import RankPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.rank_summary.summary import RankSummary
     from flame.core.ranks.arrivals import Arrivals
 
 T = TypeVar("T")
 
+
+class _Readers:
+    """The processes of a run, which may take ``memory`` bytes together; 0: unknown.
+
+    One that needs more has to be alone.
+    """
+
+    def __init__(self, memory: int) -> None:
+        told = {VARIABLE: f"{max(memory // 1_000_000, 1)}MB"} if memory else None
+        self.processes = LoadProcesses(told)
+        self._memory = memory
+        self._taken: list[int] = []
+        self._changed = Condition()
+
+    @contextmanager
+    def room(self, need: int) -> Iterator[None]:
+        """Wait until there are ``need`` bytes, and have them until the end of the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._fits(need))
+            self._taken.append(need)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken.remove(need)
+                self._changed.notify_all()
+
+    def _fits(self, need: int) -> bool:
+        return not self._memory or not self._taken or sum(self._taken) + need <= self._memory
+
+
 _lock = Lock()
-_processes: dict[str, LoadProcesses] = {}
+_runs: dict[str, _Readers] = {}
 
 
 def version() -> str:
@@ -41,40 +72,37 @@ def version() -> str:
 
 
 def begin(run: str, memory: int) -> None:
-    """Prepare a run, whose readers may take ``memory`` bytes each; 0: unknown."""
+    """Prepare a run, whose readers may take ``memory`` bytes together; 0: unknown."""
     with _lock:
-        told = {VARIABLE: f"{max(memory // 1_000_000, 1)}MB"} if memory else None
-        _processes[run] = LoadProcesses(told)
-
-
-def read(run: str, name: str, place: str, options: LoadOptions) -> RankPart:
-    """Read the file at ``place``, which the user calls ``name``, for ``run``.
-
-    Raises EndedError, MemoryShortError.
-    """
-    path = Path(place)
-    if not path.exists():
-        return lost_part(name, f"no such file on {socket.gethostname()}, where it was to be read")
-    try:
-        with _processes_of(run).lend(path) as process:
-            return process.run(partial(read_part, name=name), path, options, silent)
-    except (EndedError, MemoryShortError):
-        raise
-    except InputError as error:  # No process can be started.
-        return lost_part(name, reason_of(error, path))
-
-
-def _processes_of(run: str) -> LoadProcesses:
-    with _lock:
-        return _processes.setdefault(run, LoadProcesses())
+        _runs.setdefault(run, _Readers(memory))
 
 
 def end(run: str) -> None:
     """End the processes of a run."""
     with _lock:
-        processes = _processes.pop(run, None)
-    if processes is not None:
-        processes.stop()
+        readers = _runs.pop(run, None)
+    if readers is not None:
+        readers.processes.stop()
+
+
+def read(run: str, name: str, place: str, size: int, options: LoadOptions) -> RankPart:
+    """Read the file at ``place``, which the user calls ``name``, for ``run``.
+
+    Raises EndedError, MemoryShortError.
+    """
+    path, file = Path(place), RankFile(name, size)
+    if not path.exists():
+        return lost_part(name, f"no such file on {socket.gethostname()}, where it was to be read")
+    readers = _runs.get(run)
+    if readers is None:
+        raise EndedError(f"{path}: the run has ended")
+    try:
+        with readers.room(file.memory), readers.processes.lend(path) as process:
+            return process.run(partial(read_part, name=name), path, options, silent)
+    except (EndedError, MemoryShortError):
+        raise
+    except InputError as error:  # No process can be started.
+        return lost_part(name, reason_of(error, path))
 
 
 def merge(*parts: RankPart | RankSummary) -> RankSummary:
