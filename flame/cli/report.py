@@ -99,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
     _check_output(args, inputs)
     with profile_cache(args, selection) as cache:
         profile = _loaded(args, inputs, cache, configured)
+        _check_rows(profile, inputs)
         scope = Scope(profile, selection, details, links, args.all, dtype)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
@@ -113,6 +114,14 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError(f"{option} {number}: is no number of rows")
     if args.output is not None and (args.csv is not None or args.html is not None):
         raise UsageError("-o is for text, --json and --md: --csv and --html name what they write")
+
+
+def _check_rows(profile: Profile, inputs: Inputs) -> None:
+    """Raise UsageError for a summary of ranks: a report is of activities."""
+    from flame.core.model.lazy_rows import rank_sums
+
+    if rank_sums(profile) is not None:
+        raise UsageError(f"{inputs.title}: a summary has no activities to report on: flame ranks")
 
 
 def _check_output(args: argparse.Namespace, inputs: Inputs) -> None:

@@ -1,1 +1,1 @@
-"""Tell ranks apart: what each took, which were late and why."""
+"""Ask what many ranks did: what each of them is summed up to, and what these sums tell together."""
