@@ -110,9 +110,9 @@ class Cluster:
 
     def _check_versions(self) -> None:
         for worker, found in self._ask(self._versions).items():
-            if isinstance(found, ModuleNotFoundError):
-                need = f"has no {found.name}: install flame-view {__version__} there"
-                raise InputError(f"the worker {worker} {need}")
+            if isinstance(found, BaseException):
+                remedy = f"install flame-view {__version__} there"
+                raise InputError(f"the worker {worker} cannot run flame: {found}: {remedy}")
             if found != __version__:
                 what = f"runs flame {found}, and this is {__version__}"
                 raise InputError(f"the worker {worker} {what}: install the same version there")

@@ -14,16 +14,15 @@ from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE
 from tests.support.writers.gated_nsys import gated_nsys
 
-_SHORT = """\
+_PROGRAM = """\
 import sys
 from flame.cli.main import main
 if "--dask" in sys.argv:
     from flame.engines import dask_cluster
     from flame.engines.cluster import Patience
-    dask_cluster.USUAL = Patience(2, 2)
+    dask_cluster.USUAL = Patience{patience}
 sys.exit(main())
 """
-"""Give up a cluster without workers after two seconds, not thirty."""
 
 
 class Ranks:
@@ -33,10 +32,13 @@ class Ranks:
         self.folder = folder
         self.environment = {**gated_nsys(folder), "PYTHONPATH": str(ROOT)}
 
-    def start(self, *words: str | Path) -> subprocess.Popen[str]:
-        """Begin a run."""
+    def start(
+        self, *words: str | Path, patience: tuple[int, int] = (60, 60)
+    ) -> subprocess.Popen[str]:
+        """Begin a run, with so many seconds of patience for the first worker, and the next."""
+        program = _PROGRAM.format(patience=patience)
         return subprocess.Popen(
-            [sys.executable, "-c", _SHORT, "ranks", *map(str, words)],
+            [sys.executable, "-c", program, "ranks", *map(str, words)],
             env=self.environment,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
@@ -51,10 +53,11 @@ class Ranks:
 
     def ended(self, process: subprocess.Popen[str]) -> tuple[int, list[str]]:
         """Wait for the end of a run."""
-        try:
-            _, said = process.communicate(timeout=2 * PATIENCE)
-        finally:
-            process.kill()
+        with process:
+            try:
+                _, said = process.communicate(timeout=2 * PATIENCE)
+            finally:
+                process.kill()
         return process.returncode, said.splitlines()
 
 

@@ -82,7 +82,7 @@ def test_what_is_left_of_a_cluster_that_dies_is_told(
     who: str, ranks: Ranks, cluster: DaskCluster, files: list[str]
 ) -> None:
     cluster.start_workers(2)
-    run = ranks.start(*files, "-o", "x.flamesum", "--dask", cluster.file)
+    run = ranks.start(*files, "-o", "x.flamesum", "--dask", cluster.file, patience=(30, 2))
     held_up(cluster)
     for process in cluster.workers if who == "workers" else [cluster.scheduler]:
         process.kill()
@@ -95,7 +95,7 @@ def test_what_is_left_of_a_cluster_that_dies_is_told(
 def test_a_cluster_that_hangs_is_given_up(
     ranks: Ranks, cluster: DaskCluster, files: list[str]
 ) -> None:
-    run = ranks.start(*files, "-o", "x.flamesum", "--dask", cluster.file)
+    run = ranks.start(*files, "-o", "x.flamesum", "--dask", cluster.file, patience=(1, 1))
     code, said = ranks.ended(run)
     assert code == 3
     assert all("no worker has come to the cluster" in line for line in said[:-1])
@@ -163,7 +163,7 @@ def test_workers_without_flame_are_refused(
     cluster.start_workers(1, before="sys.modules['flame'] = None")
     code, said = ranks(*files, "-o", "x.flamesum", "--dask", cluster.file)
     assert (code, len(said)) == (3, 1)
-    assert "has no flame: install flame-view" in said[0]
+    assert "cannot run flame: " in said[0]
 
 
 def test_dask_here_needs_no_cluster(ranks: Ranks, files: list[str]) -> None:
