@@ -43,13 +43,15 @@ class FrameTotals:
 class Percentiles:
     """Hold percentiles of the activities below frames, i8 each, in the metric's unit; 0 of none.
 
-    They are nearest-rank: values that occur, as in `flame.core.analysis.distribution`.
+    They are nearest-rank: values that occur, as in `flame.core.analysis.distribution`. Where they
+    are ``estimated`` they are within 1 % of that, but for ``maximum``.
     """
 
     p50: I8
     p95: I8
     p99: I8
     maximum: I8
+    estimated: bool = False
 
 
 def outermost_by_frame(tree: StackTree) -> tuple[I8, I8]:

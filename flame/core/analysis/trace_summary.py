@@ -24,6 +24,7 @@ from flame.core.columns import expand_ranges, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import device_name
+from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
@@ -227,7 +228,12 @@ def _source_totals(profile: Profile) -> list[SourceTotal]:
 
 
 def _device_names(profile: Profile) -> list[str]:
-    """The names of GPUs by number and model, and by file where several have the same."""
+    """The names of GPUs by number and model, and by file where several have the same.
+
+    Of a summary of ranks how many there are of each model.
+    """
+    if (ranks := rank_sums(profile)) is not None:
+        return [f"{count:,} × {name or 'GPU'}" for name, count in ranks.gpus.items()]
     if len(profile.sources) > 1:
         return [profile.frames[frame].name for frame in profile.grouping.device.tolist()]
     return list(map(device_name, profile.devices))

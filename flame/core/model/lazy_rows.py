@@ -44,6 +44,11 @@ class RankSums(Protocol):
         """The file of each rank."""
         ...
 
+    @property
+    def gpus(self) -> Mapping[str, int]:
+        """How many GPUs of each name they ran on."""
+        ...
+
     def split(self, profile: Profile, places: Sequence[int]) -> Profile:
         """Return the same with groups of their own for the ranks at ``places``, and no others."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -59,6 +59,12 @@ def summary_of(profile: Profile) -> RankSummary | None:
     """Return the summary that ``profile`` was made of; None for other profiles."""
     ranks = rank_sums(profile)
     return ranks.summary if isinstance(ranks, _Ranks) else None
+
+
+def is_split(profile: Profile) -> bool:
+    """Tell whether ``profile``, of a summary, has groups of their own for some or all ranks."""
+    ranks = rank_sums(profile)
+    return isinstance(ranks, _Ranks) and ranks.places is not None
 
 
 def table_groups(summary: RankSummary, host: bool) -> I8:
@@ -166,6 +172,13 @@ class _Ranks:
             return self._sources
         return tuple(self._sources[at] for at in self.places)
 
+    @property
+    def gpus(self) -> Mapping[str, int]:
+        """How many GPUs of each name the ranks of the profile ran on."""
+        info = self.summary.info
+        places = range(len(info)) if self.places is None else self.places
+        return Counter(name for at in places for name in info[at].gpus)
+
     def table(self, groups: Column, process: Column) -> Activities:
         """Make a table of ``groups`` of the summary that ``process`` has run, with no rows."""
         of, size = self.summary.groups, len(groups)
@@ -250,7 +263,7 @@ def _warnings(summary: RankSummary) -> list[str]:
     """Say what ranks lack, which files could not be read, and what ranks were warned of."""
     often = Counter(text for one in summary.info for text in dict.fromkeys(one.warnings))
     notes = [
-        f"{count:,} of {len(summary):,} ranks: {text}" if len(summary) > 1 else text
+        f"{count:,} of {len(summary):,} ranks: {text}" if count < len(summary) else text
         for text, count in often.most_common(_MOST_WARNINGS)
     ]
     lost = [f"{one.path} is lacking: {one.reason}" for one in summary.lost[:_MOST_WARNINGS]]

@@ -7,11 +7,11 @@ from itertools import pairwise
 import numpy as np
 
 from flame.core.columns import Bool, Column, sum_by
-from flame.core.frame import Kind
+from flame.core.frame import ACTIVITY_KINDS, Kind
 from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable
 from flame.core.rank_summary.content_hash import is_ascending
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
-from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankSummary
+from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankInfo, RankSummary
 
 _MOST = float(1 << 62)
 _COUNT = METRICS.index("count")
@@ -36,9 +36,16 @@ def _has_ranks_in_order(summary: RankSummary) -> bool:
     names = [(one.rank, one.path) for one in summary.info]
     lengths = all(len(one.step_numbers) == len(one.step_times) for one in summary.info)
     in_order = all(before < after for before, after in pairwise(names))
-    known = all(0 <= one.rank < 1 << 31 for one in summary.info)
+    known = all(0 <= one.rank < 1 << 31 and _has_small_numbers(one) for one in summary.info)
     lost_in_order = all(before < after for before, after in pairwise(summary.lost))
     return lengths and in_order and known and lost_in_order
+
+
+def _has_small_numbers(info: RankInfo) -> bool:
+    """Whether columns can hold the numbers of a rank, and sums of them."""
+    numbers = [info.begin, info.end, info.origin or 0, info.activities]
+    numbers += [*info.step_numbers, *info.step_times, *(ns for _, ns in info.coverage)]
+    return all(-_MOST < number < _MOST for number in numbers)
 
 
 def _has_groups(summary: RankSummary) -> bool:
@@ -49,9 +56,21 @@ def _has_groups(summary: RankSummary) -> bool:
         and all(_are_within(column, 0, 2) for column in (groups.launched, groups.host))
         and all(_are_within(getattr(groups, name), -1, stacks) for name in STACKS)
         and all(_are_within(getattr(groups, name), -1, frames) for name in FRAMES)
+        and all(-_MOST < frame.line < _MOST for frame in summary.frames)
+        and _are_of_their_table(summary)
         and bool((summary.shortest >= 0).all() and (summary.longest >= summary.shortest).all())
         and bool(np.isin(summary.longest_rank, summary.rank).all())
     )
+
+
+def _are_of_their_table(summary: RankSummary) -> bool:
+    """Whether groups of a GPU have a call and something that runs there, and others do not."""
+    groups, none = summary.groups, len(Kind)
+    kinds = np.array([*(frame.kind for frame in summary.frames), none])
+    own, launch = kinds[groups.frame], kinds[groups.launch]
+    on_gpu = (own == groups.kind) & np.isin(own, ACTIVITY_KINDS) & (launch == Kind.LAUNCH)
+    on_host = (own == none) & np.isin(launch, (Kind.LAUNCH, none))
+    return bool(np.where(groups.host > 0, on_host, on_gpu).all())
 
 
 def _has_cells(summary: RankSummary) -> bool:
