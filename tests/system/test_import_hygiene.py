@@ -61,7 +61,18 @@ def test_core_and_exporters_leave_the_terminal_out() -> None:
 
 
 HEAVY = {
-    *("asyncio", "msgspec", "multiprocessing", "numpy", "psutil", "regex", "rich", "sqlite3"),
+    *(
+        "asyncio",
+        "dask",
+        "distributed",
+        "msgspec",
+        "multiprocessing",
+        "numpy",
+        "psutil",
+        "regex",
+        "rich",
+        "sqlite3",
+    ),
     *("subprocess", "tempfile", "textual", "tomllib", "unittest"),
 }
 TYPES = {"ast", "dataclasses", "inspect", "typing"}
@@ -75,9 +86,10 @@ NOT_OF_A_START = {
     "attach --help": HEAVY,
     "export --help": HEAVY,
     "info --help": HEAVY,
+    "ranks --help": HEAVY,
     "doctor --help": HEAVY,
 }
-COMMANDS = {"record", "view", "attach", "export", "info", "doctor"}
+COMMANDS = {"record", "view", "attach", "export", "info", "ranks", "doctor"}
 
 
 @pytest.mark.parametrize("words", NOT_OF_A_START)
