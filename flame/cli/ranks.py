@@ -28,8 +28,8 @@ flame ranks 'runs/*.sqlite' -o run.flamesum         sum up all ranks, on all cor
 flame ranks run.flamesum                            compare the ranks
 flame ranks run.flamesum late.sqlite -o run.flamesum    add a rank
 flame ranks … -o run.flamesum --dask tcp://head:8786    on a Dask cluster
-srun flame ranks --here --share %%q{SLURM_PROCID}/%%q{SLURM_NTASKS} 'runs/*.sqlite' \\
-                        -o part.%%q{SLURM_PROCID}.flamesum      each task its share, merged later
+srun flame ranks --here --share %q{SLURM_PROCID}/%q{SLURM_NTASKS} 'runs/*.sqlite' \\
+                        -o part.%q{SLURM_PROCID}.flamesum      each task its share, merged later
 """
 
 

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future as Outcome
 from concurrent.futures import wait
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from distributed import Future, KilledWorker
 
 from flame.core.errors import FlameError
+from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.worker import EndedError
 from flame.core.memory import MemoryShortError
 from flame.core.options import LoadOptions

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from flame.core.loading.worker import EndedError
-from flame.core.memory import MemoryShortError
+from flame.core.memory import PER_BYTE, MemoryShortError
 from flame.core.options import LoadOptions
 from flame.core.rank_summary.collective_table import no_collectives
-from flame.core.ranks.job import MEMORY_PER_BYTE, RankFile, lost_part
+from flame.core.ranks.job import RankFile, lost_part
 from flame.engines.local import LocalEngine
 from flame.engines.progress import RankMeter
 from tests.engines.conftest import Ranks
@@ -66,7 +66,7 @@ def files_of(**sizes: int) -> list[RankFile]:
 
 def test_no_more_is_read_at_a_time_than_fits() -> None:
     files = files_of(huge=100, a=6, b=5, c=4, d=4, e=1)
-    memory, readings = 10 * MEMORY_PER_BYTE, Readings()
+    memory, readings = 10 * PER_BYTE, Readings()
     assert len(run(readings, files, 8, memory)) == 6
     sizes = {file.path: file.size for file in files}
     assert {"huge"} in readings.together

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from flame.core.errors import CancelledError, FlameError
 from flame.core.loading.file import load_file
-from flame.core.memory import MemoryShortError
+from flame.core.memory import PER_BYTE, MemoryShortError
 from flame.core.options import LoadOptions, Progress
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 FAN_IN = 8
 """Summaries of one height that become one of the next."""
-
-MEMORY_PER_BYTE = 3
-"""Bytes of memory that a byte of a file may take: 1.9 measured, 2.9 with the host's table."""
 
 KEEP_EVERY = 60.0
 """Seconds from one partial result to the next."""
@@ -42,7 +39,7 @@ class RankFile(NamedTuple):
     @property
     def memory(self) -> int:
         """Bytes of memory that reading it may take."""
-        return MEMORY_PER_BYTE * self.size
+        return PER_BYTE * self.size
 
 
 class Meter(Protocol):
