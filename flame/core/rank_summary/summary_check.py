@@ -6,11 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from flame.core.columns import Bool, Column, sum_by
+from flame.core.columns import I8, Bool, Column, sum_by
 from flame.core.frame import ACTIVITY_KINDS, Kind
-from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable
+from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, Source
 from flame.core.rank_summary.content_hash import is_ascending
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
+from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
+from flame.core.rank_summary.rank_communication import RankCommunication
 from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankInfo, RankSummary
 
 _MOST = float(1 << 62)
@@ -28,7 +30,8 @@ def holds_together(summary: RankSummary) -> bool:
         and _has_cells(summary)
         and _has_sums(summary)
         and _has_bins(summary)
-        and _has_collectives(summary.collectives)
+        and _has_collectives(summary.collectives, summary.rank)
+        and _has_communication(summary.communication, summary.rank)
     )
 
 
@@ -114,15 +117,45 @@ def _has_bins(summary: RankSummary) -> bool:
     return bool((sum_by(group, counts, size) == summary.total[_COUNT]).all())
 
 
-def _has_collectives(table: CollectiveTable) -> bool:
-    """Whether the collectives are in order, each once."""
-    communicator, ordinal = table.communicator, table.ordinal
+def _has_collectives(table: CollectiveTable, rank: I8) -> bool:
+    """Whether the collectives are in order, each once, of ranks that are there."""
     if len({len(getattr(table, name)) for name in COLUMNS}) > 1:
         return False
-    later: Bool = communicator[1:] > communicator[:-1]
-    later |= (communicator[1:] == communicator[:-1]) & (ordinal[1:] > ordinal[:-1])
-    names = (*pairwise(table.communicators), *pairwise(table.kinds))
-    return bool(later.all()) and all(before < after for before, after in names)
+    times = table.shortest, table.longest, table.duration, table.own, table.work
+    known = np.isin(table.last, rank) & np.isin(table.first, rank)
+    known &= (table.size >= 0) & (table.shortest <= table.longest)
+    return (
+        bool(known.all())
+        and all(map(_can_be_added, times))
+        and _are_within(table.source, 0, len(Source))
+        and _are_within(table.ranks, 1, len(rank) + 1)
+        and _are_rising(table.communicator, table.ordinal)
+        and _are_in_order(table.communicators, table.kinds)
+    )
+
+
+def _has_communication(found: RankCommunication, rank: I8) -> bool:
+    """Whether sums of communication are in order, of ranks that are there."""
+    if len({len(getattr(found, name)) for name in OF_RANKS}) > 1:
+        return False
+    return (
+        bool(np.isin(found.rank, rank).all())
+        and all(map(_can_be_added, (found.calls, found.duration, found.own, found.work)))
+        and _are_within(found.together, 0, 2)
+        and _are_rising(found.rank, found.communicator)
+        and _are_in_order(found.names)
+    )
+
+
+def _are_rising(first: Column, second: Column) -> bool:
+    """Whether pairs of both rise, each once."""
+    later: Bool = first[1:] > first[:-1]
+    later |= (first[1:] == first[:-1]) & (second[1:] > second[:-1])
+    return bool(later.all())
+
+
+def _are_in_order(*names: tuple[tuple[int, str], ...]) -> bool:
+    return all(before < after for one in names for before, after in pairwise(one))
 
 
 def _are_within(column: Column, low: int, end: int) -> bool:

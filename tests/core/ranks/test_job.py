@@ -1,160 +1,103 @@
-"""Merging ranks as they arrive, and keeping them by and by."""
+"""From the files of a job to who is late, and what is left of it in a merged summary."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from flame.core.errors import CancelledError
-from flame.core.options import LoadOptions, silent
+from flame.core.loading.many import load
 from flame.core.rank_summary.merge import merge_summaries
-from flame.core.rank_summary.summary import LostRank, RankSummary
-from flame.core.rank_summary.summary_file import pack_summary
-from flame.core.ranks.job import (
-    FAN_IN,
-    RankFile,
-    RankJob,
-    Reduction,
-    Shelf,
-    height_of,
-    lost_summary,
-    read_part,
-)
-from tests.support.random_ranks import random_summary
-from tests.support.tiers import deep_except
+from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.summary import RankSummary
+from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
+from flame.core.ranks.clocks import clocks_of
+from flame.core.ranks.late import find_late
+from flame.core.ranks.matching import match_table
+from flame.core.ranks.summarise import RankPart, summarise
+from flame.core.ranks.waits import causes_of, waits_by_sums, waits_of
+from tests.support.rank_traces import RankRun, write_ranks
+
+RANKS = 8
 
 
-def summaries(number: int) -> list[RankSummary]:
-    return [random_summary(rank, rank, 5) for rank in range(number)]
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RankRun:
+    folder = tmp_path_factory.mktemp("run")
+    return write_ranks(folder, RANKS, steps=18, layers=2, straggler=5, late=2)
 
 
-@pytest.mark.parametrize("seed", deep_except([0], range(9)))
-def test_a_reduction_is_one_merge_in_any_order(seed: int) -> None:
-    parts = [*summaries(19), merge_summaries(summaries(40)[19:30]), lost_summary("x", "why")]
-    expected = pack_summary(merge_summaries(parts))
-    random.Random(seed).shuffle(parts)
-    reduction = Reduction()
+@pytest.fixture(scope="module")
+def parts(run: RankRun) -> list[RankPart]:
+    return [summarise(load(path), path) for path in run.paths]
+
+
+@pytest.fixture(scope="module")
+def whole(parts: list[RankPart]) -> RankSummary:
+    return merge_summaries([part.summary for part in parts])
+
+
+@pytest.mark.deep
+def test_waits_and_clocks_are_the_truth(
+    run: RankRun, parts: list[RankPart], whole: RankSummary
+) -> None:
+    table, error = whole.collectives, 2 * run.collectives
+    matching = match_table(table, len(whole))
+    waits = [waits_of(part.arrivals[0], table, matching) for part in parts]
+    assert [one.matched for one in waits] == [run.collectives] * RANKS
+    assert np.abs(np.array([one.wait for one in waits]) - run.waits).max() <= error
+    by_sums = waits_by_sums(whole.communication, table, matching, whole.rank)
+    assert by_sums.tolist() == [one.wait for one in waits]
+    assert causes_of(table, matching, whole.rank).last.tolist() == run.last
+    clocks = clocks_of(waits)
+    assert np.ptp(clocks.offset + np.array(run.clocks)) <= 2
+    assert clocks.tell(2)
+
+
+@pytest.mark.deep
+def test_those_that_were_planted_are_late(whole: RankSummary) -> None:
+    table = whole.collectives
+    found = find_late(table, match_table(table, RANKS), whole.communication)
+    by_rank = {one.rank: one for one in found}
+    assert sorted(by_rank) == [2, 5]
+    assert by_rank[5].by_work > 5 * by_rank[5].by_idle
+    assert by_rank[2].by_idle > 5 * by_rank[2].by_work
+
+
+@pytest.mark.deep
+def test_waiting_is_that_of_groups_and_steps_of_the_summary(
+    parts: list[RankPart], whole: RankSummary
+) -> None:
     for part in parts:
-        reduction.add(part)
-    assert pack_summary(reduction.whole()) == expected
+        (arrivals,) = part.arrivals
+        waits = waits_of(arrivals, whole.collectives, RANKS)
+        assert waits.group_wait.sum() == waits.wait
+        assert set(map(tuple, waits.group_hash.tolist())) <= set(
+            map(tuple, part.summary.group_hash.tolist())
+        )
+        assert waits.step_wait.sum() == waits.wait
+        assert arrivals.steps.number.tolist() == list(part.summary.info[0].step_numbers)
+        assert arrivals.steps.time.tolist() == list(part.summary.info[0].step_times)
 
 
-def test_a_shelf_holds_few_of_each_height() -> None:
-    shelf, merges, most = Shelf[int](), 0, 0
-    for _ in range(1000):
-        part, height = 1, 0
-        while batch := shelf.put(part, height):
-            part, height, merges = sum(batch), height + 1, merges + 1
-        most = max(most, len(shelf.parts()))
-    assert sum(shelf.parts()) == 1000
-    assert merges == 1000 // 8 + 1000 // 64 + 1000 // 512
-    assert most <= 4 * (FAN_IN - 1)
-    assert sum(shelf.take()) == 1000
-    assert shelf.parts() == []
+@pytest.mark.deep
+def test_a_file_has_the_same_collectives(whole: RankSummary) -> None:
+    again = unpack_summary(pack_summary(whole), "run.flamesum")
+    for name in RankCommunication._fields:
+        assert np.array_equal(
+            getattr(again.communication, name), getattr(whole.communication, name)
+        )
+    assert pack_summary(again) == pack_summary(whole)
 
 
-def test_height_is_that_of_a_tree_of_eights() -> None:
-    assert [height_of(ranks) for ranks in (0, 1, 7, 8, 63, 64, 4096)] == [0, 0, 0, 1, 1, 2, 4]
-
-
-def test_what_was_lost_and_found_again_is_not_lost() -> None:
-    one = random_summary(1, 0)
-    path = one.info[0].path
-    reduction = Reduction()
-    for part in (one, lost_summary(f"./{path}", "no such file"), lost_summary("other", "empty")):
-        reduction.add(part)
-    assert set(reduction.whole().lost) == {*one.lost, LostRank("other", "empty")}
-
-
-class _Engine:
-    """Yields what it is told to."""
-
-    def __init__(self, parts: Sequence[RankSummary], left: Sequence[RankSummary] = ()) -> None:
-        self.files: list[RankFile] = []
-        self._parts, self._left = parts, left
-
-    def read(
-        self, files: Sequence[RankFile], options: LoadOptions, meter: object
-    ) -> Iterator[Sequence[RankSummary]]:
-        self.files = list(files)
-        for part in self._parts:
-            yield [part]
-
-    def unfinished(self) -> Sequence[RankSummary]:
-        return self._left
-
-    def second_pass(self, work: object, table: object) -> Sequence[object]:
-        return []
-
-    def close(self) -> None: ...
-
-
-class _Meter:
-    """Ends the job after so many reports."""
-
-    def __init__(self, reports: int = 1000) -> None:
-        self._left = reports
-
-    def note(self, file: RankFile, share: float) -> None: ...
-    def end(self, file: RankFile) -> None: ...
-    def say(self, text: str) -> None: ...
-    def tell(self) -> None:
-        self._left -= 1
-        if not self._left:
-            raise CancelledError("stopped")
-
-
-def test_a_job_reads_the_largest_first_beside_what_is_known() -> None:
-    parts = summaries(4)
-    engine = _Engine(parts[1:])
-    files = [RankFile("a", 1), RankFile("b", 30), RankFile("c", 20), RankFile("d", 20)]
-    job = RankJob(engine, parts[:1], lambda summary: None)
-    assert len(job.run(files, LoadOptions(), _Meter())) == 4
-    assert [file.path for file in engine.files] == ["b", "c", "d", "a"]
-
-
-def test_a_job_that_is_stopped_keeps_what_there_is() -> None:
-    parts = summaries(6)
-    kept: list[RankSummary] = []
-    job = RankJob(_Engine(parts[:4], left=parts[5:]), (), kept.append)
-    with pytest.raises(CancelledError):
-        job.run([], LoadOptions(), _Meter(3))
-    expected = merge_summaries([*parts[:3], parts[5]])
-    assert [pack_summary(one) for one in kept] == [pack_summary(expected)]
-
-
-def test_a_job_keeps_what_there_is_by_and_by() -> None:
-    kept: list[int] = []
-    job = RankJob(_Engine(summaries(3)), (), lambda summary: kept.append(len(summary)), every=0)
-    job.run([], LoadOptions(), _Meter())
-    assert kept == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [(None, "no such file"), (b"", "the file is empty"), (b"text", "not a trace")],
-)
-def test_a_file_that_cannot_be_read_says_why(
-    content: bytes | None, reason: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "rank0"
-    if content is not None:
-        path.write_bytes(content)
-    (lost,) = read_part(path, LoadOptions(), silent, name="given").summary.lost
-    assert lost.path == "given"
-    assert reason in lost.reason
-    assert str(path) not in lost.reason
-
-
-def test_a_fault_of_a_reader_loses_one_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise KeyError("x")
-
-    monkeypatch.setattr("flame.core.ranks.job.load_file", fail)
-    (lost,) = read_part(tmp_path, LoadOptions(), silent, name="r").summary.lost
-    assert lost == LostRank("r", "internal error: KeyError: 'x'")
+@pytest.mark.deep
+def test_sums_of_files_whose_rank_is_not_known_are_added_up(tmp_path: Path) -> None:
+    """Both are rank 0, and what they are merged into can be read again."""
+    run = write_ranks(tmp_path, 2, steps=2, layers=2)
+    paths = [path.rename(tmp_path / name) for path, name in zip(run.paths, ("a", "b"), strict=True)]
+    summaries = [summarise(load(path), path).summary for path in paths]
+    whole = merge_summaries(summaries)
+    assert whole.rank.tolist() == [0, 0]
+    again = unpack_summary(pack_summary(whole), "run.flamesum")
+    assert again.communication.calls.tolist() == [2 * run.collectives]
