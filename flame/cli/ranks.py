@@ -53,6 +53,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--workers", metavar="N", type=int, help=text)
     text = "of the files only each N-th from the I-th (from 0) on"
     add("--share", metavar="I/N", help=text)
+    text = "the mesh of ranks, whose groups communicate, where traces do not record these: "
+    text += "pp=4,dp=2,tp=8 (ranks count up along the last first)"
+    add("--groups", metavar="A=N,…", help=text)
     text = "write nothing and exit with 3, not 7, where a rank cannot be read"
     add("--strict", action="store_true", help=text)
     add("--json", action="store_true", help="print JSON, for scripts")
@@ -124,16 +127,17 @@ def _sum_up(inputs: RankInputs, output: SummaryOutput, args: argparse.Namespace)
     """Read the files; where ctrl+c ends that, say where what has been read is."""
     from flame.console.interrupting import ended_by_interrupt
     from flame.console.progress import progress_on_stderr
-    from flame.core.options import LoadOptions
     from flame.core.ranks.job import RankJob
+    from flame.core.ranks.rank_groups import RankGroups
     from flame.engines.progress import RankMeter
 
+    mesh = None if args.groups is None else RankGroups.parse(args.groups)
     with _engine(args) as engine:
         job = RankJob(engine, inputs.summaries, output.keep)
         try:
             with progress_on_stderr() as shown, ended_by_interrupt(shown) as progress:
                 meter = RankMeter(inputs.files, progress)
-                return job.run(inputs.files, LoadOptions(), meter)
+                return job.run(inputs.files, meter, mesh)
         except CancelledError:
             if kept := output.kept:
                 say(f"stopped: what has been read is in {kept}; name it, too, to go on from there")

@@ -18,7 +18,6 @@ from flame.core.errors import FlameError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.worker import EndedError
 from flame.core.memory import MemoryShortError
-from flame.core.options import LoadOptions
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.ranks.job import Meter, RankFile, Shelf, lost_summary, place_of, reason_of
 from flame.engines import on_worker
@@ -27,6 +26,7 @@ from flame.engines.cluster import Cluster, ClusterLostError, in_thread
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.ranks.arrivals import Arrivals
+    from flame.core.ranks.rank_groups import RankGroups
 
 _POLL = 0.1
 _TALL = 2
@@ -73,13 +73,13 @@ class DaskEngine:
         self._is_lost = False
 
     def read(
-        self, files: Sequence[RankFile], options: LoadOptions, meter: Meter
+        self, files: Sequence[RankFile], mesh: RankGroups | None, meter: Meter
     ) -> Iterator[Sequence[RankSummary]]:
         """Yield summaries of up to 64 files each; if the cluster is lost, of all that are left."""
         missing = dict.fromkeys(files)
         self._waiting.extend(files)
         try:
-            for _ in self._run(options, meter):
+            for _ in self._run(mesh, meter):
                 yield self._settle(missing)
         except ClusterLostError as error:
             self._is_lost = True
@@ -101,7 +101,7 @@ class DaskEngine:
         found = self._settle(missing)
         return [*found, *(lost_summary(file.path, reason) for file in missing)]
 
-    def _run(self, options: LoadOptions, meter: Meter) -> Iterator[None]:
+    def _run(self, mesh: RankGroups | None, meter: Meter) -> Iterator[None]:
         while not self._cluster.workers.memory:
             meter.say("waiting for workers")
             self._cluster.look()
@@ -113,7 +113,7 @@ class DaskEngine:
         while self._waiting or self._suspects or self._reads or self._held or self._fetches:
             self._cluster.look()
             meter.say("" if self._cluster.workers.memory else "waiting for workers")
-            self._submit_reads(options, meter)
+            self._submit_reads(mesh, meter)
             self._merge_rest()
             self._take_events()
             yield
@@ -129,17 +129,17 @@ class DaskEngine:
 
     # Reading
 
-    def _submit_reads(self, options: LoadOptions, meter: Meter) -> None:
+    def _submit_reads(self, mesh: RankGroups | None, meter: Meter) -> None:
         """Have the next files read: so many that no worker waits; a suspect when it is alone."""
         while self._waiting and len(self._reads) < _AHEAD * self._cluster.workers.threads:
-            self._submit_read(self._waiting.popleft(), options, meter, alone=False)
+            self._submit_read(self._waiting.popleft(), mesh, meter, alone=False)
         if self._suspects and not self._waiting and not self._reads:
-            self._submit_read(self._suspects.popleft(), options, meter, alone=True)
+            self._submit_read(self._suspects.popleft(), mesh, meter, alone=True)
 
     def _submit_read(
-        self, file: RankFile, options: LoadOptions, meter: Meter, *, alone: bool
+        self, file: RankFile, mesh: RankGroups | None, meter: Meter, *, alone: bool
     ) -> None:
-        arguments = (self._cluster.run, file.path, place_of(file.path), file.size, options)
+        arguments = (self._cluster.run, file.path, place_of(file.path), file.size, mesh)
         future = self._cluster.submit(on_worker.read, *arguments, memory=file.memory)
         node = _Node(future, (file,), 0, alone=alone)
         self._reads.add(node)

@@ -28,6 +28,7 @@ from flame.core.ranks.job import (
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.ranks.arrivals import Arrivals
+    from flame.core.ranks.rank_groups import RankGroups
     from flame.core.ranks.summarise import RankPart
 
 _POLL = 0.1
@@ -53,24 +54,24 @@ class LocalEngine:
         self._running: dict[Future[RankPart], RankFile] = {}
 
     def read(
-        self, files: Sequence[RankFile], options: LoadOptions, meter: Meter
+        self, files: Sequence[RankFile], mesh: RankGroups | None, meter: Meter
     ) -> Iterator[Sequence[RankSummary]]:
         """Yield the summary of each file as soon as it is there."""
         suspects: list[RankFile] = []
-        yield from self._read_beside(deque(files), options, meter, suspects)
+        yield from self._read_beside(deque(files), mesh, meter, suspects)
         for file in suspects:
-            yield from self._read_beside(deque([file]), options, meter, None)
+            yield from self._read_beside(deque([file]), mesh, meter, None)
 
     def _read_beside(
         self,
         waiting: deque[RankFile],
-        options: LoadOptions,
+        mesh: RankGroups | None,
         meter: Meter,
         suspects: list[RankFile] | None,
     ) -> Iterator[Sequence[RankSummary]]:
         """Read what is ``waiting``, largest first; without ``suspects`` every failure is final."""
         while waiting or self._running:
-            self._start(waiting, options, meter)
+            self._start(waiting, mesh, meter)
             done, _ = wait(self._running, _POLL, FIRST_COMPLETED)
             yield ()
             for future in done:
@@ -88,28 +89,30 @@ class LocalEngine:
                 self._kept.add(part.arrivals)
                 yield (part.summary,)
 
-    def _start(self, waiting: deque[RankFile], options: LoadOptions, meter: Meter) -> None:
+    def _start(self, waiting: deque[RankFile], mesh: RankGroups | None, meter: Meter) -> None:
         """Start reading what fits beside the files that are being read; a smaller one may pass."""
         for file in list(waiting):
             if len(self._running) >= self._workers:
                 return
             if self._fits(file):
                 waiting.remove(file)
-                self._running[self._pool.submit(self._read_one, file, options, meter)] = file
+                self._running[self._pool.submit(self._read_one, file, mesh, meter)] = file
 
     def _fits(self, file: RankFile) -> bool:
         if not self._running or self._memory is None:
             return True
         return file.memory + sum(each.memory for each in self._running.values()) <= self._memory
 
-    def _read_one(self, file: RankFile, options: LoadOptions, meter: Meter) -> RankPart:
+    def _read_one(self, file: RankFile, mesh: RankGroups | None, meter: Meter) -> RankPart:
         def note(stage: str, done: int, expected: int) -> None:
             if expected > 0:
                 meter.note(file, min(done / expected, 1.0))
 
         path = Path(file.path)
         with self._processes.lend(path) as process:
-            return process.run(partial(read_part, name=file.path), path, options, note)
+            return process.run(
+                partial(read_part, name=file.path, mesh=mesh), path, LoadOptions(), note
+            )
 
     def unfinished(self) -> Sequence[RankSummary]:
         """Return nothing: what has been read is yielded at once."""

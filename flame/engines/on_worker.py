@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.rank_summary.summary import RankSummary
     from flame.core.ranks.arrivals import Arrivals
+    from flame.core.ranks.rank_groups import RankGroups
 
 T = TypeVar("T")
 
@@ -85,7 +86,7 @@ def end(run: str) -> None:
         readers.processes.stop()
 
 
-def read(run: str, name: str, place: str, size: int, options: LoadOptions) -> RankPart:
+def read(run: str, name: str, place: str, size: int, mesh: RankGroups | None) -> RankPart:
     """Read the file at ``place``, which the user calls ``name``, for ``run``.
 
     Raises EndedError, MemoryShortError.
@@ -98,7 +99,9 @@ def read(run: str, name: str, place: str, size: int, options: LoadOptions) -> Ra
         raise EndedError(f"{path}: the run has ended")
     try:
         with readers.room(file.memory), readers.processes.lend(path) as process:
-            return process.run(partial(read_part, name=name), path, options, silent)
+            return process.run(
+                partial(read_part, name=name, mesh=mesh), path, LoadOptions(), silent
+            )
     except (EndedError, MemoryShortError):
         raise
     except InputError as error:  # No process can be started.

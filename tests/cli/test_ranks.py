@@ -73,6 +73,7 @@ def test_a_summary_alone_is_reported(flame: Flame) -> None:
         (["x*", "-o", "y"], 3, "x*: no file here matches that pattern"),
         (["a.sqlite", "-o", "none/x"], 3, "none/x: cannot be written: No such file or directory"),
         (["a.sqlite", "-o", "%q{NONE}"], 3, "%q{NONE}: there is no variable NONE"),
+        (["a.sqlite", "-o", "x", "--groups", "tp"], 2, "--groups 'tp': write names and sizes"),
         (["a", "-o", "x", "--here", "--dask", "local"], 2, "not allowed with argument"),
     ],
 )

@@ -16,7 +16,6 @@ import pytest
 
 from flame.core.loading.worker import EndedError
 from flame.core.memory import PER_BYTE, MemoryShortError
-from flame.core.options import LoadOptions
 from flame.core.rank_summary.collective_table import no_collectives
 from flame.core.ranks.job import RankFile, lost_part
 from flame.engines.local import LocalEngine
@@ -35,7 +34,7 @@ def run(read: Read, files: Sequence[RankFile], workers: int, memory: int | None)
     engine._read_one = read  # type: ignore[method-assign]
     meter = RankMeter(files, lambda stage, done, expected: None)
     with closing(engine):
-        parts = [part for parts in engine.read(files, LoadOptions(), meter) for part in parts]
+        parts = [part for parts in engine.read(files, None, meter) for part in parts]
     return [f"{one.path}: {one.reason}" for part in parts for one in part.lost]
 
 
@@ -47,7 +46,7 @@ class Readings:
         self._now: set[str] = set()
         self._lock, self._fails = Lock(), fails
 
-    def __call__(self, file: RankFile, options: LoadOptions, meter: RankMeter) -> Any:
+    def __call__(self, file: RankFile, mesh: object, meter: RankMeter) -> Any:
         with self._lock:
             self._now = self._now | {file.path}
             self.together.append(self._now)
@@ -105,7 +104,7 @@ def test_the_second_pass_has_what_each_rank_arrived_at() -> None:
     engine._read_one = read  # type: ignore[method-assign]
     meter: Any = SimpleNamespace(end=lambda file: None)
     with closing(engine):
-        list(engine.read(files, LoadOptions(), meter))
+        list(engine.read(files, None, meter))
         found = engine.second_pass(lambda one, table: (one, len(table.own)), no_collectives())  # type: ignore[var-annotated]
     assert sorted(found) == [("a", 0), ("aa", 0), ("b", 0), ("bb", 0)]
 

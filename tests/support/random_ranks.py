@@ -12,6 +12,7 @@ from flame.core.frame import ACTIVITY_KINDS, Frame, Kind
 from flame.core.rank_summary.collective_table import no_collectives
 from flame.core.rank_summary.content_hash import Hashes, hash_frames, hash_numbers, hash_rows
 from flame.core.rank_summary.duration_histogram import bins_of
+from flame.core.rank_summary.rank_communication import no_communication
 from flame.core.rank_summary.summary import (
     FRAMES,
     METRICS,
@@ -143,6 +144,7 @@ def _built(
         total=total,
         rank_total=total.sum(axis=1, keepdims=True),
         collectives=no_collectives(),
+        communication=no_communication(),
         lost=(LostRank(f"lost {info.rank % 3}", "cut off"),) if info.rank % 4 == 0 else (),
     )
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
@@ -15,11 +16,14 @@ from flame.core.memory import PER_BYTE, MemoryShortError
 from flame.core.options import LoadOptions, Progress
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
+from flame.core.ranks.matching import Matching, match_table
 from flame.core.ranks.summarise import RankPart, summarise
+from flame.core.ranks.waits import RankWaits, waits_of
 
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.ranks.arrivals import Arrivals
+    from flame.core.ranks.rank_groups import RankGroups
 
 FAN_IN = 8
 """Summaries of one height that become one of the next."""
@@ -62,7 +66,7 @@ class Engine(Protocol):
     """Reads files of ranks: in processes here, or on a cluster."""
 
     def read(
-        self, files: Sequence[RankFile], options: LoadOptions, meter: Meter
+        self, files: Sequence[RankFile], mesh: RankGroups | None, meter: Meter
     ) -> Iterator[Sequence[RankSummary]]:
         """Yield summaries that have each file once, read or lost; many times a second, or none.
 
@@ -81,13 +85,20 @@ class Engine(Protocol):
         """End what was begun; at once."""
 
 
-def read_part(path: Path, options: LoadOptions, progress: Progress, *, name: str) -> RankPart:
+def read_part(
+    path: Path,
+    options: LoadOptions,
+    progress: Progress,
+    *,
+    name: str,
+    mesh: RankGroups | None = None,
+) -> RankPart:
     """Read the file at ``path``, which the user calls ``name``; of one that cannot be read, why.
 
     Raises MemoryShortError: alone it may be read.
     """
     try:
-        return summarise(load_file(path, options, progress), name)
+        return summarise(load_file(path, options, progress), name, mesh=mesh)
     except (CancelledError, MemoryShortError, BrokenPipeError):
         raise
     except MemoryError:
@@ -192,15 +203,18 @@ class RankJob:
         for one in known:
             self._reduction.add(one)
 
-    def run(self, files: Sequence[RankFile], options: LoadOptions, meter: Meter) -> RankSummary:
+    def run(
+        self, files: Sequence[RankFile], meter: Meter, mesh: RankGroups | None = None
+    ) -> RankSummary:
         """Read ``files``, the largest first; return the summary of all.
 
+        Collectives whose group is not recorded are of a group of ``mesh``.
         Raises InputError where a rank is there twice; CancelledError where ``meter`` does, with
         what there is kept.
         """
         order = sorted(files, key=lambda file: (-file.size, file.path))
         due = time.monotonic() + self._every
-        for parts in self._engine.read(order, options, meter):
+        for parts in self._engine.read(order, mesh, meter):
             for part in parts:
                 self._reduction.add(part)
             try:
@@ -213,5 +227,16 @@ class RankJob:
                 due = time.monotonic() + self._every
         return self._reduction.whole()
 
+    def waits(self, whole: RankSummary) -> list[RankWaits]:
+        """Measure how each rank that was read waited, by the collectives of the ``whole``."""
+        matching = match_table(whole.collectives, len(whole))
+        work = partial(_waits_of, matching=matching)
+        found = self._engine.second_pass(work, whole.collectives)
+        return sorted(found, key=lambda one: one.rank)
+
     def _keep_so_far(self) -> None:
         self._keep(self._reduction.whole(self._engine.unfinished()))
+
+
+def _waits_of(arrivals: Arrivals, table: CollectiveTable, matching: Matching) -> RankWaits:
+    return waits_of(arrivals, table, matching)

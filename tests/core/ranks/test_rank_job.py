@@ -77,7 +77,7 @@ class _Engine:
         self._parts, self._left = parts, left
 
     def read(
-        self, files: Sequence[RankFile], options: LoadOptions, meter: object
+        self, files: Sequence[RankFile], mesh: object, meter: object
     ) -> Iterator[Sequence[RankSummary]]:
         self.files = list(files)
         for part in self._parts:
@@ -112,7 +112,7 @@ def test_a_job_reads_the_largest_first_beside_what_is_known() -> None:
     engine = _Engine(parts[1:])
     files = [RankFile("a", 1), RankFile("b", 30), RankFile("c", 20), RankFile("d", 20)]
     job = RankJob(engine, parts[:1], lambda summary: None)
-    assert len(job.run(files, LoadOptions(), _Meter())) == 4
+    assert len(job.run(files, _Meter())) == 4
     assert [file.path for file in engine.files] == ["b", "c", "d", "a"]
 
 
@@ -121,7 +121,7 @@ def test_a_job_that_is_stopped_keeps_what_there_is() -> None:
     kept: list[RankSummary] = []
     job = RankJob(_Engine(parts[:4], left=parts[5:]), (), kept.append)
     with pytest.raises(CancelledError):
-        job.run([], LoadOptions(), _Meter(3))
+        job.run([], _Meter(3))
     expected = merge_summaries([*parts[:3], parts[5]])
     assert [pack_summary(one) for one in kept] == [pack_summary(expected)]
 
@@ -129,7 +129,7 @@ def test_a_job_that_is_stopped_keeps_what_there_is() -> None:
 def test_a_job_keeps_what_there_is_by_and_by() -> None:
     kept: list[int] = []
     job = RankJob(_Engine(summaries(3)), (), lambda summary: kept.append(len(summary)), every=0)
-    job.run([], LoadOptions(), _Meter())
+    job.run([], _Meter())
     assert kept == [1, 2, 3]
 
 
