@@ -105,8 +105,8 @@ class Cluster:
     def prepare(self) -> None:
         """Prepare the workers, now that there are some; InputError where their flame is another."""
         self._check_versions()
-        self._plugin = RunPlugin(self._run)
-        self._ask(lambda: self._client.register_plugin(self._plugin))
+        self._plugin = plugin = RunPlugin(self._run)
+        self._ask(lambda: self._client.register_plugin(plugin))
 
     def _check_versions(self) -> None:
         for worker, found in self._ask(self._versions).items():
@@ -154,7 +154,9 @@ class Cluster:
             raise ClusterLostError(f"no worker {left} the cluster for {limit:.0f} s")
 
     def _count_workers(self) -> Workers:
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        found = self._client.scheduler_info(n_workers=-1)["workers"]
+        # Those that are short of memory are paused, perhaps for ever.
+        workers = {name: one for name, one in found.items() if one["status"] == "running"}
         memory = {name: worker["memory_limit"] or inf for name, worker in workers.items()}
         return Workers(sum(worker["nthreads"] for worker in workers.values()), memory)
 

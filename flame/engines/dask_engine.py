@@ -105,10 +105,12 @@ class DaskEngine:
         while not self._cluster.workers.memory:
             meter.say("waiting for workers")
             self._cluster.look()
-            yield time.sleep(_POLL)
+            time.sleep(_POLL)
+            yield
         prepared = in_thread(self._cluster.prepare)
         while not prepared.done():
-            yield time.sleep(_POLL)
+            time.sleep(_POLL)
+            yield
         prepared.result()
         while self._waiting or self._suspects or self._reads or self._held or self._fetches:
             self._cluster.look()

@@ -14,7 +14,7 @@ _PATIENCE = "3s"
 """How long a worker waits for one that may be dead; by default the others lose half a minute."""
 
 
-class RunPlugin(WorkerPlugin):
+class RunPlugin(WorkerPlugin):  # type: ignore[misc]
     """Tells workers how much memory they have for a run, and ends its processes with it."""
 
     def __init__(self, run: str) -> None:

@@ -98,15 +98,17 @@ def test_what_fails_beside_others_is_read_once_more_alone(error: type[EndedError
 
 def test_the_second_pass_has_what_each_rank_arrived_at() -> None:
     def read(file: RankFile, *_: object) -> Any:
-        return lost_part(file.path, "")._replace(arrivals=(file.path, file.path * 2))
+        arrivals: Any = (file.path, file.path * 2)
+        return lost_part(file.path, "")._replace(arrivals=arrivals)
 
     files, engine = files_of(a=1, b=1), LocalEngine(1, None)
-    engine._read_one = read  # type: ignore[method-assign]
+    engine._read_one = read  # type: ignore[method-assign, assignment]
     meter: Any = SimpleNamespace(end=lambda file: None)
     with closing(engine):
         list(engine.read(files, None, meter))
-        found = engine.second_pass(lambda one, table: (one, len(table.own)), no_collectives())  # type: ignore[var-annotated]
-    assert sorted(found) == [("a", 0), ("aa", 0), ("b", 0), ("bb", 0)]
+        table = no_collectives()
+        found = engine.second_pass(lambda one, of: (str(one), of is table), table)
+    assert sorted(found) == [("a", True), ("aa", True), ("b", True), ("bb", True)]
 
 
 def test_progress_is_told_in_files_and_bytes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ class _Engine:
     def unfinished(self) -> Sequence[RankSummary]:
         return self._left
 
-    def second_pass(self, work: object, table: object) -> Sequence[object]:
+    def second_pass(self, work: object, table: object) -> Sequence[Any]:
         return []
 
     def close(self) -> None: ...
