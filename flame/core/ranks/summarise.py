@@ -34,6 +34,7 @@ from flame.core.rank_summary.summary import (
     SummaryGroups,
 )
 from flame.core.ranks.arrivals import Arrivals, arrivals_of, communication_of, table_of
+from flame.core.ranks.rank_groups import RankGroups, name_groups
 
 MOST_CELLS = 2000
 """Cells that are kept of a rank."""
@@ -53,7 +54,12 @@ class RankPart(NamedTuple):
     arrivals: tuple[Arrivals, ...] = ()
 
 
-def summarise(profile: Profile, path: str | Path, most: int = MOST_CELLS) -> RankPart:
+def summarise(
+    profile: Profile,
+    path: str | Path,
+    most: int = MOST_CELLS,
+    mesh: RankGroups | None = None,
+) -> RankPart:
     """Sum up the ranks of ``profile``, whose file was given as ``path``, with ``most`` cells each.
 
     A rank is a process that ran something on a GPU. Its number is the recorded one, else the last
@@ -61,6 +67,8 @@ def summarise(profile: Profile, path: str | Path, most: int = MOST_CELLS) -> Ran
     number is the first one's and those of the others follow; where none was recorded, the number of
     the name counts files of so many ranks (``node1`` with eight has ranks 8 to 15). What ran in a
     process without a GPU, or in none that is known, counts for the first of them.
+
+    Collectives whose group is not recorded are of a group of ``mesh``, if that is known.
 
     Of a summary that has been opened it is the summary itself. Raises InputError for a file of
     resolved stacks, which has other metrics.
@@ -77,7 +85,8 @@ def summarise(profile: Profile, path: str | Path, most: int = MOST_CELLS) -> Ran
         numbers, processes, _divide(profile, processes), strict=True
     ):
         info = _info(profile, str(path), number, process, chosen[0])
-        arrivals.append(tables.arrivals(chosen[0], number))
+        found = tables.arrivals(chosen[0], number)
+        arrivals.append(found if mesh is None else name_groups(found, mesh))
         parts.append(tables.sum_up(chosen, info, arrivals[-1], most))
     return RankPart(parts[0] if len(parts) == 1 else merge_summaries(parts), tuple(arrivals))
 
