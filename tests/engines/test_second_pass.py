@@ -35,7 +35,8 @@ with opened as engine:
     files = [RankFile(path, Path(path).stat().st_size) for path in paths]
     job = RankJob(engine, (), lambda summary: None)
     whole = job.run(files, RankMeter(files, lambda *one: None))
-    print(json.dumps([[one.rank, one.found, one.matched, one.wait] for one in job.waits(whole)]))
+    waits = whole.waits
+    print(json.dumps([whole.rank.tolist(), waits.wait.tolist(), waits.group_wait.tolist()]))
 """
 
 
@@ -59,10 +60,11 @@ def waits(ranks: Ranks, run: RankRun, where: str | Path) -> list[list[int]]:
 
 def check(found: list[list[int]], run: RankRun) -> None:
     """Compare with what the simulation waited; it rounds each collective's ends."""
-    assert [one[0] for one in found] == list(range(10))
-    assert all(one[1] == one[2] == run.collectives for one in found)
-    for one, wait in zip(found, run.waits, strict=True):
-        assert abs(one[3] - wait) <= 2 * run.collectives
+    ranks, waits, by_group = found
+    assert ranks == list(range(10))
+    for mine, wait in zip(waits, run.waits, strict=True):
+        assert abs(mine - wait) <= 2 * run.collectives
+    assert sum(by_group) == sum(waits)
 
 
 def test_waits_are_measured_here(ranks: Ranks, run: RankRun) -> None:

@@ -17,6 +17,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
 from flame.core.ranks.matching import Matching, match_table
+from flame.core.ranks.second_pass import with_waits
 from flame.core.ranks.summarise import RankPart, summarise
 from flame.core.ranks.waits import RankWaits, waits_of
 
@@ -225,14 +226,16 @@ class RankJob:
             if time.monotonic() >= due:
                 self._keep_so_far()
                 due = time.monotonic() + self._every
-        return self._reduction.whole()
+        whole = self._reduction.whole()
+        return with_waits(whole, self._measure(whole)) if files else whole
 
-    def waits(self, whole: RankSummary) -> list[RankWaits]:
+    def _measure(self, whole: RankSummary) -> Sequence[RankWaits]:
         """Measure how each rank that was read waited, by the collectives of the ``whole``."""
         matching = match_table(whole.collectives, len(whole))
+        if not matching.matched.any():
+            return ()
         work = partial(_waits_of, matching=matching)
-        found = self._engine.second_pass(work, whole.collectives)
-        return sorted(found, key=lambda one: one.rank)
+        return self._engine.second_pass(work, whole.collectives)
 
     def _keep_so_far(self) -> None:
         self._keep(self._reduction.whole(self._engine.unfinished()))
