@@ -12,6 +12,7 @@ from flame.core.columns import I8
 from flame.core.compare.amounts import change_counts, change_words, percent_of
 from flame.core.compare.colouring import Colouring
 from flame.core.units import BLOCKS, format_count, format_ns
+from flame.tui.diff.evidence_rows import evidence_rows, evidence_word
 from flame.tui.diff.facts import BINS, SideFacts, TwoHistograms
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
@@ -63,10 +64,11 @@ def compact(
     changes, amounts = colouring.sides.changes, colouring.sides.amounts
     word = Piece(f" {_word(view, terms)} ", palette.kind(view.tree.kind(node)))
     name = Piece(f" {cut(view.name(node), width - line_width([word]) - 1)}", "strong")
+    changed = (*change_words(changes, node, amounts), evidence_word(view, colouring))
     causes = [f"{label} {text}" for label, text in _causes(view, colouring, node)]
     return [
         [word, name],
-        [Piece(cut(f" {_DOT.join(change_words(changes, node, amounts))}", width))],
+        [Piece(cut(f" {_DOT.join(filter(None, changed))}", width))],
         [Piece(cut(f" {_DOT.join(causes)}", width))],
     ]
 
@@ -100,6 +102,7 @@ def _rows(view: TreeView, colouring: Colouring, node: int) -> Iterator[tuple[str
     if own.delta[node] and view.tree.end[node] > node + 1:
         yield "self", amounts.delta(float(own.delta[node]))
     places = view.everywhere(int(view.tree.frame[node])).places
+    yield from evidence_rows(view, colouring)
     yield "places", format_count(places) if places > 1 else ""
 
 

@@ -92,6 +92,14 @@ class DiffLayout(MainLayout):
         yield self.chips
         yield self.body
 
+    def learn(self) -> None:
+        """Show which changes are beyond noise: that has just been found out."""
+        self.change.update()
+        self.details.update()
+        for pane in self.panes:
+            if isinstance(pane, DiffTopPane):
+                pane.learn()
+
     def turn_to(self, pane: Pane) -> None:
         super().turn_to(pane)
         self.change.turn_to(pane)

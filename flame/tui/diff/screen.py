@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import ClassVar
 
 import msgspec
+from textual import on
 from textual.binding import BindingType
 
 from flame.core.compare.basis import Per
+from flame.core.compare.beyond_noise import BeyondNoise, find_beyond_noise, noise_marks
 from flame.core.compare.colouring import Measured
 from flame.core.compare.sides import SIDES
 from flame.options.config import Config
@@ -28,10 +30,15 @@ from flame.tui.shell.commands import DIFF_COMMANDS, bindings
 from flame.tui.shell.start import Start
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.dialog.page import Page
+from flame.tui.toolkit.latest import Answer, LatestRequest
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import wrap
 from flame.tui.widgets.pages import coverage_lines
+
+
+class FoundNoise(Answer[DiffProjection, BeyondNoise]):
+    """Bring what of a comparison has changed beyond noise."""
 
 
 class DiffScreen(MainScreen, inherit_bindings=False):
@@ -55,6 +62,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         state = state and msgspec.structs.replace(state, section="")
         super().__init__(session, shown, state, config, keymap, start)
         self._words = words
+        self._noise = LatestRequest(_find_noise, FoundNoise, self.post_message, in_turn=True)
 
     @property
     def _kind(self) -> str:
@@ -78,8 +86,24 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         words = "; ".join(f"without {level}: {why}" for level, why in left)
         return Greeting(words, "warning", "w: notes") if words else None
 
+    # What is beyond noise
+
+    @property
+    def busy(self) -> bool:
+        return super().busy or self._noise.busy
+
     def look_for_findings(self) -> None:
-        """Look for none: findings are of one trace."""
+        """Find out what has changed beyond noise: findings are of one trace."""
+        self._noise.ask(self._compared)
+
+    @on(FoundNoise)
+    def _found_noise(self, message: FoundNoise) -> None:
+        """Draw what has been found: of what is no longer shown it is kept."""
+        self._noise.take(message)
+        noise_marks(message.request.comparison).found = message.result()
+        assert isinstance(self.parts, DiffLayout)
+        self.parts.learn()
+        self._follow()
 
     # What is compared, and how it is drawn
 
@@ -143,6 +167,13 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         session = self.session
         line = diff_line(self._words, session.options, self._compared, self.state(), self.config)
         self._show(copied(self.app, line, "the command line of this view"))
+
+
+def _find_noise(shown: DiffProjection) -> Iterator[BeyondNoise]:
+    """Find out what has changed beyond noise, and in which colours that is drawn."""
+    found = find_beyond_noise(shown.comparison)
+    shown.colouring.strength_by(found)
+    yield found
 
 
 def _kind_of(per: Per) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.compare.basis import BASES, Per
+from flame.core.compare.beyond_noise import noise_marks
 from flame.core.compare.colouring import Colouring
 from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.levels import common_levels
@@ -105,7 +106,9 @@ class DiffSession(Session):
         refused: UsageError | None = None
         for selection in candidates:
             try:
-                return super().project([selection])
+                projection = super().project([selection])
+                projection.view.prepare()  # one that was kept may have other colours by now
+                return projection
             except NoMatchError:
                 continue
             except UsageError as error:
@@ -145,7 +148,11 @@ def _chosen(selection: Selection) -> DiffSelection:
 def _view(comparison: Comparison, chosen: DiffSelection) -> TreeView:
     tree = comparison.tree(chosen.width)
     colouring = Colouring(
-        sided(comparison, tree), chosen.measured, chosen.all_changes, chosen.limits
+        sided(comparison, tree),
+        chosen.measured,
+        chosen.all_changes,
+        chosen.limits,
+        noise_marks(comparison),
     )
     return prepared(tree, colouring)
 

@@ -23,7 +23,7 @@ DIFF = (
         "V",
         Action.ALL_CHANGES,
         "all",
-        "colour all changes, or only those of 5 % and 0.5 % of all",
+        "colour all changes, or only those beyond noise",
         3,
         TREES,
     ),

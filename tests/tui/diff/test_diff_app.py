@@ -65,7 +65,7 @@ async def test_the_first_screen_says_what_has_changed(traces: tuple[Path, Path])
         assert "before.sqlite → after.sqlite" in user.read("header")
         line = user.read("change")
         assert "BASE 53.0 ms → NEW 71.0 ms   +18.0 ms  +34.0 %   in total ▾" in line
-        assert "widths of both ▾  colour: total, over 5 % ▾" in line
+        assert "widths of both ▾  colour: total, over 5 %, no evidence ▾" in line
         icicle = user.read("icicle")
         assert "▏▲ attention  +57.1 %  +16.0 ms" in icicle
         assert "▏− relu" in icicle and "▏+ gelu" in icicle and "▏softmax" in icicle
@@ -98,7 +98,7 @@ async def test_colours_turn_and_come_back(traces: tuple[Path, Path]) -> None:
         assert "colour: self, all ▾" in user.read("change")
         assert "▲ attention" not in user.read("icicle")
         await user.press("z", "z")
-        assert "colour: total, over 5 % ▾" in user.read("change")
+        assert "colour: total, over 5 %, no evidence ▾" in user.read("change")
         assert "▲ attention" in user.read("icicle")
 
 
