@@ -37,7 +37,8 @@ def evidence_rows(view: TreeView, colouring: Colouring) -> Iterator[tuple[str, s
     elif node >= 0 and found.verdict[node]:
         yield from _of_node(_word(found, node), found.evidence, node)
     elif node >= 0:
-        yield "evidence", f"none: {found.evidence.why or 'too little to tell from'}"
+        yield "evidence", "none"
+        yield "", found.evidence.why or "too little to tell from"
     elif not view.tree.layout.inverted:
         yield "evidence", _at_places(found, int(view.tree.frame[view.cursor.node]))
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.compare.sides import BASE, NEW, SIDES, Run, Sides
+from flame.core.compare.kept.base_file import is_kept_base
+from flame.core.compare.sides import BASE, NEW, SIDES, Run, Sides, open_runs
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
@@ -87,7 +88,11 @@ class Loader:
             cache.write()
 
     def _runs(self, side: int, sides: SideInputs, progress: Progress) -> Iterator[Run]:
-        different = [*dict.fromkeys(run.inputs.paths for runs in sides for run in runs)]
+        if kept := _kept_base(sides[side]):
+            yield from open_runs(kept, SIDES[side], sides[side][0].where)
+            return
+        loaded = [one for one in sides if not _kept_base(one)]
+        different = [*dict.fromkeys(run.inputs.paths for runs in loaded for run in runs)]
         share = _LOADED / len(different)
         for run in sides[side]:
             at = different.index(run.inputs.paths)
@@ -103,3 +108,9 @@ class Loader:
             self._known[paths] = load_all(paths, self._options, progress, cache)
             self.caches += [cache] if cache is not None else []
         return self._known[paths]
+
+
+def _kept_base(runs: Sequence[RunInputs]) -> Path | None:
+    """The kept base that is all of a side; None of traces."""
+    paths = [path for run in runs for path in run.inputs.paths]
+    return paths[0] if len(paths) == 1 and is_kept_base(paths[0]) else None

@@ -13,11 +13,12 @@ from textual.binding import BindingType
 from flame.core.compare.basis import Per
 from flame.core.compare.beyond_noise import BeyondNoise, find_beyond_noise, noise_marks
 from flame.core.compare.colouring import Measured
-from flame.core.compare.sides import SIDES
+from flame.core.compare.sides import Sides
 from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.diff.header import reading_lines
 from flame.tui.diff.layout import DiffLayout
+from flame.tui.diff.notes import note_lines
 from flame.tui.diff.selection import WIDTHS, DiffSelection, TimelineSide
 from flame.tui.diff.session import DiffProjection, DiffSession
 from flame.tui.main.layout import MainLayout
@@ -31,10 +32,8 @@ from flame.tui.shell.start import Start
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.latest import Answer, LatestRequest
-from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.lines import Line
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import wrap
-from flame.tui.widgets.pages import coverage_lines
 
 
 class FoundNoise(Answer[DiffProjection, BeyondNoise]):
@@ -141,19 +140,13 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         self._show("instructions are listed of one trace alone: flame view")
 
     def action_coverage(self) -> None:
-        self.app.push_screen(Page(lambda width: [*self._coverage(width)]))
+        sides, comparison = self._sides, self._compared.comparison
+        self.app.push_screen(Page(lambda width: [*note_lines(sides, comparison, width)]))
 
-    def _coverage(self, width: int) -> Iterator[Line]:
-        """What cannot be compared, and what each run covers."""
-        session = self.session
-        assert isinstance(session, DiffSession)
-        for level, why in self._compared.comparison.left_out:
-            yield from (
-                [Piece(part, "warning")] for part in wrap(f"without {level}: {why}", width, 4)
-            )
-        for side, run in zip(session.sides.side_of_run, session.sides.runs, strict=True):
-            label = SIDES[side] if run.label == SIDES[side] else f"{SIDES[side]} {run.label}"
-            yield from ([], [Piece(label, "strong")], *coverage_lines(run.profile, width, hint=""))
+    @property
+    def _sides(self) -> Sides:
+        assert isinstance(self.session, DiffSession)
+        return self.session.sides
 
     def _reading(self, palette: Palette, width: int) -> list[Line]:
         return reading_lines(palette, width)

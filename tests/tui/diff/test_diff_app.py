@@ -186,6 +186,8 @@ async def test_the_timeline_is_of_one_side(traces: tuple[Path, Path]) -> None:
         await user.press("D")
         await user.rest()
         assert "timeline of BASE ▾" in user.read("change") and user.selected == "gelu"
+        timeline = user.screen.parts.timeline
+        assert timeline._layouts.fits(timeline.shown)  # laid out at once, as it has not grown
         user.screen._search_for(Query("relu"))
         await user.press("n")
         assert user.selected == "relu"
