@@ -19,6 +19,8 @@ _WORDS = {
     FrameVerdict.CHANGED: "changed beyond noise",
 }
 
+_LEAST_CHANCE = 0.001
+
 
 def evidence_word(view: TreeView, colouring: Colouring) -> str:
     """Say in a word what is known of ``view``'s selected frame; empty where nothing is."""
@@ -61,8 +63,15 @@ def _of_node(word: str, found: Evidence, node: int) -> Iterator[tuple[str, str]]
     base, new = (format_count(int(column[node])) for column in (found.base, found.new))
     many = f"{base} {samples} each" if base == new else f"{base} and {new} {samples}"
     yield "evidence", f"{word}: {many}"
+    chance = float(found.adjusted[node])
+    yield "chance", _chance(chance) if math.isfinite(chance) else ""
     low, high = float(found.low[node]), float(found.high[node])
     yield "95 % within", f"{_percent(low)} … {_percent(high)}" if math.isfinite(low + high) else ""
+
+
+def _chance(chance: float) -> str:
+    """How likely the change is mere chance, among all frames that are tested."""
+    return f"{100 * chance:.1f} %" if chance >= _LEAST_CHANCE else f"<{100 * _LEAST_CHANCE:g} %"
 
 
 def _percent(part: float) -> str:

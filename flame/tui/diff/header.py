@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from flame.core.analysis.wording import Terms
 from flame.core.compare.amounts import percent_of
 from flame.core.compare.basis import Basis
+from flame.core.compare.sides import SIDES
 from flame.tui.diff.session import DiffProjection
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import cut, wrap
+from flame.tui.toolkit.text import cut, printable, wrap
 from flame.tui.widgets.header import choices, metric_choice, modes
 
 _WIDTHS = {"both": "widths of both", "new": "widths of NEW", "base": "widths of BASE"}
@@ -81,8 +82,11 @@ def _left_out(shown: DiffProjection) -> Line:
 
 
 def _whose(shown: DiffProjection) -> Line:
-    side = "BASE" if shown.chosen.timeline == "base" else "NEW"
-    return [Piece(f"timeline of {side} ▾", "key", Action.WIDTH.click(1))]
+    runs, at = shown.comparison.sides.runs, shown.run_over_time
+    side = SIDES[shown.comparison.sides.side_of_run[at]]
+    several = len([*shown.comparison.sides][SIDES.index(side)]) > 1
+    whose = f"{side}, {printable(runs[at].label)}" if several else side
+    return [Piece(f"timeline of {whose} ▾", "key", Action.WIDTH.click(1))]
 
 
 def _drawn(shown: DiffProjection) -> Iterator[Line]:

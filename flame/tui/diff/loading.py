@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,14 +46,18 @@ class SideInputs(NamedTuple):
 
 
 def _titles(runs: Sequence[RunInputs]) -> str:
-    return ", ".join(dict.fromkeys(run.inputs.title for run in runs))
+    return _first_of(run.inputs.title for run in runs)
 
 
 def _folders(runs: Sequence[RunInputs]) -> str:
     """The title with the folder before it, for files of one name in different folders."""
-    return ", ".join(
-        dict.fromkeys("/".join(run.inputs.paths[0].absolute().parts[-2:]) for run in runs)
-    )
+    return _first_of("/".join(run.inputs.paths[0].absolute().parts[-2:]) for run in runs)
+
+
+def _first_of(titles: Iterable[str]) -> str:
+    """The first title, and how many others there are."""
+    first, *others = dict.fromkeys(titles)
+    return f"{first} and {len(others)} more" if others else first
 
 
 class Loader:

@@ -15,7 +15,7 @@ from flame.core.compare.colouring import Colouring
 from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.levels import common_levels
 from flame.core.compare.sided_tree import sided
-from flame.core.compare.sides import Sides
+from flame.core.compare.sides import BASE, NEW, Sides
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
@@ -43,6 +43,12 @@ class DiffProjection(Projection):
         """What is selected."""
         assert isinstance(self.selection, DiffSelection)
         return self.selection
+
+    @property
+    def run_over_time(self) -> int:
+        """The place of the run that is shown over time: the first of its side."""
+        side = BASE if self.chosen.timeline == "base" else NEW
+        return self.comparison.sides.side_of_run.index(side)
 
     @property
     def colouring(self) -> Colouring:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.compare.sides import BASE, NEW, KeptRun
+from flame.core.compare.sides import KeptRun
 from flame.core.projection.filters import Steps
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.number_folds import folds_numbers
@@ -24,7 +24,7 @@ class DiffTimelinePane(TimelinePane):
 
     def __init__(self, shown: DiffProjection) -> None:
         self._union = shown
-        self._run = _run_of(shown)
+        self._run = shown.run_over_time
         super().__init__(_alone(shown, self._run))
 
     @property
@@ -33,7 +33,7 @@ class DiffTimelinePane(TimelinePane):
 
     def show(self, shown: Projection) -> None:
         assert isinstance(shown, DiffProjection)
-        before, run = self._union, _run_of(shown)
+        before, run = self._union, shown.run_over_time
         self._union, own = shown, self.shown
         if before.comparison is not shown.comparison or run != self._run:
             own = _alone(shown, run)
@@ -92,12 +92,6 @@ class DiffTimelinePane(TimelinePane):
     @property
     def _step(self) -> Steps | None:
         return None
-
-
-def _run_of(shown: DiffProjection) -> int:
-    """Which run is shown over time: the first of its side."""
-    side = BASE if shown.chosen.timeline == "base" else NEW
-    return shown.comparison.sides.side_of_run.index(side)
 
 
 def _alone(shown: DiffProjection, at: int) -> Projection:
