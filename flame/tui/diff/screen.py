@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import msgspec
 from textual import on
 from textual.binding import BindingType
 
@@ -19,11 +18,13 @@ from flame.options.state import AppState
 from flame.tui.diff.header import reading_lines
 from flame.tui.diff.layout import DiffLayout
 from flame.tui.diff.notes import note_lines
+from flame.tui.diff.report_pane import ComparisonReports
 from flame.tui.diff.selection import WIDTHS, DiffSelection, TimelineSide
 from flame.tui.diff.session import DiffProjection, DiffSession
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import Greeting
 from flame.tui.main.screen import MainScreen
+from flame.tui.report.source import ReportSource
 from flame.tui.session.wording import lasts
 from flame.tui.shell.actions import check_actions
 from flame.tui.shell.command import Command
@@ -45,6 +46,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
 
     KEYS: ClassVar[Sequence[Command]] = DIFF_COMMANDS
     LAYOUT: ClassVar[type[MainLayout]] = DiffLayout
+    SOURCE: ClassVar[ReportSource] = ComparisonReports()
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(DIFF_COMMANDS)]
 
     def __init__(
@@ -57,8 +59,6 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         keymap: Mapping[str, str] | None = None,
         start: Start | None = None,
     ) -> None:
-        # There is no report of which a section could be chosen.
-        state = state and msgspec.structs.replace(state, section="")
         super().__init__(session, shown, state, config, keymap, start)
         self._words = words
         self._noise = LatestRequest(_find_noise, FoundNoise, self.post_message, in_turn=True)

@@ -13,7 +13,7 @@ from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 from flame.tui.shell.command import SUSPEND, Command, id_of
-from flame.tui.shell.diff_commands import DIFF, HELP, NOT_IN_DIFF
+from flame.tui.shell.diff_commands import DIFF, HELP, LABELS, NOT_IN_DIFF
 from flame.tui.shell.view_commands import (
     FRAMES,
     REPORT,
@@ -335,8 +335,13 @@ LIVE_COMMANDS = tuple(command for _, group in LIVE_GROUPS for command in group)
 
 
 def _compared(group: tuple[Command, ...]) -> tuple[Command, ...]:
-    kept = (one for one in group if one.action not in NOT_IN_DIFF and one.views != REPORT)
-    return tuple(one._replace(help=HELP.get((one.action, one.views), one.help)) for one in kept)
+    kept = (one for one in group if one.action not in NOT_IN_DIFF)
+    return tuple(map(_as_compared, kept))
+
+
+def _as_compared(one: Command) -> Command:
+    help = HELP.get((one.action, one.views), one.help)
+    return one._replace(help=help, label=LABELS.get(one.action, one.label))
 
 
 DIFF_GROUPS: Groups = (

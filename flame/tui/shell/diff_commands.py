@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flame.tui.shell.actions import Action, Move
 from flame.tui.shell.command import Command
-from flame.tui.shell.view_commands import FRAMES, TREES, ZOOMED
+from flame.tui.shell.view_commands import TREES, ZOOMED
 
 DIFF = (
     Command(
@@ -40,15 +40,19 @@ DIFF = (
 """What there is besides where two sides are compared."""
 
 HELP = {
-    (Action.VIEW(1), ()): "next view: icicle, sandwich, top, timeline",
-    (Move.ENTER(), ZOOMED): "zoom to the frame, or to its run of narrow ones; table: the sandwich",
-    (Action.ESCAPE, FRAMES): "leave the search, then zoom out to everything",
-    (Action.COPY("name"), ()): "copy the frame's name, its stack",
+    (Action.FINDINGS, ()): "the report: what has changed",
+    (Move.ENTER(), ZOOMED): (
+        "zoom to the frame, or to its run of narrow ones; table: the sandwich; "
+        "report: show it in the picture"
+    ),
 }
-"""What is said of commands there, by action and views: there is no report and no list of steps."""
+"""What is said of commands there, by action and views: there is no list of steps."""
+
+LABELS: dict[str, str] = {Action.FINDINGS: "report"}
+"""What the footer says there, by action."""
 
 NOT_IN_DIFF = (
-    *(Action.FINDINGS, Action.SASS, Action.STEPS, Action.COLOURS, Action.EXPORT),
+    *(Action.SASS, Action.STEPS, Action.COLOURS, Action.EXPORT),
     *(Move.PARTS(1), Move.MARK()),
 )
 """What needs the rows of one trace, and those whose keys are others' in a comparison."""
