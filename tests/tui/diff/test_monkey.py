@@ -58,7 +58,8 @@ async def test_whatever_is_typed_into_a_small_trace_and_itself(tmp_path: Path, s
 async def test_whatever_is_typed_into_a_kept_base_and_a_trace(tmp_path: Path, seed: int) -> None:
     path = traces.decode(tmp_path / "decode.sqlite")
     base = kept(tmp_path / "base.flame-base.json.gz", path)
-    await walk(*(base, path)[:: 1 - 2 * seed], seed, 40)
+    pair = (path, base) if seed else (base, path)
+    await walk(pair[0], pair[1], seed, 40)
 
 
 PAIRS = [

@@ -52,7 +52,8 @@ async def test_rows_lead_to_their_frames_and_back(traces: tuple[Path, Path]) -> 
         assert user.screen.pane.name_ == "icicle"
         assert view.tree.names(view.cursor.node) == ("attention", "gemm")
         await user.press("escape")
-        assert user.screen.pane.name_ == "report" and user.screen.parts.report.section[1] == 0
+        assert user.screen.pane is user.screen.parts.report
+        assert user.screen.parts.report.section[1] == 0
         await to_section(user, "kernels")
         assert user.read("report-page").splitlines()[3].split()[:2] == ["›", "gemm"]
         await user.press("right", "down", "enter")
