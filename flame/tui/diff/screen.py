@@ -99,10 +99,12 @@ class DiffScreen(MainScreen, inherit_bindings=False):
     def _found_noise(self, message: FoundNoise) -> None:
         """Draw what has been found: of what is no longer shown it is kept."""
         self._noise.take(message)
-        noise_marks(message.request.comparison).found = message.result()
-        assert isinstance(self.parts, DiffLayout)
-        self.parts.learn()
-        self._follow()
+        marks, found = noise_marks(message.request.comparison), message.result()
+        if marks.found is None:
+            marks.found = found
+            assert isinstance(self.parts, DiffLayout)
+            self.parts.learn()
+            self._follow()
 
     # What is compared, and how it is drawn
 

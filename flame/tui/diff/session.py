@@ -113,7 +113,8 @@ class DiffSession(Session):
         for selection in candidates:
             try:
                 projection = super().project([selection])
-                projection.view.prepare()  # one that was kept may have other colours by now
+                assert isinstance(projection, DiffProjection)
+                projection.colouring.strength.any()  # one that was kept may have others by now
                 return projection
             except NoMatchError:
                 continue

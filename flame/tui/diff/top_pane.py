@@ -35,9 +35,9 @@ class DiffTopPane(TopPane):
     def learn(self) -> None:
         """Show which changes are beyond noise: that has just been found out."""
         self.query_one(TableRows).forget()
-        table, shown = self._table, self._of
-        if table is not None and shown is not None:
-            self._work(lambda: self._complete(table, shown))
+        table = self._table
+        if isinstance(table, DiffTable):
+            self._work(lambda: SlowColumns(None, table.by_evidence(), {}))
 
     @property
     def _steps(self) -> I8:

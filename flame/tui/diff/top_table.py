@@ -78,20 +78,23 @@ class DiffTable(TopTable):
     """
 
     def __init__(self, sides: SidedTree, marks: NoiseMarks) -> None:
+        self._of_changes: dict[str, Column] = {}
         super().__init__(sides.tree)
         self._marks = marks
         self._verdicts: tuple[BeyondNoise, U1] | None = None
         self._changed = _changes_by_row(sides, self.totals.frame)
+        self._is_gone = self._changed.total.is_gone
+        self._of_changes = {key: make(self._changed) for key, make in _COLUMNS.items()}
         self.orders |= {head.sorts: self._order(np.abs(self._column(head.key))) for head in _PLAIN}
 
     def later(
         self, members: NodeActivities | None, values: I8, parts: dict[str, FrameParts]
     ) -> SlowColumns:
         found = super().later(members, values, parts)
-        return found._replace(orders=found.orders | self._by_evidence())
+        return found._replace(orders=found.orders | self.by_evidence())
 
-    def _by_evidence(self) -> dict[str, I4]:
-        """The order by evidence, and by the size of the change; none as long as it is not known."""
+    def by_evidence(self) -> dict[str, I4]:
+        """Order rows by evidence, and by the size of the change, by key; not before it is known."""
         verdicts = self._evidence()
         if verdicts is None:
             return {}
@@ -109,7 +112,7 @@ class DiffTable(TopTable):
         return self._verdicts[1]
 
     def _column(self, key: str) -> Column:
-        return _COLUMNS[key](self._changed) if key in _COLUMNS else super()._column(key)
+        return self._of_changes[key] if key in self._of_changes else super()._column(key)
 
     def cell(self, row: int, key: str) -> str:
         if key == "evidence":
@@ -129,8 +132,7 @@ class DiffTable(TopTable):
         return self._changed.amounts.delta(value) if value else NONE
 
     def _ratio(self, row: int, value: float) -> str:
-        total = self._changed.total
-        if total.is_gone[row]:
+        if self._is_gone[row]:
             return "gone"
         return percent_of(value) if value else NONE
 
