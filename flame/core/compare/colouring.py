@@ -17,7 +17,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
 
 if TYPE_CHECKING:
-    from flame.core.compare.beyond_noise import BeyondNoise, NoiseMarks
+    from flame.core.compare.noise.beyond_noise import BeyondNoise, NoiseMarks
 
 Measured = Literal["total", "own"]
 """Whether a node is drawn by the change of all that is below it too, or of itself alone."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 from flame.core.compare.amounts import percent_of
-from flame.core.compare.beyond_noise import BeyondNoise, FrameVerdict
 from flame.core.compare.colouring import Colouring
 from flame.core.compare.evidence import SAMPLES, Evidence, EvidenceLevel
+from flame.core.compare.noise.beyond_noise import BeyondNoise, FrameVerdict
 from flame.core.units import format_count, format_counted
 from flame.tui.session.tree_view import TreeView
 

@@ -10,8 +10,8 @@ from textual import on
 from textual.binding import BindingType
 
 from flame.core.compare.basis import Per
-from flame.core.compare.beyond_noise import BeyondNoise, find_beyond_noise, noise_marks
 from flame.core.compare.colouring import Measured
+from flame.core.compare.noise.beyond_noise import BeyondNoise, find_beyond_noise, noise_marks
 from flame.core.compare.sides import Sides
 from flame.options.config import Config
 from flame.options.state import AppState

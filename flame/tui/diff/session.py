@@ -10,10 +10,10 @@ import numpy as np
 
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.compare.basis import BASES, Per
-from flame.core.compare.beyond_noise import noise_marks
 from flame.core.compare.colouring import Colouring
 from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.levels import common_levels
+from flame.core.compare.noise.beyond_noise import noise_marks
 from flame.core.compare.sided_tree import sided
 from flame.core.compare.sides import BASE, NEW, Sides
 from flame.core.errors import NoMatchError, UsageError

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.compare.beyond_noise import noise_marks
+from flame.core.compare.noise.beyond_noise import noise_marks
 from flame.tui.diff.session import DiffProjection
 from flame.tui.diff.top_table import DiffColumns, DiffTable
 from flame.tui.session.session import Projection

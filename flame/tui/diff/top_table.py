@@ -12,8 +12,8 @@ from flame.core.analysis.frame_totals import outermost_by_frame
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, U1, Column
 from flame.core.compare.amounts import Amounts, percent_of
-from flame.core.compare.beyond_noise import BeyondNoise, FrameVerdict, NoiseMarks
 from flame.core.compare.changes import Changes
+from flame.core.compare.noise.beyond_noise import BeyondNoise, FrameVerdict, NoiseMarks
 from flame.core.compare.sided_tree import SidedTree
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.tui.views.top_columns import Columns, Head

@@ -56,3 +56,15 @@ NOT_IN_DIFF = (
     *(Move.PARTS(1), Move.MARK()),
 )
 """What needs the rows of one trace, and those whose keys are others' in a comparison."""
+
+
+def compared(group: tuple[Command, ...]) -> tuple[Command, ...]:
+    """Return the commands of ``group`` that a comparison has, with what they do there."""
+    kept = (one for one in group if one.action not in NOT_IN_DIFF)
+    return tuple(
+        one._replace(
+            help=HELP.get((one.action, one.views), one.help),
+            label=LABELS.get(one.action, one.label),
+        )
+        for one in kept
+    )

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from flame.core.analysis.sandwich import callees_of, callers_of
-from flame.core.compare.beyond_noise import (
+from flame.core.compare.changes import Limits
+from flame.core.compare.colouring import Colouring
+from flame.core.compare.comparison import Comparison
+from flame.core.compare.evidence import EvidenceLevel, NodeVerdict, find_evidence
+from flame.core.compare.noise.beyond_noise import (
     FrameVerdict,
     NoiseMarks,
     find_beyond_noise,
     noise_marks,
 )
-from flame.core.compare.changes import Limits
-from flame.core.compare.colouring import Colouring
-from flame.core.compare.comparison import Comparison
-from flame.core.compare.evidence import EvidenceLevel, NodeVerdict, find_evidence
 from flame.core.compare.sided_tree import sided
 from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.projection.selection import select

@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from flame.core.compare.beyond_noise import BeyondNoise, find_beyond_noise
 from flame.core.compare.comparison import Comparison
+from flame.core.compare.noise.beyond_noise import BeyondNoise, find_beyond_noise
 from flame.core.projection.selection import Selection
 from flame.tui.diff import screen
 from flame.tui.diff.screen import DiffScreen

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from flame.core.compare.amounts import Amounts
-from flame.core.compare.beyond_noise import NoiseMarks
+from flame.core.compare.noise.beyond_noise import NoiseMarks
 from flame.tui.diff.top_table import DiffTable
 from tests.core.compare.test_sided_tree import Values, stacks, two_sides
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.compare.beyond_noise import changed_nodes
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.evidence import EvidenceLevel, find_evidence
+from flame.core.compare.noise.beyond_noise import changed_nodes
 from flame.core.compare.sections.cells import (
     cause_columns,
     change_cells,
