@@ -1,0 +1,173 @@
+"""Find the frames that take a rank far longer than the others: no collectives, robustly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import F8, I4, I8, Bool
+from flame.core.lazy_dataclass import dataclass
+from flame.core.ranks.spread import ValuesOf, block_size
+
+DEVIATIONS = 6.0
+"""More deviations than this above the median are beyond chance."""
+
+LEAST_SHARE = 0.003
+"""Of the GPU time of the median rank: less than this is not worth telling."""
+
+FLOOR = 0.005
+"""A deviation is not less than this part of the median, so what is told is 3 % above it or more."""
+
+SIGMA = 1.4826
+"""Times the median absolute deviation is the standard deviation of a normal distribution."""
+
+
+class Robust(NamedTuple):
+    """Hold the median of rows, and how far values are from it, f8[n] each.
+
+    The median is the mean of the two in the middle: of two ranks neither is the odd one out.
+    """
+
+    median: F8
+    deviation: F8
+
+    @classmethod
+    def of(cls, values: I8, unsure: F8 | float = 0.0) -> Robust:
+        """Measure ``values``, i8[n, ranks]; each may be as much as ``unsure`` more than it says.
+
+        Then both are the most that they may be.
+        """
+        median = np.median(values, axis=1)
+        absolute = np.median(np.abs(values - median[:, None]), axis=1)
+        most = median + unsure
+        return cls(most, np.maximum(SIGMA * (absolute + unsure), FLOOR * most))
+
+
+@dataclass(frozen=True, eq=False)
+class Outliers:
+    """Hold frames that take some ranks far longer, the largest excess first.
+
+    ``worst`` is the place of the first rank with the most, ``value``, which is ``excess`` above the
+    ``median`` of the ranks, so many ``deviations``. ``is_far`` bool[n, ranks] are all ranks that
+    are. What is ``unsure`` has been taken off the excess.
+    """
+
+    node: I8
+    worst: I8
+    value: I8
+    median: F8
+    excess: F8
+    deviations: F8
+    is_far: Bool
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+
+def outliers_among(node: I8, values: I8, gpu_time: float, unsure: F8 | float = 0.0) -> Outliers:
+    """Find the outliers among ``node`` with ``values``, i8[n, ranks].
+
+    A rank is one where the frame is there in half of the ranks or more, the rank is more than
+    `DEVIATIONS` above the median, and its excess more than `LEAST_SHARE` of ``gpu_time``, that of
+    the median rank. Where values may be as much as ``unsure`` (f8[n]) more than they are, it is one
+    whatever they are.
+    """
+    robust = Robust.of(values, unsure)
+    excess = values - robust.median[:, None]
+    far = excess > DEVIATIONS * robust.deviation[:, None]
+    far &= excess > LEAST_SHARE * gpu_time
+    far &= (2 * np.count_nonzero(values, axis=1) >= values.shape[1])[:, None]
+    found = np.flatnonzero(far.any(axis=1))
+    worst = values[found].argmax(axis=1)
+    most = excess[found, worst]
+    order = np.argsort(-most, kind="stable")
+    found, worst, most = found[order], worst[order], most[order]
+    return Outliers(
+        node[found],
+        worst,
+        values[found, worst],
+        robust.median[found],
+        most,
+        most / np.maximum(robust.deviation[found], 1e-9),
+        far[found],
+    )
+
+
+def find_outliers(
+    values_of: ValuesOf, total: I8, end: I4, gpu_times: I8, unsure: int = 0
+) -> Outliers:
+    """Find the outliers among the nodes of a tree in preorder, but its root.
+
+    ``values_of`` looks up what ranks have of nodes, ``total`` (i8[nodes]) is at least the sum of
+    these; ``gpu_times`` (i8[ranks]) are those of the ranks. ``unsure`` is how much of a rank is
+    not known at most.
+
+    Few nodes are looked at. An excess is no more than the value of the rank that has it, so that
+    has more than ``LEAST_SHARE`` of the median rank's GPU time: at most 333 nodes of one depth on
+    a median rank, and mostly the same ones on all. What is below a node has no more than the node.
+    So nodes are taken in order of their total, which no descendant has more of, and below one of
+    which no rank has enough nothing is looked at.
+    """
+    ranks, gpu_time = len(gpu_times), float(np.median(gpu_times)) if len(gpu_times) else 0.0
+    least, size = LEAST_SHARE * gpu_time, block_size(ranks)
+    left = np.flatnonzero(total > least)
+    left = left[left > 0]
+    left = left[np.argsort(-total[left], kind="stable")]
+    light = np.zeros(len(total) + 1, np.int64)
+    found = [outliers_among(left[:0], np.zeros((0, max(ranks, 1)), np.int64), gpu_time)]
+    while len(left):
+        block, left = left[:size], left[size:]
+        values = values_of(block)
+        lacking = np.minimum(total[block] - values.sum(axis=1), unsure)
+        found.append(outliers_among(block, values, gpu_time, lacking.astype(np.float64)))
+        few = block[values.max(axis=1) + lacking <= least]
+        np.add.at(light, few, 1)
+        np.add.at(light, end[few], -1)
+        left = left[np.cumsum(light)[left] == 0]
+    return _joined(found)
+
+
+def _joined(parts: list[Outliers]) -> Outliers:
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in Outliers.__dataclass_fields__
+    }
+    order = np.lexsort((columns["node"], -columns["excess"]))
+    return Outliers(**{name: column[order] for name, column in columns.items()})
+
+
+def innermost(found: Outliers, end: I4) -> Bool:
+    """Tell which outliers are to be told, bool[n]: of a chain the innermost one.
+
+    What is below it has less than `_MOST_OF` of its excess on its worst rank, or is no outlier.
+    """
+    told = np.ones(len(found), bool)
+    for at in range(len(found)):
+        node = found.node[at]
+        below = (found.node > node) & (found.node < end[node]) & (found.worst == found.worst[at])
+        told[at] = not (found.excess[below] >= _MOST_OF * found.excess[at]).any()
+    return told
+
+
+_MOST_OF = 0.9
+
+
+def without_collectives(values_of: ValuesOf, end: I4, is_collective: Bool) -> ValuesOf:
+    """Look up what ranks have of nodes without the collectives in and below them.
+
+    ``is_collective`` bool[nodes] has none below another. Who waits in a collective for a rank of
+    its group has more time in all frames around it, and is no outlier for that.
+    """
+    nodes = np.flatnonzero(is_collective)
+    if not len(nodes):
+        return values_of
+    own = values_of(nodes)
+    before = np.concatenate([np.zeros_like(own[:1]), np.cumsum(own, axis=0)])
+
+    def work_of(chosen: I8) -> I8:
+        first, last = np.searchsorted(nodes, chosen), np.searchsorted(nodes, end[chosen])
+        work: I8 = values_of(chosen) - (before[last] - before[first])
+        return work
+
+    return work_of

@@ -1,0 +1,1 @@
+"""Hold a module per section on ranks: pure functions from `RankQuestions` to a `Section`."""
