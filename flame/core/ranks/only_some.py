@@ -72,7 +72,7 @@ def rank_words(ranks: Sequence[int]) -> str:
     """Write ranks in short: ``5``, ``0–7, 12``; of many ranges the first, and how many ranks."""
     numbers = np.unique(np.array(ranks, np.int64))
     first = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 2) != 1)
-    last = np.append(first[1:], len(numbers)) - 1
+    last = np.append(first[1:], len(numbers))[: len(first)] - 1
     ends = [(int(numbers[a]), int(numbers[b])) for a, b in zip(first, last, strict=True)]
     words = [str(a) if a == b else f"{a}–{b}" if b > a + 1 else f"{a}, {b}" for a, b in ends]
     more = f", … ({len(numbers):,} in all)" if len(words) > _MOST_RANGES else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cached_property
 from typing import NamedTuple
 
@@ -112,7 +113,7 @@ class RankQuestions:
     def spread(self) -> Spread:
         """The spread of the `widest` nodes."""
         parts = [spread_of(self.values_of(block)) for block in blocks(self.widest, self.ranks)]
-        names = [name for name in Spread.__dataclass_fields__ if name != "ranks"]
+        names = [each.name for each in fields(Spread) if each.name != "ranks"]
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return Spread(self.ranks, **columns)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.lazy_dataclass import dataclass
 from flame.core.ranks.only_some import rank_words, same_ranks
-from flame.core.ranks.outliers import innermost
+from flame.core.ranks.outliers import to_tell
 from flame.core.ranks.questions import LateRanks, RankQuestions
 from flame.core.ranks.steps import costs_much
 from flame.core.report.findings.finding import Abstained, Severity, severity_of
@@ -26,7 +26,8 @@ _RULES = {
     "late-rank": "the time that others waited for the rank is beyond chance (1 %, of "
     "permutations), and 5 % of all waiting or more",
     "outlier": "the frame is no collective, half of the ranks have it, and the rank has more than "
-    "the median by 6 robust deviations, 3 % and 0.3 % of the median rank's GPU time",
+    "the median by 6 robust deviations, of the frame and of all frames of the run, 3 % and 0.3 % of "
+    "the median rank's GPU time",
     "only-some": "the innermost frame has GPU time on some ranks and none on others",
     "slowest-rank": "one rank is the slowest in more steps than chance makes it, and its steps "
     "cost 1 % of all or more",
@@ -157,7 +158,7 @@ def _advice_on_late(cause: str) -> str:
 def _slow_frame(questions: RankQuestions, place: int) -> str:
     """The frame that takes a rank longer than others most of all, in words."""
     found = questions.outliers
-    mine = np.flatnonzero(innermost(found, questions.tree.end) & (found.worst == place))
+    mine = np.flatnonzero(to_tell(found, questions.tree.end) & (found.worst == place))
     if not len(mine):
         return ""
     at = int(mine[0])
@@ -166,7 +167,7 @@ def _slow_frame(questions: RankQuestions, place: int) -> str:
 
 def _outliers(questions: RankQuestions) -> Iterator[RankFinding]:
     found = questions.outliers
-    for at in np.flatnonzero(innermost(found, questions.tree.end))[:MOST_SETS].tolist():
+    for at in np.flatnonzero(to_tell(found, questions.tree.end))[:MOST_SETS].tolist():
         node, worst = int(found.node[at]), int(found.worst[at])
         excess, median = float(found.excess[at]), float(found.median[at])
         name, frame = questions.rank_name(worst), questions.tree.name(node)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.ranks.only_some import rank_words
-from flame.core.ranks.outliers import innermost
+from flame.core.ranks.outliers import to_tell
 from flame.core.ranks.questions import RankQuestions
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, Value
 
@@ -30,7 +30,7 @@ def _columns(unit: Unit) -> tuple[TableColumn, ...]:
 
 
 def outliers_section(questions: RankQuestions) -> Section:
-    """List the outliers, the largest excess first; `!` is at the innermost of a chain."""
+    """List the outliers, the largest excess first; `!` is at those to look at."""
     if questions.ranks < 3:
         why = "two ranks cannot tell which is the odd one" if questions.ranks == 2 else "one rank"
         return Section(NAME, TITLE, why=why, how="name the files of all ranks")
@@ -42,13 +42,14 @@ def outliers_section(questions: RankQuestions) -> Section:
         for node, path in zip(found.node.tolist(), paths, strict=True)
     ]
     table = Table.of("rows", "", _columns(questions.unit), _rows(questions, paths), places)
-    notes = () if len(found) else ("no frame takes any rank far longer than the others",)
+    told = to_tell(found, tree.end)
+    notes = () if told.any() else ("no frame takes any rank far longer than the others",)
     return Section(NAME, TITLE, {"count": len(found)}, (table,), notes)
 
 
 def _rows(questions: RankQuestions, paths: list[str]) -> Iterator[tuple[Value, ...]]:
     found = questions.outliers
-    told = innermost(found, questions.tree.end).tolist()
+    told = to_tell(found, questions.tree.end).tolist()
     for at, node in enumerate(found.node.tolist()):
         excess, median = float(found.excess[at]), float(found.median[at])
         yield (
