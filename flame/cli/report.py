@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import TRACES, inputs_of
+from flame.cli.outputs import GATE_EXIT_CODES, check_output, chosen_sections, write_output
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.console.terminal import say
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from flame.core.report.scope import Scope
     from flame.core.report.table import Section
     from flame.reporting.links import Link
-
-_EXIT_CODES = {True: 5, False: 0, None: 6}
-"""By whether the condition of --fail-on holds; None: that cannot be decided."""
 
 _ROWS = 1_000
 
@@ -79,7 +76,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the report on the traces of ``args``."""
     _check(args)
     prepare_process()
-    names = None if _shows_phases(args) else _sections(args.section)
+    from flame.core.report.report import SECTIONS
+
+    names = None if _shows_phases(args) else chosen_sections(args.section, SECTIONS)
     if names is None:
         return 0
     if not args.paths:
@@ -104,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
         _hand_over(args, inputs, scope, sections, decision)
-    return 0 if decision is None else _EXIT_CODES[decision.holds]
+    return 0 if decision is None else GATE_EXIT_CODES[decision.holds]
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -118,17 +117,11 @@ def _check(args: argparse.Namespace) -> None:
 
 def _check_output(args: argparse.Namespace, inputs: Inputs) -> None:
     """Raise UsageError before anything is read where what is there must not be replaced."""
-    from flame.core.files.atomic import is_stream
     from flame.core.loading.inputs import Inputs
 
     option, name = ("-o", args.output) if args.html is None else ("--html", args.html)
-    if name is None or is_stream(name):
-        return
-    others = tuple(Path(path) for path in (*args.ncu, args.phases) if path)
-    if inputs.hold(Path(name)) or Inputs(others).hold(Path(name)):
-        raise UsageError(f"{option} {name}: is what is read")
-    if os.path.lexists(name) and not args.force:
-        raise UsageError(f"{name}: is there already; --force replaces it")
+    others = Inputs(tuple(Path(path) for path in (*args.ncu, args.phases) if path))
+    check_output(name, (inputs, others), args.force, option)
 
 
 def _configured(args: argparse.Namespace) -> Mapping[str, str]:
@@ -173,29 +166,21 @@ def _hand_over(
     if args.csv is not None:
         _write_files(args, sections)
     elif args.html is not None:
-        _write_file(args.html, _page(args, inputs, scope, sections), args.force)
+        _write_file(args, args.html, _page(args, inputs, scope, sections))
     else:
         text = _written(args, inputs, scope, sections, decision)
         if _is_printed(args):
             print_text(text)
         else:
-            _write_file(args.output, text, args.force)
+            _write_file(args, args.output, text)
     if decision is not None and (not args.json or not _is_printed(args)):
         from flame.core.report.gate.decide import as_facts
 
         print_text(json.dumps(as_facts(args.fail_on, decision)) + "\n")
 
 
-def _write_file(path: str, text: str, force: bool) -> None:
-    from flame.core.files.atomic import OccupiedError, atomic_output, is_stream
-
-    try:
-        with atomic_output(path, replace=force or is_stream(path)) as file:
-            file.write(text.encode("utf-8", "replace"))
-    except OccupiedError as error:  # It has appeared meanwhile.
-        raise UsageError(f"{error}; --force replaces it") from None
-    if path != "-":
-        say(f"wrote {path}")
+def _write_file(args: argparse.Namespace, name: str, text: str) -> None:
+    write_output(name, lambda file: file.write(text.encode("utf-8", "replace")), args.force)
 
 
 def _write_files(args: argparse.Namespace, sections: list[Section]) -> None:
@@ -213,19 +198,6 @@ def _shows_phases(args: argparse.Namespace) -> bool:
 
     print_text(built_in_patterns())
     return True
-
-
-def _sections(text: str | None) -> list[str] | None:
-    """The sections that ``text`` names; None where it asks which there are, which is answered."""
-    from flame.core.report.report import SECTIONS
-
-    names = list(SECTIONS) if text is None else [name.strip() for name in text.split(",")]
-    if names == ["help"]:
-        print_text("".join(f"{kind.name:<14}{kind.title}\n" for kind in SECTIONS.values()))
-        return None
-    if unknown := [name for name in names if name not in SECTIONS]:
-        raise UsageError(f"--section {unknown[0]}: is none of {', '.join(SECTIONS)}")
-    return names
 
 
 def _details(text: str | None) -> frozenset[str]:

@@ -11,6 +11,8 @@ from flame.core.lazy_regex import lazy_regex
 BLOCKS = " ▁▂▃▄▅▆▇█"
 """From none to eight eighths of a cell."""
 
+MINUS = "−"
+
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _PREFIXED = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -113,6 +115,11 @@ def format_shares(shares: Iterable[float]) -> str:
     """Draw a block for each share (0..1), to the nearest eighth; all but a zero leaves a mark."""
     eighths = (max(round(8 * share), int(share > 0)) for share in shares)
     return "".join(BLOCKS[number] for number in eighths)
+
+
+def sign_of(change: float) -> str:
+    """The sign of a change, none of 0."""
+    return "+" if change > 0 else MINUS if change < 0 else ""
 
 
 def _digits(value: float) -> str:

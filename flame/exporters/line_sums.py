@@ -24,11 +24,14 @@ def sum_sorted(lines: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]
     rest = iter(lines)
     part = _sum_part(rest)
     with ExitStack() as stack:
-        files = []
+        files: list[BinaryIO] = []
         while ahead := list(islice(rest, 1)):
             files.append(_write_part(part, stack.enter_context(TemporaryFile())))
             part.clear()
             part = _sum_part(chain(ahead, rest))
+        if not files:
+            yield from part
+            return
         parts = [*map(_read_part, files), iter(part)]
         for line, equal in groupby(heapq.merge(*parts), itemgetter(0)):
             yield line, sum(value for _, value in equal)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flame.console.terminal import printable
 from flame.core.report.table import Section, Table, TableColumn, Value
-from flame.core.units import format_bytes, format_count, format_ns, format_percent
+from flame.core.units import format_bytes, format_count, format_ns, format_percent, sign_of
 
 TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Units that ``--unit`` knows, in ns."""
@@ -50,8 +50,7 @@ def _signed(write: Callable[[float], str]) -> Callable[[float], str]:
     """Write the sign, and what ``write`` makes of the rest; nothing before a zero."""
 
     def signed(value: float) -> str:
-        sign = "+" if value > 0 else "−" if value < 0 else ""
-        return sign + write(abs(value))
+        return sign_of(value) + write(abs(value))
 
     return signed
 

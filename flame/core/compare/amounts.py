@@ -10,9 +10,7 @@ import numpy as np
 
 from flame.core.columns import F8
 from flame.core.compare.changes import Changes, Side
-from flame.core.units import format_value
-
-MINUS = "−"
+from flame.core.units import format_value, sign_of
 
 _TIMES = 10
 """From this many times the base on, a change is written as such."""
@@ -52,11 +50,6 @@ def _number(value: float) -> str:
     if value < 100 and value != int(value):
         return "<0.1" if value < 0.05 else f"{value:.1f}"
     return f"{value:,.0f}"
-
-
-def sign_of(delta: float) -> str:
-    """The sign of a change, none of 0."""
-    return "+" if delta > 0 else MINUS if delta < 0 else ""
 
 
 def percent_of(ratio: float) -> str:

@@ -10,11 +10,12 @@ from typing import Literal
 import numpy as np
 
 from flame.core.columns import F8
-from flame.core.compare.amounts import MINUS, change_words, percent_of
+from flame.core.compare.amounts import change_words, percent_of
 from flame.core.compare.changes import USUAL_LIMITS, Changes, Limits, large_changes
 from flame.core.compare.sided_tree import SidedTree
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
+from flame.core.units import MINUS
 
 Measured = Literal["total", "own"]
 """Whether a node is drawn by the change of all that is below it too, or of itself alone."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sections import (
@@ -14,16 +13,7 @@ from flame.core.compare.sections import (
     replaced,
     summary,
 )
-from flame.core.report.table import Section
-
-
-class SectionKind(NamedTuple):
-    """Describe a section before it is worked out: ``name`` in options and JSON, ``title``."""
-
-    name: str
-    title: str
-    build: Callable[[Comparison], Section]
-
+from flame.core.report.table import Section, SectionKind
 
 SECTIONS = {
     module.NAME: SectionKind(module.NAME, module.TITLE, build)

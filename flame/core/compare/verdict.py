@@ -23,7 +23,7 @@ from flame.core.compare.statistics import medians, rank_test, ratio_interval, sh
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
-from flame.core.units import format_count, format_pair, format_value
+from flame.core.units import format_count, format_pair, format_value, sign_of
 
 Outcome = Literal["regression", "improvement", "same", "unclear", "not comparable", "identical"]
 
@@ -215,8 +215,9 @@ def _words(verdict: Verdict) -> Iterator[str]:
 
 
 def _signed(percent: float) -> str:
-    """A change with its sign; one that is too small to be written is ``+0.0``."""
-    return f"{round(percent, 1) + 0.0:+.1f}"
+    """A change with its sign; one that is too small to be written has none."""
+    rounded = round(percent, 1)
+    return f"{sign_of(rounded)}{abs(rounded):.1f}"
 
 
 def _comparison_in_words(verdict: Verdict) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
+from flame.core.columns import Bool
 from flame.core.errors import UsageError
 from flame.core.frame import LEVELS as LEVELS
 from flame.core.frame import MADE_LEVELS as MADE_LEVELS
 from flame.core.frame import SAMPLE_LEVELS as SAMPLE_LEVELS
 from flame.core.frame import STACK_LEVELS as STACK_LEVELS
 from flame.core.frame import check_levels as check_levels
+from flame.core.model.activities import Activities
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
@@ -44,21 +48,41 @@ def add_shapes(levels: tuple[str, ...]) -> tuple[str, ...]:
     return (*levels[:place], "shapes", *levels[place:])
 
 
-def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
-    """Find the levels for which the table behind ``metric`` has at least one frame."""
+def recorded_levels(
+    profile: Profile, metric: Metric, among: Iterable[str] = LEVELS
+) -> frozenset[str]:
+    """Find the levels ``among`` these for which the table behind ``metric`` has a frame."""
     table = profile.table(metric)
+    return frozenset(level for level in among if _has_level(profile, metric, table, level))
+
+
+def _has_level(profile: Profile, metric: Metric, table: Activities, level: str) -> bool:
     groups = table.groups
-    shapes = table.stacks.innermost(profile.grouping.shapes)[groups.nvtx]
-    masks = dict.fromkeys(("kernel", "category"), groups.frame >= 0) | {"shapes": shapes >= 0}
-    sampled = profile.sampling is not None and metric.table == "gpu"
-    masks |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
-    masks["nested"] = (groups.python > 0) | (groups.nvtx > 0)
-    masks["cause"] = np.array([groups.cause is not None and len(groups) > 0])
-    masks["module"] = has_modules(profile, table)
-    masks["phase"] = np.array([profile.phases is not None]) | (groups.frame >= 0)
-    masks["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
-    for level in LEVELS:
-        if level not in masks:
-            column = getattr(groups, level)
-            masks[level] = column > 0 if level in STACK_LEVELS else column >= 0
-    return frozenset(level for level, mask in masks.items() if mask.any())
+    if level in _PRESENT:
+        return bool(np.any(_PRESENT[level](profile, table)))
+    if level in SAMPLE_LEVELS:
+        return profile.sampling is not None and metric.table == "gpu"
+    column = getattr(groups, level)
+    return bool((column > 0).any() if level in STACK_LEVELS else (column >= 0).any())
+
+
+def _are_several(profile: Profile, table: Activities) -> Bool | bool:
+    return len(profile.sources) > 1 and table.groups.process >= 0
+
+
+def _has_shapes(profile: Profile, table: Activities) -> Bool:
+    shapes: Bool = table.stacks.innermost(profile.grouping.shapes)[table.groups.nvtx] >= 0
+    return shapes
+
+
+_PRESENT: dict[str, Callable[[Profile, Activities], Bool | bool]] = {
+    "kernel": lambda profile, table: table.groups.frame >= 0,
+    "category": lambda profile, table: table.groups.frame >= 0,
+    "shapes": _has_shapes,
+    "nested": lambda profile, table: (table.groups.python > 0) | (table.groups.nvtx > 0),
+    "cause": lambda profile, table: table.groups.cause is not None and len(table.groups) > 0,
+    "module": has_modules,
+    "phase": lambda profile, table: (profile.phases is not None) | (table.groups.frame >= 0),
+    "rank": _are_several,
+}
+"""Which groups have a frame of the levels that are no column of them."""

@@ -71,7 +71,7 @@ def explain_missing_levels(profile: Profile, metric: Metric, levels: tuple[str, 
         return NO_SAMPLES
     named = (one.needs for one in NAMED_LEVELS if one.levels == levels)
     wanted = next(named, levels)
-    if recorded_levels(profile, metric).intersection(wanted):
+    if recorded_levels(profile, metric, wanted):
         return ""
     return (
         NO_MODULES if wanted == ("module",) else f"this trace has no frames of {', '.join(wanted)}"

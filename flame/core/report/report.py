@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from flame.core.report.findings import section as findings
 from flame.core.report.parties import communication, devices, processes, ranks, threads
@@ -28,16 +27,7 @@ from flame.core.report.sections import (
     tails,
     utilization,
 )
-from flame.core.report.table import Section
-
-
-class SectionKind(NamedTuple):
-    """Describe a section before it is worked out: ``name`` in options and JSON, ``title``."""
-
-    name: str
-    title: str
-    build: Callable[[Scope], Section]
-
+from flame.core.report.table import Section, SectionKind
 
 SECTIONS = {
     module.NAME: SectionKind(module.NAME, module.TITLE, build)
@@ -93,7 +83,7 @@ class Report:
             self._known[name] = self._build(SECTIONS[name])
         return self._known[name]
 
-    def _build(self, kind: SectionKind) -> Section:
+    def _build(self, kind: SectionKind[Scope]) -> Section:
         if self.scope.profile.resolved and kind.name not in OF_STACKS:
             return Section(kind.name, kind.title, why=_NO_ACTIVITIES)
         return kind.build(self.scope)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from flame.core.columns import Column
 from flame.core.lazy_dataclass import dataclass
+
+_Scope = TypeVar("_Scope")
 
 CONTRACT = 1
 """Of the JSON of reports; counts up when something is renamed or goes, not by what is added."""
@@ -141,6 +143,14 @@ class Section:
     def available(self) -> bool:
         """Whether the trace can tell."""
         return not self.why
+
+
+class SectionKind(NamedTuple, Generic[_Scope]):
+    """Describe a section before it is worked out: ``name`` in options and JSON, ``title``."""
+
+    name: str
+    title: str
+    build: Callable[[_Scope], Section]
 
 
 def picked(order: Column, *columns: Column | Sequence[Value]) -> Iterator[tuple[Value, ...]]:

@@ -40,7 +40,7 @@ def steps(folder: Path, name: str, seed: int, longer: float, size: int = 20) -> 
     ("longer", "outcome", "words"),
     [
         (1.09, "regression", "NEW is slower: 201 → 218 µs per step, +8.6 % (+8.2 … +9.3)"),
-        (0.9, "improvement", "NEW is faster: 201 → 180 µs per step, -10.3 % (-10.6 … -9.7)"),
+        (0.9, "improvement", "NEW is faster: 201 → 180 µs per step, −10.3 % (−10.6 … −9.7)"),
         (1.01, "same", "NEW is as fast as BASE: 201 → 202 µs per step, +0.6 % (+0.3 … +1.3)"),
     ],
 )

@@ -6,7 +6,7 @@ from collections import Counter
 
 from flame.core.compare.basis import Basis
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sections.cells import change_columns, percent_of, plain
+from flame.core.compare.sections.cells import change_columns, change_percent, plain
 from flame.core.compare.sides import BASE, NEW, KeptRun, Run
 from flame.core.report.labels import PART_NAMES
 from flame.core.report.scope import Scope
@@ -69,4 +69,4 @@ def _divisor(basis: Basis, sides: tuple[int, ...], side: int) -> float:
 
 def _row(name: str, base: float, new: float) -> tuple[Value, ...]:
     delta = new - base
-    return name, plain(base), plain(new), plain(delta), percent_of(delta, base)
+    return name, plain(base), plain(new), plain(delta), change_percent(delta, base)

@@ -66,7 +66,7 @@ def plain(value: float) -> int | float:
     return int(rounded) if rounded.is_integer() else rounded
 
 
-def percent_of(delta: float, base: float) -> float | None:
+def change_percent(delta: float, base: float) -> float | None:
     """Say what part of ``base`` a change is, in percent; None where there is no base."""
     return round(100 * delta / base, _DIGITS) if base else None
 
@@ -94,6 +94,6 @@ def change_cells(
     for base, new, delta, often, longer, base_count, new_count in zip(*shown, *counts, strict=True):
         known = (plain(often), plain(longer), base_count, new_count)
         yield (
-            *(plain(base), plain(new), plain(delta), percent_of(delta, base)),
+            *(plain(base), plain(new), plain(delta), change_percent(delta, base)),
             *(known if metric.noun == "activities" else _NO_CAUSES),
         )

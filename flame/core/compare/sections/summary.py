@@ -8,7 +8,7 @@ from flame.core.compare.comparable import compare_facts
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sections.cells import (
     change_columns,
-    percent_of,
+    change_percent,
     plain,
     scaled,
     suffix_of,
@@ -32,7 +32,7 @@ def summary_section(comparison: Comparison) -> Section:
     suffix = suffix_of(unit)
     columns = (TableColumn("measure", "measure"), *change_columns(unit, change, suffix))
     title = " ".join(filter(None, (metric.title, basis.words)))
-    row: tuple[Value, ...] = (title, base, new, plain(new - base), percent_of(new - base, base))
+    row: tuple[Value, ...] = (title, base, new, plain(new - base), change_percent(new - base, base))
     return Section(
         NAME,
         find_verdict(comparison).words,

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.cli.diff_sides import InputSides, kept_side, load_side
+from flame.cli.diff.sides import InputSides, kept_side, load_side
+from flame.cli.outputs import GATE_EXIT_CODES, check_output, write_output
 from flame.cli.reopening import profile_cache
 from flame.cli.streams import WIDEST_TEXT, escaped_on_terminal, print_text, terminal_width
 from flame.console.terminal import say
-from flame.core.errors import UsageError
 from flame.options.selection import load_options_of, selection_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import BinaryIO
 
     from flame.core.compare.comparison import Comparison
     from flame.core.compare.gate.decide import Decision
-    from flame.core.loading.inputs import Inputs
     from flame.core.report.table import Section
-
-_EXIT_CODES = {True: 5, False: 0, None: 6}
-"""By whether the condition of --fail-on holds; None: that cannot be decided."""
 
 _ON_UNDECIDED = {"fail": 5, "pass": 0}
 _ROWS = 1_000
@@ -37,14 +31,13 @@ def keep(args: argparse.Namespace) -> int:
     from flame.core.compare.kept.base_file import encode_base
 
     inputs = kept_side(args)
-    args.output = args.keep_base
-    check_output(args, inputs)
+    check_output(args.keep_base, inputs, args.force)
     selection = selection_of(args)
     args.paths = [str(path) for one in inputs for path in one.paths]
     with profile_cache(args, selection) as cache:
         loaded = load_side(args, "BASE", inputs, cache)
         data = encode_base([keep_run(run, selection) for run in loaded])
-    write_whole(args, lambda file: file.write(data))
+    write_output(args.keep_base, lambda file: file.write(data), args.force)
     return 0
 
 
@@ -60,46 +53,7 @@ def tell_decision(
         say(f"--fail-on: {one.words}")
     if decision.holds is None and args.on_undecided is not None:
         return _ON_UNDECIDED[args.on_undecided]
-    return _EXIT_CODES[decision.holds]
-
-
-def check_output(args: argparse.Namespace, inputs: Sequence[Inputs]) -> None:
-    """Raise UsageError before anything is read where what is there must not be replaced."""
-    from flame.core.files.atomic import is_stream
-
-    if args.output is None or is_stream(args.output):
-        return
-    if any(each.hold(Path(args.output)) for each in inputs):
-        raise UsageError(f"-o {args.output}: is what is read")
-    if os.path.lexists(args.output) and not args.force:
-        raise UsageError(f"{args.output}: is there already; --force replaces it")
-
-
-def section_names(text: str | None) -> list[str] | None:
-    """List the sections that ``text`` names; None where it asks for them, which is answered."""
-    from flame.core.compare.diff_report import SECTIONS
-
-    names = list(SECTIONS) if text is None else [name.strip() for name in text.split(",")]
-    if names == ["help"]:
-        print_text("".join(f"{kind.name:<16}{kind.title}\n" for kind in SECTIONS.values()))
-        return None
-    if unknown := [name for name in names if name not in SECTIONS]:
-        raise UsageError(f"--section {unknown[0]}: is none of {', '.join(SECTIONS)}")
-    return names
-
-
-def write_whole(args: argparse.Namespace, write: Callable[[BinaryIO], object]) -> None:
-    """Write where ``args`` say, all or nothing."""
-    from flame.core.files.atomic import OccupiedError, atomic_output, is_stream
-
-    target = "-" if args.output is None else args.output
-    try:
-        with atomic_output(target, replace=args.force or is_stream(target)) as file:
-            write(file)
-    except OccupiedError as error:  # It has appeared meanwhile.
-        raise UsageError(f"{error}; --force replaces it") from None
-    if target != "-":
-        say(f"wrote {target}")
+    return GATE_EXIT_CODES[decision.holds]
 
 
 def write(

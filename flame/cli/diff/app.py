@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from flame.cli.diff_sides import InputSides, side_filters
+from flame.cli.diff.sides import InputSides, side_filters
 from flame.options.selection import load_options_of, said_by, selection_of, with_framework
 
 if TYPE_CHECKING:

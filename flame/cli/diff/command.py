@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import TRACES
-from flame.cli.diff_output import (
-    check_output,
+from flame.cli.diff.output import (
     keep,
-    section_names,
     tell_decision,
     write,
-    write_whole,
 )
-from flame.cli.diff_sides import InputSides, load_sides, sides_of
+from flame.cli.diff.sides import InputSides, load_sides, sides_of
+from flame.cli.outputs import check_output, chosen_sections, write_output
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import is_on_terminal
 from flame.core.errors import UsageError
@@ -93,7 +92,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare the two sides of ``args``."""
     prepare_process()
-    names = section_names(args.section)
+    from flame.core.compare.diff_report import SECTIONS
+
+    names = chosen_sections(args.section, SECTIONS)
     if names is None:
         return 0
     if args.top < 1:
@@ -109,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     per = "" if args.per is None else parse_per(args.per)
     limits = parse_limits(args.min_change)
     if _shows_app(args, sides):
-        from flame.cli.diff_app import show_app
+        from flame.cli.diff.app import show_app
 
         return show_app(args, sides, per, limits)
     return _print(args, sides, names, per, limits)
@@ -136,11 +137,12 @@ def _print(
     selection = selection_of(args)
     condition = None if args.fail_on is None else read_condition(args.fail_on)
     noise = parse_noise(args.run_noise)
-    check_output(args, sides.every)
+    check_output(args.output, sides.every, args.force)
     args.paths = [str(path) for one in sides.every for path in one.paths]
     with profile_cache(args, selection) as cache:
         comparison = compare(load_sides(args, sides, cache), selection, per, limits)
         decision = None if condition is None else decide(comparison, condition, noise)
         facts = None if decision is None else as_facts(args.fail_on, comparison, decision)
-        write_whole(args, lambda file: write(args, sides, comparison, names, facts, file))
+        text = partial(write, args, sides, comparison, names, facts)
+        write_output(args.output, text, args.force)
     return 0 if decision is None else tell_decision(args, decision, facts)

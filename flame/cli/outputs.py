@@ -1,0 +1,63 @@
+"""Check and write what a command puts out, and choose the sections of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flame.cli.streams import print_text
+from flame.console.terminal import say
+from flame.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import BinaryIO
+
+    from flame.core.loading.inputs import Inputs
+    from flame.core.report.table import SectionKind
+
+GATE_EXIT_CODES = {True: 5, False: 0, None: 6}
+"""By whether the condition of --fail-on holds; None: that cannot be decided."""
+
+_GAP = 2
+
+
+def check_output(
+    name: str | None, inputs: Iterable[Inputs], force: bool, option: str = "-o"
+) -> None:
+    """Raise UsageError before anything is read where what is there must not be replaced."""
+    from flame.core.files.atomic import is_stream
+
+    if name is None or is_stream(name):
+        return
+    if any(each.hold(Path(name)) for each in inputs):
+        raise UsageError(f"{option} {name}: is what is read")
+    if os.path.lexists(name) and not force:
+        raise UsageError(f"{name}: is there already; --force replaces it")
+
+
+def write_output(name: str | None, write: Callable[[BinaryIO], object], force: bool) -> None:
+    """Write into the file of that ``name``, all or nothing; None is standard output."""
+    from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output, is_stream
+
+    target = STDOUT if name is None else name
+    try:
+        with atomic_output(target, replace=force or is_stream(target)) as file:
+            write(file)
+    except OccupiedError as error:  # It has appeared meanwhile.
+        raise UsageError(f"{error}; --force replaces it") from None
+    if target != STDOUT:
+        say(f"wrote {target}")
+
+
+def chosen_sections(text: str | None, kinds: Mapping[str, SectionKind[Any]]) -> list[str] | None:
+    """List the sections that ``text`` names; None where it asks for them, which is answered."""
+    names = list(kinds) if text is None else [name.strip() for name in text.split(",")]
+    if names == ["help"]:
+        width = max(map(len, kinds)) + _GAP
+        print_text("".join(f"{kind.name:<{width}}{kind.title}\n" for kind in kinds.values()))
+        return None
+    if unknown := [name for name in names if name not in kinds]:
+        raise UsageError(f"--section {unknown[0]}: is none of {', '.join(kinds)}")
+    return names
