@@ -26,8 +26,8 @@ _RULES = {
     "late-rank": "the time that others waited for the rank is beyond chance (1 %, of "
     "permutations), and 5 % of all waiting or more",
     "outlier": "the frame is no collective, half of the ranks have it, and the rank has more than "
-    "the median by 6 robust deviations, of the frame and of all frames of the run, 3 % and 0.3 % of "
-    "the median rank's GPU time",
+    "the median by 6 robust deviations (of the frame, and of all frames of the run), 3 % of it and "
+    "0.3 % of the median rank's GPU time",
     "only-some": "the innermost frame has GPU time on some ranks and none on others",
     "slowest-rank": "one rank is the slowest in more steps than chance makes it, and its steps "
     "cost 1 % of all or more",

@@ -1,4 +1,4 @@
-"""Frames of some ranks: those that plain loops over leaves find, and nothing where it is not known."""
+"""Frames of some ranks: those that plain loops over leaves find, where it is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outliers are those of the definition, worked out by plain loops; nothing is found in even runs."""
+"""Outliers are those of the definition, by plain loops; in even runs nothing is told."""
 
 from __future__ import annotations
 
