@@ -51,6 +51,11 @@ class Robust(NamedTuple):
         most = median + unsure
         return cls(most, np.maximum(SIGMA * (absolute + unsure), FLOOR * most))
 
+    def relative(self, least: float = 0.0) -> F8:
+        """The deviations as parts of the medians, of those above ``least``."""
+        chosen = self.median > least
+        return self.deviation[chosen] / self.median[chosen]
+
 
 @dataclass(frozen=True, eq=False)
 class Outliers:
@@ -105,20 +110,16 @@ def outliers_among(node: I8, values: I8, gpu_time: float, unsure: F8 | float = 0
     )
 
 
-def noise_of(values: I8, least: float) -> F8:
-    """Measure how far ranks are apart in frames of which the median rank has more than ``least``.
+def noise_of(relative: F8, ranks: int) -> float:
+    """Tell the noise of a run by the ``relative`` deviations of its frames, parts of medians.
 
-    As part of the median, f8[n]. The deviation of one frame over few ranks is small by chance now
-    and then: in runs of 8 ranks with noise of 2 % the definition finds an outlier in 3 of 10. That
-    of all frames of a run together is not: their median makes it none of 400.
+    The deviation of one frame over few ranks is small by chance now and then: in runs of 8 ranks
+    with noise of 2 % the definition finds an outlier in 3 of 10. That of all frames of a run
+    together is not: beyond their median there was one in none of 400.
     """
-    robust = Robust.of(values)
-    heavy = robust.median > least
-    return robust.deviation[heavy] / robust.median[heavy]
-
-
-def _correction(ranks: int) -> float:
-    return _FEW_RANKS.get(ranks, ranks / (ranks - 0.8))
+    if not len(relative):
+        return 0.0
+    return _FEW_RANKS.get(ranks, ranks / (ranks - 0.8)) * float(np.median(relative))
 
 
 def find_outliers(
@@ -149,7 +150,7 @@ def find_outliers(
         values = values_of(block)
         lacking = np.minimum(total[block] - values.sum(axis=1), unsure)
         found.append(outliers_among(block, values, gpu_time, lacking.astype(np.float64)))
-        noise.append(noise_of(values, least))
+        noise.append(Robust.of(values).relative(least))
         few = block[values.max(axis=1) + lacking <= least]
         np.add.at(light, few, 1)
         np.add.at(light, end[few], -1)
@@ -161,8 +162,8 @@ def _beyond(found: Outliers, noise: F8, ranks: int) -> Outliers:
     """Mark what is beyond the ``noise`` of all frames."""
     if not len(found):
         return found
-    deviation = _correction(ranks) * float(np.median(noise))
-    return replace(found, is_beyond=found.excess > DEVIATIONS * deviation * found.median)
+    deviation = noise_of(noise, ranks) * found.median
+    return replace(found, is_beyond=found.excess > DEVIATIONS * deviation)
 
 
 def _joined(parts: list[Outliers]) -> Outliers:

@@ -128,7 +128,7 @@ def _late(questions: RankQuestions) -> Iterator[RankFinding]:
     whole = int(late.caused.sum())
     for at in late_places(late):
         cause, part = why_late(late, at)
-        by = "" if part is None else f", late by {cause} ({part:.0%})"
+        by = "" if part is None else f", late by {cause} ({100 * part:.0f} %)"
         caused = int(late.caused[at])
         name = questions.rank_name(at)
         yield RankFinding(
@@ -198,7 +198,7 @@ def _slowest(questions: RankQuestions) -> Iterator[RankFinding]:
         _of_steps(habit.loss, int(questions.steps.median.sum())),
         "The slowest again and again",
         f"longest in {format_count(habit.steps)} of {format_count(habit.of)} steps "
-        f"({habit.share:.0%}), in all {format_ns(habit.loss)} longer than the median rank",
+        f"({100 * habit.share:.0f} %), in all {format_ns(habit.loss)} longer than the median rank",
         "See its own file. Where steps end in a collective all ranks take equally long: then late "
         "tells who makes them long.",
         "steps",

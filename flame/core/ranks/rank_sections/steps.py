@@ -76,6 +76,7 @@ def _notes(questions: RankQuestions) -> Iterator[str]:
     if habit is None:
         yield "no step is known of two ranks or more"
     elif habit.repeats:
-        yield f"{questions.rank_name(habit.worst)} is the slowest beyond chance: {habit.share:.0%}"
+        told = f"in {100 * habit.share:.0f} % of the steps"
+        yield f"{questions.rank_name(habit.worst)} is the slowest beyond chance: {told}"
     else:
         yield "the slowest rank rotates: none is it more often than chance makes one"

@@ -14,7 +14,7 @@ from flame.core.units import format_count, format_counted, format_ns, format_val
 NAME, TITLE = "summary", "The ranks together"
 
 _COLUMNS = (
-    TableColumn("quantity", ""),
+    TableColumn("quantity", "of the ranks"),
     TableColumn("value", "value"),
 )
 _MOST_WARNINGS = 5
