@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.model.stacks import StackTable
+
+if TYPE_CHECKING:
+    from flame.core.model.lazy_rows import RankSums
 
 NONE = -1
 """Absent: in index columns, and in ``launch_start``/``launch_end`` of rows without a launch."""
@@ -201,12 +204,14 @@ class GroupTotals:
     """Hold sums per group of all that was recorded, which is more than the tables have rows for.
 
     ``values`` by metric and ``counts`` by table (``gpu``, ``host``) are i8[groups of the table].
-    There are rows of all that started after ``since``, ns.
+    There are rows of all that started after ``since``, ns. ``ranks`` tells the same of each rank,
+    where they are of several.
     """
 
     values: Mapping[str, I8]
     counts: Mapping[str, I8]
     since: int
+    ranks: RankSums | None = None
 
 
 @dataclass(frozen=True, eq=False)

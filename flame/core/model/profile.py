@@ -70,7 +70,7 @@ class Profile:
     ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
     alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
     time and step choose; None where not all rows are there. ``totals`` are of a recording that goes
-    on, whose older rows are not kept, else None. ``sampling`` has the PC samples, None without any.
+    on, whose older rows are not kept, or of a summary of ranks, which has none; else None. ``sampling`` has the PC samples, None without any.
     ``phases`` are those that the user has named, None where he has not. ``known`` is what has been
     worked out of all rows before, None where nothing has.
     """
@@ -326,12 +326,8 @@ class Profile:
     def covered_groups(self) -> dict[str, Bool]:
         """Mark the groups of activities that have each of what `coverage` is of, bool[groups]."""
         groups = self.activities.groups
-        covered = {
-            "launch": groups.launched,
-            "nvtx": groups.nvtx > 0,
-            "python": groups.python > 0,
-            "native": groups.native > 0,
-        }
+        covered = {"launch": groups.launched}
+        covered |= {name: getattr(groups, name) > 0 for name in ("nvtx", "python", "native")}
         if self.sampling is not None:
             covered["sass"] = self.sampling.of_group >= 0
         return covered
@@ -365,6 +361,11 @@ class Profile:
             for metric in ALL_METRICS
             if (counted if metric is STALLS else whole or not metric.when_asked)
         )
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether it is of several files, or of a summary of ranks."""
+        return len(self.sources) > 1 or bool(self.totals and self.totals.ranks)
 
     @property
     def resolved(self) -> bool:

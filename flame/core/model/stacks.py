@@ -27,7 +27,7 @@ class StackTable:
     @classmethod
     def of_links(cls, parent: I4, frame: I4) -> StackTable:
         """Make the table of these columns, whose depths are not known."""
-        return cls(parent, frame, _depths(parent))
+        return cls(parent, frame, stack_depths(parent))
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -151,7 +151,7 @@ class StackBuilder:
         return StackTable.of_links(np.concatenate(self._parent), np.concatenate(self._frame))
 
 
-def _depths(parent: I4) -> I4:
+def stack_depths(parent: I4) -> I4:
     """Depth of every row by pointer doubling: log2(deepest) passes, however deep."""
     depth = (parent >= 0).astype(np.int32)
     above = np.maximum(parent, 0)

@@ -30,9 +30,12 @@ def parse_levels(text: str) -> tuple[str, ...]:
 def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[str, ...]:
     """Choose the metric's own levels, files first where there are several, shapes if asked for.
 
+    Ranks of a summary are a level only if asked for.
     The levels of PC samples stand below kernels.
     """
     levels = ("rank", *metric.levels) if len(profile.sources) > 1 else metric.levels
+    if profile.totals is not None and profile.totals.ranks is not None:  # often hundreds
+        levels = metric.levels
     if profile.sampling is not None and levels[-1] == "kernel":
         levels = (*levels, *SAMPLE_LEVELS)
     return add_shapes(levels) if naming.shapes and "nvtx" in levels else levels
@@ -67,7 +70,7 @@ def _has_level(profile: Profile, metric: Metric, table: Activities, level: str) 
 
 
 def _are_several(profile: Profile, table: Activities) -> Bool | bool:
-    return len(profile.sources) > 1 and table.groups.process >= 0
+    return profile.has_ranks and table.groups.process >= 0
 
 
 def _has_shapes(profile: Profile, table: Activities) -> Bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from flame.core.columns import I8, Column
@@ -11,6 +13,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import (
     Filter,
+    Ranks,
     RowFilter,
     StackFilter,
     explain_no_match,
@@ -28,7 +31,10 @@ from flame.core.projection.tree_builder import (
     lay_out_preorder,
     prune_small,
 )
-from flame.core.projection.weights import row_indices, weigh_groups
+from flame.core.projection.weights import check_rows, row_indices, weigh_groups
+
+if TYPE_CHECKING:
+    from flame.core.model.lazy_rows import RankSums
 
 _LATEST = np.iinfo(np.int64).max
 
@@ -46,6 +52,7 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     selection = selection or Selection()
     filters, layout = selection.where, selection.layout
     profile = shown_profile(profile, selection)
+    check_rows(profile, selection)
     metric, levels = _metric_and_levels(profile, selection)
     labels = exact = labels_of(profile, selection.naming, profile.table(metric))
     if any(isinstance(filter_, StackFilter) for filter_ in filters):
@@ -89,11 +96,23 @@ def empty_tree(profile: Profile, selection: Selection) -> StackTree:
 
 def shown_profile(profile: Profile, selection: Selection) -> Profile:
     """Choose the variant of ``profile`` that ``selection`` shows; its groups are the tree's."""
+    if profile.totals is not None and profile.totals.ranks is not None:
+        return _with_shown_ranks(profile, profile.totals.ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
         return profile.waiting_in([one for one in selection.where if isinstance(one, RowFilter)])
     if "nested" in (selection.levels or ()):
         profile = profile.with_nested
     return profile if selection.forward else profile.unlinked
+
+
+def _with_shown_ranks(profile: Profile, ranks: RankSums, selection: Selection) -> Profile:
+    """Choose the ranks of a summary: of each its own sums only where these are asked for."""
+    filters = [one for one in selection.where if isinstance(one, Ranks)]
+    if not filters and "rank" not in (selection.levels or ()):
+        return profile
+    places = range(len(ranks.sources))
+    fitting = [at for at in places if all(one.fits(ranks.sources[at]) for one in filters)]
+    return ranks.split(profile, fitting or places)
 
 
 def _weighed_stacks(

@@ -74,9 +74,8 @@ def unite_hashes(columns: Sequence[Hashes]) -> tuple[Hashes, list[I8]]:
     taken for one thing.
     """
     first = columns[0]
-    if all(column.shape == first.shape and (column == first).all() for column in columns[1:]):
-        if is_ascending(first):  # ranks that run one program
-            return first, [np.arange(len(first))] * len(columns)
+    if is_ascending(first) and all(np.array_equal(first, column) for column in columns[1:]):
+        return first, [np.arange(len(first))] * len(columns)  # ranks that run one program
     whole = np.concatenate(columns)
     order = np.lexsort((whole[:, 1], whole[:, 0]))
     ordered = whole[order]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from flame.core.errors import InputError
 from flame.core.frame import Frame
 from flame.core.model.activities import NONE
 from flame.core.rank_summary.content_hash import unite_hashes
+from flame.core.rank_summary.duration_histogram import BINS
 from flame.core.rank_summary.merge_collectives import merge_collectives
 from flame.core.rank_summary.summary import (
     FRAMES,
@@ -23,7 +25,6 @@ from flame.core.rank_summary.summary import (
 )
 
 LONGEST = np.iinfo(np.int64).max
-_BINS = 1 << 16
 
 
 def merge_summaries(parts: Sequence[RankSummary]) -> RankSummary:
@@ -85,13 +86,15 @@ def _ranks_in_order(parts: Sequence[RankSummary]) -> list[tuple[int, int]]:
         for part, one in enumerate(parts)
         for at, info in enumerate(one.info)
     )
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         if before[:2] == after[:2]:
             raise InputError(f"rank {after[0]} is there twice: {after[1]}")
     return [(part, at) for _, _, part, at in found]
 
 
 def _merge_frames(parts: Sequence[RankSummary], places: _Places) -> tuple[Frame, ...]:
+    if places.frame_hash is parts[0].frame_hash:  # ranks that run one program
+        return parts[0].frames
     frames: list[Frame | None] = [None] * len(places.frame_hash)
     for part, place in zip(parts, places.frame, strict=True):
         for at, frame in zip(place.tolist(), part.frames, strict=True):
@@ -143,12 +146,12 @@ def _merge_extremes(parts: Sequence[RankSummary], places: _Places) -> dict[str, 
 def _merge_bins(parts: Sequence[RankSummary], places: _Places) -> tuple[I4, I4, I8]:
     """Add up the counts of equal bins: (group, bin, count)."""
     keys = [
-        group[part.bin_group] * _BINS + part.bin + 1
+        group[part.bin_group] * BINS + part.bin + 1
         for part, group in zip(parts, places.group, strict=True)
     ]
     found, place = distinct(np.concatenate(keys))
     counts = sum_by(place, np.concatenate([part.bin_count for part in parts]), len(found))
-    group, bins = found // _BINS, found % _BINS - 1
+    group, bins = found // BINS, found % BINS - 1
     return group.astype(np.int32), bins.astype(np.int32), counts
 
 

@@ -1,1 +1,1 @@
-"""Compare the ranks of a job by their summaries: who waits, who is late, where they differ."""
+"""Ask what many ranks did: what each of them is summed up to, and what these sums tell together."""
