@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import TRACES, inputs_of
-from flame.cli.outputs import GATE_EXIT_CODES, check_output, chosen_sections, write_output
+from flame.cli.outputs import GATE_EXIT_CODES, check_output, chosen_sections
 from flame.cli.reopening import add_no_cache, profile_cache
-from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
-from flame.console.terminal import say
+from flame.cli.report_output import hand_over
+from flame.cli.streams import print_text
 from flame.core.errors import UsageError
 from flame.core.starting import prepare_process
-from flame.core.units import format_counted
 from flame.options.selection import add_selection, load_options_of, selection_of
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
     from flame.core.model.profile import Profile
     from flame.core.reopening.profile_cache import ProfileCache
-    from flame.core.report.gate.decide import Decision
     from flame.core.report.scope import Scope
-    from flame.core.report.table import Section
     from flame.reporting.links import Link
 
 _ROWS = 1_000
@@ -83,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.paths:
         raise UsageError("name a trace: flame report PATH (see flame report --help)")
-    from flame.core.report.gate.decide import decide, read_condition
+    from flame.core.report.gate.decide import as_facts, decide, read_condition
     from flame.core.report.measures.copy_references import read_links
     from flame.core.report.options import check_dtype, with_iterations
     from flame.core.report.report import Report
@@ -102,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
         scope = Scope(profile, selection, details, links, args.all, dtype)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
-        _hand_over(args, inputs, scope, sections, decision)
+        facts = None if decision is None else as_facts(args.fail_on, decision)
+        link = _link(args, inputs, scope)
+        hand_over(args, inputs, sections, link, partial(_icicle, args, scope), facts)
     return 0 if decision is None else GATE_EXIT_CODES[decision.holds]
 
 
@@ -155,41 +154,6 @@ def _loaded(
     return found
 
 
-def _hand_over(
-    args: argparse.Namespace,
-    inputs: Inputs,
-    scope: Scope,
-    sections: list[Section],
-    decision: Decision | None,
-) -> None:
-    """Print the report, or write it where ``args`` say."""
-    if args.csv is not None:
-        _write_files(args, sections)
-    elif args.html is not None:
-        _write_file(args, args.html, _page(args, inputs, scope, sections))
-    else:
-        text = _written(args, inputs, scope, sections, decision)
-        if _is_printed(args):
-            print_text(text)
-        else:
-            _write_file(args, args.output, text)
-    if decision is not None and (not args.json or not _is_printed(args)):
-        from flame.core.report.gate.decide import as_facts
-
-        print_text(json.dumps(as_facts(args.fail_on, decision)) + "\n")
-
-
-def _write_file(args: argparse.Namespace, name: str, text: str) -> None:
-    write_output(name, lambda file: file.write(text.encode("utf-8", "replace")), args.force)
-
-
-def _write_files(args: argparse.Namespace, sections: list[Section]) -> None:
-    from flame.reporting.csv_files import write_csv
-
-    written = write_csv(sections, Path(args.csv), replace=args.force)
-    say(f"wrote {args.csv}: {format_counted(len(written), 'file', 'files')}")
-
-
 def _shows_phases(args: argparse.Namespace) -> bool:
     """Whether the patterns of kernels are asked for, which are printed."""
     if args.phases != "show":
@@ -218,14 +182,6 @@ def _link(args: argparse.Namespace, inputs: Inputs, scope: Scope) -> Link:
     return links(inputs.paths, load_options_of(args), shown)
 
 
-def _page(args: argparse.Namespace, inputs: Inputs, scope: Scope, sections: list[Section]) -> str:
-    from flame.reporting.html import as_html
-
-    icicle = _icicle(args, scope)
-    link = _link(args, inputs, scope)
-    return as_html(sections, args.top, link, title=inputs.title, icicle=icicle, unit=args.unit)
-
-
 def _icicle(args: argparse.Namespace, scope: Scope) -> str:
     """Draw what is selected, in the names of the app where ``args`` say nothing of these."""
     from flame.core.projection.number_folds import folds_numbers
@@ -236,33 +192,3 @@ def _icicle(args: argparse.Namespace, scope: Scope) -> str:
     naming = replace(scope.selection.naming, kernel_names=names, numbers=numbers)
     tree = project(scope.profile, replace(scope.selection, naming=naming))
     return icicle_svg(tree, folded=folds_numbers(scope.profile, naming, tree))
-
-
-def _written(
-    args: argparse.Namespace,
-    inputs: Inputs,
-    scope: Scope,
-    sections: list[Section],
-    decision: Decision | None,
-) -> str:
-    link = _link(args, inputs, scope)
-    if args.json:
-        from flame.core.report.gate.decide import as_facts
-        from flame.reporting.report_json import as_json
-
-        about: dict[str, object] = {"path": [str(path) for path in inputs.paths]}
-        if decision is not None:
-            about["gate"] = as_facts(args.fail_on, decision)
-        return as_json(sections, args.rows, link, about)
-    if args.md:
-        from flame.reporting.markdown import as_markdown
-
-        return as_markdown(sections, args.top, args.unit)
-    from flame.reporting.text import as_text
-
-    width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT) if _is_printed(args) else WIDEST_TEXT
-    return as_text(sections, width, args.top, args.unit, link)
-
-
-def _is_printed(args: argparse.Namespace) -> bool:
-    return args.output in (None, "-")
