@@ -49,6 +49,11 @@ class RankSums(Protocol):
         ...
 
 
+def rank_sums(profile: Profile) -> RankSums | None:
+    """Return the sums of each rank, of the profile of a summary; None of other profiles."""
+    return profile.totals.ranks if profile.totals is not None else None
+
+
 class LazyGroups(Groups):
     """Groups whose ``of_row`` is built when it is first asked for."""
 

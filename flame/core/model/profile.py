@@ -70,9 +70,10 @@ class Profile:
     ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
     alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
     time and step choose; None where not all rows are there. ``totals`` are of a recording that goes
-    on, whose older rows are not kept, or of a summary of ranks, which has none; else None. ``sampling`` has the PC samples, None without any.
-    ``phases`` are those that the user has named, None where he has not. ``known`` is what has been
-    worked out of all rows before, None where nothing has.
+    on, whose older rows are not kept, or of a summary of ranks, which has none; else None.
+    ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
+    None where he has not. ``known`` is what has been worked out of all rows before, None where
+    nothing has.
     """
 
     frames: FrameTable
@@ -361,11 +362,6 @@ class Profile:
             for metric in ALL_METRICS
             if (counted if metric is STALLS else whole or not metric.when_asked)
         )
-
-    @property
-    def has_ranks(self) -> bool:
-        """Whether it is of several files, or of a summary of ranks."""
-        return len(self.sources) > 1 or bool(self.totals and self.totals.ranks)
 
     @property
     def resolved(self) -> bool:

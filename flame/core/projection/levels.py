@@ -14,6 +14,7 @@ from flame.core.frame import SAMPLE_LEVELS as SAMPLE_LEVELS
 from flame.core.frame import STACK_LEVELS as STACK_LEVELS
 from flame.core.frame import check_levels as check_levels
 from flame.core.model.activities import Activities
+from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
@@ -34,7 +35,7 @@ def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[st
     The levels of PC samples stand below kernels.
     """
     levels = ("rank", *metric.levels) if len(profile.sources) > 1 else metric.levels
-    if profile.totals is not None and profile.totals.ranks is not None:  # often hundreds
+    if rank_sums(profile) is not None:  # often hundreds
         levels = metric.levels
     if profile.sampling is not None and levels[-1] == "kernel":
         levels = (*levels, *SAMPLE_LEVELS)
@@ -70,7 +71,8 @@ def _has_level(profile: Profile, metric: Metric, table: Activities, level: str) 
 
 
 def _are_several(profile: Profile, table: Activities) -> Bool | bool:
-    return profile.has_ranks and table.groups.process >= 0
+    several = len(profile.sources) > 1 or rank_sums(profile) is not None
+    return several and table.groups.process >= 0
 
 
 def _has_shapes(profile: Profile, table: Activities) -> Bool:

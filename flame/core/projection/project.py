@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
+from flame.core.model.lazy_rows import RankSums, rank_sums
 from flame.core.model.metrics import WAITING, Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -32,9 +31,6 @@ from flame.core.projection.tree_builder import (
     prune_small,
 )
 from flame.core.projection.weights import check_rows, row_indices, weigh_groups
-
-if TYPE_CHECKING:
-    from flame.core.model.lazy_rows import RankSums
 
 _LATEST = np.iinfo(np.int64).max
 
@@ -96,8 +92,8 @@ def empty_tree(profile: Profile, selection: Selection) -> StackTree:
 
 def shown_profile(profile: Profile, selection: Selection) -> Profile:
     """Choose the variant of ``profile`` that ``selection`` shows; its groups are the tree's."""
-    if profile.totals is not None and profile.totals.ranks is not None:
-        return _with_shown_ranks(profile, profile.totals.ranks, selection)
+    if (ranks := rank_sums(profile)) is not None:
+        return _with_shown_ranks(profile, ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
         return profile.waiting_in([one for one in selection.where if isinstance(one, RowFilter)])
     if "nested" in (selection.levels or ()):

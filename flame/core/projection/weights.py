@@ -10,6 +10,7 @@ import numpy as np
 from flame.core.columns import I8, Column
 from flame.core.errors import UsageError
 from flame.core.model.activities import Activities
+from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import (
@@ -53,13 +54,14 @@ _NOT_IN_SUMMARY = (Time, Steps, Devices, Streams, Pids, Tids)
 
 def check_rows(profile: Profile, selection: Selection) -> None:
     """Raise UsageError for what a summary of ranks cannot tell; it names the file of one rank."""
-    if profile.totals is None or profile.totals.ranks is None:
+    ranks = rank_sums(profile)
+    if ranks is None:
         return
     options = [_option(one) for one in selection.where if isinstance(one, _NOT_IN_SUMMARY)]
     if selection.layout.order == "start":
         options.append("--sort start")
     if options:
-        own = profile.sources if len(profile.sources) > 1 else profile.totals.ranks.sources
+        own = profile.sources if len(profile.sources) > 1 else ranks.sources
         raise UsageError(
             f"{options[0].split()[0]}: a summary of ranks has sums only; open a rank's own file: "
             f"flame view {shlex.quote(own[0].meta.path)} {' '.join(options)}"

@@ -24,6 +24,7 @@ from flame.core.model.activities import (
 )
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.grouping import add_grouping
+from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.meta import GraphNodes, Meta, Process, Source
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable, stack_depths
@@ -49,13 +50,14 @@ def profile_of(summary: RankSummary, ranks: Sequence[int] | None = None) -> Prof
     if lacking := sorted(set(ranks) - set(numbers)):
         raise UsageError(f"there is no rank {lacking[0]} in the summary of {len(numbers)} ranks")
     chosen = set(ranks)
-    assert whole.totals is not None and whole.totals.ranks is not None
-    return whole.totals.ranks.split(whole, [at for at, one in enumerate(numbers) if one in chosen])
+    sums = rank_sums(whole)
+    assert sums is not None
+    return sums.split(whole, [at for at, one in enumerate(numbers) if one in chosen])
 
 
 def summary_of(profile: Profile) -> RankSummary | None:
     """Return the summary that ``profile`` was made of; None for other profiles."""
-    ranks = profile.totals.ranks if profile.totals else None
+    ranks = rank_sums(profile)
     return ranks.summary if isinstance(ranks, _Ranks) else None
 
 
@@ -152,10 +154,17 @@ class _Ranks:
         stacks: StackTable,
     ) -> None:
         self.summary = summary
-        self.sources = sources
+        self._sources = sources
         self._frames = rank_frames, process_frames
         self._ids, self._number, self._stacks = ids, number, stacks
         self._split: WeakKeyDictionary[Profile, _Split] = WeakKeyDictionary()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The files of the ranks of the profile."""
+        if self.places is None:
+            return self._sources
+        return tuple(self._sources[at] for at in self.places)
 
     def table(self, groups: I8, process: Column) -> Activities:
         """Make a table of ``groups`` of the summary that ``process`` has run, with no rows."""
@@ -179,7 +188,8 @@ class _Ranks:
 
     def split(self, profile: Profile, places: Sequence[int]) -> Profile:
         """Return the same with groups of their own for the ranks at ``places``, and no others."""
-        chosen = tuple(places)
+        known = self.places or range(len(self._sources))
+        chosen = tuple(known[at] for at in places)
         if chosen == self.places:
             return profile
         kept = self._split.get(profile)
@@ -201,7 +211,7 @@ class _Ranks:
             processes=tuple(Process(NONE, names[at], n) for n, at in enumerate(places)),
             grouping=replace(profile.grouping, rank=ranks, process=processes),
             totals=_totals(summary.cell, gpu, host, self._of(places)),
-            sources=tuple(self.sources[at] for at in places),
+            sources=tuple(self._sources[at] for at in places),
         )
 
     def _of(self, places: tuple[int, ...]) -> _Ranks:
