@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import TRACES, inputs_of
-from flame.cli.outputs import GATE_EXIT_CODES, check_output, chosen_sections
+from flame.cli.outputs import GATE_EXIT_CODES, chosen_sections
+from flame.cli.rank_report import is_on_ranks, report_ranks
 from flame.cli.reopening import add_no_cache, profile_cache
-from flame.cli.report_output import hand_over
+from flame.cli.report_output import check_options, check_target, hand_over
 from flame.cli.streams import print_text
 from flame.core.errors import UsageError
 from flame.core.starting import prepare_process
@@ -45,6 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help=text)
     text = "sections to show, of all by default; help lists them"
     add("--section", metavar="S,S,…", help=text)
+    text = "compare the ranks of a summary that flame ranks has written, which is usual of one"
+    add("--ranks", action="store_true", help=text)
     text = "ranges whose name matches are the iterations"
     add("--iteration", metavar="RE", help=text)
     text = "only these iterations, by their numbers: 3-5, or 7"
@@ -71,8 +73,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report on the traces of ``args``."""
-    _check(args)
+    check_options(args)
     prepare_process()
+    if is_on_ranks(args):
+        return report_ranks(args)
     from flame.core.report.report import SECTIONS
 
     names = None if _shows_phases(args) else chosen_sections(args.section, SECTIONS)
@@ -93,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     dtype = "" if args.dtype is None else check_dtype(args.dtype)
     condition = None if args.fail_on is None else read_condition(args.fail_on)
     inputs = inputs_of(args)
-    _check_output(args, inputs)
+    check_target(args, inputs)
     with profile_cache(args, selection) as cache:
         profile = _loaded(args, inputs, cache, configured)
         scope = Scope(profile, selection, details, links, args.all, dtype)
@@ -103,24 +107,6 @@ def run(args: argparse.Namespace) -> int:
         link = _link(args, inputs, scope)
         hand_over(args, inputs, sections, link, partial(_icicle, args, scope), facts)
     return 0 if decision is None else GATE_EXIT_CODES[decision.holds]
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that mean nothing, or nothing together."""
-    for option, number in (("--top", args.top), ("--rows", args.rows)):
-        if number < 1:
-            raise UsageError(f"{option} {number}: is no number of rows")
-    if args.output is not None and (args.csv is not None or args.html is not None):
-        raise UsageError("-o is for text, --json and --md: --csv and --html name what they write")
-
-
-def _check_output(args: argparse.Namespace, inputs: Inputs) -> None:
-    """Raise UsageError before anything is read where what is there must not be replaced."""
-    from flame.core.loading.inputs import Inputs
-
-    option, name = ("-o", args.output) if args.html is None else ("--html", args.html)
-    others = Inputs(tuple(Path(path) for path in (*args.ncu, args.phases) if path))
-    check_output(name, (inputs, others), args.force, option)
 
 
 def _configured(args: argparse.Namespace) -> Mapping[str, str]:

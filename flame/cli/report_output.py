@@ -8,15 +8,34 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.cli.outputs import write_output
+from flame.cli.outputs import check_output, write_output
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.console.terminal import say
+from flame.core.errors import UsageError
 from flame.core.units import format_counted
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
     from flame.core.report.table import Section
     from flame.reporting.links import Link
+
+
+def check_options(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that mean nothing, or nothing together."""
+    for option, number in (("--top", args.top), ("--rows", args.rows)):
+        if number < 1:
+            raise UsageError(f"{option} {number}: is no number of rows")
+    if args.output is not None and (args.csv is not None or args.html is not None):
+        raise UsageError("-o is for text, --json and --md: --csv and --html name what they write")
+
+
+def check_target(args: argparse.Namespace, inputs: Inputs) -> None:
+    """Raise UsageError before anything is read where what is there must not be replaced."""
+    from flame.core.loading.inputs import Inputs
+
+    option, name = ("-o", args.output) if args.html is None else ("--html", args.html)
+    others = Inputs(tuple(Path(path) for path in (*args.ncu, args.phases) if path))
+    check_output(name, (inputs, others), args.force, option)
 
 
 def hand_over(

@@ -27,7 +27,7 @@ SIGMA = 1.4826
 _FEW_RANKS = {2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
 """By how much `SIGMA` is to be corrected for few values (Croux and Rousseeuw, COMPSTAT 1992)."""
 
-_MOST_OF = 0.5
+_MOST_OF = 2 / 3
 """A frame is told in place of the one around it where it has this part of its excess or more."""
 
 

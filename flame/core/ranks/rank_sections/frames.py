@@ -59,4 +59,4 @@ def _rows(questions: RankQuestions, nodes: list[int]) -> Iterator[tuple[Value, .
 
 def _percent(parts: F8) -> list[Value]:
     """Parts in percent; None where they are not finite."""
-    return [round(100 * one, 3) if abs(one) < float("inf") else None for one in parts.tolist()]
+    return [round(100 * one, 5) if abs(one) < float("inf") else None for one in parts.tolist()]

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.ranks.questions import RankQuestions
 from flame.core.report.table import Section, Table, TableColumn, Value
-from flame.core.units import format_count, format_counted, format_ns, format_value
+from flame.core.units import format_count, format_counted, format_ns, format_percent, format_value
 
 NAME, TITLE = "summary", "The ranks together"
 
@@ -70,7 +70,7 @@ def _imbalance(questions: RankQuestions) -> str:
     if not spread.total[0]:
         return "none of it"
     worst = questions.rank_name(int(spread.worst[0]))
-    return f"{100 * spread.imbalance[0]:.1f} % above the mean on {worst}"
+    return f"{format_percent(float(spread.imbalance[0]), 1)} above the mean on {worst}"
 
 
 def _collectives(questions: RankQuestions) -> str:
