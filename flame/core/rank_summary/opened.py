@@ -166,7 +166,7 @@ class _Ranks:
             return self._sources
         return tuple(self._sources[at] for at in self.places)
 
-    def table(self, groups: I8, process: Column) -> Activities:
+    def table(self, groups: Column, process: Column) -> Activities:
         """Make a table of ``groups`` of the summary that ``process`` has run, with no rows."""
         of, size = self.summary.groups, len(groups)
         no_row = np.zeros(0, np.int64)

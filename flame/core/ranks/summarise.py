@@ -205,6 +205,7 @@ class _Tables(NamedTuple):
             total=total,
             rank_total=total.sum(axis=1, keepdims=True),
             collectives=no_collectives(),
+            lost=(),
         )
 
     def _total(self, chosen: tuple[I8, I8], vocabulary: _Vocabulary) -> I8:

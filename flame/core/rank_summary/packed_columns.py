@@ -1,0 +1,71 @@
+"""Pack columns of whole numbers: small ones as few bytes, equal bytes side by side, deflated."""
+
+from __future__ import annotations
+
+import zlib
+
+import msgspec
+import numpy as np
+
+from flame.core.columns import I8, Column
+
+MOST_DEFLATED = 1100
+"""How many times as long as itself what zlib has deflated is at most, and a little more."""
+
+_LEVEL = 6
+_WIDEST = 8
+
+
+class PackedColumn(msgspec.Struct, array_like=True, frozen=True):
+    """Hold ``rows`` numbers of ``width`` bytes each; ``data`` has all first bytes, then all second.
+
+    A number n is written as 2n, or as -2n - 1 where it is negative.
+    """
+
+    rows: int
+    width: int
+    data: bytes
+
+
+def pack_column(column: Column, level: int = _LEVEL) -> PackedColumn:
+    """Pack ``column``."""
+    number = column.astype(np.int64)
+    folded = ((number << 1) ^ (number >> 63)).view(np.uint64).astype("<u8")
+    width = (int(folded.max(initial=0)).bit_length() + 7) // 8
+    planes = folded.view(np.uint8).reshape(len(folded), _WIDEST)[:, :width].T
+    return PackedColumn(len(number), width, deflate(planes.tobytes(), level) if width else b"")
+
+
+def unpack_column(packed: PackedColumn, rows: int) -> I8:
+    """Unpack a column, which must have so many ``rows``; ValueError where it has not."""
+    if packed.rows != rows or not 0 <= packed.width <= _WIDEST:
+        raise ValueError("a column has another length")
+    raw = inflate(packed.data, rows * packed.width) if packed.width else b""
+    folded = np.zeros((rows, _WIDEST), np.uint8)
+    folded[:, : packed.width] = np.frombuffer(raw, np.uint8).reshape(packed.width, rows).T
+    number = folded.view("<u8").reshape(rows)
+    unfolded: I8 = (number >> np.uint64(1)).view(np.int64) ^ -(number & np.uint64(1)).view(np.int64)
+    return unfolded
+
+
+def deflate(raw: bytes, level: int = _LEVEL) -> bytes:
+    """Deflate ``raw``."""
+    return zlib.compress(raw, level)
+
+
+def inflate(data: bytes, size: int) -> bytes:
+    """Inflate ``data`` to exactly ``size`` bytes; ValueError where that is not what it holds.
+
+    Nothing is inflated to more than that.
+    """
+    if not 0 <= size <= MOST_DEFLATED * (len(data) + 1):
+        raise ValueError("a part is longer than it can be")
+    stream = zlib.decompressobj()
+    try:
+        raw = stream.decompress(data, size) if size else b""
+        rest = stream.decompress(stream.unconsumed_tail if size else data, 1)
+    except zlib.error as error:
+        raise ValueError("a part is damaged") from error
+    if len(raw) != size or rest or not stream.eof or stream.unused_data:
+        raise ValueError("a part has another length")
+    return raw

@@ -1,0 +1,378 @@
+"""Keep summaries as bytes: the same for equal summaries, and refused where they do not make sense.
+
+The hashes of frames, stacks and groups are not kept: they are found anew, so that nothing is called
+what it is not. Cells are kept as what they differ from the mean over the ranks by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from flame.core.columns import I4, I8, Column
+from flame.core.errors import InputError
+from flame.core.frame import Frame, Kind
+from flame.core.model.activities import NONE
+from flame.core.model.stacks import StackTable, stack_depths
+from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable
+from flame.core.rank_summary.content_hash import Hashes, hash_frames
+from flame.core.rank_summary.hashed_groups import hash_groups, hash_stacks
+from flame.core.rank_summary.packed_columns import (
+    MOST_DEFLATED,
+    PackedColumn,
+    deflate,
+    inflate,
+    pack_column,
+    unpack_column,
+)
+from flame.core.rank_summary.summary import (
+    FRAMES,
+    METRICS,
+    STACKS,
+    LostRank,
+    RankInfo,
+    RankSummary,
+    SummaryGroups,
+)
+from flame.core.rank_summary.summary_check import holds_together
+
+SUFFIX = ".flamesum"
+MAGIC = b"FLAMESUM"
+VERSION = 1
+
+_DIGEST, _NUMBER = 16, 4
+_HEAD = len(MAGIC) + _NUMBER + _DIGEST
+_CELL_LEVEL = 6
+_RISING = frozenset(("bin_group", "longest_rank", "c_communicator", "c_ordinal"))
+"""Columns of which the differences are kept."""
+
+
+def is_summary(head: bytes) -> bool:
+    """Tell whether a file that begins with ``head`` is a summary, of whatever version."""
+    return head.startswith(MAGIC)
+
+
+def pack_summary(summary: RankSummary) -> bytes:
+    """Pack ``summary``; equal summaries give equal bytes."""
+    body = msgspec.msgpack.encode(_packed(summary))
+    return b"".join((MAGIC, VERSION.to_bytes(_NUMBER, "little"), _digest(body), body))
+
+
+def unpack_summary(data: bytes, name: str) -> RankSummary:
+    """Unpack what `pack_summary` packed; InputError, of the file ``name``, where it did not."""
+    if not is_summary(data):
+        raise InputError(f"{name}: it is no summary of ranks")
+    version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + _NUMBER], "little")
+    if version != VERSION:
+        raise InputError(f"{name}: a summary of version {version}, this flame reads {VERSION}")
+    body = data[_HEAD:]
+    if _digest(body) != data[_HEAD - _DIGEST : _HEAD]:
+        raise InputError(f"{name}: the summary is damaged or cut off: make it again")
+    try:
+        summary = _unpacked(_DECODER.decode(body), len(body))
+        if not holds_together(summary):
+            raise ValueError
+    except (msgspec.MsgspecError, ValueError, IndexError, OverflowError, RecursionError):
+        raise InputError(f"{name}: the summary does not hold together: make it again") from None
+    return summary
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_DIGEST).digest()
+
+
+# What is in the file
+
+
+class _Texts(msgspec.Struct, array_like=True, frozen=True):
+    """Hold texts and what belongs to them, as msgpack that is deflated from ``size`` bytes."""
+
+    size: int
+    data: bytes
+
+
+class _PackedSummary(msgspec.Struct, array_like=True, frozen=True):
+    """Hold a summary as it is in the file; ``sizes`` are those of `_Sizes`."""
+
+    sizes: tuple[int, int, int, int, int, int]
+    frames: _Texts
+    info: _Texts
+    columns: dict[str, PackedColumn]
+
+
+class _Sizes(NamedTuple):
+    """How many there are of each."""
+
+    frames: int
+    stacks: int
+    groups: int
+    ranks: int
+    bins: int
+    cells: int
+
+
+_WireFrame = tuple[int, bytes, bytes, int, list[tuple[bytes, bytes]]]
+
+
+class _WireInfo(msgspec.Struct, array_like=True, frozen=True):
+    """`RankInfo`, whose texts may be no UTF-8."""
+
+    rank: int
+    path: bytes
+    format: bytes
+    producer: bytes
+    begin: int
+    end: int
+    origin: int | None
+    activities: int
+    gpus: list[bytes]
+    coverage: list[tuple[bytes, int]]
+    warnings: list[bytes]
+    step_numbers: list[int]
+    step_times: list[int]
+
+
+class _WireRanks(msgspec.Struct, array_like=True, frozen=True):
+    """Hold what is known of ranks besides numbers, and the names of collectives' hashes."""
+
+    info: list[_WireInfo]
+    lost: list[tuple[bytes, bytes]]
+    communicators: list[tuple[int, bytes]]
+    kinds: list[tuple[int, bytes]]
+
+
+_DECODER = msgspec.msgpack.Decoder(_PackedSummary)
+_FRAMES = msgspec.msgpack.Decoder(list[_WireFrame])
+_RANKS = msgspec.msgpack.Decoder(_WireRanks)
+
+
+def _wire(value: Any) -> Any:
+    """``value`` with texts as bytes: names in files may have lone surrogates."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    return list(map(_wire, value)) if isinstance(value, tuple) else value
+
+
+def _plain(value: Any) -> Any:
+    """Undo `_wire`."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogatepass")
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _pack_texts(value: Any) -> _Texts:
+    raw = msgspec.msgpack.encode(value)
+    return _Texts(len(raw), deflate(raw))
+
+
+# Packing
+
+
+def _packed(summary: RankSummary) -> _PackedSummary:
+    table = summary.collectives
+    sizes = _Sizes(
+        len(summary.frames),
+        len(summary.stack_hash),
+        len(summary.group_hash),
+        len(summary),
+        len(summary.bin),
+        len(summary.cell_group),
+    )
+    info = [
+        [_wire(getattr(one, name)) for name in RankInfo.__struct_fields__] for one in summary.info
+    ]
+    ranks = [info, _wire(summary.lost), _wire(table.communicators), _wire(table.kinds)]
+    columns = {name: pack_column(one) for name, one in _columns_of(summary).items()}
+    return _PackedSummary(
+        tuple(sizes),
+        _pack_texts([_wire((int(one.kind), *one[1:])) for one in summary.frames]),
+        _pack_texts(ranks),
+        columns | {f"cell_{key}": pack_column(one, _CELL_LEVEL) for key, one in _cells(summary)},
+    )
+
+
+def _columns_of(summary: RankSummary) -> dict[str, Column]:
+    """All columns but cells, with what is kept in place of some."""
+    order, number = _stacks_by_depth(summary)
+    found = {
+        "stack_parent": number[summary.stack_parent[order]],
+        "stack_frame": summary.stack_frame[order],
+        "shortest": summary.shortest,
+        "longest": summary.longest - summary.shortest,
+        "longest_rank": summary.longest_rank,
+        "bin_group": summary.bin_group,
+        "bin": summary.bin,
+        "bin_count": summary.bin_count,
+        "cell_length": np.diff(summary.cell_start),
+        "cell_group": np.diff(summary.cell_group.astype(np.int64), prepend=0),
+    }
+    for name in SummaryGroups._fields:
+        column = getattr(summary.groups, name)
+        found[f"group_{name}"] = number[column] if name in STACKS else column
+    for row, key in enumerate(METRICS):
+        found |= {f"total_{key}": summary.total[row], f"rank_{key}": summary.rank_total[row]}
+    found |= {f"c_{name}": getattr(summary.collectives, name) for name in COLUMNS}
+    rising = {name: np.diff(found[name].astype(np.int64), prepend=0) for name in _RISING}
+    return found | rising
+
+
+def _stacks_by_depth(summary: RankSummary) -> tuple[I8, I8]:
+    """(the stacks by depth and hash, the place of each in these); the last place is -1's."""
+    root = np.array([NONE])
+    depth = stack_depths(np.concatenate([root, summary.stack_parent + 1]).astype(np.int32))[1:]
+    order = np.argsort(depth, kind="stable")
+    number = np.full(len(order) + 1, NONE, np.int64)
+    number[order] = np.arange(len(order))
+    return order, number
+
+
+def _cells(summary: RankSummary) -> Iterable[tuple[str, I8]]:
+    """What the cells have more than the mean over all ranks, by metric."""
+    mean = summary.total // max(len(summary), 1)
+    for row, key in enumerate(METRICS):
+        yield key, summary.cell[row] - mean[row][summary.cell_group]
+
+
+# Unpacking
+
+
+def _unpacked(packed: _PackedSummary, size: int) -> RankSummary:
+    sizes = _Sizes(*packed.sizes)
+    if min(sizes) < 0 or max(sizes) > MOST_DEFLATED * size:
+        raise ValueError("it has more than there is room for")
+    frames = _unpack_frames(packed.frames, sizes.frames)
+    ranks = _RANKS.decode(inflate(packed.info.data, packed.info.size))
+    if len(ranks.info) != sizes.ranks:
+        raise ValueError("ranks are lacking")
+    columns = _Columns(packed.columns)
+    frame_hash = hash_frames(frames)
+    parent, frame, stack_hash, number = _unpack_stacks(columns, sizes, frame_hash)
+    groups = _unpack_groups(columns, sizes, number)
+    start = np.concatenate([[0], np.cumsum(columns.take("cell_length", sizes.ranks))])
+    total = np.array([columns.take(f"total_{key}", sizes.groups) for key in METRICS])
+    shortest = columns.take("shortest", sizes.groups)
+    cell_group = np.cumsum(columns.take("cell_group", sizes.cells))
+    return RankSummary(
+        frames=frames,
+        frame_hash=frame_hash,
+        stack_hash=stack_hash,
+        stack_parent=parent,
+        stack_frame=frame,
+        group_hash=_hash_groups(groups, stack_hash, frame_hash),
+        groups=groups,
+        shortest=shortest,
+        longest=shortest + columns.take("longest", sizes.groups),
+        longest_rank=columns.narrow("longest_rank", sizes.groups),
+        bin_group=columns.narrow("bin_group", sizes.bins),
+        bin=columns.narrow("bin", sizes.bins),
+        bin_count=columns.take("bin_count", sizes.bins),
+        info=tuple(_unpack_info(one) for one in ranks.info),
+        cell_start=start,
+        cell_group=_narrowed(cell_group),
+        cell=_unpack_cells(columns, sizes, total, cell_group),
+        total=total,
+        rank_total=np.array([columns.take(f"rank_{key}", sizes.ranks) for key in METRICS]),
+        collectives=_unpack_collectives(columns, ranks),
+        lost=tuple(LostRank(*_plain(one)) for one in ranks.lost),
+    )
+
+
+class _Columns:
+    """Unpacks columns one by one."""
+
+    def __init__(self, packed: Mapping[str, PackedColumn]) -> None:
+        self._packed = packed
+
+    def rows(self, name: str) -> int:
+        """How many rows a column says that it has."""
+        return self._packed[name].rows if name in self._packed else 0
+
+    def take(self, name: str, rows: int) -> I8:
+        """Unpack the column ``name``; ValueError where it is not there with so many ``rows``."""
+        if name not in self._packed:
+            raise ValueError("a column is lacking")
+        column = unpack_column(self._packed[name], rows)
+        return np.cumsum(column) if name in _RISING else column
+
+    def narrow(self, name: str, rows: int) -> I4:
+        """Unpack a column of numbers of 32 bits."""
+        return _narrowed(self.take(name, rows))
+
+
+def _narrowed(column: I8) -> I4:
+    narrow = column.astype(np.int32)
+    if (narrow != column).any():
+        raise ValueError("a number is too large")
+    return narrow
+
+
+def _unpack_frames(packed: _Texts, size: int) -> tuple[Frame, ...]:
+    found = _FRAMES.decode(inflate(packed.data, packed.size))
+    if len(found) != size:
+        raise ValueError("frames are lacking")
+    return tuple(Frame(Kind(kind), *_plain(rest)) for kind, *rest in found)
+
+
+def _unpack_info(wire: _WireInfo) -> RankInfo:
+    return RankInfo(*(_plain(getattr(wire, name)) for name in RankInfo.__struct_fields__))
+
+
+def _unpack_stacks(
+    columns: _Columns, sizes: _Sizes, frame_hash: Hashes
+) -> tuple[I4, I4, Hashes, I8]:
+    """(parents, frames and hashes of the stacks by hash, where each of the file is in these)."""
+    parent = columns.narrow("stack_parent", sizes.stacks)
+    frame = columns.narrow("stack_frame", sizes.stacks)
+    above = (parent >= NONE) & (parent < np.arange(sizes.stacks))
+    if not (above & (frame >= 0) & (frame < sizes.frames)).all():
+        raise ValueError("a stack refers to what is not there")
+    root = np.array([NONE], np.int32)
+    table = StackTable.of_links(np.concatenate([root, parent + 1]), np.concatenate([root, frame]))
+    found = hash_stacks(table, frame_hash)[1:]
+    order = np.argsort(found[:, 0], kind="stable")
+    number = np.full(sizes.stacks + 1, NONE, np.int64)
+    number[order] = np.arange(sizes.stacks)
+    if (np.lexsort((number[:-1], table.depth[1:])) != np.arange(sizes.stacks)).any():
+        raise ValueError("the stacks are in another order")
+    return number[parent[order]].astype(np.int32), frame[order], found[order], number
+
+
+def _unpack_groups(columns: _Columns, sizes: _Sizes, number: I8) -> SummaryGroups:
+    found = {name: columns.narrow(f"group_{name}", sizes.groups) for name in SummaryGroups._fields}
+    for name in STACKS:
+        if not ((found[name] >= NONE) & (found[name] < sizes.stacks)).all():
+            raise ValueError("a group refers to what is not there")
+        found[name] = number[found[name]].astype(np.int32)
+    if any(((found[name] < NONE) | (found[name] >= sizes.frames)).any() for name in FRAMES):
+        raise ValueError("a group refers to what is not there")
+    return SummaryGroups(**found)
+
+
+def _hash_groups(groups: SummaryGroups, stack_hash: Hashes, frame_hash: Hashes) -> Hashes:
+    none = np.zeros((1, 2), np.uint64)
+    stack_hash, frame_hash = (np.concatenate([one, none]) for one in (stack_hash, frame_hash))
+    stacks = [stack_hash[getattr(groups, name)] for name in STACKS]
+    frames = [frame_hash[getattr(groups, name)] for name in FRAMES]
+    return hash_groups(groups.kind, groups.launched, groups.host, stacks, frames)
+
+
+def _unpack_cells(columns: _Columns, sizes: _Sizes, total: I8, cell_group: I8) -> I8:
+    if not ((cell_group >= 0) & (cell_group < sizes.groups)).all():
+        raise ValueError("a cell refers to what is not there")
+    mean = total // max(sizes.ranks, 1)
+    cell = np.empty((len(METRICS), sizes.cells), np.int64)
+    for row, key in enumerate(METRICS):
+        cell[row] = columns.take(f"cell_{key}", sizes.cells) + mean[row][cell_group]
+    return cell
+
+
+def _unpack_collectives(columns: _Columns, ranks: _WireRanks) -> CollectiveTable:
+    rows = columns.rows(f"c_{COLUMNS[0]}")
+    found: dict[str, Any] = {name: columns.take(f"c_{name}", rows) for name in COLUMNS}
+    return CollectiveTable(
+        **found, communicators=_plain(ranks.communicators), kinds=_plain(ranks.kinds)
+    )
