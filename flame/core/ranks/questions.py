@@ -25,22 +25,30 @@ MOST_FRAMES = 1_000
 """Frames whose spread is worked out, the widest."""
 
 
-class CollectiveCounts(NamedTuple):
-    """Count collectives: ``matched`` ones are on all ranks of their group, of one kind."""
+class Unmatched(NamedTuple):
+    """Say why collectives of a communicator are not matched over its ranks, and how many."""
 
-    number: int
-    matched: int
-    lack_ranks: int
-    differ_in_kind: int
+    communicator: str
+    calls: int
+    why: str
+
+
+class CollectiveCounts(NamedTuple):
+    """Count collectives: ``matched`` ones are on all ranks of their communicator, of one kind."""
+
+    number: int = 0
+    matched: int = 0
+    unmatched: tuple[Unmatched, ...] = ()
 
 
 class LateRanks(NamedTuple):
     """Say how ranks came to collectives, i8[ranks] each, in ns but for ``last``.
 
     ``last`` counts the collectives to which the rank came last, ``caused`` is how long others
-    waited in these, and ``waited`` how long it waited itself. ``by_work`` and ``by_idle`` are how
-    much longer than others its GPU worked and was idle before it came last. ``is_late`` are the
-    ranks that are late beyond chance, bool[ranks].
+    waited in these, and ``waited`` how long it waited itself, -1 where that is not known.
+    ``by_work`` and ``by_idle`` are how much longer than others its GPU worked and was idle before
+    it came last. ``is_late`` are the ranks that are late beyond chance and cause enough to be told,
+    bool[ranks].
     """
 
     last: I8
@@ -52,26 +60,26 @@ class LateRanks(NamedTuple):
 
 
 class RankClocks(NamedTuple):
-    """Say how far the clocks of ranks are behind, as the ends of collectives tell, i8[ranks] in ns.
+    """Say by how much the clock of each ``rank``, a number, is behind, i8[ranks] each, ns.
 
-    ``error`` is how far 95 % of a rank's collectives are from its ``offset`` at most; ``is_known``
-    bool[ranks].
+    ``error`` is what 95 % of the ends of its collectives are within. Ranks that no chain of
+    collectives joins are of different ``part`` and do not compare.
     """
 
+    rank: I8
     offset: I8
     error: I8
-    is_known: Bool
+    part: I8
 
     @property
     def apart(self) -> int:
         """How far the clocks are apart at most, ns."""
-        known = self.offset[self.is_known]
-        return int(known.max() - known.min()) if len(known) else 0
+        return int(self.offset.max(initial=0))
 
     @property
     def uncertainty(self) -> int:
         """The largest error, ns."""
-        return int(self.error[self.is_known].max(initial=0))
+        return int(self.error.max(initial=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +97,7 @@ class RankQuestions:
     values_of: ValuesOf
     left_out: I8
     lost: tuple[LostRank, ...] = ()
-    collectives: CollectiveCounts = CollectiveCounts(0, 0, 0, 0)
+    collectives: CollectiveCounts = CollectiveCounts()
     late: LateRanks | None = None
     why_not_late: str = "no collectives were recorded"
     clocks: RankClocks | None = None

@@ -15,9 +15,6 @@ from flame.core.report.findings.finding import Abstained, Severity, severity_of
 from flame.core.report.table import Place
 from flame.core.units import format_count, format_counted, format_ns, format_percent
 
-LEAST_WAITING = 0.05
-"""Of all waiting: a rank that causes less is not told, however sure it is."""
-
 MOST_SETS = 8
 """Sets of ranks with frames of their own that are told, and outliers, those with the most first."""
 
@@ -31,7 +28,7 @@ _RULES = {
     "only-some": "the innermost frame has GPU time on some ranks and none on others",
     "slowest-rank": "one rank is the slowest in more steps than chance makes it, and its steps "
     "cost 1 % of all or more",
-    "unmatched": "collectives lack ranks, or are not the same on all",
+    "unmatched": "collectives lack ranks, or are not the same on all of them",
 }
 
 
@@ -91,9 +88,8 @@ def abstained_on_ranks(questions: RankQuestions) -> list[Abstained]:
 
 def late_places(late: LateRanks) -> list[int]:
     """List the places of ranks that are told as late, the one that costs others most first."""
-    told = late.is_late & (late.caused >= LEAST_WAITING * float(late.caused.sum()))
     order = np.argsort(-late.caused, kind="stable")
-    return [at for at in order.tolist() if told[at]]
+    return [at for at in order.tolist() if late.is_late[at]]
 
 
 def why_late(late: LateRanks, place: int) -> tuple[str, float | None]:
@@ -233,20 +229,23 @@ def _only_some(questions: RankQuestions) -> Iterator[RankFinding]:
 
 
 def _unmatched(questions: RankQuestions) -> Iterator[RankFinding]:
+    """The communicators whose collectives are not matched, as one finding."""
     counts = questions.collectives
-    if counts.lack_ranks or counts.differ_in_kind:
-        yield RankFinding(
-            "unmatched",
-            "collectives",
-            "info",
-            "Not all match over ranks",
-            f"of {format_count(counts.number)} {format_count(counts.lack_ranks)} lack ranks and "
-            f"{format_count(counts.differ_in_kind)} are not the same on all; of these nothing is "
-            "said about waiting",
-            "Recordings that begin or end at different moments do so; in a run that hangs, ranks "
-            "with fewer collectives are the ones to look at.",
-            "summary",
-        )
+    if not counts.unmatched:
+        return
+    told = [f"{one.communicator}: {one.why}" for one in counts.unmatched[:MOST_SETS]]
+    more = ["…"] * (len(counts.unmatched) > MOST_SETS)
+    yield RankFinding(
+        "unmatched",
+        "collectives",
+        "info",
+        "Not all match over ranks",
+        f"{format_count(counts.number - counts.matched)} of {format_count(counts.number)} do not, "
+        f"and nothing is said about waiting in them. {'; '.join([*told, *more])}",
+        "Recordings that begin or end at different moments do so; in a run that hangs, ranks with "
+        "fewer collectives are the ones to look at.",
+        "summary",
+    )
 
 
 def _frame_place(questions: RankQuestions, node: int, rank: int) -> Place:

@@ -14,31 +14,33 @@ NAME, TITLE = "clocks", "Clocks of the ranks"
 
 _COLUMNS = (
     TableColumn("rank", "rank", "number"),
+    TableColumn("part", "joined with", "number"),
     TableColumn("offset_ns", "behind", "ns"),
     TableColumn("error_ns", "to", "ns"),
-    TableColumn("path", ""),
 )
 
 
 def clocks_section(questions: RankQuestions) -> Section:
     """List the ranks, the clock that is farthest behind first."""
     clocks = questions.clocks
-    if clocks is None or not clocks.is_known.any():
+    if clocks is None or not len(clocks.rank):
         why = "no collective ends at a known time of day on several ranks"
         return Section(NAME, TITLE, why=why)
     facts: dict[str, object] = {"apart_ns": clocks.apart, "error_ns": clocks.uncertainty}
-    table = Table.of("rows", "", _COLUMNS, _rows(questions, clocks))
+    table = Table.of("rows", "", _COLUMNS, _rows(clocks))
     return Section(NAME, TITLE, facts, (table,), tuple(_notes(clocks)))
 
 
-def _rows(questions: RankQuestions, clocks: RankClocks) -> Iterator[tuple[Value, ...]]:
-    known = np.flatnonzero(clocks.is_known)
-    for at in known[np.argsort(-clocks.offset[known], kind="stable")].tolist():
-        info = questions.info[at]
-        yield info.rank, int(clocks.offset[at]), int(clocks.error[at]), info.path
+def _rows(clocks: RankClocks) -> Iterator[tuple[Value, ...]]:
+    several = clocks.part.any()
+    for at in np.lexsort((-clocks.offset, clocks.part)).tolist():
+        part = int(clocks.part[at]) if several else None
+        yield int(clocks.rank[at]), part, int(clocks.offset[at]), int(clocks.error[at])
 
 
 def _notes(clocks: RankClocks) -> Iterator[str]:
+    if clocks.part.any():
+        yield "no chain of collectives joins all ranks: clocks compare within a part alone"
     if clocks.uncertainty > clocks.apart:
         yield (
             f"collectives tell them no better than {format_ns(clocks.uncertainty)}: times of day "

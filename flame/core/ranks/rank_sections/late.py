@@ -32,10 +32,10 @@ def late_section(questions: RankQuestions) -> Section:
     if late is None:
         return Section(NAME, TITLE, why=questions.why_not_late, how=_HOW)
     order = np.argsort(-late.caused, kind="stable").tolist()
-    order = [at for at in order if late.last[at] or late.waited[at]]
+    order = [at for at in order if late.last[at] or late.waited[at] > 0]
     facts: dict[str, object] = {
         "collectives": questions.collectives.matched,
-        "waiting_ns": int(late.waited.sum()),
+        "waiting_ns": int(late.caused.sum()),
     }
     places = [Place(file=questions.info[at].path) for at in order]
     table = Table.of("rows", "", _COLUMNS, _rows(questions, late, order), places)
@@ -57,6 +57,6 @@ def _rows(
             share(int(late.caused[at]), whole),
             cause or None,
             None if part is None else round(100 * part, 1),
-            int(late.waited[at]),
+            int(late.waited[at]) if late.waited[at] >= 0 else None,
             questions.info[at].path,
         )

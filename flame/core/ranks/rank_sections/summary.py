@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.ranks.questions import RankQuestions
+from flame.core.ranks.questions import CollectiveCounts, RankQuestions
 from flame.core.report.table import Section, Table, TableColumn, Value
 from flame.core.units import format_count, format_counted, format_ns, format_percent, format_value
 
@@ -38,10 +38,15 @@ def _facts(questions: RankQuestions) -> dict[str, object]:
         "mean": float(spread.mean[0]),
         "imbalance": None if np.isnan(imbalance) else round(imbalance, 6),
         "left_out": int(questions.left_out.sum()),
-        "collectives": questions.collectives._asdict(),
+        "collectives": _counts(questions.collectives),
         "clocks_apart_ns": clocks.apart if clocks else None,
         "clocks_error_ns": clocks.uncertainty if clocks else None,
     }
+
+
+def _counts(counts: CollectiveCounts) -> dict[str, object]:
+    unmatched = [one._asdict() for one in counts.unmatched]
+    return {"number": counts.number, "matched": counts.matched, "unmatched": unmatched}
 
 
 def _rows(questions: RankQuestions) -> Iterator[tuple[Value, ...]]:
@@ -75,13 +80,7 @@ def _imbalance(questions: RankQuestions) -> str:
 
 def _collectives(questions: RankQuestions) -> str:
     counts = questions.collectives
-    told = f"{format_count(counts.matched)} of {format_count(counts.number)} matched on all ranks"
-    more = [
-        f"{format_count(number)} {words}"
-        for number, words in ((counts.lack_ranks, "lack ranks"), (counts.differ_in_kind, "differ"))
-        if number
-    ]
-    return "; ".join([told, *more])
+    return f"{format_count(counts.matched)} of {format_count(counts.number)} matched on all ranks"
 
 
 def _warnings(questions: RankQuestions) -> Iterator[str]:
