@@ -12,9 +12,11 @@ from flame.cli.arguments import inputs_of
 from flame.cli.outputs import chosen_sections
 from flame.cli.report_output import check_target, hand_over
 from flame.core.errors import UsageError
-from flame.options.selection import load_options_of, selection_of
+from flame.options.selection import add_selection, load_options_of, selection_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flame.core.projection.selection import Selection
     from flame.core.rank_summary.summary import RankSummary
 
@@ -32,7 +34,7 @@ def is_on_ranks(args: argparse.Namespace) -> bool:
 
 
 def _is_summary(path: str) -> bool:
-    from flame.core.rank_summary.summary_file import is_summary
+    from flame.core.rank_summary.signs import is_summary
 
     try:
         with Path(path).open("rb") as file:
@@ -67,6 +69,19 @@ def report_ranks(args: argparse.Namespace) -> int:
     return 0
 
 
+def print_summary(summary: RankSummary, paths: Sequence[str], *, as_json: bool) -> None:
+    """Print what the ranks tell of ``summary``, which is at ``paths``: as flame ranks does."""
+    from flame.core.ranks.report import SECTIONS
+    from flame.options.parser import Parser
+
+    parser = Parser(prog="flame ranks", add_help=False)
+    add_selection(parser)
+    args = parser.parse_args([])
+    form = {"json": as_json, "md": False, "csv": None, "html": None, "output": None}
+    vars(args).update(form, paths=list(paths), top=10, rows=1_000, unit=None)
+    print_ranks(args, summary, selection_of(args, "short"), list(SECTIONS))
+
+
 def print_ranks(
     args: argparse.Namespace, summary: RankSummary, selection: Selection, names: list[str]
 ) -> None:
@@ -82,7 +97,7 @@ def print_ranks(
     profile = profile_of(summary)
     numbers = getattr(args, "fold_numbers", None) is not False
     naming = replace(selection.naming, fold=True, numbers=numbers)
-    selection = with_levels(replace(selection, naming=naming), profile)
+    selection = with_levels(replace(selection, naming=naming, forward=True), profile)
     sections = rank_sections(questions_of(summary, selection, profile), names)
     inputs = inputs_of(args)
     link = links(inputs.paths, load_options_of(args), selection)

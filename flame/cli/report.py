@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
     check_target(args, inputs)
     with profile_cache(args, selection) as cache:
         profile = _loaded(args, inputs, cache, configured)
+        _check_rows(profile, inputs)
         scope = Scope(profile, selection, details, links, args.all, dtype)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
@@ -107,6 +108,12 @@ def run(args: argparse.Namespace) -> int:
         link = _link(args, inputs, scope)
         hand_over(args, inputs, sections, link, partial(_icicle, args, scope), facts)
     return 0 if decision is None else GATE_EXIT_CODES[decision.holds]
+
+
+def _check_rows(profile: Profile, inputs: Inputs) -> None:
+    """Raise UsageError for a summary of ranks: a report is of activities."""
+    if profile.ranks is not None:
+        raise UsageError(f"{inputs.title}: a summary has no activities to report on: flame ranks")
 
 
 def _configured(args: argparse.Namespace) -> Mapping[str, str]:

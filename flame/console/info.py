@@ -214,7 +214,7 @@ def _capture(summary: TraceSummary) -> Iterator[str]:
             "  ".join(filter(None, (_numbered(summary, "GPU", each.id, each), _can(each.facts))))
             for each in summary.devices
         ]
-        yield from _list("GPUs", devices)
+        yield from _list("GPUs", devices or list(summary.device_names))
     known = [process for process in summary.processes if process.pid >= 0 or not summary.resolved]
     if known or not summary.resolved:
         processes = [_numbered(summary, "pid", process.pid, process) for process in known]

@@ -395,7 +395,7 @@ def test_python_inside_another_program(
     shared = Path(str(folder)) / str(name)
     if not shared.name.endswith(".so.1.0") or not shared.is_file():
         pytest.skip("this Python has no shared library")
-    program = compiled("python_embedded.cpp", "-rdynamic", "-fvisibility=hidden")
+    program = compiled("python_embedded.cpp")
     env = {"FLAME_DIR": str(tmp_path), "PYTHONHOME": sysconfig.get_config_var("prefix")}
     done = run([str(program), str(probe), str(shared)], env)
     assert done.returncode == 0, done.stderr
@@ -408,5 +408,5 @@ def test_python_inside_another_program(
         *("inside", "outside", "after") * 2,
     ]
     for when, node in captured:
-        expected = [("<module>", "<string>", 6), ("embedded", "<string>", 5)]
+        expected = [("<module>", "<string>", 4), ("embedded", "<string>", 3)]
         assert fdumprecords.stack(of, node) == (expected if when == "inside" else []), when

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.columns import I8, Column, ordered_by_group
+from flame.core.columns import I8, Column, ordered_by_group, sum_by
 from flame.core.lazy_dataclass import dataclass
 
 _WIDE = 10
@@ -16,7 +18,8 @@ _WIDE = 10
 class Distribution:
     """Summarize values, all in their own unit; the percentiles are values that occur.
 
-    They are nearest-rank: ``p95`` is the smallest value that at least 95 % do not exceed.
+    They are nearest-rank: ``p95`` is the smallest value that at least 95 % do not exceed. Where
+    they are ``estimated`` they are within 1 % of that.
     """
 
     count: int
@@ -26,6 +29,7 @@ class Distribution:
     p95: int
     p99: int
     maximum: int
+    estimated: bool = field(default=False, kw_only=True)
 
     @property
     def mean(self) -> float:
@@ -116,9 +120,24 @@ def histogram(values: I8, bins: int) -> Histogram | None:
     ordered = np.sort(values)
     if not len(ordered) or ordered[0] == ordered[-1]:
         return None
-    low, high = max(int(ordered[0]), 1), int(ordered[-1])
-    log = high >= low * _WIDE
-    edges = np.geomspace(low, high, bins + 1) if log else np.linspace(ordered[0], high, bins + 1)
+    edges, log = _edges(int(ordered[0]), int(ordered[-1]), bins)
     inner = np.searchsorted(ordered, edges[1:-1])
     counts = np.diff(np.concatenate([[0], inner, [len(ordered)]]))
     return Histogram(edges, counts, log)
+
+
+def count_in_bins(values: I8, counts: I8, low: int, high: int, bins: int) -> Histogram | None:
+    """Count ``values`` (none negative, ``counts`` of each) from ``low`` to ``high``, as above."""
+    if low == high:
+        return None
+    edges, log = _edges(low, high, bins)
+    place = np.searchsorted(edges[1:-1], values, "right")
+    return Histogram(edges, sum_by(place, counts, bins), log)
+
+
+def _edges(low: int, high: int, bins: int) -> tuple[NDArray[np.float64], bool]:
+    """(edges of equal steps or ratios, whether these are ratios)."""
+    log = high >= max(low, 1) * _WIDE
+    if log:
+        return np.geomspace(max(low, 1), high, bins + 1), log
+    return np.linspace(low, high, bins + 1), log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,13 +44,15 @@ class FrameTotals:
 class Percentiles:
     """Hold percentiles of the activities below frames, i8 each, in the metric's unit; 0 of none.
 
-    They are nearest-rank: values that occur, as in `flame.core.analysis.distribution`.
+    They are nearest-rank: values that occur, as in `flame.core.analysis.distribution`. Where they
+    are ``estimated`` they are within 1 % of that, but for ``maximum``.
     """
 
     p50: I8
     p95: I8
     p99: I8
     maximum: I8
+    estimated: bool = field(default=False, kw_only=True)
 
 
 def outermost_by_frame(tree: StackTree) -> tuple[I8, I8]:

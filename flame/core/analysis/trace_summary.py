@@ -227,7 +227,12 @@ def _source_totals(profile: Profile) -> list[SourceTotal]:
 
 
 def _device_names(profile: Profile) -> list[str]:
-    """The names of GPUs by number and model, and by file where several have the same."""
+    """The names of GPUs by number and model, and by file where several have the same.
+
+    Of a summary of ranks how many there are of each model.
+    """
+    if (ranks := profile.ranks) is not None:
+        return [f"{count:,} × {name or 'GPU'}" for name, count in ranks.gpus.items()]
     if len(profile.sources) > 1:
         return [profile.frames[frame].name for frame in profile.grouping.device.tolist()]
     return list(map(device_name, profile.devices))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flame.core.errors import InputError
 from flame.core.load_progress import LoadPart
+from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.formats import Decoded, FileHead, detect_format
+
+if TYPE_CHECKING:
+    from flame.core.readers.flamesum import SummaryFile
 
 _ATTRIBUTION = 0.75
 """Share of attribution in what follows decoding, measured by `benchmarks/load_stages.py`."""
@@ -43,9 +48,22 @@ def build_profile(decoded: Decoded, progress: Progress = silent) -> Profile:
 
         progress("resolving stacks", 0, 1)
         return resolve_stacks(decoded)
-    from flame.core.sampling.ncu_alone import build_ncu_profile
+    from flame.core.readers.ncu.result import NcuFile
 
-    return build_ncu_profile(decoded)
+    if isinstance(decoded, NcuFile):
+        from flame.core.sampling.ncu_alone import build_ncu_profile
+
+        return build_ncu_profile(decoded)
+    return _open_summary(decoded)
+
+
+def _open_summary(file: SummaryFile) -> Profile:
+    """Make a profile of a summary of ranks, called by its file."""
+    from flame.core.rank_summary.opened import profile_of
+
+    profile = profile_of(file.summary)
+    meta = replace(profile.meta, path=str(file.path))
+    return replace(profile, meta=meta, sources=(Source("", meta),))
 
 
 def _attribute(raw: RawTrace, progress: Progress) -> Profile:

@@ -12,7 +12,9 @@ from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
+from flame.core.rank_summary.signs import is_summary
 from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
+from flame.core.readers.shared.heads import read_head
 from flame.core.starting import resume_collection
 
 if TYPE_CHECKING:
@@ -114,11 +116,31 @@ def _load_checked(
     files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
 ) -> Profile:
     """Load files that are there, each once: one here, several side by side."""
+    if len(files) > 1 and any(map(_is_summary, files)):
+        return _merge_summaries(files, options, progress)
     if len(files) > 1:
         return _load_together(files, options, progress, cache)
     if cache is None:
         return load_file(files[0], options, progress)
     return cache.open(files[0], options, load_file, progress)
+
+
+def _is_summary(file: Path) -> bool:
+    try:
+        return is_summary(read_head(file))
+    except InputError:  # whoever reads it says why
+        return False
+
+
+def _merge_summaries(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
+    """Merge the ranks of summaries; InputError where other traces are among them."""
+    from flame.core.rank_summary.merge import merge_summaries
+    from flame.core.rank_summary.opened import profile_of, summary_of
+
+    if other := next((file for file in files if not _is_summary(file)), None):
+        raise InputError(f"{other}: a summary of ranks opens with no trace: add it by flame ranks")
+    found = [summary_of(load_file(file, options, progress)) for file in files]
+    return profile_of(merge_summaries([one for one in found if one is not None]))
 
 
 def _load_together(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.stacks import StackTable
 
 if TYPE_CHECKING:
-    from flame.core.model.lazy_rows import RankSums
+    from flame.core.model.meta import Source
 
 NONE = -1
 """Absent: in index columns, and in ``launch_start``/``launch_end`` of rows without a launch."""
@@ -199,6 +199,27 @@ class Groups:
         return Groups(**_columns(self, Groups) | columns)
 
 
+Owner = TypeVar("Owner")
+
+
+class RankSums(Protocol[Owner]):
+    """Hold the sums of each rank, of a profile that has those of all together and no rows."""
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The file of each rank."""
+        ...
+
+    @property
+    def gpus(self) -> Mapping[str, int]:
+        """How many GPUs of each name they ran on."""
+        ...
+
+    def split(self, profile: Owner, places: Sequence[int]) -> Owner:
+        """Return the same with groups of their own for the ranks at ``places``, and no others."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class GroupTotals:
     """Hold sums per group of all that was recorded, which is more than the tables have rows for.
@@ -211,7 +232,7 @@ class GroupTotals:
     values: Mapping[str, I8]
     counts: Mapping[str, I8]
     since: int
-    ranks: RankSums | None = None
+    ranks: RankSums[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,6 @@ from flame.core.model.stacks import StackTable
 
 if TYPE_CHECKING:
     from flame.core.model.iterations import Iterations
-    from flame.core.model.meta import Source
-    from flame.core.model.profile import Profile
 
 ROW_COLUMNS = ("start", "duration", "launch_start", "launch_end", "launch_share", "idle")
 """Columns that differ within a group."""
@@ -34,24 +32,6 @@ class Rows(Protocol):
     def activity_column(self, name: str) -> Column:
         """Return one of `ROW_COLUMNS`."""
         ...
-
-
-class RankSums(Protocol):
-    """Hold the sums of each rank, of a profile that has those of all together and no rows."""
-
-    @property
-    def sources(self) -> Sequence[Source]:
-        """The file of each rank."""
-        ...
-
-    def split(self, profile: Profile, places: Sequence[int]) -> Profile:
-        """Return the same with groups of their own for the ranks at ``places``, and no others."""
-        ...
-
-
-def rank_sums(profile: Profile) -> RankSums | None:
-    """Return the sums of each rank, of the profile of a summary; None of other profiles."""
-    return profile.totals.ranks if profile.totals is not None else None
 
 
 class LazyGroups(Groups):

@@ -160,6 +160,16 @@ METRICS: tuple[Metric, ...] = (
 ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS)
 """All of them, in the order in which they are listed."""
 
+
+def trace_metrics(sampled: bool, ended: bool) -> tuple[Metric, ...]:
+    """Choose the metrics of a trace that has ``ended``, all of whose rows are there, or goes on."""
+    return tuple(
+        metric
+        for metric in ALL_METRICS
+        if (sampled if metric is STALLS else ended or not metric.when_asked)
+    )
+
+
 NO_SAMPLES = (
     "there are no PC samples here: name a report of Nsight Compute by --ncu, or record with "
     "flame record --pc continuous"

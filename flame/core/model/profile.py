@@ -28,7 +28,7 @@ from flame.core.model.meta import (
 from flame.core.model.side_tables.tables import SideTables
 
 if TYPE_CHECKING:
-    from flame.core.model.activities import ThreadPieces, ThreadSpans
+    from flame.core.model.activities import RankSums, ThreadPieces, ThreadSpans
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
     from flame.core.model.launches import Collectives, LaunchDetails
@@ -70,10 +70,9 @@ class Profile:
     ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
     alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
     time and step choose; None where not all rows are there. ``totals`` are of a recording that goes
-    on, whose older rows are not kept, or of a summary of ranks, which has none; else None.
-    ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
-    None where he has not. ``known`` is what has been worked out of all rows before, None where
-    nothing has.
+    on, whose older rows are not kept, or of a summary of ranks; else None. ``sampling`` has the PC
+    samples, None without any. ``phases`` are those that the user has named, None where he has not.
+    ``known`` is what has been worked out of all rows before, None where nothing has.
     """
 
     frames: FrameTable
@@ -351,17 +350,19 @@ class Profile:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Metrics that the activities can be weighed by."""
-        from flame.core.model.metrics import ALL_METRICS, STALLS
+        from flame.core.model.metrics import trace_metrics
 
         if self.own_metrics is not None:
             return self.own_metrics
-        counted = self.sampling is not None and self.totals is None
-        whole = self.exposed_builder is not None and self.totals is None
-        return tuple(
-            metric
-            for metric in ALL_METRICS
-            if (counted if metric is STALLS else whole or not metric.when_asked)
+        whole = self.totals is None
+        return trace_metrics(
+            self.sampling is not None and whole, self.exposed_builder is not None and whole
         )
+
+    @property
+    def ranks(self) -> RankSums[Profile] | None:
+        """The sums of each rank, of a summary of ranks; None of other profiles."""
+        return self.totals.ranks if self.totals is not None else None
 
     @property
     def resolved(self) -> bool:

@@ -119,7 +119,9 @@ class Ranks:
 
     def matches_any(self, profile: Profile) -> bool:
         """Tell whether any file of ``profile`` has one of these names."""
-        return any(map(self.fits, profile.sources))
+        return any(
+            map(self.fits, profile.ranks.sources if profile.ranks is not None else profile.sources)
+        )
 
     def fits(self, source: Source) -> bool:
         """Tell whether a file is one of those."""

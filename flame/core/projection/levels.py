@@ -14,7 +14,6 @@ from flame.core.frame import SAMPLE_LEVELS as SAMPLE_LEVELS
 from flame.core.frame import STACK_LEVELS as STACK_LEVELS
 from flame.core.frame import check_levels as check_levels
 from flame.core.model.activities import Activities
-from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
@@ -35,7 +34,7 @@ def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[st
     The levels of PC samples stand below kernels.
     """
     levels = ("rank", *metric.levels) if len(profile.sources) > 1 else metric.levels
-    if rank_sums(profile) is not None:  # often hundreds
+    if profile.ranks is not None:  # often hundreds
         levels = metric.levels
     if profile.sampling is not None and levels[-1] == "kernel":
         levels = (*levels, *SAMPLE_LEVELS)
@@ -71,7 +70,7 @@ def _has_level(profile: Profile, metric: Metric, table: Activities, level: str) 
 
 
 def _are_several(profile: Profile, table: Activities) -> Bool | bool:
-    several = len(profile.sources) > 1 or rank_sums(profile) is not None
+    several = len(profile.sources) > 1 or profile.ranks is not None
     return several and table.groups.process >= 0
 
 

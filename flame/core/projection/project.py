@@ -6,7 +6,7 @@ import numpy as np
 
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
-from flame.core.model.lazy_rows import RankSums, rank_sums
+from flame.core.model.activities import RankSums
 from flame.core.model.metrics import WAITING, Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -92,7 +92,7 @@ def empty_tree(profile: Profile, selection: Selection) -> StackTree:
 
 def shown_profile(profile: Profile, selection: Selection) -> Profile:
     """Choose the variant of ``profile`` that ``selection`` shows; its groups are the tree's."""
-    if (ranks := rank_sums(profile)) is not None:
+    if (ranks := profile.ranks) is not None:
         return _with_shown_ranks(profile, ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
         return profile.waiting_in([one for one in selection.where if isinstance(one, RowFilter)])
@@ -101,7 +101,7 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
     return profile if selection.forward else profile.unlinked
 
 
-def _with_shown_ranks(profile: Profile, ranks: RankSums, selection: Selection) -> Profile:
+def _with_shown_ranks(profile: Profile, ranks: RankSums[Profile], selection: Selection) -> Profile:
     """Choose the ranks of a summary: of each its own sums only where these are asked for."""
     filters = [one for one in selection.where if isinstance(one, Ranks)]
     if not filters and "rank" not in (selection.levels or ()):

@@ -10,7 +10,6 @@ import numpy as np
 from flame.core.columns import I8, Column
 from flame.core.errors import UsageError
 from flame.core.model.activities import Activities
-from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import (
@@ -54,7 +53,7 @@ _NOT_IN_SUMMARY = (Time, Steps, Devices, Streams, Pids, Tids)
 
 def check_rows(profile: Profile, selection: Selection) -> None:
     """Raise UsageError for what a summary of ranks cannot tell; it names the file of one rank."""
-    ranks = rank_sums(profile)
+    ranks = profile.ranks
     if ranks is None:
         return
     options = [_option(one) for one in selection.where if isinstance(one, _NOT_IN_SUMMARY)]

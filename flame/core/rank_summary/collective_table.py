@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,21 @@ from flame.core.columns import I8
 
 UNKNOWN_END = np.iinfo(np.int64).min
 """The end of a collective on ranks that do not know the time of day."""
+
+
+class Source(IntEnum):
+    """Say what tells which collective of other ranks one is: the more to be trusted, the less.
+
+    ``NUMBERED``: its group and its number in it are recorded. All others have the number at which
+    they come on their rank: of a recorded group ``COUNTED``, of a group that the user has named
+    ``MESH``, else of a ``STREAM``. ``UNDECIDED`` are of a stream that could be of several groups.
+    """
+
+    NUMBERED = 0
+    COUNTED = 1
+    MESH = 2
+    STREAM = 3
+    UNDECIDED = 4
 
 
 class CollectiveTable(NamedTuple):
@@ -23,6 +39,9 @@ class CollectiveTable(NamedTuple):
     which its GPU was busy. ``longest`` and ``first`` are the other end. ``duration``, ``own`` and
     ``work`` are sums over the ranks. ``latest_end`` is the latest end of the ranks, ns since 1970,
     `UNKNOWN_END` where none knows it.
+
+    ``source`` is the least trusted `Source` of the ranks, ``size`` how many ranks its communicator
+    has, 0 where none of them says it.
 
     ``communicators`` and ``kinds`` say what the hashes are of, by hash.
     """
@@ -42,6 +61,8 @@ class CollectiveTable(NamedTuple):
     own: I8
     work: I8
     latest_end: I8
+    source: I8
+    size: I8
     communicators: tuple[tuple[int, str], ...] = ()
     kinds: tuple[tuple[int, str], ...] = ()
 

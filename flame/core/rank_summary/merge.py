@@ -15,6 +15,7 @@ from flame.core.model.activities import NONE
 from flame.core.rank_summary.content_hash import unite_hashes
 from flame.core.rank_summary.duration_histogram import BINS
 from flame.core.rank_summary.merge_collectives import merge_collectives
+from flame.core.rank_summary.rank_communication import merge_communication
 from flame.core.rank_summary.summary import (
     FRAMES,
     METRICS,
@@ -56,6 +57,7 @@ def merge_summaries(parts: Sequence[RankSummary]) -> RankSummary:
         total=_merge_totals(parts, places),
         rank_total=np.stack([parts[part].rank_total[:, at] for part, at in order], axis=1),
         collectives=merge_collectives([part.collectives for part in parts]),
+        communication=merge_communication([part.communication for part in parts]),
         lost=lost,
     )
 

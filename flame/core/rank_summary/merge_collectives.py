@@ -12,6 +12,7 @@ from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, n
 _OF_LAST = ("shortest", "last", "last_own", "last_work")
 _OF_FIRST = ("longest", "first")
 _SUMS = ("ranks", "duration", "own", "work")
+_MOST = ("kind_high", "latest_end", "source", "size")
 
 
 def merge_collectives(tables: Sequence[CollectiveTable]) -> CollectiveTable:
@@ -27,8 +28,7 @@ def merge_collectives(tables: Sequence[CollectiveTable]) -> CollectiveTable:
     merged |= {name: of[name][other][start] for name in _OF_FIRST}
     merged |= {name: np.add.reduceat(of[name][order], start) for name in _SUMS}
     merged["kind_low"] = np.minimum.reduceat(of["kind_low"][order], start)
-    merged["kind_high"] = np.maximum.reduceat(of["kind_high"][order], start)
-    merged["latest_end"] = np.maximum.reduceat(of["latest_end"][order], start)
+    merged |= {name: np.maximum.reduceat(of[name][order], start) for name in _MOST}
     return CollectiveTable(
         **merged,
         communicators=tuple(sorted({one for table in tables for one in table.communicators})),

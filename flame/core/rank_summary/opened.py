@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,6 @@ from flame.core.model.activities import (
 )
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.grouping import add_grouping
-from flame.core.model.lazy_rows import rank_sums
 from flame.core.model.meta import GraphNodes, Meta, Process, Source
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable, stack_depths
@@ -50,15 +49,21 @@ def profile_of(summary: RankSummary, ranks: Sequence[int] | None = None) -> Prof
     if lacking := sorted(set(ranks) - set(numbers)):
         raise UsageError(f"there is no rank {lacking[0]} in the summary of {len(numbers)} ranks")
     chosen = set(ranks)
-    sums = rank_sums(whole)
+    sums = whole.ranks
     assert sums is not None
     return sums.split(whole, [at for at, one in enumerate(numbers) if one in chosen])
 
 
 def summary_of(profile: Profile) -> RankSummary | None:
     """Return the summary that ``profile`` was made of; None for other profiles."""
-    ranks = rank_sums(profile)
+    ranks = profile.ranks
     return ranks.summary if isinstance(ranks, _Ranks) else None
+
+
+def is_split(profile: Profile) -> bool:
+    """Tell whether ``profile``, of a summary, has groups of their own for some or all ranks."""
+    ranks = profile.ranks
+    return isinstance(ranks, _Ranks) and ranks.places is not None
 
 
 def table_groups(summary: RankSummary, host: bool) -> I8:
@@ -166,6 +171,13 @@ class _Ranks:
             return self._sources
         return tuple(self._sources[at] for at in self.places)
 
+    @property
+    def gpus(self) -> Mapping[str, int]:
+        """How many GPUs of each name the ranks of the profile ran on."""
+        info = self.summary.info
+        places = range(len(info)) if self.places is None else self.places
+        return Counter(name for at in places for name in info[at].gpus)
+
     def table(self, groups: Column, process: Column) -> Activities:
         """Make a table of ``groups`` of the summary that ``process`` has run, with no rows."""
         of, size = self.summary.groups, len(groups)
@@ -250,7 +262,7 @@ def _warnings(summary: RankSummary) -> list[str]:
     """Say what ranks lack, which files could not be read, and what ranks were warned of."""
     often = Counter(text for one in summary.info for text in dict.fromkeys(one.warnings))
     notes = [
-        f"{count:,} of {len(summary):,} ranks: {text}" if len(summary) > 1 else text
+        f"{count:,} of {len(summary):,} ranks: {text}" if count < len(summary) else text
         for text, count in often.most_common(_MOST_WARNINGS)
     ]
     lost = [f"{one.path} is lacking: {one.reason}" for one in summary.lost[:_MOST_WARNINGS]]

@@ -12,6 +12,7 @@ from flame.core.frame import Frame
 from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.collective_table import CollectiveTable, no_collectives
 from flame.core.rank_summary.content_hash import Hashes
+from flame.core.rank_summary.rank_communication import RankCommunication, no_communication
 
 METRICS = ("count", "gpu", "launch", "queue", "idle", "host")
 """What is summed up, in the order of rows of ``total``, ``rank_total`` and ``cell``."""
@@ -112,6 +113,7 @@ class RankSummary:
     total: I8
     rank_total: I8
     collectives: CollectiveTable
+    communication: RankCommunication
     lost: tuple[LostRank, ...] = ()
 
     def __len__(self) -> int:
@@ -148,5 +150,6 @@ def empty_summary(lost: tuple[LostRank, ...] = ()) -> RankSummary:
         total=nothing,
         rank_total=nothing,
         collectives=no_collectives(),
+        communication=no_communication(),
         lost=lost,
     )

@@ -6,12 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from flame.core.columns import Bool, Column, sum_by
-from flame.core.frame import Kind
-from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable
+from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.frame import ACTIVITY_KINDS, Kind
+from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, Source
 from flame.core.rank_summary.content_hash import is_ascending
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
-from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankSummary
+from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
+from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankInfo, RankSummary
 
 _MOST = float(1 << 62)
 _COUNT = METRICS.index("count")
@@ -28,7 +30,8 @@ def holds_together(summary: RankSummary) -> bool:
         and _has_cells(summary)
         and _has_sums(summary)
         and _has_bins(summary)
-        and _has_collectives(summary.collectives)
+        and _has_collectives(summary.collectives, summary.rank)
+        and _has_communication(summary.communication, summary.rank)
     )
 
 
@@ -36,9 +39,16 @@ def _has_ranks_in_order(summary: RankSummary) -> bool:
     names = [(one.rank, one.path) for one in summary.info]
     lengths = all(len(one.step_numbers) == len(one.step_times) for one in summary.info)
     in_order = all(before < after for before, after in pairwise(names))
-    known = all(0 <= one.rank < 1 << 31 for one in summary.info)
+    known = all(0 <= one.rank < 1 << 31 and _has_small_numbers(one) for one in summary.info)
     lost_in_order = all(before < after for before, after in pairwise(summary.lost))
     return lengths and in_order and known and lost_in_order
+
+
+def _has_small_numbers(info: RankInfo) -> bool:
+    """Whether columns can hold the numbers of a rank, and sums of them."""
+    numbers = [info.begin, info.end, info.origin or 0, info.activities]
+    numbers += [*info.step_numbers, *info.step_times, *(ns for _, ns in info.coverage)]
+    return all(-_MOST < number < _MOST for number in numbers)
 
 
 def _has_groups(summary: RankSummary) -> bool:
@@ -49,9 +59,21 @@ def _has_groups(summary: RankSummary) -> bool:
         and all(_are_within(column, 0, 2) for column in (groups.launched, groups.host))
         and all(_are_within(getattr(groups, name), -1, stacks) for name in STACKS)
         and all(_are_within(getattr(groups, name), -1, frames) for name in FRAMES)
+        and all(-_MOST < frame.line < _MOST for frame in summary.frames)
+        and _are_of_their_table(summary)
         and bool((summary.shortest >= 0).all() and (summary.longest >= summary.shortest).all())
         and bool(np.isin(summary.longest_rank, summary.rank).all())
     )
+
+
+def _are_of_their_table(summary: RankSummary) -> bool:
+    """Whether groups of a GPU have a call and something that runs there, and others do not."""
+    groups, none = summary.groups, len(Kind)
+    kinds = np.array([*(frame.kind for frame in summary.frames), none])
+    own, launch = kinds[groups.frame], kinds[groups.launch]
+    on_gpu = (own == groups.kind) & np.isin(own, ACTIVITY_KINDS) & (launch == Kind.LAUNCH)
+    on_host = (own == none) & np.isin(launch, (Kind.LAUNCH, none))
+    return bool(np.where(groups.host > 0, on_host, on_gpu).all())
 
 
 def _has_cells(summary: RankSummary) -> bool:
@@ -95,15 +117,45 @@ def _has_bins(summary: RankSummary) -> bool:
     return bool((sum_by(group, counts, size) == summary.total[_COUNT]).all())
 
 
-def _has_collectives(table: CollectiveTable) -> bool:
-    """Whether the collectives are in order, each once."""
-    communicator, ordinal = table.communicator, table.ordinal
+def _has_collectives(table: CollectiveTable, rank: I8) -> bool:
+    """Whether the collectives are in order, each once, of ranks that are there."""
     if len({len(getattr(table, name)) for name in COLUMNS}) > 1:
         return False
-    later: Bool = communicator[1:] > communicator[:-1]
-    later |= (communicator[1:] == communicator[:-1]) & (ordinal[1:] > ordinal[:-1])
-    names = (*pairwise(table.communicators), *pairwise(table.kinds))
-    return bool(later.all()) and all(before < after for before, after in names)
+    times = table.shortest, table.longest, table.duration, table.own, table.work
+    known = np.isin(table.last, rank) & np.isin(table.first, rank)
+    known &= (table.size >= 0) & (table.shortest <= table.longest)
+    return (
+        bool(known.all())
+        and all(map(_can_be_added, times))
+        and _are_within(table.source, 0, len(Source))
+        and _are_within(table.ranks, 1, len(rank) + 1)
+        and _are_rising(table.communicator, table.ordinal)
+        and _are_in_order(table.communicators, table.kinds)
+    )
+
+
+def _has_communication(found: RankCommunication, rank: I8) -> bool:
+    """Whether sums of communication are in order, of ranks that are there."""
+    if len({len(getattr(found, name)) for name in OF_RANKS}) > 1:
+        return False
+    return (
+        bool(np.isin(found.rank, rank).all())
+        and all(map(_can_be_added, (found.calls, found.duration, found.own, found.work)))
+        and _are_within(found.together, 0, 2)
+        and _are_rising(found.rank, found.communicator)
+        and _are_in_order(found.names)
+    )
+
+
+def _are_rising(first: Column, second: Column) -> bool:
+    """Whether pairs of both rise, each once."""
+    later: Bool = first[1:] > first[:-1]
+    later |= (first[1:] == first[:-1]) & (second[1:] > second[:-1])
+    return bool(later.all())
+
+
+def _are_in_order(*names: tuple[tuple[int, str], ...]) -> bool:
+    return all(before < after for one in names for before, after in pairwise(one))
 
 
 def _are_within(column: Column, low: int, end: int) -> bool:

@@ -29,6 +29,11 @@ from flame.core.rank_summary.packed_columns import (
     pack_column,
     unpack_column,
 )
+from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
+from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.signs import MAGIC
+from flame.core.rank_summary.signs import SUFFIX as SUFFIX
+from flame.core.rank_summary.signs import is_summary as is_summary
 from flame.core.rank_summary.summary import (
     FRAMES,
     METRICS,
@@ -40,8 +45,6 @@ from flame.core.rank_summary.summary import (
 )
 from flame.core.rank_summary.summary_check import holds_together
 
-SUFFIX = ".flamesum"
-MAGIC = b"FLAMESUM"
 VERSION = 1
 
 _DIGEST, _NUMBER = 16, 4
@@ -49,11 +52,6 @@ _HEAD = len(MAGIC) + _NUMBER + _DIGEST
 _CELL_LEVEL = 6
 _RISING = frozenset(("bin_group", "longest_rank", "c_communicator", "c_ordinal"))
 """Columns of which the differences are kept."""
-
-
-def is_summary(head: bytes) -> bool:
-    """Tell whether a file that begins with ``head`` is a summary, of whatever version."""
-    return head.startswith(MAGIC)
 
 
 def pack_summary(summary: RankSummary) -> bytes:
@@ -143,6 +141,7 @@ class _WireRanks(msgspec.Struct, array_like=True, frozen=True):
     lost: list[tuple[bytes, bytes]]
     communicators: list[tuple[int, bytes]]
     kinds: list[tuple[int, bytes]]
+    communication: list[tuple[int, bytes]]
 
 
 _DECODER = msgspec.msgpack.Decoder(_PackedSummary)
@@ -185,10 +184,11 @@ def _packed(summary: RankSummary) -> _PackedSummary:
     info = [
         [_wire(getattr(one, name)) for name in RankInfo.__struct_fields__] for one in summary.info
     ]
-    ranks = [info, _wire(summary.lost), _wire(table.communicators), _wire(table.kinds)]
+    names = table.communicators, table.kinds, summary.communication.names
+    ranks = [info, _wire(summary.lost), *map(_wire, names)]
     columns = {name: pack_column(one) for name, one in _columns_of(summary).items()}
     return _PackedSummary(
-        tuple(sizes),
+        sizes,
         _pack_texts([_wire((int(one.kind), *one[1:])) for one in summary.frames]),
         _pack_texts(ranks),
         columns | {f"cell_{key}": pack_column(one, _CELL_LEVEL) for key, one in _cells(summary)},
@@ -198,7 +198,7 @@ def _packed(summary: RankSummary) -> _PackedSummary:
 def _columns_of(summary: RankSummary) -> dict[str, Column]:
     """All columns but cells, with what is kept in place of some."""
     order, number = _stacks_by_depth(summary)
-    found = {
+    found: dict[str, Column] = {
         "stack_parent": number[summary.stack_parent[order]],
         "stack_frame": summary.stack_frame[order],
         "shortest": summary.shortest,
@@ -216,6 +216,7 @@ def _columns_of(summary: RankSummary) -> dict[str, Column]:
     for row, key in enumerate(METRICS):
         found |= {f"total_{key}": summary.total[row], f"rank_{key}": summary.rank_total[row]}
     found |= {f"c_{name}": getattr(summary.collectives, name) for name in COLUMNS}
+    found |= {f"r_{name}": getattr(summary.communication, name) for name in OF_RANKS}
     rising = {name: np.diff(found[name].astype(np.int64), prepend=0) for name in _RISING}
     return found | rising
 
@@ -277,6 +278,7 @@ def _unpacked(packed: _PackedSummary, size: int) -> RankSummary:
         total=total,
         rank_total=np.array([columns.take(f"rank_{key}", sizes.ranks) for key in METRICS]),
         collectives=_unpack_collectives(columns, ranks),
+        communication=_unpack_communication(columns, ranks),
         lost=tuple(LostRank(*_plain(one)) for one in ranks.lost),
     )
 
@@ -376,3 +378,9 @@ def _unpack_collectives(columns: _Columns, ranks: _WireRanks) -> CollectiveTable
     return CollectiveTable(
         **found, communicators=_plain(ranks.communicators), kinds=_plain(ranks.kinds)
     )
+
+
+def _unpack_communication(columns: _Columns, ranks: _WireRanks) -> RankCommunication:
+    rows = columns.rows(f"r_{OF_RANKS[0]}")
+    found: dict[str, Any] = {name: columns.take(f"r_{name}", rows) for name in OF_RANKS}
+    return RankCommunication(**found, names=_plain(ranks.communication))

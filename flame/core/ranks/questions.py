@@ -110,7 +110,8 @@ class RankQuestions:
     @cached_property
     def gpu_times(self) -> I8:
         """The metric of each rank, i8[ranks]: that of the root."""
-        return self.values_of(np.zeros(1, np.int64))[0]
+        times: I8 = self.values_of(np.zeros(1, np.int64))[0]
+        return times
 
     @cached_property
     def widest(self) -> I8:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from flame.core.ranks.questions import RankQuestions
 from flame.core.ranks.rank_sections import (
@@ -17,16 +16,7 @@ from flame.core.ranks.rank_sections import (
     steps,
     summary,
 )
-from flame.core.report.table import Section
-
-
-class SectionKind(NamedTuple):
-    """Describe a section before it is worked out: ``name`` in options and JSON, ``title``."""
-
-    name: str
-    title: str
-    build: Callable[[RankQuestions], Section]
-
+from flame.core.report.table import Section, SectionKind
 
 SECTIONS = {
     module.NAME: SectionKind(module.NAME, module.TITLE, build)

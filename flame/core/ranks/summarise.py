@@ -15,7 +15,6 @@ from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
-from flame.core.rank_summary.collective_table import no_collectives
 from flame.core.rank_summary.content_hash import Hashes, unite_hashes
 from flame.core.rank_summary.duration_histogram import BINS, bins_of
 from flame.core.rank_summary.hashed_groups import (
@@ -34,6 +33,7 @@ from flame.core.rank_summary.summary import (
     RankSummary,
     SummaryGroups,
 )
+from flame.core.ranks.arrivals import Arrivals, arrivals_of, communication_of, table_of
 
 MOST_CELLS = 2000
 """Cells that are kept of a rank."""
@@ -44,10 +44,13 @@ _NUMBER = re.compile(r"\d+")
 
 
 class RankPart(NamedTuple):
-    """Hold what is known of the ranks of one file; ``arrivals`` has those of each rank."""
+    """Hold what is known of the ranks of one file.
+
+    ``arrivals`` are the collectives of each rank; none of a file that is itself a summary.
+    """
 
     summary: RankSummary
-    arrivals: tuple[object, ...] = ()
+    arrivals: tuple[Arrivals, ...] = ()
 
 
 def summarise(profile: Profile, path: str | Path, most: int = MOST_CELLS) -> RankPart:
@@ -69,13 +72,14 @@ def summarise(profile: Profile, path: str | Path, most: int = MOST_CELLS) -> Ran
     tables = _Tables.of(profile)
     processes = _processes(profile)
     numbers = _numbers(profile, path, len(processes))
-    parts = [
-        tables.sum_up(chosen, _info(profile, str(path), number, process, chosen[0]), most)
-        for number, process, chosen in zip(
-            numbers, processes, _divide(profile, processes), strict=True
-        )
-    ]
-    return RankPart(parts[0] if len(parts) == 1 else merge_summaries(parts))
+    parts, arrivals = [], []
+    for number, process, chosen in zip(
+        numbers, processes, _divide(profile, processes), strict=True
+    ):
+        info = _info(profile, str(path), number, process, chosen[0])
+        arrivals.append(tables.arrivals(chosen[0], number))
+        parts.append(tables.sum_up(chosen, info, arrivals[-1], most))
+    return RankPart(parts[0] if len(parts) == 1 else merge_summaries(parts), tuple(arrivals))
 
 
 # Who is a rank
@@ -183,7 +187,17 @@ class _Tables(NamedTuple):
         hashed = hash_table(tables[0], frames, False), hash_table(tables[1], frames, True)
         return cls(profile, tables, frames, hashed)
 
-    def sum_up(self, chosen: tuple[I8, I8], info: RankInfo, most: int) -> RankSummary:
+    def arrivals(self, chosen: I8, rank: int) -> Arrivals:
+        """Find the collectives of a ``rank`` that ran the ``chosen`` groups of a GPU."""
+        groups = self.tables[0].groups
+        mine = np.zeros(len(groups), bool)
+        mine[chosen] = True
+        rows = np.flatnonzero(mine[groups.of_row])
+        return arrivals_of(self.profile, rank, self.hashed[0].group, rows)
+
+    def sum_up(
+        self, chosen: tuple[I8, I8], info: RankInfo, arrivals: Arrivals, most: int
+    ) -> RankSummary:
         """Sum up a rank that ran the ``chosen`` groups of each table."""
         vocabulary = _Vocabulary.of(self, chosen)
         total = self._total(chosen, vocabulary)
@@ -204,7 +218,8 @@ class _Tables(NamedTuple):
             cell=total[:, kept_cells],
             total=total,
             rank_total=total.sum(axis=1, keepdims=True),
-            collectives=no_collectives(),
+            collectives=table_of(arrivals),
+            communication=communication_of(arrivals),
             lost=(),
         )
 

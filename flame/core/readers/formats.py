@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from flame.core.columns import I8
     from flame.core.model.launches import LaunchDetails
     from flame.core.model.raw import RawStacks, RawTrace
+    from flame.core.readers.flamesum import SummaryFile
     from flame.core.readers.ncu.result import NcuFile
 
 _HEAD = 1 << 16
 SQLITE = b"SQLite format 3\0"
 
-Decoded: TypeAlias = "RawTrace | RawStacks | NcuFile"
+Decoded: TypeAlias = "RawTrace | RawStacks | NcuFile | SummaryFile"
 """What a format is decoded to; `flame.core.loading.file` makes a profile of each."""
 
 
@@ -224,6 +225,18 @@ def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
     return NcuFile(path, read_source_csv(path, progress))
 
 
+def _is_summary(head: FileHead) -> bool:
+    from flame.core.rank_summary.signs import is_summary
+
+    return is_summary(head.packed)
+
+
+def _read_summary(path: Path, options: LoadOptions, progress: Progress) -> SummaryFile:
+    from flame.core.readers.flamesum import read_summary
+
+    return read_summary(path, options, progress)
+
+
 _EXPORT_AGAIN = "; export the report again"
 
 NCU_REPORT = Format("ncu report", _is_ncu_report, _read_ncu_report)
@@ -248,6 +261,7 @@ FORMATS: tuple[Format[Decoded], ...] = (
         share=0.64,
         reopening=Reopening(("nvtx_names", "nvtx_start_end"), _is_complete_dump),
     ),
+    Format("ranks", _is_summary, _read_summary),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
     Format(

@@ -56,7 +56,9 @@ def distribution_lines(title: str, facts: Facts | None, width: int) -> list[Line
 
 
 def _numbers(found: Distribution, cell: int) -> str:
-    values = [format_ns(value) for value in (found.p50, found.p95, found.p99, found.maximum)]
+    about = "≈" if found.estimated else ""
+    values = [about + format_ns(value) for value in (found.p50, found.p95, found.p99)]
+    values.append(format_ns(found.maximum))
     if cell < _ROOMY:
         values = [value.replace(" ", "") for value in values]
     return "".join(value.rjust(cell) for value in values)

@@ -78,8 +78,9 @@ def _spread(facts: Facts | None) -> Iterator[str]:
         return
     found = facts.spread
     if found is not None and found.count > 1:
-        yield f"{Label.P50} {format_ns(found.p50)}"
-        yield f"{Label.P99} {format_ns(found.p99)}"
+        about = "≈" if found.estimated else ""
+        yield f"{Label.P50} {about}{format_ns(found.p50)}"
+        yield f"{Label.P99} {about}{format_ns(found.p99)}"
         yield f"{Label.MAX} {format_ns(found.maximum)}"
         if found.tail:
             yield f"{Label.TAIL} {format_ratio(found.tail)}"

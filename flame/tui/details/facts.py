@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distribution, Histogram, distribution, histogram
+from flame.core.analysis.estimated_times import estimate_times
 from flame.core.analysis.wording import OPERATORS, terms_of
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
@@ -115,8 +116,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     groups, number = _by_group(shown, own, node, frame, rows)
     facts = Facts(
         not own,
-        distribution(each),
-        histogram(each, BINS),
+        *_spread(shown, own, node, frame, each),
         None if shown.metric.key == "queue" else _queue(table, rows),
         _parents(shown, frame),
         _on(profile, table, groups),
@@ -154,6 +154,18 @@ def _by_group(shown: Projection, own: bool, node: int, frame: int, rows: I8) -> 
     below = members.groups_below(node) if own else members.groups_of_frame(frame)
     value, count = profile.totals_by_group(shown.metric)
     return np.where(below, value, 0), int(count[below].sum())
+
+
+def _spread(
+    shown: Projection, own: bool, node: int, frame: int, each: I8
+) -> tuple[Distribution | None, Histogram | None]:
+    """How long ``each`` took, which are all that have rows; of summed-up ranks an estimate."""
+    if shown.profile.ranks is None:
+        return distribution(each), histogram(each, BINS)
+    members = shown.members()
+    below = members.groups_below(node) if own else members.groups_of_frame(frame)
+    found = estimate_times(shown.profile, shown.view.tree, below)
+    return (found.distribution, found.histogram(BINS)) if found else (None, None)
 
 
 def _queue(table: Activities, rows: I8) -> Distribution | None:

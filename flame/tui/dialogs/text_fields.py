@@ -120,7 +120,8 @@ def _says(text: str) -> Callable[[Profile], str]:
 
 
 def _ranks_there(profile: Profile) -> str:
-    known = _some_of([source.label for source in profile.sources])
+    sources = profile.ranks.sources if profile.ranks is not None else profile.sources
+    known = _some_of([source.label for source in sources])
     return f"numbers or names, such as {known}; * and ? stand for any text and letter"
 
 
@@ -181,7 +182,7 @@ RANKS_FIELD = TextField(
     doubt=lambda profile, filter_: (
         "" if filter_.matches_any(profile) else "no trace is called that"
     ),
-    applies=lambda profile: len(profile.sources) > 1,
+    applies=lambda profile: profile.ranks is not None or len(profile.sources) > 1,
 )
 PHASES_FIELD = TextField(
     Phases,

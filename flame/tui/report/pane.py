@@ -25,6 +25,9 @@ _LIVE = (
     "The report is of what is complete: not of a recording that goes on. S saves what has been"
     " recorded; flame view, or flame report, tells of that."
 )
+_RANKS = (
+    "The report is of activities, and a summary of ranks has only sums: flame ranks tells of it."
+)
 _BAR_LINES = 8
 """Lines of the view to each bar of a GPU: of many GPUs there are as many as leave room."""
 
@@ -93,7 +96,7 @@ class ReportPane(Pane):
 
     @property
     def _is_live(self) -> bool:
-        """Whether this is a recording that goes on."""
+        """Whether this is a recording that goes on, or a summary of ranks."""
         return self.shown.profile.totals is not None
 
     def _update(self) -> None:
@@ -142,7 +145,8 @@ class ReportPane(Pane):
 
     def _page(self, width: int, height: int) -> SomeLines:
         if self._is_live:
-            return [[Piece(f" {line}")] for line in wrap(_LIVE, width - 1, height or 4)]
+            text = _LIVE if self.shown.profile.ranks is None else _RANKS
+            return [[Piece(f" {line}")] for line in wrap(text, width - 1, height or 4)]
         if self._content is None:
             return []
         return self._content.page_for(width, palette_of(self))

@@ -30,6 +30,7 @@ _HEAD = 2
 _NOT_IN_TREE = (Track.CALLS, *STATES)
 """A call need not have launched anything; states are no frames."""
 _LATER = "…"
+_ONLY_SUMS = "a summary of ranks has sums only: open the file of a rank"
 _NO_TIMES = "this file has no times: it says how much every stack weighs, but not when"
 
 
@@ -166,6 +167,8 @@ class TimelinePane(Pane):
     @property
     def _lack(self) -> str:
         """Why there is no timeline; empty where there is one, or will be."""
+        if self.shown.profile.ranks is not None:
+            return _ONLY_SUMS
         if not self.shown.profile.timed:
             return _NO_TIMES
         taken = self._layouts.taken

@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.timer import Timer
 
-from flame.core.analysis.frame_parts import FrameParts, parts_by_device, parts_by_file
 from flame.core.analysis.sandwich import merge_places
 from flame.core.analysis.wording import level_word, terms_of
 from flame.core.columns import I4, I8
@@ -137,10 +136,12 @@ class TopPane(Pane):
 
     def _complete(self, table: TopTable, shown: Projection) -> SlowColumns:
         """Work out the part of ``table`` that takes its time."""
+        if shown.profile.ranks is not None:
+            return table.estimated(shown.profile)
         metric = shown.metric
         members = shown.members() if lasts(metric) else None
         values = metric.values(shown.profile.table(metric))
-        return table.later(members, values, _parts(table, shown))
+        return table.later(members, values, table.parts_of(shown.profile, shown.selection.where))
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""
@@ -390,10 +391,3 @@ class TopPane(Pane):
     def _chosen(self, message: TableRows.Chosen) -> None:
         self._select(message.place)
         self.post_message(self.Changed(self.enter() if message.opens else ""))
-
-
-def _parts(table: TopTable, shown: Projection) -> dict[str, FrameParts]:
-    """What each row weighs on every GPU, and in every file, where there are several."""
-    given = (shown.profile, shown.view.tree, shown.selection.where, table.totals.frame)
-    parts = {"GPU": parts_by_device(*given), "file": parts_by_file(*given)}
-    return {by: found for by, found in parts.items() if found is not None}

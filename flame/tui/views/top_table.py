@@ -6,12 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.frame_parts import FrameParts, spread_of
+from flame.core.analysis.estimated_times import estimate_percentiles
+from flame.core.analysis.frame_parts import (
+    FrameParts,
+    parts_by_device,
+    parts_by_file,
+    spread_of,
+)
 from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column, order_by, unique
 from flame.core.model.frames import SAMPLE_KINDS, Kind
+from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.filters import Filter
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME
 from flame.tui.views.top_columns import BAR_CELLS, OF_TIMES, part_key, spread_key
@@ -53,6 +61,12 @@ class TopTable:
     def __len__(self) -> int:
         return len(self.totals)
 
+    def parts_of(self, profile: Profile, where: tuple[Filter, ...]) -> dict[str, FrameParts]:
+        """What each row weighs on every GPU, and in every file, where there are several."""
+        given = (profile, self.tree, where, self.totals.frame)
+        parts = {"GPU": parts_by_device(*given), "file": parts_by_file(*given)}
+        return {by: found for by, found in parts.items() if found is not None}
+
     def later(
         self, members: NodeActivities | None, values: I8, parts: dict[str, FrameParts]
     ) -> SlowColumns:
@@ -64,7 +78,16 @@ class TopTable:
         orders |= {key: self._order(column) for key, column in _part_columns(parts).items()}
         if members is None:
             return SlowColumns(None, orders, parts)
-        found = percentiles(members, values, self.totals.frame)
+        return self._spread_out(percentiles(members, values, self.totals.frame), orders, parts)
+
+    def estimated(self, profile: Profile) -> SlowColumns:
+        """Percentiles by the histograms of the ranks that ``profile`` sums up, if it has them."""
+        found = estimate_percentiles(profile, self.tree, self.totals.frame)
+        return self._spread_out(found, {"name": self._by_name()}, {})
+
+    def _spread_out(
+        self, found: Percentiles, orders: dict[str, I4], parts: dict[str, FrameParts]
+    ) -> SlowColumns:
         for key in _SPREAD:
             orders[key] = self._order(_of_spread(found, key))
         return SlowColumns(found, orders, parts)
@@ -156,9 +179,13 @@ class TopTable:
     def _spread_cell(self, row: int, key: str) -> str:
         if self.spread is None:
             return UNKNOWN
+        found, unit = self.spread, self.tree.metric.unit
+        if found.estimated and not found.maximum[row]:
+            return NONE
+        about = "≈" if found.estimated and key != "maximum" else ""
         if key == "tail":
-            return times(int(self.spread.p99[row]), int(self.spread.p50[row]))
-        return format_value(int(getattr(self.spread, key)[row]), self.tree.metric.unit)
+            return about + times(int(found.p99[row]), int(found.p50[row]))
+        return about + format_value(int(getattr(found, key)[row]), unit)
 
 
 def _part_columns(parts: dict[str, FrameParts]) -> dict[str, Column]:

@@ -9,7 +9,7 @@ import pytest
 
 from flame.core.ranks import spread
 from flame.core.ranks.only_some import find_only_some, rank_words, same_ranks
-from tests.support.rank_runs import even_run, looking_up, questions_of, tree_of
+from tests.support.rank_runs import Path, even_run, looking_up, questions_of, tree_of
 
 GEMM = ("step", "layer2", "gemm")
 
@@ -18,7 +18,7 @@ GEMM = ("step", "layer2", "gemm")
 def test_as_plain_loops_find_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
     ranks = chance.randint(1, 9)
-    stacks = {
+    stacks: dict[Path, list[int]] = {
         ("a" * chance.randint(1, 3), f"k{number}"): [
             chance.choice([0, 0, 1, 5, 9]) for _ in range(ranks)
         ]

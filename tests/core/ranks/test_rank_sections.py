@@ -59,7 +59,8 @@ def late_ranks(ranks: int = RANKS) -> LateRanks:
     columns[:, 1] = 8, 99_000_000, 95_000_000, 0, 0
     is_late = np.isin(np.arange(ranks), (3, 5))
     columns[2, 6] = -1
-    return LateRanks(*columns, is_late)
+    last, caused, waited, by_work, by_idle = columns
+    return LateRanks(last, caused, waited, by_work, by_idle, is_late)
 
 
 def faulty(**more: Any) -> RankQuestions:
@@ -118,8 +119,8 @@ def test_findings_in_words() -> None:
         "22.6 % longer in gemm step / layer2 / gemm: 49.2 ms, 40.1 ms on the median rank",
         "rank 12: Alone in fallback_gemm",
         "1 file: Not read, and not in it runs/rank0099.sqlite: cut off",
-        "collectives: Not all match over ranks 12 of 300 do not, and nothing is said about waiting in "
-        "them. stream 0: 2 ranks have 641, 6 have 640",
+        "collectives: Not all match over ranks 12 of 300 do not, and nothing is said about waiting "
+        "in them. stream 0: 2 ranks have 641, 6 have 640",
     ):
         assert words in said
     assert "rank 2:" not in said, "what is within chance is not told"

@@ -86,6 +86,7 @@ def _named_rank(name: str) -> str:
     return f"rank {int(name[4:])}" if name.startswith("rank") else name
 
 
+@pytest.mark.deep
 def test_the_filter_chooses_ranks(run: RankRun, parts: list[RankSummary]) -> None:
     opened = profile_of(merge_summaries(parts))
     for ranks in ("2", "rank 1", "1,3"):
@@ -128,6 +129,7 @@ def test_what_needs_activities_is_refused_with_the_file_of_a_rank(
     assert str(refused.value).endswith(f"flame view {run.paths[0]} {option}")
 
 
+@pytest.mark.deep
 def test_values_of_ranks_are_those_of_their_trees(parts: list[RankSummary]) -> None:
     merged = merge_summaries(parts)
     for selection in selections():

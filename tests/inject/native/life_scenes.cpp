@@ -245,7 +245,7 @@ int fork_in_handler() {
     over = true;
   });
   uint64_t number = 0;
-  while (!over) put_launch(0, number++);
+  while (!over || !number) put_launch(0, number++);
   sender.join();
   printf("%lu\n", number);
   return 0;

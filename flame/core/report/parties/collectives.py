@@ -51,9 +51,13 @@ class CommunicationRows:
     @classmethod
     def of_scope(cls, scope: Scope) -> CommunicationRows:
         """Find them among what passes the filters."""
-        profile = scope.profile
+        return cls.among(scope.profile, scope.rows)
+
+    @classmethod
+    def among(cls, profile: Profile, rows: I8) -> CommunicationRows:
+        """Find them among ``rows`` of `Profile.activities`."""
         table = profile.activities
-        rows = scope.rows[work_classes(profile)[scope.rows] == WorkClass.COMMUNICATION]
+        rows = rows[work_classes(profile)[rows] == WorkClass.COMMUNICATION]
         rows = rows[np.argsort(table.start[rows], kind="stable")]
         devices = len(profile.devices) + 1
         ranks, rank = distinct(
