@@ -90,7 +90,7 @@ def print_ranks(
     Layers of a model, and names that differ in numbers, are one: of each there would be little.
     """
     from flame.core.rank_summary.opened import profile_of
-    from flame.core.ranks.of_summary import questions_of, with_levels
+    from flame.core.ranks.rank_sections.of_summary import questions_of, with_levels
     from flame.core.ranks.report import rank_sections
     from flame.reporting.links import links
 

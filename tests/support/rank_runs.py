@@ -12,7 +12,7 @@ from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import StackTree
 from flame.core.rank_summary.summary import RankInfo
-from flame.core.ranks.questions import RankQuestions
+from flame.core.ranks.rank_sections.questions import RankQuestions
 from flame.core.ranks.spread import ValuesOf
 
 Path = tuple[str, ...]

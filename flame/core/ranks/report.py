@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from flame.core.ranks.questions import RankQuestions
 from flame.core.ranks.rank_sections import (
     clocks,
     findings,
@@ -16,6 +15,7 @@ from flame.core.ranks.rank_sections import (
     steps,
     summary,
 )
+from flame.core.ranks.rank_sections.questions import RankQuestions
 from flame.core.report.table import Section, SectionKind
 
 SECTIONS = {

@@ -15,8 +15,8 @@ from flame.core.projection.selection import Selection, select
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.summary import RankSummary, empty_summary
-from flame.core.ranks.of_summary import left_out, questions_of, with_levels
-from flame.core.ranks.rank_findings import find_in_ranks
+from flame.core.ranks.rank_sections.of_summary import left_out, questions_of, with_levels
+from flame.core.ranks.rank_sections.rank_findings import find_in_ranks
 from flame.core.ranks.summarise import MOST_CELLS, summarise
 from tests.support.rank_traces import ODD_KERNEL, ODD_TIME, RankRun, write_ranks
 from tests.support.tiers import deep_except
@@ -49,6 +49,40 @@ def test_planted_faults_are_found(summary: RankSummary) -> None:
     assert found[0].place is not None
     assert Path(found[0].place.file).name == f"rank{STRAGGLER:04}.sqlite"
     assert questions.only_some.most.tolist() == [ODD_TIME]
+
+
+def test_who_is_late_is_told_with_the_reason(tmp_path: Path) -> None:
+    run = write_ranks(tmp_path, 8, 9, 4, straggler=STRAGGLER)
+    questions = questions_of(summed_up(run), FOLDED)
+    late, counts = questions.late, questions.collectives
+    assert late is not None
+    assert (counts.number, counts.matched, counts.unmatched) == (36, 36, ())
+    assert late.last.tolist() == run.last
+    assert np.abs(late.waited - run.waits).max() <= 2 * run.collectives
+    [told] = [one for one in find_in_ranks(questions) if one.id == "late-rank"]
+    assert told.rank == STRAGGLER
+    assert "late by GPU work" in told.claim
+    assert "most of all in step / model.layers.*.mlp" in told.claim
+
+
+def test_a_host_that_is_late_is_told_from_a_slow_gpu(tmp_path: Path) -> None:
+    run = write_ranks(tmp_path, 8, 18, 2, late=LATE)
+    found = find_in_ranks(questions_of(summed_up(run), FOLDED))
+    assert [(one.id, one.rank) for one in found] == [("late-rank", LATE)]
+    assert "an idle GPU: its host is late" in found[0].claim
+    assert found[0].place is not None and found[0].place.metric == "idle"
+
+
+def test_ranks_that_lack_collectives_are_said_not_to_match(tmp_path: Path) -> None:
+    whole, short = write_ranks(tmp_path / "a", 4, 3, 4), write_ranks(tmp_path / "b", 4, 2, 4)
+    paths = [*whole.paths[:3], short.paths[3]]
+    summary = merge_summaries([summarise(load(path), path).summary for path in paths])
+    questions = questions_of(summary, FOLDED)
+    assert questions.late is None
+    assert questions.collectives.matched == 0
+    [told] = [one for one in find_in_ranks(questions) if one.id == "unmatched"]
+    assert "1 rank has 8" in told.claim or "3 ranks have 12" in told.claim
+    assert questions.why_not_late.startswith("no collective matches over ranks: stream 0: ")
 
 
 def test_the_sum_of_a_rank_says_nothing_of_its_faults(summary: RankSummary) -> None:

@@ -11,7 +11,7 @@ import pytest
 from flame.core.columns import I8
 from flame.core.ranks import spread
 from flame.core.ranks.outliers import find_outliers, outliers_among, to_tell, without_collectives
-from flame.core.ranks.questions import RankQuestions, collective_nodes
+from flame.core.ranks.rank_sections.questions import RankQuestions, collective_nodes
 from tests.support.rank_runs import MS, Path, even_run, looking_up, questions_of, tree_of
 from tests.support.tiers import deep_except
 
@@ -196,9 +196,8 @@ def test_what_was_left_out_is_not_held_against_a_rank() -> None:
 
 
 def test_of_nested_frames_the_one_that_has_most_of_the_excess_is_told() -> None:
-    base: dict[Path, list[int]] = {
-        ("step", "mlp", kernel): [100 * MS] * 8 for kernel in ("up", "down", "silu")
-    } | {("step", "attention", "flash"): [100 * MS] * 8}
+    kernels = (("mlp", "up"), ("mlp", "down"), ("mlp", "silu"), ("attention", "flash"))
+    base: dict[Path, list[int]] = {("step", *path): [100 * MS] * 8 for path in kernels}
     for slow, told in (
         ({("step", "mlp", "up"): 0.3}, {("step", "mlp", "up")}),
         ({path: 0.3 for path in base if "mlp" in path}, {("step", "mlp")}),

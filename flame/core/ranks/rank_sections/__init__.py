@@ -1,1 +1,1 @@
-"""Hold a module per section on ranks: pure functions from `RankQuestions` to a `Section`."""
+"""Hold a module per section on ranks, and what these are worked out from: `RankQuestions`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.ranks.questions import RankClocks, RankQuestions
+from flame.core.ranks.rank_sections.questions import RankClocks, RankQuestions
 from flame.core.report.table import Section, Table, TableColumn, Value
 from flame.core.units import format_ns
 
@@ -26,7 +26,10 @@ def clocks_section(questions: RankQuestions) -> Section:
     if clocks is None or not len(clocks.rank):
         why = "no collective ends at a known time of day on several ranks"
         return Section(NAME, TITLE, why=why)
-    facts: dict[str, object] = {"apart_ns": clocks.apart, "error_ns": clocks.uncertainty}
+    facts: dict[str, object] = {
+        "apart_ns": clocks.apart,
+        "error_ns": int(clocks.error.max(initial=0)),
+    }
     table = Table.of("rows", "", _COLUMNS, _rows(clocks))
     return Section(NAME, TITLE, facts, (table,), tuple(_notes(clocks)))
 
@@ -41,9 +44,10 @@ def _rows(clocks: RankClocks) -> Iterator[tuple[Value, ...]]:
 def _notes(clocks: RankClocks) -> Iterator[str]:
     if clocks.part.any():
         yield "no chain of collectives joins all ranks: clocks compare within a part alone"
-    if clocks.uncertainty > clocks.apart:
+    error = int(clocks.error.max(initial=0))
+    if error > clocks.apart:
         yield (
-            f"collectives tell them no better than {format_ns(clocks.uncertainty)}: times of day "
-            "are not compared across ranks"
+            f"collectives tell them no better than {format_ns(error)}: times of day are not "
+            "compared across ranks"
         )
     yield "who was late is told by each rank's own clock, and does not depend on this"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flame.core.ranks.questions import RankQuestions
-from flame.core.ranks.rank_findings import abstained_on_ranks, find_in_ranks
+from flame.core.ranks.rank_sections.questions import RankQuestions
+from flame.core.ranks.rank_sections.rank_findings import abstained_on_ranks, find_in_ranks
 from flame.core.report.findings.section import NAME, TITLE
 from flame.core.report.table import Section, Table, TableColumn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flame.core.columns import F8
-from flame.core.ranks.questions import RankQuestions
+from flame.core.ranks.rank_sections.questions import RankQuestions
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, Value
 
 NAME, TITLE = "frames", "How frames are spread over ranks"

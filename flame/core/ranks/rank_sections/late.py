@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.ranks.questions import LateRanks, RankQuestions
-from flame.core.ranks.rank_findings import late_places, why_late
+from flame.core.ranks.rank_sections.questions import LateRanks, RankQuestions
+from flame.core.ranks.rank_sections.rank_findings import late_places, why_late
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "late", "Who makes the others wait"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flame.core.ranks.questions import RankQuestions
+from flame.core.ranks.rank_sections.questions import RankQuestions
 from flame.core.report.table import Section, Table, TableColumn
 
 NAME, TITLE = "lost", "Ranks that are not in it"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.ranks.only_some import rank_words
-from flame.core.ranks.questions import RankQuestions
+from flame.core.ranks.rank_sections.questions import RankQuestions
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, Value
 
 NAME, TITLE = "only_some", "Frames that only some ranks run"

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.ranks.only_some import rank_words
 from flame.core.ranks.outliers import to_tell
-from flame.core.ranks.questions import RankQuestions
+from flame.core.ranks.rank_sections.questions import RankQuestions
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, Value
 
 NAME, TITLE = "outliers", "Frames that take a rank far longer"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.ranks.questions import RankQuestions
+from flame.core.ranks.rank_sections.questions import RankQuestions
 from flame.core.report.table import Section, Table, TableColumn, Value
 
 NAME, TITLE = "steps", "Steps by rank"

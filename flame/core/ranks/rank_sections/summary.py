@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.ranks.questions import CollectiveCounts, RankQuestions
+from flame.core.ranks.rank_sections.questions import CollectiveCounts, RankQuestions
 from flame.core.report.table import Section, Table, TableColumn, Value
 from flame.core.units import format_count, format_counted, format_ns, format_percent, format_value
 
@@ -40,7 +40,7 @@ def _facts(questions: RankQuestions) -> dict[str, object]:
         "left_out": int(questions.left_out.sum()),
         "collectives": _counts(questions.collectives),
         "clocks_apart_ns": clocks.apart if clocks else None,
-        "clocks_error_ns": clocks.uncertainty if clocks else None,
+        "clocks_error_ns": int(clocks.error.max(initial=0)) if clocks else None,
     }
 
 
@@ -61,7 +61,7 @@ def _rows(questions: RankQuestions) -> Iterator[tuple[Value, ...]]:
         yield (
             "clocks",
             f"up to {format_ns(clocks.apart)} apart, told by the ends of collectives to "
-            f"{format_ns(clocks.uncertainty)}",
+            f"{format_ns(int(clocks.error.max(initial=0)))}",
         )
 
 

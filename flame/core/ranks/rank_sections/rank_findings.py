@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.lazy_dataclass import dataclass
 from flame.core.ranks.only_some import rank_words, same_ranks
 from flame.core.ranks.outliers import to_tell
-from flame.core.ranks.questions import LateRanks, RankQuestions
+from flame.core.ranks.rank_sections.questions import LateRanks, RankQuestions
 from flame.core.ranks.steps import costs_much
 from flame.core.report.findings.finding import Abstained, Severity, severity_of
 from flame.core.report.table import Place

@@ -15,6 +15,7 @@ from flame.core.model.grouping import category_of_frame
 from flame.core.model.tree import StackTree
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.rank_summary.summary import LostRank, RankInfo
+from flame.core.ranks.clocks import RankClocks
 from flame.core.ranks.only_some import OnlySome, find_only_some
 from flame.core.ranks.outliers import Outliers, find_outliers, without_collectives
 from flame.core.ranks.spread import Spread, ValuesOf, blocks, spread_of, widest
@@ -57,29 +58,6 @@ class LateRanks(NamedTuple):
     by_work: I8
     by_idle: I8
     is_late: Bool
-
-
-class RankClocks(NamedTuple):
-    """Say by how much the clock of each ``rank``, a number, is behind, i8[ranks] each, ns.
-
-    ``error`` is what 95 % of the ends of its collectives are within. Ranks that no chain of
-    collectives joins are of different ``part`` and do not compare.
-    """
-
-    rank: I8
-    offset: I8
-    error: I8
-    part: I8
-
-    @property
-    def apart(self) -> int:
-        """How far the clocks are apart at most, ns."""
-        return int(self.offset.max(initial=0))
-
-    @property
-    def uncertainty(self) -> int:
-        """The largest error, ns."""
-        return int(self.error.max(initial=0))
 
 
 @dataclass(frozen=True, eq=False)
