@@ -51,6 +51,7 @@ def test_planted_faults_are_found(summary: RankSummary) -> None:
     assert questions.only_some.most.tolist() == [ODD_TIME]
 
 
+@pytest.mark.deep
 def test_who_is_late_is_told_with_the_reason(tmp_path: Path) -> None:
     run = write_ranks(tmp_path, 8, 9, 4, straggler=STRAGGLER)
     questions = questions_of(summed_up(run), FOLDED)
@@ -65,6 +66,7 @@ def test_who_is_late_is_told_with_the_reason(tmp_path: Path) -> None:
     assert "most of all in step / model.layers.*.mlp" in told.claim
 
 
+@pytest.mark.deep
 def test_a_host_that_is_late_is_told_from_a_slow_gpu(tmp_path: Path) -> None:
     run = write_ranks(tmp_path, 8, 18, 2, late=LATE)
     found = find_in_ranks(questions_of(summed_up(run), FOLDED))

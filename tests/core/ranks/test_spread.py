@@ -78,6 +78,11 @@ def test_percentiles_are_by_nearest_rank_of_any_number() -> None:
             assert nearest_rank(percent, number) == place
 
 
+def test_of_a_hundred_ranks_five_are_above_the_95th_percentile() -> None:
+    found = spread_of(np.arange(100, 0, -1)[None])
+    assert (found.median[0], found.p95[0], found.worst[0]) == (50, 95, 0)
+
+
 def test_the_widest_come_first_and_ancestors_before_what_is_below_them() -> None:
     total = np.array([9, 9, 4, 4, 9, 0])
     assert widest(total, 4).tolist() == [0, 1, 4, 2]

@@ -19,12 +19,12 @@ from flame.core.projection.selection import Selection
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.rank_values import values_of_ranks
 from flame.core.rank_summary.summary import METRICS, RankSummary
+from flame.core.ranks.clocks import RankClocks
 from flame.core.ranks.late import find_late
 from flame.core.ranks.matching import Matching, match_table
 from flame.core.ranks.rank_sections.questions import (
     CollectiveCounts,
     LateRanks,
-    RankClocks,
     RankQuestions,
     Unmatched,
 )
