@@ -298,6 +298,15 @@ def programs(trace: Path, scenes: tuple[str, ...], peers: bool) -> Iterator[Prog
         yield Program("flameshow", [str(flameshow), str(folded)], shared, {"u": ""}, 8 << 30)
 
 
+def comparing(trace: Path, nodes: int, scenes: tuple[str, ...]) -> Program:
+    """The app on ``trace`` and one whose kernels of some names take a tenth longer."""
+    longer = trace.with_suffix(".longer.sqlite")
+    if not longer.exists():
+        generate(longer, nodes, 1.1)
+    diff = [sys.executable, "-m", "flame", "diff", "--no-fold-numbers", str(trace), str(longer)]
+    return Program("flame diff", diff, scenes)
+
+
 def export(trace: Path) -> Path:
     """The folded stacks of ``trace``, beside it."""
     path = trace.with_suffix(".folded")
@@ -314,8 +323,11 @@ BETWEEN = 10_000
 PID = 100
 
 
-def generate(path: Path, nodes: int) -> None:
-    """A trace of steps of layers of operators: a name of its own for each, and a kernel in each."""
+def generate(path: Path, nodes: int, longer: float = 1.0) -> None:
+    """A trace of steps of layers of operators: a name of its own for each, and a kernel in each.
+
+    Every second name of kernels takes ``longer``.
+    """
     steps = max(nodes // NODES_PER_STEP, 1)
     count = steps * OPERATORS
     with closing(sqlite3.connect(path)) as db:
@@ -328,15 +340,16 @@ def generate(path: Path, nodes: int) -> None:
         layers = [f"model.layers.{i % LAYERS}" for i in range(steps * LAYERS)]
         ranges(db, layers, len(MODULES), 2)
         ranges(db, [f"{MODULES[i % len(MODULES)]} {i}" for i in range(count)], 1, 1)
-        launches(db, count)
+        launches(db, count, longer)
         db.commit()
 
 
-def launches(db: sqlite3.Connection, count: int) -> None:
+def launches(db: sqlite3.Connection, count: int, longer: float) -> None:
     """A launch for each operator, and the kernels one after the other."""
     operator = np.arange(count)
     # The first steps are far longer than the rest, so that frames of all widths are on screen.
     busy = 200 + 20_000 * (1 + operator * 7919 % 37) // (1 + operator // OPERATORS)
+    busy = np.where(operator % 2, (longer * busy).astype(np.int64), busy)
     end = np.cumsum(busy) + BETWEEN
     called = operator * BETWEEN + 100
     names = (2 + operator % len(MODULES)).tolist()
@@ -457,6 +470,7 @@ def main() -> None:
     add("--nodes", default="10k,250k,1M", help="sizes of the tree (default: %(default)s)")
     add("--keys", default=",".join(SCENES), help="what is played (default: %(default)s)")
     add("--no-peers", action="store_true", help="only the app")
+    add("--diff", action="store_true", help="the app on two traces, too")
     add("--keep", type=Path, metavar="DIR", help="a folder that holds the traces, or will")
     add_option(parser)
     args = parser.parse_args()
@@ -472,6 +486,11 @@ def main() -> None:
                 program.play()
             print(f"\n{size} nodes\n{report(ran)}", flush=True)
             found += rows(ran[0], ran[1:], size)
+            if args.diff:
+                diff = comparing(trace, number(size), tuple(args.keys.split(",")))
+                diff.play()
+                print(f"\n{size} nodes a side\n{report([diff])}", flush=True)
+                found += rows(diff, [], f"{size} + {size}")
     tell(found, args.json)
 
 

@@ -18,6 +18,7 @@ _EPILOG = """\
 
 exit codes: 0 ok, 2 usage, 3 input cannot be read, 4 nothing matches the selection,
             5 and 6 report and diff --fail-on: the condition holds, cannot be decided,
+            7 ranks: written, but some ranks are missing in it,
             70 internal error (FLAME_DEBUG=1 shows the traceback), 130 interrupted
 """
 COMMANDS = {
@@ -27,6 +28,7 @@ COMMANDS = {
     "export": "write the stacks of a trace for other tools",
     "report": "print where the time went and what is wrong, in numbers that add up",
     "diff": "compare two runs, before and after",
+    "ranks": "sum up the traces of many ranks in one small file, and compare the ranks",
     "info": "print what a trace contains and what it lacks",
     "cache": "show what is kept of traces and reports to open them quickly, or remove it",
     "doctor": "check what works on this machine, and how to fix what does not",

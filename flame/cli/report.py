@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import TRACES, inputs_of
-from flame.cli.outputs import GATE_EXIT_CODES, check_output, chosen_sections, write_output
+from flame.cli.outputs import GATE_EXIT_CODES, chosen_sections
+from flame.cli.rank_report import is_on_ranks, report_ranks
 from flame.cli.reopening import add_no_cache, profile_cache
-from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
-from flame.console.terminal import say
+from flame.cli.report_output import check_options, check_target, hand_over
+from flame.cli.streams import print_text
 from flame.core.errors import UsageError
 from flame.core.starting import prepare_process
-from flame.core.units import format_counted
 from flame.options.selection import add_selection, load_options_of, selection_of
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
     from flame.core.model.profile import Profile
     from flame.core.reopening.profile_cache import ProfileCache
-    from flame.core.report.gate.decide import Decision
     from flame.core.report.scope import Scope
-    from flame.core.report.table import Section
     from flame.reporting.links import Link
 
 _ROWS = 1_000
@@ -48,6 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help=text)
     text = "sections to show, of all by default; help lists them"
     add("--section", metavar="S,S,…", help=text)
+    text = "compare the ranks of a summary that flame ranks has written, which is usual of one"
+    add("--ranks", action="store_true", help=text)
     text = "ranges whose name matches are the iterations"
     add("--iteration", metavar="RE", help=text)
     text = "only these iterations, by their numbers: 3-5, or 7"
@@ -74,8 +73,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report on the traces of ``args``."""
-    _check(args)
+    check_options(args)
     prepare_process()
+    if is_on_ranks(args):
+        return report_ranks(args)
     from flame.core.report.report import SECTIONS
 
     names = None if _shows_phases(args) else chosen_sections(args.section, SECTIONS)
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.paths:
         raise UsageError("name a trace: flame report PATH (see flame report --help)")
-    from flame.core.report.gate.decide import decide, read_condition
+    from flame.core.report.gate.decide import as_facts, decide, read_condition
     from flame.core.report.measures.copy_references import read_links
     from flame.core.report.options import check_dtype, with_iterations
     from flame.core.report.report import Report
@@ -96,39 +97,23 @@ def run(args: argparse.Namespace) -> int:
     dtype = "" if args.dtype is None else check_dtype(args.dtype)
     condition = None if args.fail_on is None else read_condition(args.fail_on)
     inputs = inputs_of(args)
-    _check_output(args, inputs)
+    check_target(args, inputs)
     with profile_cache(args, selection) as cache:
         profile = _loaded(args, inputs, cache, configured)
         _check_rows(profile, inputs)
         scope = Scope(profile, selection, details, links, args.all, dtype)
         sections = Report(scope).sections(names)
         decision = None if condition is None else decide(scope, condition)
-        _hand_over(args, inputs, scope, sections, decision)
+        facts = None if decision is None else as_facts(args.fail_on, decision)
+        link = _link(args, inputs, scope)
+        hand_over(args, inputs, sections, link, partial(_icicle, args, scope), facts)
     return 0 if decision is None else GATE_EXIT_CODES[decision.holds]
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that mean nothing, or nothing together."""
-    for option, number in (("--top", args.top), ("--rows", args.rows)):
-        if number < 1:
-            raise UsageError(f"{option} {number}: is no number of rows")
-    if args.output is not None and (args.csv is not None or args.html is not None):
-        raise UsageError("-o is for text, --json and --md: --csv and --html name what they write")
 
 
 def _check_rows(profile: Profile, inputs: Inputs) -> None:
     """Raise UsageError for a summary of ranks: a report is of activities."""
     if profile.ranks is not None:
         raise UsageError(f"{inputs.title}: a summary has no activities to report on: flame ranks")
-
-
-def _check_output(args: argparse.Namespace, inputs: Inputs) -> None:
-    """Raise UsageError before anything is read where what is there must not be replaced."""
-    from flame.core.loading.inputs import Inputs
-
-    option, name = ("-o", args.output) if args.html is None else ("--html", args.html)
-    others = Inputs(tuple(Path(path) for path in (*args.ncu, args.phases) if path))
-    check_output(name, (inputs, others), args.force, option)
 
 
 def _configured(args: argparse.Namespace) -> Mapping[str, str]:
@@ -162,41 +147,6 @@ def _loaded(
     return found
 
 
-def _hand_over(
-    args: argparse.Namespace,
-    inputs: Inputs,
-    scope: Scope,
-    sections: list[Section],
-    decision: Decision | None,
-) -> None:
-    """Print the report, or write it where ``args`` say."""
-    if args.csv is not None:
-        _write_files(args, sections)
-    elif args.html is not None:
-        _write_file(args, args.html, _page(args, inputs, scope, sections))
-    else:
-        text = _written(args, inputs, scope, sections, decision)
-        if _is_printed(args):
-            print_text(text)
-        else:
-            _write_file(args, args.output, text)
-    if decision is not None and (not args.json or not _is_printed(args)):
-        from flame.core.report.gate.decide import as_facts
-
-        print_text(json.dumps(as_facts(args.fail_on, decision)) + "\n")
-
-
-def _write_file(args: argparse.Namespace, name: str, text: str) -> None:
-    write_output(name, lambda file: file.write(text.encode("utf-8", "replace")), args.force)
-
-
-def _write_files(args: argparse.Namespace, sections: list[Section]) -> None:
-    from flame.reporting.csv_files import write_csv
-
-    written = write_csv(sections, Path(args.csv), replace=args.force)
-    say(f"wrote {args.csv}: {format_counted(len(written), 'file', 'files')}")
-
-
 def _shows_phases(args: argparse.Namespace) -> bool:
     """Whether the patterns of kernels are asked for, which are printed."""
     if args.phases != "show":
@@ -225,14 +175,6 @@ def _link(args: argparse.Namespace, inputs: Inputs, scope: Scope) -> Link:
     return links(inputs.paths, load_options_of(args), shown)
 
 
-def _page(args: argparse.Namespace, inputs: Inputs, scope: Scope, sections: list[Section]) -> str:
-    from flame.reporting.html import as_html
-
-    icicle = _icicle(args, scope)
-    link = _link(args, inputs, scope)
-    return as_html(sections, args.top, link, title=inputs.title, icicle=icicle, unit=args.unit)
-
-
 def _icicle(args: argparse.Namespace, scope: Scope) -> str:
     """Draw what is selected, in the names of the app where ``args`` say nothing of these."""
     from flame.core.projection.number_folds import folds_numbers
@@ -243,33 +185,3 @@ def _icicle(args: argparse.Namespace, scope: Scope) -> str:
     naming = replace(scope.selection.naming, kernel_names=names, numbers=numbers)
     tree = project(scope.profile, replace(scope.selection, naming=naming))
     return icicle_svg(tree, folded=folds_numbers(scope.profile, naming, tree))
-
-
-def _written(
-    args: argparse.Namespace,
-    inputs: Inputs,
-    scope: Scope,
-    sections: list[Section],
-    decision: Decision | None,
-) -> str:
-    link = _link(args, inputs, scope)
-    if args.json:
-        from flame.core.report.gate.decide import as_facts
-        from flame.reporting.report_json import as_json
-
-        about: dict[str, object] = {"path": [str(path) for path in inputs.paths]}
-        if decision is not None:
-            about["gate"] = as_facts(args.fail_on, decision)
-        return as_json(sections, args.rows, link, about)
-    if args.md:
-        from flame.reporting.markdown import as_markdown
-
-        return as_markdown(sections, args.top, args.unit)
-    from flame.reporting.text import as_text
-
-    width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT) if _is_printed(args) else WIDEST_TEXT
-    return as_text(sections, width, args.top, args.unit, link)
-
-
-def _is_printed(args: argparse.Namespace) -> bool:
-    return args.output in (None, "-")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from threading import Event, Thread
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from flame.core.errors import CancelledError
@@ -34,6 +36,31 @@ def load_interruptibly(
         loader.end()
         raise
     return loader.result()
+
+
+@contextmanager
+def ended_by_interrupt(progress: Progress) -> Iterator[Progress]:
+    """Yield ``progress``, which raises CancelledError once ctrl+c has been pressed.
+
+    So what is done between two reports is never left half done; ctrl+c again ends that, too.
+    """
+    pressed = Event()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    def report(stage: str, done: int, expected: int) -> None:
+        if pressed.is_set():
+            raise CancelledError("stopped")
+        progress(stage, done, expected)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield report
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Loader:

@@ -20,6 +20,15 @@ _CLOSE = 0.9
 _SMALL = 100_000_000
 """Bytes that are needed, below which nobody has to be asked."""
 
+_REMEDY = "end other programs or take a larger machine"
+
+PER_BYTE = 3
+"""Bytes of memory that a byte of a file may take: 1.9 measured, 2.9 with the host's table."""
+
+
+class MemoryShortError(InputError):
+    """Report that there is too little memory to read a file: later there may be enough."""
+
 
 class _Bound(NamedTuple):
     """The files of a control group that say how much memory it may take, and what it takes."""
@@ -44,7 +53,9 @@ class FreeMemory(NamedTuple):
     swap: int = 0
 
 
-def within_memory(path: Path, need: int, progress: Progress) -> Progress:
+def within_memory(
+    path: Path | str, need: int, progress: Progress, remedy: str = _REMEDY
+) -> Progress:
     """Refuse a load of ``path`` that cannot fit: it takes about ``need`` bytes.
 
     Where it is close the load goes on, and its progress, which is returned, says so. Raises
@@ -55,13 +66,22 @@ def within_memory(path: Path, need: int, progress: Progress) -> Progress:
         return progress
     what = f"needs about {format_bytes(need)} of memory, and {format_bytes(found.free)} are free"
     if need > _SURE * (found.free + found.swap):
-        remedy = f"end other programs or take a larger machine; {VARIABLE}={_gigabytes(need)}"
-        raise InputError(f"{path}: {what}: {remedy} tries all the same")
+        force = f"{VARIABLE}={_gigabytes(need)} tries all the same"
+        raise MemoryShortError(f"{path}: {what}: {remedy}; {force}")
 
     def report(stage: str, done: int, expected: int) -> None:
         progress(f"{stage} ({what})", done, expected)
 
     return report
+
+
+def bytes_to_use() -> int | None:
+    """Return how many bytes several loads may take together; None where that is not known.
+
+    Raises UsageError where FLAME_MEMORY is no amount of data.
+    """
+    found = _told_memory() or free_memory()
+    return int(_CLOSE * found.free) if found else None
 
 
 def _gigabytes(size: int) -> str:

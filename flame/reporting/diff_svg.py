@@ -9,6 +9,7 @@ from flame.core.compare.amounts import change_counts, change_words
 from flame.core.compare.changes import Width
 from flame.core.compare.colouring import Colouring
 from flame.core.compare.comparison import Comparison
+from flame.core.compare.noise.beyond_noise import NoiseMarks, find_beyond_noise
 from flame.core.compare.sided_tree import sided
 from flame.core.errors import NoMatchError
 from flame.reporting.icicle_svg import ROW, Look, draw_frames, drawn_nodes
@@ -31,7 +32,8 @@ def diff_svg(comparison: Comparison, width: Width = "both") -> str:
     tree = comparison.tree(width)
     if not tree.total[0]:
         raise NoMatchError(f"nothing to draw: {tree.metric.title} is zero")
-    colouring = Colouring(sided(comparison, tree), limits=comparison.limits)
+    marks = NoiseMarks(find_beyond_noise(comparison))
+    colouring = Colouring(sided(comparison, tree), limits=comparison.limits, marks=marks)
     nodes = drawn_nodes(tree)
     height = (int(tree.depth[nodes].max()) + 1) * ROW + _MARGIN
 

@@ -28,11 +28,16 @@ Found = dict[str, Value]
 
 
 def findings_lines(section: Section, width: int, link: Link | None = None) -> Iterator[str]:
-    """Write findings, at most `findings.MOST` unless all are wanted; of several GPUs as one."""
-    groups, facts = _groups(section.tables[0]), section.facts
+    """Write findings, at most `findings.MOST` unless all are wanted; of several GPUs as one.
+
+    Those that are ``apart`` say each something of their own.
+    """
+    facts = section.facts
+    apart = bool(facts.get("apart"))
+    groups = _groups(section.tables[0], apart)
     most = len(groups) if facts.get("all") else findings.MOST
     all_gpus: Any = facts.get("gpus", ())
-    several = (
+    several = apart or (
         len({*(one["gpu"] for one in all_gpus), *(g for one in groups for g in _gpus(one))}) > 1
     )
     yield from _headlines(section, width)
@@ -97,6 +102,8 @@ def _evidence(section: Section, found: Found, without: str = "") -> Iterator[tup
 
 def nothing_found(section: Section) -> str:
     """Say what to look at where nothing was found: kernels of a busy GPU, else its idle time."""
+    if "nothing" in section.facts:
+        return str(section.facts["nothing"])
     gpus: Any = section.facts.get("gpus", ())
     if any((one["busy_percent"] or 0) < _BUSY for one in gpus):
         return f"{_NOTHING}: see idle for what the GPUs waited for (--section idle)."
@@ -120,13 +127,13 @@ Group = list[tuple[Found, Place | None]]
 """What a rule says of several GPUs, the most first, and where it leads."""
 
 
-def _groups(table: Table) -> list[Group]:
-    """The rows of one finding together, in the order of their first."""
+def _groups(table: Table, apart: bool) -> list[Group]:
+    """The rows of one finding together, in the order of their first; each alone if ``apart``."""
     keys = [column.key for column in table.columns]
-    found: dict[str, Group] = {}
-    for row, place in zip(table.rows, table.places, strict=True):
+    found: dict[object, Group] = {}
+    for at, (row, place) in enumerate(zip(table.rows, table.places, strict=True)):
         one = dict(zip(keys, row, strict=True))
-        found.setdefault(str(one["id"]), []).append((one, place))
+        found.setdefault(at if apart else one["id"], []).append((one, place))
     return list(found.values())
 
 

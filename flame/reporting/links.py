@@ -32,7 +32,7 @@ def links(paths: Iterable[str | Path], options: LoadOptions, selection: Selectio
             levels = place.levels or selection.levels
             chosen = replace(selection, levels=levels, metric=_metric(place))
             state = AppState(selected=list(place.frames))
-        return command_line(paths, options, chosen, state)
+        return command_line((place.file,) if place.file else paths, options, chosen, state)
 
     return link
 

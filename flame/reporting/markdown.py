@@ -60,17 +60,18 @@ def _findings(section: Section) -> Iterator[str]:
     """An item for each: what it is, why, and what to do."""
     table = section.tables[0]
     heads = (f"{head}{' · '.join(parts)}" for head, parts in headlines(section))
-    yield "\n".join(f"- {_plain(head)}" for head in heads)
+    if lines := "\n".join(f"- {_plain(head)}" for head in heads):
+        yield lines
     if not table.rows:
         yield _plain(nothing_found(section))
     for found in cells_by_key(table):
         bound = found.get("bound_ns")
         saves = f" (at most {format_ns(float(bound))})" if bound is not None else ""
         title, where = _plain(str(found["title"])), _plain(str(found["gpu"]))
-        lines = [f"- **{found['severity']}** {where}: **{title}**{saves}"]
+        items = [f"- **{found['severity']}** {where}: **{title}**{saves}"]
         texts = (found["claim"], _numbers(section, found), caution(found), found["advice"])
-        lines += [_plain(str(text)) for text in texts if text]
-        yield "\\\n  ".join(lines)
+        items += [_plain(str(text)) for text in texts if text]
+        yield "\\\n  ".join(items)
 
 
 def _numbers(section: Section, found: Found) -> str:

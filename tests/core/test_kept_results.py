@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 import weakref
+from threading import Event, Thread
+
+import pytest
 
 from flame.core.kept_results import kept
+from tests.support.waiting import PATIENCE
 
 
 class Thing:
@@ -37,3 +41,40 @@ def test_what_is_kept_does_not_keep_the_object() -> None:
     del one
     gc.collect()
     assert gone() is None
+
+
+def test_threads_wait_for_the_one_that_works() -> None:
+    calls, begun, go_on = [], Event(), Event()
+
+    @kept
+    def slow(thing: Thing) -> str:
+        calls.append(thing)
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        return "done"
+
+    thing, found = Thing(), []
+    threads = [Thread(target=lambda: found.append(slow(thing)), daemon=True) for _ in range(2)]
+    threads[0].start()
+    assert begun.wait(PATIENCE)
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert found == ["done", "done"] and len(calls) == 1
+
+
+def test_what_fails_is_tried_again() -> None:
+    tried = []
+
+    @kept
+    def fails_once(thing: Thing) -> int:
+        tried.append(thing)
+        if len(tried) == 1:
+            raise ValueError
+        return 5
+
+    thing = Thing()
+    with pytest.raises(ValueError):
+        fails_once(thing)
+    assert fails_once(thing) == 5

@@ -73,7 +73,7 @@ def random_summary(seed: int, rank: int, groups: int = 12) -> RankSummary:
     values = {key: _random_values(rng, key, lengths[key]) for key in keys}
     times = tuple(rng.integers(1, 99, 2).tolist())
     info = RankInfo(rank, f"r{rank}\udcff.sqlite", gpus=("H100",), origin=int(rng.integers(9)))
-    info = msgspec.structs.replace(info, step_numbers=(0, 1), step_times=times)
+    info = msgspec.structs.replace(info, step_numbers=(0, 1), step_times=times, step_work=times)
     kept = [key for key in keys if rng.random() < 0.8]
     return _built(values, lengths, info, kept)
 
@@ -146,6 +146,7 @@ def _built(
         rank_total=total.sum(axis=1, keepdims=True),
         collectives=no_collectives(),
         communication=no_communication(),
+        waits=None,
         lost=(LostRank(f"lost {info.rank % 3}", "cut off"),) if info.rank % 4 == 0 else (),
     )
 

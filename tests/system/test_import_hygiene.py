@@ -49,7 +49,7 @@ def test_an_import_is_seen() -> None:
 
 def test_flame_itself_loads_nothing_heavy() -> None:
     modules = imported("import flame")
-    heavy = {"argparse", "msgspec", "numpy", "psutil", "rich", "sqlite3", "textual"}
+    heavy = {"argparse", "dask", "msgspec", "numpy", "psutil", "rich", "sqlite3", "textual"}
     assert "flame" in modules
     assert modules & heavy == set()
 
@@ -61,8 +61,8 @@ def test_core_and_exporters_leave_the_terminal_out() -> None:
 
 
 HEAVY = {
-    *("asyncio", "msgspec", "multiprocessing", "numpy", "psutil", "regex", "rich", "sqlite3"),
-    *("subprocess", "tempfile", "textual", "tomllib", "unittest"),
+    *("asyncio", "dask", "distributed", "msgspec", "multiprocessing", "numpy", "psutil", "regex"),
+    *("rich", "sqlite3", "subprocess", "tempfile", "textual", "tomllib", "unittest"),
 }
 TYPES = {"ast", "dataclasses", "inspect", "typing"}
 """What takes long to import and serves those who read code."""
@@ -75,9 +75,10 @@ NOT_OF_A_START = {
     "attach --help": HEAVY,
     "export --help": HEAVY,
     "info --help": HEAVY,
+    "ranks --help": HEAVY,
     "doctor --help": HEAVY,
 }
-COMMANDS = {"record", "view", "attach", "export", "info", "doctor"}
+COMMANDS = {"record", "view", "attach", "export", "info", "ranks", "doctor"}
 
 
 @pytest.mark.parametrize("words", NOT_OF_A_START)

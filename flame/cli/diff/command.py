@@ -109,22 +109,18 @@ def run(args: argparse.Namespace) -> int:
     sides = sides_of(args)
     per = "" if args.per is None else parse_per(args.per)
     limits = parse_limits(args.min_change)
-    if _shows_app(args, sides):
+    if _shows_app(args):
         from flame.cli.diff.app import show_app
 
         return show_app(args, sides, per, limits)
     return _print(args, sides, names, per, limits)
 
 
-def _shows_app(args: argparse.Namespace, sides: InputSides) -> bool:
-    """Whether nothing is to be written, a person is there, and no side is a kept base."""
+def _shows_app(args: argparse.Namespace) -> bool:
+    """Whether nothing is to be written, and a person is there."""
     wants_text = args.print or args.json or args.md or args.format or args.section
     wants_text = wants_text or args.output is not None or args.fail_on is not None
-    if wants_text or not is_on_terminal():
-        return False
-    from flame.core.compare.kept.base_file import is_kept_base
-
-    return not any(is_kept_base(path) for one in sides.every for path in one.paths)
+    return not wants_text and is_on_terminal()
 
 
 def _print(

@@ -99,21 +99,13 @@ def load_side(
     """Load the runs of a side that are not ``known``, or open the base that was kept of it."""
     from flame.console.progress import load_with_progress
     from flame.core.compare.kept.base_file import is_kept_base
-    from flame.core.compare.sides import runs_of
+    from flame.core.compare.sides import open_runs, runs_of
 
     where, paths = side_filters(args, name.lower()), [path for one in inputs for path in one.paths]
     if len(paths) == 1 and is_kept_base(paths[0]):
-        return _kept_runs(paths[0], name, where)
+        return open_runs(paths[0], name, where)
     known, options = {} if known is None else known, load_options_of(args)
     for one in inputs:
         if one.paths not in known:
             known[one.paths] = load_with_progress(one.paths, options, cache)
     return runs_of(name, [known[one.paths] for one in inputs], where)
-
-
-def _kept_runs(path: Path, side: str, where: tuple[Filter, ...]) -> tuple[Run, ...]:
-    from flame.core.compare.sides import open_runs
-
-    if where:
-        raise UsageError(f"--{side.lower()}-select: {path} is a kept base; filter when keeping it")
-    return open_runs(path, side)

@@ -125,10 +125,36 @@ def parse_limits(text: str) -> Limits:
     return Limits(shares[0], shares[1] if len(shares) > 1 else USUAL_LIMITS.of_root)
 
 
-def large_changes(changes: Changes, limits: Limits, whole: float) -> Bool:
+class Whole(NamedTuple):
+    """Say how much all that is compared is, on the side that has more of it.
+
+    Changes of means (``of_means``) count as often as there are activities: the mean of a few is no
+    part of the mean of all.
+    """
+
+    amount: float
+    of_means: bool
+
+    @classmethod
+    def of(cls, root: Changes, kind: str) -> Whole:
+        """Choose the larger side of a ``root`` on the basis ``kind``; it stands at the place 0."""
+        of_means = kind == "activity"
+        sides = (root.base, root.new)
+        amounts = (side.total[0] if of_means else side.value[0] for side in sides)
+        return cls(float(max(amounts)), of_means)
+
+    def amounts(self, changes: Changes) -> F8:
+        """Return how much each of ``changes`` is beside the whole, f8[n]."""
+        size = np.abs(changes.delta)
+        most = np.maximum(changes.base.count, changes.new.count)
+        return size * most if self.of_means else size
+
+
+def large_changes(changes: Changes, limits: Limits, whole: Whole) -> Bool:
     """Mark the changes that reach both ``limits``, bool[n]; the second is of a ``whole``."""
     size = np.abs(changes.delta)
-    reach = (size >= limits.of_base * changes.base.value) & (size >= limits.of_root * whole)
+    reach = size >= limits.of_base * changes.base.value
+    reach &= whole.amounts(changes) >= limits.of_root * whole.amount
     large: Bool = reach & (size > 0)
     return large
 

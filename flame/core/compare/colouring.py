@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from flame.core.columns import F8
+from flame.core.columns import F8, Bool
 from flame.core.compare.amounts import change_words, percent_of
 from flame.core.compare.changes import USUAL_LIMITS, Changes, Limits, large_changes
 from flame.core.compare.sided_tree import SidedTree
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
 from flame.core.units import MINUS
+
+if TYPE_CHECKING:
+    from flame.core.compare.noise.beyond_noise import BeyondNoise, NoiseMarks
 
 Measured = Literal["total", "own"]
 """Whether a node is drawn by the change of all that is below it too, or of itself alone."""
@@ -31,13 +34,17 @@ _FLOOR = 0.01
 class Colouring:
     """Colour the nodes of a tree by how ``measured`` has changed between ``sides``.
 
-    ``everything`` is coloured, or what reaches the ``limits`` alone.
+    ``everything`` is coloured, or what has changed beyond noise by the ``marks`` alone: until
+    these are known, and where nothing tells noise, what reaches the ``limits``. A ``derived`` tree
+    has other nodes than the union.
     """
 
     sides: SidedTree
     measured: Measured = "total"
     everything: bool = False
     limits: Limits = USUAL_LIMITS
+    marks: NoiseMarks | None = None
+    derived: bool = False
 
     @property
     def tree(self) -> StackTree:
@@ -46,25 +53,57 @@ class Colouring:
 
     def derive(self, make: Callable[[StackTree], StackTree]) -> Colouring:
         """Colour what ``make`` makes of the tree; see `SidedTree.derive`."""
-        return replace(self, sides=self.sides.derive(make))
+        return replace(self, sides=self.sides.derive(make), derived=True)
 
     @property
     def changes(self) -> Changes:
         """The changes that are drawn, of all nodes."""
         return self.sides.own_changes if self.measured == "own" else self.sides.changes
 
-    @cached_property
+    @property
+    def found(self) -> BeyondNoise | None:
+        """What is known of noise so far."""
+        return None if self.marks is None else self.marks.found
+
+    @property
     def strength(self) -> F8:
         """The strength of each node's colour, f8[n]: grown from 0 to 1, shrunk from 0 to -1."""
+        return self.strength_by(self.found)
+
+    def strength_by(self, found: BeyondNoise | None) -> F8:
+        """Work out the strength as it is, or will be, when ``found`` is known; it is kept."""
+        if found not in self._strengths:
+            self._strengths[found] = self._strength(found)
+        return self._strengths[found]
+
+    @cached_property
+    def _strengths(self) -> dict[BeyondNoise | None, F8]:
+        return {}
+
+    def _strength(self, found: BeyondNoise | None) -> F8:
         changes = self.changes
         larger = np.maximum(changes.base.value, changes.new.value)
         part = np.divide(changes.delta, larger, out=np.zeros(len(larger)), where=larger > 0)
         drawn = np.abs(part) >= _FLOOR
         if not self.everything:
-            # The mean of a few is no part of the mean of all.
-            whole = 0.0 if self.sides.basis.kind == "activity" else self.sides.largest
-            drawn &= large_changes(changes, self.limits, whole)
+            drawn &= large_changes(changes, self.limits, self.sides.largest)
+            if found is not None:
+                drawn &= self._beyond(found)
         return np.where(drawn, np.sign(part) * np.sqrt(np.abs(part)), 0.0)
+
+    def _beyond(self, found: BeyondNoise) -> Bool:
+        """Mark the nodes of which noise cannot be all, or nothing is known, bool[n].
+
+        Tests are of totals: what a frame is itself they tell only where nothing is below it. Of a
+        derived tree they tell whether the frame has changed at any place; callers have so much of
+        what they call at last.
+        """
+        tree = self.sides.tree
+        if self.derived:
+            return found.frames[tree.frame[:1] if tree.layout.inverted else tree.frame]
+        if self.measured == "own":
+            return found.nodes | (tree.end > np.arange(len(tree)) + 1)
+        return found.nodes
 
     def sign(self, node: int) -> str:
         """How ``node`` has changed, as a sign; empty where it is not coloured."""

@@ -11,6 +11,7 @@ from flame.core.compare.changes import (
     USUAL_LIMITS,
     Changes,
     Limits,
+    Whole,
     Width,
     large_changes,
     own_changes,
@@ -59,8 +60,12 @@ class Comparison:
     @cached_property
     def counting(self) -> Bool:
         """Mark the nodes whose change counts, being within no limit, bool[n]."""
-        root = max(self.changes.base.value[0], self.changes.new.value[0])
-        return large_changes(self.changes, self.limits, float(root))
+        return large_changes(self.changes, self.limits, self.largest)
+
+    @property
+    def largest(self) -> Whole:
+        """All that is compared, on the side that has more of it."""
+        return Whole.of(self.changes, self.basis.kind)
 
     @cached_property
     def changes(self) -> Changes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import F8, I8, U1, Bool, Column, order_by, sum_by
-from flame.core.compare.changes import Changes, Limits
+from flame.core.compare.changes import Changes, Limits, large_changes
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import (
     STRETCHES,
@@ -53,6 +53,14 @@ class EvidenceLevel(IntEnum):
     """Say what a verdict is known from, the best last."""
 
     NONE, ACTIVITIES, STEPS, RUNS = range(4)
+
+
+SAMPLES = {
+    EvidenceLevel.ACTIVITIES: "activities",
+    EvidenceLevel.STEPS: "steps",
+    EvidenceLevel.RUNS: "runs",
+}
+"""What samples of a level are called."""
 
 
 class NodeVerdict(IntEnum):
@@ -125,9 +133,7 @@ def judge_nodes(comparison: Comparison, found: NodeTests, limits: Limits) -> U1:
         passes &= np.sign(above) == np.sign(changes.delta)
         beyond = (found.low > itself) | (found.high < -itself)
         more = of_activities & beyond & _counts_differ(changes)
-        large = np.abs(changes.delta) >= itself * changes.base.value
-        large &= _part_of_root(comparison) >= limits.of_root
-        changed = (passes | more) & large
+        changed = (passes | more) & large_changes(changes, limits, comparison.largest)
         same = (found.low >= -itself) & (found.high <= itself)
     verdict = np.where(same, NodeVerdict.SAME, NodeVerdict.UNCLEAR)
     judged: U1 = np.where(changed, NodeVerdict.CHANGED, verdict).astype(np.uint8)
@@ -142,16 +148,6 @@ def _counts_differ(changes: Changes) -> Bool:
     part = np.abs(new - base) / np.maximum(base + new, np.finfo(float).tiny)
     differ: Bool = part * recorded > _DEVIATIONS * np.sqrt(recorded)
     return differ
-
-
-def _part_of_root(comparison: Comparison) -> F8:
-    """How large each change is, as a part of all of the base, f8[nodes]; of new without a base."""
-    changes = comparison.changes
-    side = changes.base if changes.base.total[0] else changes.new
-    if comparison.basis.kind != "activity":
-        return np.abs(changes.delta) / (side.value[0] or 1.0)
-    count = np.where(changes.base.count > 0, changes.base.count, changes.new.count)
-    return np.abs(changes.delta) * count / max(int(side.total[0]), 1)
 
 
 # Tests

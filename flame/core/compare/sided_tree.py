@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.columns import I8, sum_by
 from flame.core.compare.amounts import Amounts
 from flame.core.compare.basis import Basis
-from flame.core.compare.changes import Changes, side_sums
+from flame.core.compare.changes import Changes, Whole, side_sums
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sides import BASE, NEW
 from flame.core.lazy_dataclass import dataclass
@@ -49,10 +49,10 @@ class SidedTree:
         return self._changes(self.own, self.own_count)
 
     @property
-    def largest(self) -> float:
-        """The value of all that is compared, on the side that has more of it."""
+    def largest(self) -> Whole:
+        """All that is compared, on the side that has more of it."""
         root = self._changes(self.whole[:, None], np.ones((2, 1), np.int64))
-        return float(max(root.base.value[0], root.new.value[0]))
+        return Whole.of(root, self.basis.kind)
 
     @cached_property
     def _total(self) -> I8:

@@ -106,11 +106,13 @@ class KeptRun(Run):
         return replace(self, profile=kept_profile(self.data, steady), part=steady)
 
 
-def open_runs(path: Path, side: str) -> tuple[KeptRun, ...]:
+def open_runs(path: Path, side: str, where: tuple[Filter, ...] = ()) -> tuple[KeptRun, ...]:
     """Open the runs of the kept base at ``path``, which are called after their ``side``.
 
-    Raises InputError, in a line, where it is damaged.
+    Raises InputError, in a line, where it is damaged, UsageError for filters of that side alone.
     """
+    if where:
+        raise UsageError(f"--{side.lower()}-select: {path} is a kept base; filter when keeping it")
     runs = read_base(path).runs
     if not runs:
         raise InputError(f"{path}: holds no run")

@@ -15,6 +15,7 @@ from flame.core.compare.evidence import (
     CHANCE,
     FEWEST_RUNS,
     FEWEST_STEPS,
+    SAMPLES,
     EvidenceLevel,
     NodeVerdict,
     find_evidence,
@@ -29,12 +30,6 @@ Outcome = Literal["regression", "improvement", "same", "unclear", "not comparabl
 
 STEP = "step.p50_ns"
 """The measure where values are compared per step: the median of their periods."""
-
-_SAMPLES = {
-    EvidenceLevel.ACTIVITIES: "activities",
-    EvidenceLevel.STEPS: "steps",
-    EvidenceLevel.RUNS: "runs",
-}
 
 
 class Measured(NamedTuple):
@@ -209,7 +204,7 @@ def _words(verdict: Verdict) -> Iterator[str]:
         yield f" · no evidence: {found.why}"
         return
     base, new = map(format_count, found.number)
-    yield f", {base} and {new} {_SAMPLES[found.evidence]}"
+    yield f", {base} and {new} {SAMPLES[found.evidence]}"
     if found.evidence != EvidenceLevel.RUNS:
         yield f" · in these {'two ' if verdict.recordings == 2 else ''}recordings"
 

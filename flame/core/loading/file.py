@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flame.core.errors import InputError
 from flame.core.load_progress import LoadPart
+from flame.core.memory import MemoryShortError
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawStacks, RawTrace
@@ -36,7 +37,7 @@ def load_file(path: Path, options: LoadOptions, progress: Progress) -> Profile:
         except InputError as error:
             raise InputError(f"{path}: {error}{format_.remedy}") from None
     except MemoryError:
-        raise InputError(f"{path}: there is not enough memory to read it") from None
+        raise MemoryShortError(f"{path}: there is not enough memory to read it") from None
 
 
 def build_profile(decoded: Decoded, progress: Progress = silent) -> Profile:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from flame.core.errors import InputError, UsageError
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.file import load_file
+from flame.core.memory import PER_BYTE, bytes_to_use, within_memory
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.rank_summary.signs import is_summary
 from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
 from flame.core.readers.shared.heads import read_head
 from flame.core.starting import resume_collection
+from flame.core.units import format_bytes
 
 if TYPE_CHECKING:
     from flame.core.reopening.profile_cache import ProfileCache
@@ -27,6 +29,11 @@ _NCU, _JOINING = 0.3, 0.95
 """Shares of a load at which files of Nsight Compute have been read, and the trace has been."""
 
 _PATTERN = frozenset("*?[")
+
+_MANY = 16
+"""Files that are loaded together without a word on what is made for more of them."""
+
+_RANKS = "flame ranks FILES -o run.flamesum"
 
 
 def load(
@@ -151,11 +158,34 @@ def _load_together(
     from flame.core.loading.parallel import load_in_processes
     from flame.core.loading.source_labels import label_sources, order_sources
 
+    progress, notes = _offer_ranks(files, progress)
     profiles = load_in_processes(files, options, LoadPart(progress, 0, _MERGING), cache)
     progress("merging", round(100 * _MERGING), 100)
     metas = [profile.meta for profile in profiles]
     labels, order = label_sources(metas), order_sources(metas)
-    return merge_profiles([profiles[at] for at in order], [labels[at] for at in order])
+    merged = merge_profiles([profiles[at] for at in order], [labels[at] for at in order])
+    return replace(merged, warnings=(*notes, *merged.warnings))
+
+
+def _offer_ranks(files: Sequence[Path], progress: Progress) -> tuple[Progress, list[str]]:
+    """Return a progress and notes that say what many files are better served by.
+
+    Raises MemoryShortError where they cannot fit together.
+    """
+    need = PER_BYTE * sum(map(_size, files))
+    what = f"{len(files)} traces together"
+    progress = within_memory(what, need, progress, f"sum them up, which takes little: {_RANKS}")
+    free = bytes_to_use()
+    if len(files) <= _MANY and (free is None or 2 * need <= free):
+        return progress, []
+    return progress, [f"{what} may take {format_bytes(need)} of memory; to sum them up: {_RANKS}"]
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except (OSError, ValueError):
+        return 0  # Its reader says why.
 
 
 def _refuse_pattern(file: Path) -> None:

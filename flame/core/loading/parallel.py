@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
-from flame.core.errors import CancelledError, InputError
 from flame.core.loading.file import load_file
-from flame.core.loading.worker import GRACE, LoadProcess
+from flame.core.loading.processes import LoadProcesses, available_cores
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
 
@@ -42,7 +38,7 @@ def load_in_processes(
     """
     reading = _ParallelLoad(files, options, cache)
     try:
-        with ThreadPoolExecutor(min(len(files), _available_cores())) as pool:
+        with ThreadPoolExecutor(min(len(files), available_cores())) as pool:
             futures = [pool.submit(reading.load_file, place) for place in range(len(files))]
             try:
                 return _wait_for_profiles(futures, reading, progress)
@@ -50,12 +46,6 @@ def load_in_processes(
                 reading.stop()
     finally:
         reading.close()
-
-
-def _available_cores() -> int:
-    """Return the number of processors that this process may run on."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 def _wait_for_profiles(
@@ -86,10 +76,7 @@ class _ParallelLoad:
         self._size = [_size_or_one(file) for file in files]
         self._part = [0.0] * len(files)
         self._stage = [""] * len(files)
-        self._lock = Lock()
-        self._processes: list[LoadProcess] = []
-        self._idle: list[LoadProcess] = []
-        self._stopped = False
+        self._processes = LoadProcesses()
 
     def load_file(self, place: int) -> Profile:
         """Load the profile of one of the files."""
@@ -100,24 +87,9 @@ class _ParallelLoad:
         return profile
 
     def _load_in_process(self, file: Path, place: int) -> Profile:
-        process, progress = self._take_process(file), partial(self._note_progress, place)
-        profile = process.load(file, self._options, progress, self._cache)
-        self._idle.append(process)
-        return profile
-
-    def _take_process(self, file: Path) -> LoadProcess:
-        """Return a process with nothing to do: starting one takes longer than a small trace."""
-        with self._lock:
-            if self._stopped:
-                raise CancelledError("stopped")
-            if self._idle:
-                return self._idle.pop()
-            try:
-                self._processes.append(LoadProcess())
-            except OSError as error:
-                reason = error.strerror or error
-                raise InputError(f"{file}: no process can be started for it: {reason}") from None
-            return self._processes[-1]
+        progress = partial(self._note_progress, place)
+        with self._processes.lend(file) as process:
+            return process.load(file, self._options, progress, self._cache)
 
     def _note_progress(self, place: int, stage: str, done: int, expected: int) -> None:
         self._stage[place] = stage
@@ -135,17 +107,8 @@ class _ParallelLoad:
 
     def stop(self) -> None:
         """End all processes, and start no more."""
-        with self._lock:
-            self._stopped = True
-        due = time.monotonic() + GRACE
-        try:
-            for process in self._processes:
-                process.stop()
-        finally:
-            for process in self._processes:
-                process.kill(due - time.monotonic())
+        self._processes.stop()
 
     def close(self) -> None:
         """Close the processes, once nobody reads from them any more."""
-        for process in self._processes:
-            process.close()
+        self._processes.close()

@@ -10,9 +10,11 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import numpy as np
 
@@ -24,6 +26,11 @@ from flame.core.programs import import_path
 
 if TYPE_CHECKING:
     from flame.core.reopening.profile_cache import ProfileCache
+
+T = TypeVar("T")
+
+Work = Callable[[Path, LoadOptions, Progress], T]
+"""What a process does with a file: a function of a module, or a partial of one."""
 
 GRACE = 0.5
 """Seconds that a process has to clean up after itself when it is stopped."""
@@ -38,14 +45,19 @@ from flame.core.loading.worker import serve; serve()
 """
 
 
+class EndedError(InputError):
+    """Report that the process that read a file has died."""
+
+
 class LoadProcess:
     """A process that reads traces, one after another; OSError where none can be started.
 
     It is the program anew and no fork: those with threads must not be forked. Ctrl+c in a terminal
-    does not reach it, `stop` does; it also ends when nobody reads what it says.
+    does not reach it, `stop` does; it also ends when nobody reads what it says. ``environment`` is
+    added to this process's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         try:
             self._process = subprocess.Popen(
@@ -55,6 +67,7 @@ class LoadProcess:
                 stderr=self._stderr,
                 pipesize=_PIPE,
                 process_group=0,
+                env=None if environment is None else {**os.environ, **environment},
             )
         except OSError:
             self._stderr.close()
@@ -71,37 +84,43 @@ class LoadProcess:
     ) -> Profile:
         """Load the profile of the trace at ``path``; ``progress`` is handed on.
 
-        It is kept in ``cache``. Raises what reading it has raised, InputError where the process has
-        died.
+        It is kept in ``cache``. Raises as `run` does.
+        """
+        return self.run(partial(_load, cache=cache), path, options, progress)
+
+    def run(self, work: Work[T], path: Path, options: LoadOptions, progress: Progress) -> T:
+        """Return what ``work`` makes of the file at ``path`` there; ``progress`` is handed on.
+
+        Raises what ``work`` raises, EndedError where the process has died.
         """
         try:
-            pickle.dump((path, options, cache), self._requests)
+            pickle.dump((work, path, options), self._requests)
             self._requests.flush()
-            return self._read_answers(progress)
+            return cast("T", self._read_answers(progress))
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             raise self._explain_death(path) from None
 
-    def _read_answers(self, progress: Progress) -> Profile:
+    def _read_answers(self, progress: Progress) -> object:
         while True:
             what, *details = pickle.load(self._answers)
             if what == "progress":
                 progress(*details)
-            elif what == "profile":
-                return _receive_profile(self._answers, *details)
+            elif what == "result":
+                return _receive_result(self._answers, *details)
             else:
                 raise details[0]
 
-    def _explain_death(self, path: Path) -> InputError:
+    def _explain_death(self, path: Path) -> EndedError:
         """Say why there is no answer."""
         code = self._process.wait()
         if code < 0:
             name = signal.strsignal(-code) or f"signal {-code}"
             hint = ": is there enough memory?" if -code == signal.SIGKILL else ""
-            return InputError(f"{path}: the process reading it was ended: {name}{hint}")
+            return EndedError(f"{path}: the process reading it was ended: {name}{hint}")
         self._stderr.seek(0)
         lines = self._stderr.read().decode("utf-8", "replace").split("\n")
         reason = next((line.strip() for line in reversed(lines) if line.strip()), f"exit {code}")
-        return InputError(f"{path}: the process reading it failed: {reason[:_LONGEST_REASON]}")
+        return EndedError(f"{path}: the process reading it failed: {reason[:_LONGEST_REASON]}")
 
     def stop(self) -> None:
         """Ask the process to clean up and end."""
@@ -121,10 +140,10 @@ class LoadProcess:
                 file.close()
 
 
-def _receive_profile(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
-    """Receive the profile whose pickle of ``size`` bytes and columns of ``sizes`` follow."""
+def _receive_result(answers: BinaryIO, size: int, sizes: list[int]) -> object:
+    """Receive the result whose pickle of ``size`` bytes and columns of ``sizes`` follow."""
     data, *columns = (_receive_bytes(answers, number) for number in (size, *sizes))
-    return cast("Profile", pickle.loads(data, buffers=columns))
+    return pickle.loads(data, buffers=columns)
 
 
 def _receive_bytes(answers: BinaryIO, size: int) -> Any:
@@ -156,10 +175,10 @@ def serve() -> None:
 
 
 def _answer_request(
-    answers: BinaryIO, path: Path, options: LoadOptions, cache: ProfileCache | None
+    answers: BinaryIO, work: Work[object], path: Path, options: LoadOptions
 ) -> None:
     try:
-        profile = _load(path, options, _ProgressSender(answers), cache)
+        result = work(path, options, _ProgressSender(answers))
     except (CancelledError, BrokenPipeError):
         raise
     except FlameError as error:
@@ -169,7 +188,7 @@ def _answer_request(
         crash.add_note(traceback.format_exc())
         pickle.dump(("error", crash), answers)
     else:
-        _send_profile(answers, profile)
+        _send_result(answers, result)
 
 
 def _load(
@@ -182,11 +201,11 @@ def _load(
     return profile
 
 
-def _send_profile(answers: BinaryIO, profile: Profile) -> None:
+def _send_result(answers: BinaryIO, result: object) -> None:
     buffers: list[pickle.PickleBuffer] = []
-    data = pickle.dumps(profile, protocol=5, buffer_callback=buffers.append)
+    data = pickle.dumps(result, protocol=5, buffer_callback=buffers.append)
     columns = [buffer.raw() for buffer in buffers]
-    pickle.dump(("profile", len(data), [column.nbytes for column in columns]), answers)
+    pickle.dump(("result", len(data), [column.nbytes for column in columns]), answers)
     answers.write(data)
     answers.writelines(columns)
 

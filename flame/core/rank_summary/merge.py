@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -29,11 +30,16 @@ LONGEST = np.iinfo(np.int64).max
 
 
 def merge_summaries(parts: Sequence[RankSummary]) -> RankSummary:
-    """Merge ``parts``; InputError where a rank is in several of them."""
+    """Merge ``parts``; InputError where a rank is in several of them.
+
+    Of several there are no ``waits``: those are to be measured anew.
+    """
     lost = tuple(sorted({one for part in parts for one in part.lost}))
     parts = [part for part in parts if len(part)]
     if not parts:
         return empty_summary(lost)
+    if len(parts) == 1:
+        return replace(parts[0], lost=lost)
     order = _ranks_in_order(parts)
     places = _unite(parts)
     groups, starts, cells = _merge_cells(parts, places, order)
@@ -58,6 +64,7 @@ def merge_summaries(parts: Sequence[RankSummary]) -> RankSummary:
         rank_total=np.stack([parts[part].rank_total[:, at] for part, at in order], axis=1),
         collectives=merge_collectives([part.collectives for part in parts]),
         communication=merge_communication([part.communication for part in parts]),
+        waits=None,
         lost=lost,
     )
 

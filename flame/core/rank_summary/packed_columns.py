@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
 
-from flame.core.columns import I8, Column
+from flame.core.columns import I4, I8, Column
 
 MOST_DEFLATED = 1100
 """How many times as long as itself what zlib has deflated is at most, and a little more."""
@@ -69,3 +70,38 @@ def inflate(data: bytes, size: int) -> bytes:
     if len(raw) != size or rest or not stream.eof or stream.unused_data:
         raise ValueError("a part has another length")
     return raw
+
+
+class PackedColumns:
+    """Unpacks columns one by one; of those that are ``rising`` the differences are kept."""
+
+    def __init__(self, packed: Mapping[str, PackedColumn], rising: frozenset[str]) -> None:
+        self._packed = packed
+        self._rising = rising
+
+    def has(self, name: str) -> bool:
+        """Whether there is a column ``name``."""
+        return name in self._packed
+
+    def rows(self, name: str) -> int:
+        """How many rows a column says that it has."""
+        return self._packed[name].rows if self.has(name) else 0
+
+    def take(self, name: str, rows: int) -> I8:
+        """Unpack the column ``name``; ValueError where it is not there with so many ``rows``."""
+        if not self.has(name):
+            raise ValueError("a column is lacking")
+        column = unpack_column(self._packed[name], rows)
+        return np.cumsum(column) if name in self._rising else column
+
+    def narrow(self, name: str, rows: int) -> I4:
+        """Unpack a column of numbers of 32 bits."""
+        return narrowed(self.take(name, rows))
+
+
+def narrowed(column: I8) -> I4:
+    """Hold numbers in 32 bits; ValueError where one does not fit."""
+    narrow = column.astype(np.int32)
+    if (narrow != column).any():
+        raise ValueError("a number is too large")
+    return narrow

@@ -13,6 +13,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.collective_table import CollectiveTable, no_collectives
 from flame.core.rank_summary.content_hash import Hashes
 from flame.core.rank_summary.rank_communication import RankCommunication, no_communication
+from flame.core.rank_summary.rank_waits import RankWaitTable
 
 METRICS = ("count", "gpu", "launch", "queue", "idle", "host")
 """What is summed up, in the order of rows of ``total``, ``rank_total`` and ``cell``."""
@@ -46,7 +47,8 @@ class RankInfo(Struct, frozen=True, order=True):
 
     ``path`` names its file as it was given. ``begin`` and ``end`` count from ``origin``, the time
     of day in ns since 1970 or None. ``coverage`` is GPU time with a launch, a range and so on, as
-    `Profile.coverage`. ``step_numbers`` and ``step_times`` are of its iterations.
+    `Profile.coverage`. ``step_numbers`` are those of its iterations, which rise, ``step_times`` how
+    long these took on the host, and ``step_work`` what the GPU did for them besides communication.
     """
 
     rank: int
@@ -62,6 +64,7 @@ class RankInfo(Struct, frozen=True, order=True):
     warnings: tuple[str, ...] = ()
     step_numbers: tuple[int, ...] = ()
     step_times: tuple[int, ...] = ()
+    step_work: tuple[int, ...] = ()
 
 
 class LostRank(NamedTuple):
@@ -90,7 +93,8 @@ class RankSummary:
     ``bin`` (i4) and ``bin_count`` (i8) their durations' histogram, in order of ``bin_group`` (i4)
     and bin.
 
-    ``lost`` are the files that could not be read.
+    ``lost`` are the files that could not be read. ``waits`` is what a second pass has found out
+    with the collectives of all ranks, None where none could.
     """
 
     frames: tuple[Frame, ...]
@@ -114,6 +118,7 @@ class RankSummary:
     rank_total: I8
     collectives: CollectiveTable
     communication: RankCommunication
+    waits: RankWaitTable | None
     lost: tuple[LostRank, ...] = ()
 
     def __len__(self) -> int:
@@ -151,5 +156,6 @@ def empty_summary(lost: tuple[LostRank, ...] = ()) -> RankSummary:
         rank_total=nothing,
         collectives=no_collectives(),
         communication=no_communication(),
+        waits=None,
         lost=lost,
     )

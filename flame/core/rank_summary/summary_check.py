@@ -13,6 +13,7 @@ from flame.core.rank_summary.content_hash import is_ascending
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.rank_waits import OF_RANKS as WAITS_OF_RANKS
 from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankInfo, RankSummary
 
 _MOST = float(1 << 62)
@@ -32,12 +33,15 @@ def holds_together(summary: RankSummary) -> bool:
         and _has_bins(summary)
         and _has_collectives(summary.collectives, summary.rank)
         and _has_communication(summary.communication, summary.rank)
+        and _has_waits(summary)
     )
 
 
 def _has_ranks_in_order(summary: RankSummary) -> bool:
     names = [(one.rank, one.path) for one in summary.info]
-    lengths = all(len(one.step_numbers) == len(one.step_times) for one in summary.info)
+    lengths = all(
+        len(one.step_numbers) == len(one.step_times) == len(one.step_work) for one in summary.info
+    )
     in_order = all(before < after for before, after in pairwise(names))
     known = all(0 <= one.rank < 1 << 31 and _has_small_numbers(one) for one in summary.info)
     lost_in_order = all(before < after for before, after in pairwise(summary.lost))
@@ -47,7 +51,12 @@ def _has_ranks_in_order(summary: RankSummary) -> bool:
 def _has_small_numbers(info: RankInfo) -> bool:
     """Whether columns can hold the numbers of a rank, and sums of them."""
     numbers = [info.begin, info.end, info.origin or 0, info.activities]
-    numbers += [*info.step_numbers, *info.step_times, *(ns for _, ns in info.coverage)]
+    numbers += [
+        *info.step_numbers,
+        *info.step_times,
+        *info.step_work,
+        *(ns for _, ns in info.coverage),
+    ]
     return all(-_MOST < number < _MOST for number in numbers)
 
 
@@ -79,11 +88,8 @@ def _are_of_their_table(summary: RankSummary) -> bool:
 def _has_cells(summary: RankSummary) -> bool:
     """Whether the cells of each rank are of groups that are there, in their order."""
     start, group = summary.cell_start, summary.cell_group
-    if start[0] != 0 or start[-1] != len(group) or (np.diff(start) < 0).any():
-        return False
-    rising = np.append(True, group[1:] > group[:-1])
-    rising[start[:-1][start[:-1] < len(group)]] = True
-    return _are_within(group, 0, len(summary.group_hash)) and bool(rising[: len(group)].all())
+    in_order = _rise_by_rank(start, group, len(summary))
+    return in_order and _are_within(group, 0, len(summary.group_hash))
 
 
 def _has_sums(summary: RankSummary) -> bool:
@@ -145,6 +151,34 @@ def _has_communication(found: RankCommunication, rank: I8) -> bool:
         and _are_rising(found.rank, found.communicator)
         and _are_in_order(found.names)
     )
+
+
+def _has_waits(summary: RankSummary) -> bool:
+    """Whether the waits are of the ranks, steps and groups that are there."""
+    waits = summary.waits
+    if waits is None:
+        return True
+    lengths = all(len(getattr(waits, name)) == len(summary) for name in WAITS_OF_RANKS)
+    lengths &= len(waits.step_wait) == sum(len(one.step_numbers) for one in summary.info)
+    lengths &= len(waits.group_wait) == len(waits.group)
+    return (
+        lengths
+        and all(_can_be_added(one + 1) for one in (waits.wait, waits.error, waits.step_wait))
+        and all(map(_can_be_added, (waits.offset, waits.part, waits.group_wait)))
+        and _rise_by_rank(waits.group_start, waits.group, len(summary))
+        and _are_within(waits.group, 0, len(summary.group_hash))
+    )
+
+
+def _rise_by_rank(start: Column, group: Column, ranks: int) -> bool:
+    """Whether the groups of each rank rise, which begin at ``start``."""
+    if len(start) != ranks + 1 or start[0] != 0 or start[-1] != len(group):
+        return False
+    if (np.diff(start) < 0).any():
+        return False
+    rising = np.append(True, group[1:] > group[:-1])
+    rising[start[:-1][start[:-1] < len(group)]] = True
+    return bool(rising[: len(group)].all())
 
 
 def _are_rising(first: Column, second: Column) -> bool:

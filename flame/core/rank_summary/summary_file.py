@@ -7,7 +7,7 @@ what it is not. Cells are kept as what they differ from the mean over the ranks 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,13 +24,16 @@ from flame.core.rank_summary.hashed_groups import hash_groups, hash_stacks
 from flame.core.rank_summary.packed_columns import (
     MOST_DEFLATED,
     PackedColumn,
+    PackedColumns,
     deflate,
     inflate,
+    narrowed,
     pack_column,
-    unpack_column,
 )
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.rank_waits import OF_RANKS as WAITS_OF_RANKS
+from flame.core.rank_summary.rank_waits import RankWaitTable
 from flame.core.rank_summary.signs import MAGIC
 from flame.core.rank_summary.signs import SUFFIX as SUFFIX
 from flame.core.rank_summary.signs import is_summary as is_summary
@@ -132,6 +135,7 @@ class _WireInfo(msgspec.Struct, array_like=True, frozen=True):
     warnings: list[bytes]
     step_numbers: list[int]
     step_times: list[int]
+    step_work: list[int]
 
 
 class _WireRanks(msgspec.Struct, array_like=True, frozen=True):
@@ -217,6 +221,8 @@ def _columns_of(summary: RankSummary) -> dict[str, Column]:
         found |= {f"total_{key}": summary.total[row], f"rank_{key}": summary.rank_total[row]}
     found |= {f"c_{name}": getattr(summary.collectives, name) for name in COLUMNS}
     found |= {f"r_{name}": getattr(summary.communication, name) for name in OF_RANKS}
+    if summary.waits is not None:
+        found |= {f"w_{name}": column for name, column in summary.waits._asdict().items()}
     rising = {name: np.diff(found[name].astype(np.int64), prepend=0) for name in _RISING}
     return found | rising
 
@@ -249,7 +255,7 @@ def _unpacked(packed: _PackedSummary, size: int) -> RankSummary:
     ranks = _RANKS.decode(inflate(packed.info.data, packed.info.size))
     if len(ranks.info) != sizes.ranks:
         raise ValueError("ranks are lacking")
-    columns = _Columns(packed.columns)
+    columns = PackedColumns(packed.columns, _RISING)
     frame_hash = hash_frames(frames)
     parent, frame, stack_hash, number = _unpack_stacks(columns, sizes, frame_hash)
     groups = _unpack_groups(columns, sizes, number)
@@ -273,43 +279,15 @@ def _unpacked(packed: _PackedSummary, size: int) -> RankSummary:
         bin_count=columns.take("bin_count", sizes.bins),
         info=tuple(_unpack_info(one) for one in ranks.info),
         cell_start=start,
-        cell_group=_narrowed(cell_group),
+        cell_group=narrowed(cell_group),
         cell=_unpack_cells(columns, sizes, total, cell_group),
         total=total,
         rank_total=np.array([columns.take(f"rank_{key}", sizes.ranks) for key in METRICS]),
         collectives=_unpack_collectives(columns, ranks),
         communication=_unpack_communication(columns, ranks),
+        waits=_unpack_waits(columns, sizes, sum(len(one.step_numbers) for one in ranks.info)),
         lost=tuple(LostRank(*_plain(one)) for one in ranks.lost),
     )
-
-
-class _Columns:
-    """Unpacks columns one by one."""
-
-    def __init__(self, packed: Mapping[str, PackedColumn]) -> None:
-        self._packed = packed
-
-    def rows(self, name: str) -> int:
-        """How many rows a column says that it has."""
-        return self._packed[name].rows if name in self._packed else 0
-
-    def take(self, name: str, rows: int) -> I8:
-        """Unpack the column ``name``; ValueError where it is not there with so many ``rows``."""
-        if name not in self._packed:
-            raise ValueError("a column is lacking")
-        column = unpack_column(self._packed[name], rows)
-        return np.cumsum(column) if name in _RISING else column
-
-    def narrow(self, name: str, rows: int) -> I4:
-        """Unpack a column of numbers of 32 bits."""
-        return _narrowed(self.take(name, rows))
-
-
-def _narrowed(column: I8) -> I4:
-    narrow = column.astype(np.int32)
-    if (narrow != column).any():
-        raise ValueError("a number is too large")
-    return narrow
 
 
 def _unpack_frames(packed: _Texts, size: int) -> tuple[Frame, ...]:
@@ -324,7 +302,7 @@ def _unpack_info(wire: _WireInfo) -> RankInfo:
 
 
 def _unpack_stacks(
-    columns: _Columns, sizes: _Sizes, frame_hash: Hashes
+    columns: PackedColumns, sizes: _Sizes, frame_hash: Hashes
 ) -> tuple[I4, I4, Hashes, I8]:
     """(parents, frames and hashes of the stacks by hash, where each of the file is in these)."""
     parent = columns.narrow("stack_parent", sizes.stacks)
@@ -343,7 +321,7 @@ def _unpack_stacks(
     return number[parent[order]].astype(np.int32), frame[order], found[order], number
 
 
-def _unpack_groups(columns: _Columns, sizes: _Sizes, number: I8) -> SummaryGroups:
+def _unpack_groups(columns: PackedColumns, sizes: _Sizes, number: I8) -> SummaryGroups:
     found = {name: columns.narrow(f"group_{name}", sizes.groups) for name in SummaryGroups._fields}
     for name in STACKS:
         if not ((found[name] >= NONE) & (found[name] < sizes.stacks)).all():
@@ -362,7 +340,7 @@ def _hash_groups(groups: SummaryGroups, stack_hash: Hashes, frame_hash: Hashes) 
     return hash_groups(groups.kind, groups.launched, groups.host, stacks, frames)
 
 
-def _unpack_cells(columns: _Columns, sizes: _Sizes, total: I8, cell_group: I8) -> I8:
+def _unpack_cells(columns: PackedColumns, sizes: _Sizes, total: I8, cell_group: I8) -> I8:
     if not ((cell_group >= 0) & (cell_group < sizes.groups)).all():
         raise ValueError("a cell refers to what is not there")
     mean = total // max(sizes.ranks, 1)
@@ -372,7 +350,7 @@ def _unpack_cells(columns: _Columns, sizes: _Sizes, total: I8, cell_group: I8) -
     return cell
 
 
-def _unpack_collectives(columns: _Columns, ranks: _WireRanks) -> CollectiveTable:
+def _unpack_collectives(columns: PackedColumns, ranks: _WireRanks) -> CollectiveTable:
     rows = columns.rows(f"c_{COLUMNS[0]}")
     found: dict[str, Any] = {name: columns.take(f"c_{name}", rows) for name in COLUMNS}
     return CollectiveTable(
@@ -380,7 +358,20 @@ def _unpack_collectives(columns: _Columns, ranks: _WireRanks) -> CollectiveTable
     )
 
 
-def _unpack_communication(columns: _Columns, ranks: _WireRanks) -> RankCommunication:
+def _unpack_communication(columns: PackedColumns, ranks: _WireRanks) -> RankCommunication:
     rows = columns.rows(f"r_{OF_RANKS[0]}")
     found: dict[str, Any] = {name: columns.take(f"r_{name}", rows) for name in OF_RANKS}
     return RankCommunication(**found, names=_plain(ranks.communication))
+
+
+def _unpack_waits(columns: PackedColumns, sizes: _Sizes, steps: int) -> RankWaitTable | None:
+    if not columns.has("w_wait"):
+        return None
+    rows = columns.rows("w_group")
+    return RankWaitTable(
+        **{name: columns.take(f"w_{name}", sizes.ranks) for name in WAITS_OF_RANKS},
+        step_wait=columns.take("w_step_wait", steps),
+        group_start=columns.take("w_group_start", sizes.ranks + 1),
+        group=columns.take("w_group", rows),
+        group_wait=columns.take("w_group_wait", rows),
+    )

@@ -34,11 +34,13 @@ from flame.core.rank_summary.summary import (
     SummaryGroups,
 )
 from flame.core.ranks.arrivals import Arrivals, arrivals_of, communication_of, table_of
+from flame.core.ranks.rank_groups import RankGroups, name_groups
+from flame.core.ranks.rank_steps import RankSteps
 
 MOST_CELLS = 2000
 """Cells that are kept of a rank."""
 
-_MOST_WARNINGS, _MOST_STEPS = 8, 10_000
+_MOST_WARNINGS = 8
 _MOST_RANKS = 1 << 30
 _NUMBER = re.compile(r"\d+")
 
@@ -53,7 +55,12 @@ class RankPart(NamedTuple):
     arrivals: tuple[Arrivals, ...] = ()
 
 
-def summarise(profile: Profile, path: str | Path, most: int = MOST_CELLS) -> RankPart:
+def summarise(
+    profile: Profile,
+    path: str | Path,
+    most: int = MOST_CELLS,
+    mesh: RankGroups | None = None,
+) -> RankPart:
     """Sum up the ranks of ``profile``, whose file was given as ``path``, with ``most`` cells each.
 
     A rank is a process that ran something on a GPU. Its number is the recorded one, else the last
@@ -61,6 +68,8 @@ def summarise(profile: Profile, path: str | Path, most: int = MOST_CELLS) -> Ran
     number is the first one's and those of the others follow; where none was recorded, the number of
     the name counts files of so many ranks (``node1`` with eight has ranks 8 to 15). What ran in a
     process without a GPU, or in none that is known, counts for the first of them.
+
+    Collectives whose group is not recorded are of a group of ``mesh``, if that is known.
 
     Of a summary that has been opened it is the summary itself. Raises InputError for a file of
     resolved stacks, which has other metrics.
@@ -73,11 +82,10 @@ def summarise(profile: Profile, path: str | Path, most: int = MOST_CELLS) -> Ran
     processes = _processes(profile)
     numbers = _numbers(profile, path, len(processes))
     parts, arrivals = [], []
-    for number, process, chosen in zip(
-        numbers, processes, _divide(profile, processes), strict=True
-    ):
-        info = _info(profile, str(path), number, process, chosen[0])
-        arrivals.append(tables.arrivals(chosen[0], number))
+    for number, chosen in zip(numbers, _divide(profile, processes), strict=True):
+        found = tables.arrivals(chosen[0], number)
+        info = _info(profile, str(path), number, chosen[0], found.steps)
+        arrivals.append(found if mesh is None else name_groups(found, mesh))
         parts.append(tables.sum_up(chosen, info, arrivals[-1], most))
     return RankPart(parts[0] if len(parts) == 1 else merge_summaries(parts), tuple(arrivals))
 
@@ -114,12 +122,11 @@ def _divide(profile: Profile, processes: Sequence[int]) -> Iterator[tuple[I8, I8
         yield gpu, host
 
 
-def _info(profile: Profile, path: str, rank: int, process: int, chosen: I8) -> RankInfo:
-    """Describe a rank, which ran the ``chosen`` groups of a GPU."""
+def _info(profile: Profile, path: str, rank: int, chosen: I8, steps: RankSteps) -> RankInfo:
+    """Describe a rank, which ran the ``chosen`` groups of a GPU, in these ``steps``."""
     groups = profile.activities.groups
     total, count = (column[chosen] for column in profile.gpu_by_group)
     devices = unique(groups.device[chosen])
-    numbers, times = _steps(profile, process)
     return RankInfo(
         rank=rank,
         path=path,
@@ -134,18 +141,10 @@ def _info(profile: Profile, path: str, rank: int, process: int, chosen: I8) -> R
             (key, int(total[mask[chosen]].sum())) for key, mask in profile.covered_groups.items()
         ),
         warnings=profile.warnings[:_MOST_WARNINGS],
-        step_numbers=numbers,
-        step_times=times,
+        step_numbers=tuple(steps.number.tolist()),
+        step_times=tuple(steps.time.tolist()),
+        step_work=tuple(steps.work.tolist()),
     )
-
-
-def _steps(profile: Profile, process: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(numbers, times) of the iterations of ``process``; of all where it is not known."""
-    found = profile.iterations
-    mine = found.process == process
-    rows = np.flatnonzero(mine if mine.any() else found.process < 0)[:_MOST_STEPS]
-    times = found.end[rows] - found.start[rows]
-    return tuple(found.number[rows].tolist()), tuple(times.tolist())
 
 
 # What it did
@@ -220,6 +219,7 @@ class _Tables(NamedTuple):
             rank_total=total.sum(axis=1, keepdims=True),
             collectives=table_of(arrivals),
             communication=communication_of(arrivals),
+            waits=None,
             lost=(),
         )
 

@@ -53,13 +53,15 @@ class Place(NamedTuple):
     """Say where a row leads: to a frame of the picture, or to a window of time.
 
     ``frames`` is the path from the root down, by names, of the tree of ``levels`` by ``metric``;
-    ``window`` is [begin, end) on the trace's clock, ns.
+    ``window`` is [begin, end) on the trace's clock, ns. It is in ``file``, where that is not the
+    one that is reported on.
     """
 
     levels: tuple[str, ...] = ()
     frames: tuple[str, ...] = ()
     metric: str = "gpu"
     window: tuple[int, int] | None = None
+    file: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,18 @@ from flame.core.columns import I8
 from flame.core.compare.amounts import change_counts, change_words, percent_of
 from flame.core.compare.colouring import Colouring
 from flame.core.units import BLOCKS, format_count, format_ns
+from flame.tui.diff.evidence_rows import evidence_rows, evidence_word
 from flame.tui.diff.facts import BINS, SideFacts, TwoHistograms
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.shell.actions import Action
-from flame.tui.toolkit.fields import fields
+from flame.tui.toolkit.fields import LABEL, fields, labelled
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, width_of, wrap
 
 _NAME_LINES = 4
+_LINES = 6
 _CHILDREN = 8
 _CELL = 9
 _NUMBERS = ("p50", "p95", "p99", "max")
@@ -45,7 +47,11 @@ def details(
     """
     node = view.cursor.node
     parts = [
-        [*_head(view, palette, width, terms), *fields(_rows(view, colouring, node), width)],
+        [
+            *_head(view, palette, width, terms),
+            *fields(_rows(view, colouring, node), width),
+            *_evidence(view, colouring, width),
+        ],
         _distributions(facts, width, clicks) if counts(view.tree, node) else [],
         _children(view, colouring, width, clicks),
     ]
@@ -63,10 +69,11 @@ def compact(
     changes, amounts = colouring.sides.changes, colouring.sides.amounts
     word = Piece(f" {_word(view, terms)} ", palette.kind(view.tree.kind(node)))
     name = Piece(f" {cut(view.name(node), width - line_width([word]) - 1)}", "strong")
+    changed = (*change_words(changes, node, amounts), evidence_word(view, colouring))
     causes = [f"{label} {text}" for label, text in _causes(view, colouring, node)]
     return [
         [word, name],
-        [Piece(cut(f" {_DOT.join(change_words(changes, node, amounts))}", width))],
+        [Piece(cut(f" {_DOT.join(filter(None, changed))}", width))],
         [Piece(cut(f" {_DOT.join(causes)}", width))],
     ]
 
@@ -101,6 +108,14 @@ def _rows(view: TreeView, colouring: Colouring, node: int) -> Iterator[tuple[str
         yield "self", amounts.delta(float(own.delta[node]))
     places = view.everywhere(int(view.tree.frame[node])).places
     yield "places", format_count(places) if places > 1 else ""
+
+
+def _evidence(view: TreeView, colouring: Colouring, width: int) -> Iterator[Line]:
+    """Whether it has changed beyond noise, in words."""
+    for label, text in evidence_rows(view, colouring):
+        room = max(width - LABEL, 8) if label else width
+        lines = wrap(text, room, _LINES, prose=True)
+        yield from labelled(label, lines) if label else ([Piece(line, "dim")] for line in lines)
 
 
 def _changed(colouring: Colouring, node: int) -> str:
@@ -163,16 +178,20 @@ def _distributions(facts: SideFacts | None, width: int, here: bool) -> list[Line
     if facts is None:
         return [[Piece("each …", "dim")]]
     if facts.base is None and facts.new is None:
-        return []
+        lack = next(filter(None, facts.lacks), "")
+        return [[Piece(f"each {lack}", "dim")]] if lack else []
     cell = min(max((width - 5) // len(_NUMBERS), 7), 12)
     head = "each " + "".join(name.rjust(cell) for name in _NUMBERS)
     lines: list[Line] = [] if here else [[Piece("at all places", "dim")]]
     lines.append([Piece(head, "dim")])
-    lines += [_quantiles("BASE", facts.base, cell), _quantiles("NEW", facts.new, cell)]
+    sides = zip(("BASE", "NEW"), (facts.base, facts.new), facts.lacks, strict=True)
+    lines += [_quantiles(label, found, cell, lack) for label, found, lack in sides]
     return [*lines, *_histograms(facts.histograms, width)] if facts.histograms else lines
 
 
-def _quantiles(label: str, found: Distribution | None, cell: int) -> Line:
+def _quantiles(label: str, found: Distribution | None, cell: int, lack: str) -> Line:
+    if found is None and lack:
+        return [Piece(f"{label:5}  {lack}", "dim")]
     if found is None:
         return [Piece(f"{label:5}", "dim"), Piece("–".rjust(cell))]
     values = [format_ns(value) for value in (found.p50, found.p95, found.p99, found.maximum)]

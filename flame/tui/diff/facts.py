@@ -11,7 +11,7 @@ from flame.core.analysis.distribution import Distribution, distribution
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import F8, I8
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sides import Run
+from flame.core.compare.sides import BASE, NEW, KeptRun, Run
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
@@ -34,19 +34,32 @@ class TwoHistograms:
 
 
 class SideFacts(NamedTuple):
-    """Say how long each took on both sides: None of a side that has none."""
+    """Say how long each took on both sides: None of a side that has none, or ``lacks`` them.
+
+    ``lacks`` says of both why no single activities are known; empty where they are.
+    """
 
     base: Distribution | None = None
     new: Distribution | None = None
     histograms: TwoHistograms | None = None
+    lacks: tuple[str, str] = ("", "")
 
 
 def side_facts(comparison: Comparison, nodes: I8) -> Iterator[SideFacts]:
     """Work out the facts of ``nodes`` of the union, none of which is below another."""
-    values = [_durations(comparison, nodes, side) for side in (0, 1)]
+    values = [_durations(comparison, nodes, side) for side in (BASE, NEW)]
     base, new = map(distribution, values)
     both = base is not None and new is not None
-    yield SideFacts(base, new, two_histograms(*values) if both else None)
+    histograms = two_histograms(*values) if both else None
+    yield SideFacts(base, new, histograms, (_lack(comparison, BASE), _lack(comparison, NEW)))
+
+
+def _lack(comparison: Comparison, side: int) -> str:
+    """Why nothing is known of single activities of any run of ``side``; empty where it is."""
+    runs = [*comparison.sides][side]
+    if any(run.has_rows for run in runs):
+        return ""
+    return "kept as sums alone" if isinstance(runs[0], KeptRun) else "stacks alone"
 
 
 def two_histograms(base: I8, new: I8) -> TwoHistograms | None:
@@ -84,8 +97,7 @@ def _durations(comparison: Comparison, nodes: I8, side: int) -> I8:
 
 def _has_rows(run: Run, tree: StackTree) -> bool:
     """Whether there are single activities, each with a time of its own."""
-    profile = run.profile
-    return lasts(tree.metric) and not profile.resolved and profile.totals is None
+    return lasts(tree.metric) and run.has_rows
 
 
 @kept

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from flame.core.analysis.wording import Terms
 from flame.core.compare.amounts import percent_of
 from flame.core.compare.basis import Basis
+from flame.core.compare.sides import SIDES
 from flame.tui.diff.session import DiffProjection
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import cut, wrap
+from flame.tui.toolkit.text import cut, printable, wrap
 from flame.tui.widgets.header import choices, metric_choice, modes
 
 _WIDTHS = {"both": "widths of both", "new": "widths of NEW", "base": "widths of BASE"}
@@ -81,28 +82,42 @@ def _left_out(shown: DiffProjection) -> Line:
 
 
 def _whose(shown: DiffProjection) -> Line:
-    side = "BASE" if shown.chosen.timeline == "base" else "NEW"
-    return [Piece(f"timeline of {side} ▾", "key", Action.WIDTH.click(1))]
+    runs, at = shown.comparison.sides.runs, shown.run_over_time
+    side = SIDES[shown.comparison.sides.side_of_run[at]]
+    several = len([*shown.comparison.sides][SIDES.index(side)]) > 1
+    whose = f"{side}, {printable(runs[at].label)}" if several else side
+    return [Piece(f"timeline of {whose} ▾", "key", Action.WIDTH.click(1))]
 
 
 def _drawn(shown: DiffProjection) -> Iterator[Line]:
     """How wide frames are, and which are coloured by what."""
     chosen = shown.chosen
     yield [Piece(f"{_WIDTHS[chosen.width]} ▾", "key", Action.WIDTH.click(1))]
-    least = "all" if chosen.all_changes else "over 5 %"
     yield [
         Piece("colour: ", "dim"),
         Piece("self" if chosen.measured == "own" else "total", "key", Action.MEASURE.click()),
         Piece(", ", "dim"),
-        Piece(f"{least} ▾", "key", Action.ALL_CHANGES.click()),
+        Piece(f"{_least(shown)} ▾", "key", Action.ALL_CHANGES.click()),
     ]
+
+
+def _least(shown: DiffProjection) -> str:
+    """Which changes are coloured: those beyond noise, where anything tells noise."""
+    chosen, found = shown.chosen, shown.colouring.found
+    if chosen.all_changes:
+        return "all"
+    if found is not None and found.level:
+        return "beyond noise"
+    least = f"over {100 * chosen.limits.of_base:g} %"
+    return least if found is None else f"{least}, no evidence"
 
 
 _READING = (
     "Frames are those of both traces. Width is that of the wider side, so that what is gone is "
     "seen too, or of one of them (D); colour is the change from BASE to NEW, the stronger the "
-    "larger it is beside the frame itself. Coloured is what has changed by 5 % of the frame and "
-    "0.5 % of all, or everything (V); by the change of the total, or of the frame itself (O).",
+    "larger it is beside the frame itself. Coloured is what has changed beyond noise, by 5 % of "
+    "the frame and 0.5 % of all at least, or everything (V); by the change of the total, or of the "
+    "frame itself (O). What nothing tells from noise is coloured by its size alone.",
     "by count is what more or fewer activities as long as those of BASE take, by duration the "
     "rest: what each takes longer or shorter.",
     "In these two recordings: what differs from one recording to the next is not known.",

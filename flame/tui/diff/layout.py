@@ -12,10 +12,13 @@ from flame.core.model.tree import Order
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.diff.details_pane import DiffDetailsPane
 from flame.tui.diff.header import change_line, title_line
+from flame.tui.diff.report_pane import DiffReportPane
 from flame.tui.diff.session import DiffProjection
 from flame.tui.diff.timeline_pane import DiffTimelinePane
 from flame.tui.diff.top_pane import DiffTopPane
 from flame.tui.main.layout import MainLayout
+from flame.tui.report.pane import ReportPane
+from flame.tui.report.worker import ReportWorker
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection
 from flame.tui.timeline.pane import TimelinePane
@@ -62,17 +65,16 @@ class ChangeLine(Lines):
 
 
 class DiffLayout(MainLayout):
-    """Hold the widgets of a comparison, in which there is no report."""
+    """Hold the widgets of a comparison."""
 
     PANES: ClassVar[tuple[type[Pane], ...]] = (IciclePane, SandwichPane, DiffTopPane)
-
-    @property
-    def _panes_of_rows(self) -> tuple[Pane, ...]:
-        return (self.timeline,)
 
     def _make_timeline(self, shown: Projection) -> TimelinePane:
         assert isinstance(shown, DiffProjection)
         return DiffTimelinePane(shown)
+
+    def _make_report(self, shown: Projection, reports: ReportWorker) -> ReportPane:
+        return DiffReportPane(shown, reports)
 
     def _make_header(self, usual_order: Order) -> HeaderLine:
         self.change = ChangeLine()
@@ -91,6 +93,14 @@ class DiffLayout(MainLayout):
             yield self.recalled
         yield self.chips
         yield self.body
+
+    def learn(self) -> None:
+        """Show which changes are beyond noise: that has just been found out."""
+        self.change.update()
+        self.details.update()
+        for pane in self.panes:
+            if isinstance(pane, DiffTopPane):
+                pane.learn()
 
     def turn_to(self, pane: Pane) -> None:
         super().turn_to(pane)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.compare.sides import BASE, NEW, SIDES, Run, Sides
+from flame.core.compare.kept.base_file import is_kept_base
+from flame.core.compare.sides import BASE, NEW, SIDES, Run, Sides, open_runs
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
@@ -45,14 +46,18 @@ class SideInputs(NamedTuple):
 
 
 def _titles(runs: Sequence[RunInputs]) -> str:
-    return ", ".join(dict.fromkeys(run.inputs.title for run in runs))
+    return _first_of(run.inputs.title for run in runs)
 
 
 def _folders(runs: Sequence[RunInputs]) -> str:
     """The title with the folder before it, for files of one name in different folders."""
-    return ", ".join(
-        dict.fromkeys("/".join(run.inputs.paths[0].absolute().parts[-2:]) for run in runs)
-    )
+    return _first_of("/".join(run.inputs.paths[0].absolute().parts[-2:]) for run in runs)
+
+
+def _first_of(titles: Iterable[str]) -> str:
+    """The first title, and how many others there are."""
+    first, *others = dict.fromkeys(titles)
+    return f"{first} and {len(others)} more" if others else first
 
 
 class Loader:
@@ -87,7 +92,11 @@ class Loader:
             cache.write()
 
     def _runs(self, side: int, sides: SideInputs, progress: Progress) -> Iterator[Run]:
-        different = [*dict.fromkeys(run.inputs.paths for runs in sides for run in runs)]
+        if kept := _kept_base(sides[side]):
+            yield from open_runs(kept, SIDES[side], sides[side][0].where)
+            return
+        loaded = [one for one in sides if not _kept_base(one)]
+        different = [*dict.fromkeys(run.inputs.paths for runs in loaded for run in runs)]
         share = _LOADED / len(different)
         for run in sides[side]:
             at = different.index(run.inputs.paths)
@@ -103,3 +112,9 @@ class Loader:
             self._known[paths] = load_all(paths, self._options, progress, cache)
             self.caches += [cache] if cache is not None else []
         return self._known[paths]
+
+
+def _kept_base(runs: Sequence[RunInputs]) -> Path | None:
+    """The kept base that is all of a side; None of traces."""
+    paths = [path for run in runs for path in run.inputs.paths]
+    return paths[0] if len(paths) == 1 and is_kept_base(paths[0]) else None

@@ -6,21 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import msgspec
+from textual import on
 from textual.binding import BindingType
 
 from flame.core.compare.basis import Per
 from flame.core.compare.colouring import Measured
-from flame.core.compare.sides import SIDES
+from flame.core.compare.noise.beyond_noise import BeyondNoise, find_beyond_noise, noise_marks
+from flame.core.compare.sides import Sides
 from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.diff.header import reading_lines
 from flame.tui.diff.layout import DiffLayout
+from flame.tui.diff.notes import note_lines
+from flame.tui.diff.report_pane import ComparisonReports
 from flame.tui.diff.selection import WIDTHS, DiffSelection, TimelineSide
 from flame.tui.diff.session import DiffProjection, DiffSession
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import Greeting
 from flame.tui.main.screen import MainScreen
+from flame.tui.report.source import ReportSource
 from flame.tui.session.wording import lasts
 from flame.tui.shell.actions import check_actions
 from flame.tui.shell.command import Command
@@ -28,10 +32,13 @@ from flame.tui.shell.commands import DIFF_COMMANDS, bindings
 from flame.tui.shell.start import Start
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.dialog.page import Page
-from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.latest import Answer, LatestRequest
+from flame.tui.toolkit.lines import Line
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import wrap
-from flame.tui.widgets.pages import coverage_lines
+
+
+class FoundNoise(Answer[DiffProjection, BeyondNoise]):
+    """Bring what of a comparison has changed beyond noise."""
 
 
 class DiffScreen(MainScreen, inherit_bindings=False):
@@ -39,6 +46,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
 
     KEYS: ClassVar[Sequence[Command]] = DIFF_COMMANDS
     LAYOUT: ClassVar[type[MainLayout]] = DiffLayout
+    SOURCE: ClassVar[ReportSource] = ComparisonReports()
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(DIFF_COMMANDS)]
 
     def __init__(
@@ -51,10 +59,9 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         keymap: Mapping[str, str] | None = None,
         start: Start | None = None,
     ) -> None:
-        # There is no report of which a section could be chosen.
-        state = state and msgspec.structs.replace(state, section="")
         super().__init__(session, shown, state, config, keymap, start)
         self._words = words
+        self._noise = LatestRequest(_find_noise, FoundNoise, self.post_message, in_turn=True)
 
     @property
     def _kind(self) -> str:
@@ -78,8 +85,26 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         words = "; ".join(f"without {level}: {why}" for level, why in left)
         return Greeting(words, "warning", "w: notes") if words else None
 
+    # What is beyond noise
+
+    @property
+    def busy(self) -> bool:
+        return super().busy or self._noise.busy
+
     def look_for_findings(self) -> None:
-        """Look for none: findings are of one trace."""
+        """Find out what has changed beyond noise: findings are of one trace."""
+        self._noise.ask(self._compared)
+
+    @on(FoundNoise)
+    def _found_noise(self, message: FoundNoise) -> None:
+        """Draw what has been found: of what is no longer shown it is kept."""
+        self._noise.take(message)
+        marks, found = noise_marks(message.request.comparison), message.result()
+        if marks.found is None:
+            marks.found = found
+            assert isinstance(self.parts, DiffLayout)
+            self.parts.learn()
+            self._follow()
 
     # What is compared, and how it is drawn
 
@@ -117,19 +142,13 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         self._show("instructions are listed of one trace alone: flame view")
 
     def action_coverage(self) -> None:
-        self.app.push_screen(Page(lambda width: [*self._coverage(width)]))
+        sides, comparison = self._sides, self._compared.comparison
+        self.app.push_screen(Page(lambda width: [*note_lines(sides, comparison, width)]))
 
-    def _coverage(self, width: int) -> Iterator[Line]:
-        """What cannot be compared, and what each run covers."""
-        session = self.session
-        assert isinstance(session, DiffSession)
-        for level, why in self._compared.comparison.left_out:
-            yield from (
-                [Piece(part, "warning")] for part in wrap(f"without {level}: {why}", width, 4)
-            )
-        for side, run in zip(session.sides.side_of_run, session.sides.runs, strict=True):
-            label = SIDES[side] if run.label == SIDES[side] else f"{SIDES[side]} {run.label}"
-            yield from ([], [Piece(label, "strong")], *coverage_lines(run.profile, width, hint=""))
+    @property
+    def _sides(self) -> Sides:
+        assert isinstance(self.session, DiffSession)
+        return self.session.sides
 
     def _reading(self, palette: Palette, width: int) -> list[Line]:
         return reading_lines(palette, width)
@@ -143,6 +162,13 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         session = self.session
         line = diff_line(self._words, session.options, self._compared, self.state(), self.config)
         self._show(copied(self.app, line, "the command line of this view"))
+
+
+def _find_noise(shown: DiffProjection) -> Iterator[BeyondNoise]:
+    """Find out what has changed beyond noise, and in which colours that is drawn."""
+    found = find_beyond_noise(shown.comparison)
+    shown.colouring.strength_by(found)
+    yield found
 
 
 def _kind_of(per: Per) -> str:

@@ -38,9 +38,9 @@ class DiffSelection(Selection):
         return Selection(**{one.name: getattr(self, one.name) for one in fields(Selection)})
 
     @property
-    def compared(self) -> tuple[Selection, Per]:
+    def compared(self) -> tuple[Selection, Per, Limits]:
         """What a comparison depends on."""
-        return self.common, self.per
+        return self.common, self.per, self.limits
 
 
 def diff_selection(

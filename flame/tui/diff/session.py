@@ -13,8 +13,9 @@ from flame.core.compare.basis import BASES, Per
 from flame.core.compare.colouring import Colouring
 from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.levels import common_levels
+from flame.core.compare.noise.beyond_noise import noise_marks
 from flame.core.compare.sided_tree import sided
-from flame.core.compare.sides import Sides
+from flame.core.compare.sides import BASE, NEW, Sides
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
@@ -42,6 +43,12 @@ class DiffProjection(Projection):
         """What is selected."""
         assert isinstance(self.selection, DiffSelection)
         return self.selection
+
+    @property
+    def run_over_time(self) -> int:
+        """The place of the run that is shown over time: the first of its side."""
+        side = BASE if self.chosen.timeline == "base" else NEW
+        return self.comparison.sides.side_of_run.index(side)
 
     @property
     def colouring(self) -> Colouring:
@@ -105,7 +112,10 @@ class DiffSession(Session):
         refused: UsageError | None = None
         for selection in candidates:
             try:
-                return super().project([selection])
+                projection = super().project([selection])
+                assert isinstance(projection, DiffProjection)
+                projection.colouring.strength.any()  # one that was kept may have others by now
+                return projection
             except NoMatchError:
                 continue
             except UsageError as error:
@@ -145,7 +155,11 @@ def _chosen(selection: Selection) -> DiffSelection:
 def _view(comparison: Comparison, chosen: DiffSelection) -> TreeView:
     tree = comparison.tree(chosen.width)
     colouring = Colouring(
-        sided(comparison, tree), chosen.measured, chosen.all_changes, chosen.limits
+        sided(comparison, tree),
+        chosen.measured,
+        chosen.all_changes,
+        chosen.limits,
+        noise_marks(comparison),
     )
     return prepared(tree, colouring)
 

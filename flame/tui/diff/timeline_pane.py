@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.compare.sides import BASE, NEW
+from flame.core.compare.sides import KeptRun
 from flame.core.projection.filters import Steps
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.number_folds import folds_numbers
@@ -12,8 +12,10 @@ from flame.tui.diff.session import DiffProjection
 from flame.tui.session.query import find_in_time
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
+from flame.tui.timeline.layouts import Layouts
 from flame.tui.timeline.pane import TimelinePane
 
+_KEPT = "a kept base has sums, and no times"
 _NO_WINDOW = "a window of one trace is none of the other: filter each side on the command line"
 
 
@@ -22,7 +24,7 @@ class DiffTimelinePane(TimelinePane):
 
     def __init__(self, shown: DiffProjection) -> None:
         self._union = shown
-        self._run = _run_of(shown)
+        self._run = shown.run_over_time
         super().__init__(_alone(shown, self._run))
 
     @property
@@ -31,7 +33,7 @@ class DiffTimelinePane(TimelinePane):
 
     def show(self, shown: Projection) -> None:
         assert isinstance(shown, DiffProjection)
-        before, run = self._union, _run_of(shown)
+        before, run = self._union, shown.run_over_time
         self._union, own = shown, self.shown
         if before.comparison is not shown.comparison or run != self._run:
             own = _alone(shown, run)
@@ -43,7 +45,18 @@ class DiffTimelinePane(TimelinePane):
 
     def _forget(self) -> None:
         """Begin anew: the trace is another one."""
-        self._time = None
+        self._time, self._layouts = None, Layouts(self.post_message)
+
+    @property
+    def _lack(self) -> str:
+        """Why there is no timeline, and whether the other side has one."""
+        given = self._union.comparison.sides
+        if not (lack := super()._lack):
+            return ""
+        if isinstance(given.runs[self._run], KeptRun):
+            lack = _KEPT
+        others = (run for run in [*given][1 - given.side_of_run[self._run]] if run.profile.timed)
+        return f"{lack}: D shows the other side" if any(others) else lack
 
     def _follow_union(self, own: Projection) -> None:
         """Select and search in the run's own tree what is selected and searched in the union."""
@@ -79,12 +92,6 @@ class DiffTimelinePane(TimelinePane):
     @property
     def _step(self) -> Steps | None:
         return None
-
-
-def _run_of(shown: DiffProjection) -> int:
-    """Which run is shown over time: the first of its side."""
-    side = BASE if shown.chosen.timeline == "base" else NEW
-    return shown.comparison.sides.side_of_run.index(side)
 
 
 def _alone(shown: DiffProjection, at: int) -> Projection:

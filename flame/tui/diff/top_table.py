@@ -7,14 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.analysis.frame_parts import FrameParts
 from flame.core.analysis.frame_totals import outermost_by_frame
-from flame.core.columns import F8, Column
+from flame.core.analysis.node_activities import NodeActivities
+from flame.core.columns import I4, I8, U1, Column
 from flame.core.compare.amounts import Amounts, percent_of
 from flame.core.compare.changes import Changes
+from flame.core.compare.noise.beyond_noise import BeyondNoise, FrameVerdict, NoiseMarks
 from flame.core.compare.sided_tree import SidedTree
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.tui.views.top_columns import Columns, Head
-from flame.tui.views.top_table import NONE, UNKNOWN, TopTable
+from flame.tui.views.top_table import NONE, UNKNOWN, SlowColumns, TopTable
 
 HEADS = (
     Head("base", "base", 10, "base"),
@@ -26,13 +29,25 @@ HEADS = (
     Head("own delta", "self Δ", 11, "own delta"),
     Head("base count", "# base", 11, "base count"),
     Head("new count", "# new", 11, "new count"),
+    Head("evidence", "evidence", 11, "evidence"),
 )
+_PLAIN = HEADS[:-1]
+"""Columns that are known at once."""
+
+_WORDS = {
+    FrameVerdict.UNTESTED: NONE,
+    FrameVerdict.UNCLEAR: "unclear",
+    FrameVerdict.SAME: "same",
+    FrameVerdict.SMALL: "small",
+    FrameVerdict.CHANGED: "changed",
+}
+
 _TIMES = frozenset(("by count", "by duration", "base count", "new count"))
 """Columns of metrics that are times of single activities."""
 
 _KEPT_LONGEST = (
     "delta", "new", "base", "ratio", "by count", "by duration",
-    "own delta", "base count", "new count",
+    "evidence", "own delta", "base count", "new count",
 )  # fmt: skip
 
 
@@ -57,21 +72,52 @@ class _Changed(NamedTuple):
 
 
 class DiffTable(TopTable):
-    """One row per frame of two ``sides``; orders by changes have the largest, up or down, first."""
+    """One row per frame of two ``sides``; orders by changes have the largest, up or down, first.
 
-    def __init__(self, sides: SidedTree) -> None:
+    By evidence those are first of which the ``marks`` say that they have changed beyond noise.
+    """
+
+    def __init__(self, sides: SidedTree, marks: NoiseMarks) -> None:
+        self._of_changes: dict[str, Column] = {}
         super().__init__(sides.tree)
+        self._marks = marks
+        self._verdicts: tuple[BeyondNoise, U1] | None = None
         self._changed = _changes_by_row(sides, self.totals.frame)
-        self.orders |= {head.sorts: self._order(self._sorted_by(head.key)) for head in HEADS}
+        self._is_gone = self._changed.total.is_gone
+        self._of_changes = {key: make(self._changed) for key, make in _COLUMNS.items()}
+        self.orders |= {head.sorts: self._order(np.abs(self._column(head.key))) for head in _PLAIN}
 
-    def _sorted_by(self, key: str) -> F8:
-        """What rows are sorted by: changes by their size, whatever their sign."""
-        return np.abs(self._column(key))
+    def later(
+        self, members: NodeActivities | None, values: I8, parts: dict[str, FrameParts]
+    ) -> SlowColumns:
+        found = super().later(members, values, parts)
+        return found._replace(orders=found.orders | self.by_evidence())
+
+    def by_evidence(self) -> dict[str, I4]:
+        """Order rows by evidence, and by the size of the change, by key; not before it is known."""
+        verdicts = self._evidence()
+        if verdicts is None:
+            return {}
+        largest = self.orders["delta"]
+        return {"evidence": largest[np.argsort(-verdicts[largest].astype(np.int64), kind="stable")]}
+
+    def _evidence(self) -> U1 | None:
+        """The `FrameVerdict` of each row, None as long as nothing is known."""
+        found = self._marks.found
+        if found is None:
+            return None
+        if self._verdicts is None or self._verdicts[0] is not found:
+            frame, delta = self.totals.frame, self._changed.total.delta
+            self._verdicts = found, found.places.verdicts(frame.astype(np.int64), delta)
+        return self._verdicts[1]
 
     def _column(self, key: str) -> Column:
-        return _COLUMNS[key](self._changed) if key in _COLUMNS else super()._column(key)
+        return self._of_changes[key] if key in self._of_changes else super()._column(key)
 
     def cell(self, row: int, key: str) -> str:
+        if key == "evidence":
+            verdicts = self._evidence()
+            return UNKNOWN if verdicts is None else _WORDS[FrameVerdict(int(verdicts[row]))]
         if key not in _COLUMNS:
             return UNKNOWN
         if key in _TIMES and self._kinds[row] in SAMPLE_KINDS:
@@ -86,8 +132,7 @@ class DiffTable(TopTable):
         return self._changed.amounts.delta(value) if value else NONE
 
     def _ratio(self, row: int, value: float) -> str:
-        total = self._changed.total
-        if total.is_gone[row]:
+        if self._is_gone[row]:
             return "gone"
         return percent_of(value) if value else NONE
 

@@ -54,7 +54,7 @@ class MainLayout:
         reports: ReportWorker,
     ) -> None:
         self.timeline = self._make_timeline(shown)
-        self.report = ReportPane(shown, reports)
+        self.report = self._make_report(shown, reports)
         self.panes: tuple[Pane, ...] = (
             *(kind(shown) for kind in self.PANES),
             *self._panes_of_rows,
@@ -77,6 +77,9 @@ class MainLayout:
 
     def _make_timeline(self, shown: Projection) -> TimelinePane:
         return TimelinePane(shown)
+
+    def _make_report(self, shown: Projection, reports: ReportWorker) -> ReportPane:
+        return ReportPane(shown, reports)
 
     def _make_header(self, usual_order: Order) -> HeaderLine:
         return HeaderLine(usual_order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
@@ -11,6 +11,7 @@ from flame.core.timeline.busy_time import TimeWindow
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.selection_screen import SelectionScreen
 from flame.tui.report.pane import ReportPane
+from flame.tui.report.source import ReportSource, TraceReports
 from flame.tui.report.worker import FINDINGS, ReportWorker, Worked
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.views.icicle_pane import IciclePane
@@ -36,10 +37,11 @@ class ReportingScreen(SelectionScreen):
     """Show a projection in views of which one is the report."""
 
     parts: MainLayout
+    SOURCE: ClassVar[ReportSource] = TraceReports()
 
     def __init__(self, session: Session, shown: Projection, commands: Sequence[Command]) -> None:
         super().__init__(session, shown, commands)
-        self.reports = ReportWorker(self.post_message)
+        self.reports = ReportWorker(self.post_message, self.SOURCE)
         self._goal: Place | None = None
         self._jumped_to = ""
 

@@ -18,9 +18,6 @@ ABSENT = -1
 _MOST_CELLS = 1 << 22
 """Values of a measure, 32 MB of them: where there are more, a column is of several steps."""
 
-_COLLECTIVES = {"work between collectives": "work", "time in collectives": "duration"}
-_WHOLE_RUN = {"GPU time": "gpu", "GPU idle before": "idle", "host self time": "host"}
-
 
 class StepCells(NamedTuple):
     """Hold what is drawn of a rank by cell: how far off it is, f8, and in which column, i8.
@@ -37,13 +34,15 @@ class StepTable:
     """Hold a measure: ``values`` i8[ranks, columns], ns, `ABSENT` where a rank has none.
 
     A column is of the steps from ``first`` to ``last`` (i8[columns] each), whose longest counts;
-    both are empty where there is one column, of the whole run.
+    both are empty where there is one column, of the whole run. How far ranks are apart is told as a
+    part of ``scale`` (i8[columns]) where the median of the measure says little: waits may be short.
     """
 
     title: str
     values: I8
     first: I8
     last: I8
+    scale: I8 | None = None
 
     @property
     def by_step(self) -> bool:
@@ -84,13 +83,15 @@ class StepTable:
         _ = self.median_total, self.worst_first
 
     def deviation(self, rank: int) -> F8:
-        """How far ``rank`` is above the median of each column, as a part of it; NaN of no value."""
-        return _deviation(self.values[rank], self.median, self.there[rank])
+        """How far ``rank`` is above the median of each column, as a part; NaN of no value."""
+        scale = self.median if self.scale is None else self.scale
+        return _deviation(self.values[rank], self.median, scale, self.there[rank])
 
     def total_deviation(self, rank: int) -> float:
         """How far its sum is above the median of all."""
         total, median = self.total[rank : rank + 1], np.array([self.median_total])
-        return float(_deviation(total, median, total != ABSENT)[0])
+        scale = median if self.scale is None else self.scale.sum(keepdims=True)
+        return float(_deviation(total, median, scale, total != ABSENT)[0])
 
     def cells(self, rank: int, width: int) -> StepCells:
         """Share the columns of ``rank`` among ``width`` cells: each has the one farthest off."""
@@ -113,9 +114,9 @@ def _medians(values: I8, there: Bool) -> I8:
     return found
 
 
-def _deviation(values: I8, median: I8, there: Bool) -> F8:
-    part = np.where(values > 0, np.inf, 0.0)
-    np.divide(values - median, median, out=part, where=median > 0)
+def _deviation(values: I8, median: I8, scale: I8, there: Bool) -> F8:
+    part = np.where(values > median, np.inf, 0.0)
+    np.divide(values - median, scale, out=part, where=scale > 0)
     return np.where(there, part, np.nan)
 
 
@@ -135,46 +136,62 @@ def _by_step(summary: RankSummary) -> Iterator[StepTable]:
         return
     known = unique(numbers)
     each = -(-len(known) * len(summary) // _MOST_CELLS)
-    first, last = known[::each], np.append(known[each - 1 :: each], known[-1])
-    rank, column = (
-        np.repeat(np.arange(len(summary)), counts),
-        np.searchsorted(known, numbers) // each,
+    first, last = (
+        known[::each],
+        np.append(known[each - 1 :: each], known[-1])[: -(-len(known) // each)],
     )
-    for title, times in _step_measures(summary):
-        if len(times) == len(numbers):
-            values = np.full((len(summary), len(first)), ABSENT, np.int64)
-            np.maximum.at(values, (rank, column), times)
-            yield StepTable(title, values, first, last[: len(first)])
+    cell = np.repeat(np.arange(len(summary)), counts), np.searchsorted(known, numbers) // each
+
+    def laid_out(title: str, values: I8, scale: I8 | None = None) -> StepTable:
+        table = np.full((len(summary), len(first)), ABSENT, np.int64)
+        np.maximum.at(table, cell, values)
+        return StepTable(title, table, first, last, scale)
+
+    times = laid_out("step time", _of_steps(summary, "step_times"))
+    work = laid_out("own work", _of_steps(summary, "step_work"))
+    yield from (one for one in (work, times) if one.there.any())
+    if summary.waits is not None and len(summary.waits.step_wait) == len(numbers):
+        waits = laid_out("wait in collectives", summary.waits.step_wait, times.median)
+        yield from [waits] if waits.there.any() else []
 
 
-def _step_measures(summary: RankSummary) -> Iterator[tuple[str, I8]]:
-    """What is known of each step of each rank, in the order of the ranks and their steps."""
-    yield "step time", _joined([one.step_times for one in summary.info])
+def _of_steps(summary: RankSummary, name: str) -> I8:
+    """What ranks know of their steps, one after the other; of one that does not `ABSENT`."""
+    found = ((getattr(one, name), len(one.step_numbers)) for one in summary.info)
+    return _joined([one if len(one) == size else (ABSENT,) * size for one, size in found])
 
 
 def _of_run(summary: RankSummary) -> Iterator[StepTable]:
     nothing = np.zeros(0, np.int64)
-    for title, values in (*_communication(summary), *_sums(summary)):
+    gpu = summary.rank_total[METRICS.index("gpu")]
+    scale = np.array([int(np.sort(gpu)[(len(gpu) - 1) // 2])])
+    found = [
+        ("work between collectives", _work(summary), None),
+        ("wait in collectives, whole run", _waits(summary), scale),
+        ("GPU time", gpu, None),
+        ("GPU idle before", summary.rank_total[METRICS.index("idle")], scale),
+        ("host self time", summary.rank_total[METRICS.index("host")], None),
+    ]
+    for title, values, against in found:
         if np.any(values > 0):
-            yield StepTable(title, values[:, None], nothing, nothing)
+            yield StepTable(title, values[:, None], nothing, nothing, against)
 
 
-def _sums(summary: RankSummary) -> Iterator[tuple[str, I8]]:
-    for title, metric in _WHOLE_RUN.items():
-        yield title, summary.rank_total[METRICS.index(metric)]
+def _waits(summary: RankSummary) -> I8:
+    """How long each rank waited in all."""
+    unknown = np.full(len(summary), ABSENT, np.int64)
+    return unknown if summary.waits is None else np.maximum(summary.waits.wait, ABSENT)
 
 
-def _communication(summary: RankSummary) -> Iterator[tuple[str, I8]]:
-    """What ranks did in collectives and between them; nothing where two have the same number."""
+def _work(summary: RankSummary) -> I8:
+    """What each rank did between collectives; not known where two have the same number."""
     rank, found = summary.rank, summary.communication
     together = np.flatnonzero(found.together > 0)
     if len(unique(rank)) < len(rank) or not np.isin(found.rank[together], rank).all():
-        return
+        return np.full(len(rank), ABSENT, np.int64)
     place = np.searchsorted(rank, found.rank[together])
     known = np.isin(np.arange(len(rank)), place)
-    for title, column in _COLLECTIVES.items():
-        sums = sum_by(place, getattr(found, column)[together], len(rank))
-        yield title, np.where(known, sums, ABSENT)
+    return np.where(known, sum_by(place, found.work[together], len(rank)), ABSENT)
 
 
 def _joined(of_ranks: list[tuple[int, ...]]) -> I8:

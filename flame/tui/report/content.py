@@ -34,9 +34,22 @@ if TYPE_CHECKING:
 
 
 class ReportContent:
-    """Know what is chosen of the report, by what is known of it; ``section``, ``row`` at first."""
+    """Know what is chosen of the report, by what is known of it; ``section``, ``row`` at first.
 
-    def __init__(self, section: str = "", row: int = -1) -> None:
+    One that ``judges`` has findings, and the budget of the GPUs of one trace. ``everything`` is the
+    command that writes all rows of long tables.
+    """
+
+    def __init__(
+        self,
+        section: str = "",
+        row: int = -1,
+        *,
+        judges: bool = True,
+        everything: str = "flame report --csv",
+    ) -> None:
+        self._judges = judges
+        self._everything = everything
         self._in_rows = False
         self.page = Page((), (), (), 1)
         self._page_of: Entry | None = None
@@ -44,7 +57,7 @@ class ReportContent:
         self._rows: dict[Entry, int] = {}
         self._sorted: dict[tuple[str, str], tuple[str, bool]] = {}
         self._known: Known = {}
-        self._list = EntryList((), {}, waits=True)
+        self._list = EntryList((), {}, True, self._judges)
         self._shown: Projection | None = None
         self._composed: tuple[object, ...] = ()
         self._entries: list[Entry | None] = []
@@ -63,7 +76,7 @@ class ReportContent:
         assert self._shown is not None
         self._known = worker.known(self._shown.selection)
         self._left = len(worker.titles) - len(self._known) if worker.busy else 0
-        self._list = EntryList(worker.titles, self._known, worker.busy)
+        self._list = EntryList(worker.titles, self._known, worker.busy, self._judges)
 
     @property
     def subject(self) -> Selection | None:
@@ -124,6 +137,8 @@ class ReportContent:
             self._rows[self.chosen] = min(max(row, 0), last)
             return ""
         entries = self._list.entries
+        if not entries:
+            return ""
         last, at = len(entries) - 1, entries.index(self.chosen)
         at = (last if step > 0 else 0) if to_end else at + step
         self._entry, self._in_rows = entries[min(max(at, 0), last)], False
@@ -266,7 +281,7 @@ class ReportContent:
 
     def bars(self, palette: Palette, width: int, most: int) -> list[Line]:
         """Draw the budget of the GPUs, ``most`` of them."""
-        found = self._known.get("budget")
+        found = self._known.get("budget") if self._judges else None
         if found is None or isinstance(found, str):
             return []
         return budget_lines(budgets_of(found.section), palette, width, most)
@@ -306,7 +321,7 @@ class ReportContent:
         if self.chosen.section == FINDINGS and known.section.available:
             return no_findings_page(known, width)
         sorted_by = [self._sorting(table) for table in known.tables]
-        return section_page(known, [*self._orders(known)], sorted_by, width)
+        return section_page(known, [*self._orders(known)], sorted_by, width, self._everything)
 
     @property
     def _way(self) -> str:
@@ -326,6 +341,8 @@ class ReportContent:
         if self._left > 0:
             return f"working … {format_counted(self._left, 'section', 'sections')} to come"
         one, entry = self.finding, self.chosen
+        if not self._list.entries:
+            return "working …"
         if one is not None:
             return f"{one.severity}, finding {entry.row + 1} of {len(self._list.findings or ())}"
         return f"section {entry.section}"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from flame.core.units import format_ns, format_percent
-from flame.tui.report.worker import FINDINGS, SectionTitle
+from flame.tui.report.source import SectionTitle
+from flame.tui.report.worker import FINDINGS
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, fill, printable, width_of, wrap
 
@@ -19,7 +20,7 @@ Known = Mapping[str, "WrittenSection | str"]
 _MARKS = {"high": "!! ", "medium": "!  ", "low": "·  ", "info": "i  "}
 _TONES = {"high": "warning", "medium": "warning", "low": "", "info": "dim"}
 _NAME = 14
-"""Cells of a section's name."""
+"""Cells of a section's name, where none is longer."""
 
 _TITLE_LINES = 3
 _NARROW = 60
@@ -92,12 +93,18 @@ def why_absent(known: Known, name: str) -> str | None:
 
 
 class EntryList:
-    """Compose the list of ``titles`` of which ``known`` are worked out; entries by line."""
+    """Compose the list of ``titles`` of which ``known`` are worked out; entries by line.
 
-    def __init__(self, titles: Iterable[SectionTitle], known: Known, waits: bool) -> None:
+    Before any titles are known there are findings to come, in reports that ``judge``.
+    """
+
+    def __init__(
+        self, titles: Iterable[SectionTitle], known: Known, waits: bool, judges: bool = True
+    ) -> None:
         self._titles = tuple(titles)
         self._known = known
         self._waits = waits
+        self._judges = judges
         self.findings = findings_of(known)
 
     @property
@@ -105,18 +112,19 @@ class EntryList:
         """What can be chosen, from the top."""
         findings = [Entry(FINDINGS, at) for at in range(len(self.findings or ()))]
         sections = [Entry(one.name) for one in self._titles if one.name != FINDINGS]
-        return [*(findings or [Entry(FINDINGS)]), *sections]
+        return [*(findings or [Entry(FINDINGS)] * self._judges), *sections]
 
     def nearest(self, wanted: Entry) -> Entry:
         """Return ``wanted`` where there is that, else what comes closest."""
         entries = self.entries
-        if wanted in entries:
+        if wanted in entries or not entries:
             return wanted
         return next((one for one in entries if one.section == wanted.section), entries[0])
 
     def lines(self, width: int, chosen: Entry, focused: bool) -> list[tuple[Line, Entry | None]]:
         """Compose a line for each entry, and titles above."""
-        lines: list[tuple[Line, Entry | None]] = [([Piece(" Findings", "strong")], None)]
+        head: Line = [Piece(" Findings", "strong")]
+        lines: list[tuple[Line, Entry | None]] = [(head, None)] if self._judges else []
         sections = False
         for entry in self.entries:
             if entry.section != FINDINGS and not sections:
@@ -142,8 +150,9 @@ class EntryList:
             title = next(one.title for one in self._titles if one.name == entry.section)
             why = why_absent(self._known, entry.section)
             mark = "  " if why == "" else "– " if why else "… " if self._waits else "  "
-            yield Piece(f"{mark}{entry.section:<{_NAME}}", "dim" if why else "")
-            yield Piece(cut_start(printable(title), max(width - len(mark) - _NAME, 0)), "dim")
+            name = max(_NAME, *(len(one.name) + 1 for one in self._titles))
+            yield Piece(f"{mark}{entry.section:<{name}}", "dim" if why else "")
+            yield Piece(cut_start(printable(title), max(width - len(mark) - name, 0)), "dim")
 
     @property
     def _several(self) -> bool:

@@ -61,6 +61,7 @@ class Page:
         orders: Sequence[Sequence[int]],
         sorted_by: Sequence[Sorting | None],
         width: int,
+        everything: str = "",
     ) -> None:
         self.tables = tables
         self.rows: list[RowAt] = []
@@ -68,6 +69,7 @@ class Page:
         self.cursor: Palette | None = None
         self._sorted_by = sorted_by
         self._orders = orders
+        self._everything = everything
         self._width = width
         self._items: list[Line | int | _Beyond] = []
         self._lines_of_rows: list[int] = []
@@ -99,7 +101,8 @@ class Page:
         hidden = len(table) - len(self._orders[number])
         notes = [f"{format_counted(hidden, 'row does', 'rows do')} not match"] if hidden else []
         if table.left_out:
-            notes.append(f"{format_count(table.left_out)} more: flame report --csv has all")
+            written = f": {self._everything} has all" if self._everything else ""
+            notes.append(f"{format_count(table.left_out)} more{written}")
         return "; ".join(notes)
 
     def _beyond(self, number: int) -> Line:
@@ -183,13 +186,18 @@ def section_page(
     orders: Sequence[Sequence[int]],
     sorted_by: Sequence[Sorting | None],
     width: int,
+    everything: str = "",
 ) -> Page:
-    """Compose a section: its title, its tables and what is to be said of them."""
-    page = Page(found.tables, orders, sorted_by, width)
-    page.add(_title(found.section.title, width), [])
+    """Compose a section: its title, its tables and what is to be said of them.
+
+    ``everything`` is the command that writes all rows of a table of which some are left out.
+    """
+    page = Page(found.tables, orders, sorted_by, width, everything)
+    title = wrap(found.section.title, width - 1, _TEXT_LINES, prose=True)
+    page.add(*([Piece(f" {line}", "strong")] for line in title), [])
     if found.section.why:
         page.add(*_absent(found.section.why, found.section.how, width))
-    elif not found.tables:
+    elif not found.tables and not found.section.notes:
         page.add([Piece(" looked, and found none", "dim")])
     for number in range(len(found.tables)):
         page.add(*([[]] if number else []))

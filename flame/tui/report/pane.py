@@ -84,11 +84,15 @@ class ReportPane(Pane):
     def _of(self, shown: Projection) -> ReportContent:
         """What is shown of the report, for this projection from now on."""
         if self._content is None:
-            from flame.tui.report.content import ReportContent
-
-            self._content = ReportContent(*self._wanted)
+            self._content = self._make_content()
         self._content.show(shown)
         return self._content
+
+    def _make_content(self) -> ReportContent:
+        """Begin with what is wanted; imports what the view is made of."""
+        from flame.tui.report.content import ReportContent
+
+        return ReportContent(*self._wanted)
 
     def on_hide(self) -> None:
         """Work on nothing that nobody looks at."""

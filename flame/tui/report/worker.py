@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from flame.core.errors import FlameError
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.tree import TreeLayout
 from flame.core.projection.selection import Selection
+from flame.tui.report.source import OpenReport, ReportSource, SectionTitle, TraceReports
 from flame.tui.toolkit.background import hand_in
 from flame.tui.toolkit.latest import Post
 
 if TYPE_CHECKING:
-    from flame.core.model.profile import Profile
-    from flame.core.report.report import Report
     from flame.tui.report.written import WrittenSection
     from flame.tui.session.session import Projection
 
@@ -33,15 +31,10 @@ _COSTLY = (
 _ALL = ""
 """Stands for all sections until it is known which there are."""
 
+_OF_TRACES = TraceReports()
+
 _KEPT = 4
 """Selections whose sections are kept, so that going back to them is immediate."""
-
-
-class SectionTitle(NamedTuple):
-    """Name a section as options do, and as people do."""
-
-    name: str
-    title: str
 
 
 class Worked(Message):
@@ -65,24 +58,20 @@ class ReportOfSelection:
     sections: dict[str, WrittenSection | str] = field(default_factory=dict)
     wanted: set[str] = field(default_factory=set)
     first: str = ""
-    report: Report | None = None
-
-
-def subject_of(selection: Selection) -> Selection:
-    """Return what of ``selection`` makes a difference to a report."""
-    return replace(selection, metric=None, colours="level", layout=TreeLayout())
+    report: OpenReport | None = None
 
 
 class ReportWorker:
-    """Work out what is wanted of the report on one selection; ``post`` takes `Worked`.
+    """Work out what is wanted of the ``source``'s report on one selection; ``post`` takes `Worked`.
 
     One thread works at a time; it ends with the section that it is at when nothing more of its
     selection is wanted.
     """
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Post, source: ReportSource = _OF_TRACES) -> None:
         self.titles: tuple[SectionTitle, ...] = ()
         self._post = post
+        self._source = source
         self._lock = Lock()
         self._known: dict[Selection, ReportOfSelection] = {}
         self._about = ReportOfSelection()
@@ -97,7 +86,7 @@ class ReportWorker:
 
     def known(self, selection: Selection) -> Mapping[str, WrittenSection | str]:
         """Return the sections that are known for ``selection``."""
-        found = self._known.get(subject_of(selection))
+        found = self._known.get(self._source.subject(selection))
         return found.sections if found else {}
 
     def ask(self, shown: Projection, names: Iterable[str] = (), first: str = "") -> None:
@@ -115,7 +104,7 @@ class ReportWorker:
             if not about.wanted or self._running:
                 return
             before, self._stop, self._running = self._thread, Event(), True
-            work = (before, shown.profile, shown.selection, about, self._stop)
+            work = (before, shown, about, self._stop)
             self._thread = Thread(target=self._run, args=work, daemon=True)
             self._thread.start()
 
@@ -132,7 +121,7 @@ class ReportWorker:
 
     def _of(self, selection: Selection) -> ReportOfSelection:
         """What is known for ``selection``, which is the last to be dropped."""
-        subject = subject_of(selection)
+        subject = self._source.subject(selection)
         about = self._known.pop(subject, None) or ReportOfSelection()
         self._known[subject] = about
         while len(self._known) > _KEPT:
@@ -142,17 +131,12 @@ class ReportWorker:
     # In the thread, but for the lock the only one that changes sections
 
     def _run(
-        self,
-        before: Thread | None,
-        profile: Profile,
-        selection: Selection,
-        about: ReportOfSelection,
-        stop: Event,
+        self, before: Thread | None, shown: Projection, about: ReportOfSelection, stop: Event
     ) -> None:
         if before is not None:
             before.join()
         try:
-            report = self._begin(profile, selection, about)
+            report = self._begin(shown, about)
             while name := self._next(about, stop):
                 section = _worked_out(report, name)
                 with self._lock:
@@ -162,17 +146,14 @@ class ReportWorker:
         except Exception as error:
             hand_in(Worked(error), self._post)
 
-    def _begin(self, profile: Profile, selection: Selection, about: ReportOfSelection) -> Report:
-        """Import what a report is made of, and list its sections; the report itself."""
-        from flame.core.report.report import SECTIONS, Report
-        from flame.core.report.scope import Scope
-
+    def _begin(self, shown: Projection, about: ReportOfSelection) -> OpenReport:
+        """Open the report, which imports what it is made of, and list its sections."""
         with self._lock:
-            self.titles = tuple(SectionTitle(kind.name, kind.title) for kind in SECTIONS.values())
-            about.report = about.report or Report(Scope(profile, subject_of(selection)))
+            report = about.report = about.report or self._source.open(shown)
+            self.titles = report.titles
             if _ALL in about.wanted:
-                about.wanted = SECTIONS.keys() - about.sections.keys()
-            return about.report
+                about.wanted = {one.name for one in report.titles} - about.sections.keys()
+            return report
 
     def _next(self, about: ReportOfSelection, stop: Event) -> str:
         """The section to be worked out next; empty where none is."""
@@ -193,7 +174,7 @@ def _cheapest_first(titles: Iterable[SectionTitle]) -> list[str]:
     return sorted(names, key=lambda name: rank.get(name, 0))
 
 
-def _worked_out(report: Report, name: str) -> WrittenSection | str:
+def _worked_out(report: OpenReport, name: str) -> WrittenSection | str:
     """A section, or why there is none."""
     from flame.tui.report.written import WrittenSection
 

@@ -72,9 +72,10 @@ class TreeView:
         return self.viewport.layout
 
     @property
-    def picture(self) -> tuple[int, Sight, int, int]:
+    def picture(self) -> tuple[object, ...]:
         """Equal as long as the frames on screen, the selected one aside, look the same."""
-        return (self.number, self.viewport.sight, self.viewport.width, self.matches.searches)
+        seen = (self.number, self.viewport.sight, self.viewport.width, self.matches.searches)
+        return (*seen, self.colouring and self.colouring.found)
 
     # The tree
 

@@ -13,7 +13,7 @@ from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 from flame.tui.shell.command import SUSPEND, Command, id_of
-from flame.tui.shell.diff_commands import DIFF, HELP, NOT_IN_DIFF
+from flame.tui.shell.diff_commands import DIFF, compared
 from flame.tui.shell.live_commands import LIVE
 from flame.tui.shell.ranks_commands import COMMANDS_OF_VIEW, RANKS, of_ranks
 from flame.tui.shell.view_commands import (
@@ -322,15 +322,10 @@ LIVE_GROUPS: Groups = (
 LIVE_COMMANDS = tuple(command for _, group in LIVE_GROUPS for command in group)
 
 
-def _compared(group: tuple[Command, ...]) -> tuple[Command, ...]:
-    kept = (one for one in group if one.action not in NOT_IN_DIFF and one.views != REPORT)
-    return tuple(one._replace(help=HELP.get((one.action, one.views), one.help)) for one in kept)
-
-
 DIFF_GROUPS: Groups = (
-    (GROUPS[0][0], _compared(GROUPS[0][1])),
+    (GROUPS[0][0], compared(GROUPS[0][1])),
     ("Compare", DIFF),
-    *((title, _compared(group)) for title, group in GROUPS[1:]),
+    *((title, compared(group)) for title, group in GROUPS[1:]),
 )
 DIFF_COMMANDS = tuple(command for _, group in DIFF_GROUPS for command in group)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flame.tui.shell.actions import Action, Move
 from flame.tui.shell.command import Command
-from flame.tui.shell.view_commands import FRAMES, TREES, ZOOMED
+from flame.tui.shell.view_commands import TREES, ZOOMED
 
 DIFF = (
     Command(
@@ -23,7 +23,7 @@ DIFF = (
         "V",
         Action.ALL_CHANGES,
         "all",
-        "colour all changes, or only those of 5 % and 0.5 % of all",
+        "colour all changes, or only those beyond noise",
         3,
         TREES,
     ),
@@ -40,15 +40,31 @@ DIFF = (
 """What there is besides where two sides are compared."""
 
 HELP = {
-    (Action.VIEW(1), ()): "next view: icicle, sandwich, top, timeline",
-    (Move.ENTER(), ZOOMED): "zoom to the frame, or to its run of narrow ones; table: the sandwich",
-    (Action.ESCAPE, FRAMES): "leave the search, then zoom out to everything",
-    (Action.COPY("name"), ()): "copy the frame's name, its stack",
+    (Action.FINDINGS, ()): "the report: what has changed",
+    (Move.ENTER(), ZOOMED): (
+        "zoom to the frame, or to its run of narrow ones; table: the sandwich; "
+        "report: show it in the picture"
+    ),
 }
-"""What is said of commands there, by action and views: there is no report and no list of steps."""
+"""What is said of commands there, by action and views: there is no list of steps."""
+
+LABELS: dict[str, str] = {Action.FINDINGS: "report"}
+"""What the footer says there, by action."""
 
 NOT_IN_DIFF = (
-    *(Action.FINDINGS, Action.SASS, Action.STEPS, Action.COLOURS, Action.EXPORT),
+    *(Action.SASS, Action.STEPS, Action.COLOURS, Action.EXPORT),
     *(Move.PARTS(1), Move.MARK()),
 )
 """What needs the rows of one trace, and those whose keys are others' in a comparison."""
+
+
+def compared(group: tuple[Command, ...]) -> tuple[Command, ...]:
+    """Return the commands of ``group`` that a comparison has, with what they do there."""
+    kept = (one for one in group if one.action not in NOT_IN_DIFF)
+    return tuple(
+        one._replace(
+            help=HELP.get((one.action, one.views), one.help),
+            label=LABELS.get(one.action, one.label),
+        )
+        for one in kept
+    )

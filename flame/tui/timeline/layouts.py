@@ -117,9 +117,9 @@ class Layouts:
         in_background(partial(find_reasons, self._explaining), 0, self._post)
 
     def take_reasons(self, done: Done) -> Reasons:
-        """Return what has been found; raises what went wrong."""
-        self._explaining = None
+        """Return what has been found, if for another trace than this; raises what went wrong."""
         reasons = done.result()
         assert isinstance(reasons, Reasons)
-        self._reasons = reasons
+        if reasons.profile is self._explaining:
+            self._explaining, self._reasons = None, reasons
         return reasons

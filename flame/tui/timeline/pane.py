@@ -145,6 +145,8 @@ class TimelinePane(Pane):
             self._present(self.shown)
 
     def _draw(self) -> None:
+        if self.rows.display == bool(self._lack):  # to set it anew lays the screen out again
+            self.rows.display = not self._lack
         if self._time is not None:
             if not self._layouts.laying:
                 self._brush(self._time)

@@ -199,7 +199,7 @@ def test_a_load_that_is_cancelled_leaves_nothing(endless: list[Path], tmp_path: 
 def test_those_that_wait_for_a_processor_are_not_even_begun(
     endless: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flame.core.loading.parallel._available_cores", lambda: 1)
+    monkeypatch.setattr("flame.core.loading.parallel.available_cores", lambda: 1)
 
     def progress(stage: str, done: int, expected: int) -> None:
         assert len(psutil.Process().children()) <= 1
@@ -239,3 +239,36 @@ def test_all_are_there_before_any_is_read(traces: list[Path], endless: list[Path
 def test_a_name_that_is_a_pattern_and_a_file_is_a_file(tmp_path: Path) -> None:
     path = _trace(tmp_path / "run[0].sqlite", 5)
     assert load_all([path]).gpu_time == 5
+
+
+# Many
+
+
+def test_many_are_told_of_what_sums_them_up(
+    traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flame.core.loading.many._MANY", 2)
+    note = load_all(traces).warnings[0]
+    assert note.startswith("3 traces together may take ")
+    assert note.endswith(" of memory; to sum them up: flame ranks FILES -o run.flamesum")
+    assert not any("flame ranks" in note for note in load_all(traces[:2]).warnings)
+
+
+def test_what_takes_more_than_half_of_the_memory_is_told(
+    traces: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need = 3 * sum(path.stat().st_size for path in traces)
+    monkeypatch.setattr("flame.core.loading.many.bytes_to_use", lambda: 2 * need)
+    assert not any("flame ranks" in note for note in load_all(traces).warnings)
+    monkeypatch.setattr("flame.core.loading.many.bytes_to_use", lambda: 2 * need - 1)
+    assert "flame ranks" in load_all(traces).warnings[0]
+
+
+def test_what_cannot_fit_together_is_refused_before_it_is_read(
+    traces: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in traces:
+        path.write_bytes(bytes(100_000))
+    monkeypatch.setenv("FLAME_MEMORY", "500kB")
+    with pytest.raises(InputError, match=r"3 traces together: needs about 900 kB .*flame ranks"):
+        load_all(traces)

@@ -9,6 +9,7 @@ from pathlib import Path
 from flame.core.compare.basis import Per
 from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
+from flame.core.projection.filters import Filter
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.options.state import AppState
@@ -31,10 +32,24 @@ async def open_diff(
     selection: DiffSelection | None = None,
     state: AppState | None = None,
     config: Config = DEFAULTS,
+    where: tuple[Filter, ...] = (),
 ) -> AsyncIterator[User]:
-    """The app on both, loaded (or failed)."""
-    sides = SideInputs(*([RunInputs(Inputs((path,)))] for path in (base, new)))
-    words = [str(base), str(new)]
+    """The app on both, loaded (or failed); of the base what is ``where``."""
+    sides = SideInputs([RunInputs(Inputs((base,)), where)], [RunInputs(Inputs((new,)))])
+    async with open_sides(sides, [str(base), str(new)], size, selection, state, config) as user:
+        yield user
+
+
+@asynccontextmanager
+async def open_sides(
+    sides: SideInputs,
+    words: list[str],
+    size: tuple[int, int] = (120, 40),
+    selection: DiffSelection | None = None,
+    state: AppState | None = None,
+    config: Config = DEFAULTS,
+) -> AsyncIterator[User]:
+    """The app on runs of both sides, which ``words`` name on the command line."""
     app = DiffApp(sides, LoadOptions(), selection or chosen(), words, state, config)
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)

@@ -53,8 +53,11 @@ def test_parts_of_one_trace_are_compared(tmp_path: Path) -> None:
         ("a/x.folded", "b/x.folded", "a/x.folded → b/x.folded"),
         ("a/x.folded", "a/x.folded", "x.folded → x.folded"),
         ("a/x.folded", "b/y.folded", "x.folded → y.folded"),
+        ("a/x.folded a/z.folded", "b/y.folded", "x.folded and 1 more → y.folded"),
+        ("a/x a/z", "b/x b/z b/w b/x", "x and 1 more → x and 2 more"),
+        ("a/x a/z", "b/x b/z", "a/x and 1 more → b/x and 1 more"),
     ],
 )
 def test_files_of_one_name_are_told_apart(base: str, new: str, title: str) -> None:
-    sides = SideInputs(*([RunInputs(Inputs((Path(path),)))] for path in (base, new)))
-    assert sides.both.title == title
+    runs = ([RunInputs(Inputs((Path(path),))) for path in side.split()] for side in (base, new))
+    assert SideInputs(*runs).both.title == title

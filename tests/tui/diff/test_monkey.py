@@ -12,6 +12,7 @@ from tests.conftest import TRACES, needs_traces
 from tests.tui import traces
 from tests.tui.conftest import User
 from tests.tui.diff.opened import open_diff
+from tests.tui.diff.test_kept_bases import kept
 from tests.tui.test_monkey import SIZES, Monkey, leave, stay
 from tests.tui.test_monkey import _elsewhere as _elsewhere
 
@@ -51,6 +52,14 @@ async def test_whatever_is_typed_into_stacks(tmp_path: Path, seed: int) -> None:
 async def test_whatever_is_typed_into_a_small_trace_and_itself(tmp_path: Path, seed: int) -> None:
     path = traces.decode(tmp_path / "decode.sqlite")
     await walk(path, path, seed, 40)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_whatever_is_typed_into_a_kept_base_and_a_trace(tmp_path: Path, seed: int) -> None:
+    path = traces.decode(tmp_path / "decode.sqlite")
+    base = kept(tmp_path / "base.flame-base.json.gz", path)
+    pair = (path, base) if seed else (base, path)
+    await walk(pair[0], pair[1], seed, 40)
 
 
 PAIRS = [

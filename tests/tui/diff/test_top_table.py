@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from flame.core.compare.amounts import Amounts
+from flame.core.compare.noise.beyond_noise import NoiseMarks
 from flame.tui.diff.top_table import DiffTable
 from tests.core.compare.test_sided_tree import Values, stacks, two_sides
 
@@ -14,7 +15,7 @@ from tests.core.compare.test_sided_tree import Values, stacks, two_sides
 def test_frames_add_up_with_recursion_once(
     tmp_path_factory: pytest.TempPathFactory, base: Values, new: Values
 ) -> None:
-    table = DiffTable(two_sides(tmp_path_factory.getbasetemp(), base, new))
+    table = DiffTable(two_sides(tmp_path_factory.getbasetemp(), base, new), NoiseMarks())
     for row in range(len(table)):
         name = table.name(row)
         total = [sum(v for stack, v in side.items() if name in stack) for side in (base, new)]

@@ -16,7 +16,7 @@ from flame.tui.report.entries import FIRST, Entry, EntryList, chip_text
 from flame.tui.report.page import RowAt, Sorting, section_page
 from flame.tui.report.places import node_at
 from flame.tui.report.remarks import remarks_on
-from flame.tui.report.worker import SectionTitle
+from flame.tui.report.source import SectionTitle
 from flame.tui.report.written import WrittenSection, WrittenTable
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette

@@ -18,6 +18,7 @@ from flame.core.projection.filters import Kernel
 from flame.core.projection.selection import Selection
 from flame.core.report.report import SECTIONS, Report
 from flame.tui.report import worker as worker_module
+from flame.tui.report.source import OpenReport, TraceReports
 from flame.tui.report.worker import FINDINGS, ReportWorker, Worked
 from tests.support.waiting import PATIENCE
 
@@ -133,7 +134,7 @@ def test_a_section_is_worked_out_though_its_selection_is_left_as_it_begins(
     told: Queue[Message] = Queue()
     worker, work_out = ReportWorker(told.put), worker_module._worked_out
 
-    def leave_and_work_out(report: Report, name: str) -> object:
+    def leave_and_work_out(report: OpenReport, name: str) -> object:
         worker.stop()
         return work_out(report, name)
 
@@ -147,5 +148,5 @@ def test_a_section_is_worked_out_though_its_selection_is_left_as_it_begins(
 
 def test_metric_colours_and_order_make_no_other_report() -> None:
     other = Selection(metric="count", colours="category", layout=TreeLayout(inverted=True))
-    assert worker_module.subject_of(other) == worker_module.subject_of(Selection())
-    assert worker_module.subject_of(OTHER) != worker_module.subject_of(Selection())
+    assert TraceReports().subject(other) == TraceReports().subject(Selection())
+    assert TraceReports().subject(OTHER) != TraceReports().subject(Selection())

@@ -32,11 +32,10 @@ async def test_a_view_is_sent_as_one_picture(
     decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_app(decode, (200, 50)) as user:
+        await user.rest()
         monkeypatch.setattr(details_pane, "REST", 1000.0)
         monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
         for key in ("tab", "tab", "tab", "shift+tab"):  # the report comes section by section
-            await user.until(lambda: not user.screen.busy)
-            await user.settle()
             sent.clear()
             await user.pilot.press(key)
             await user.until(lambda: not user.app._held_until)

@@ -9,8 +9,9 @@ import numpy as np
 
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.gate.intervals import ENOUGH, ChangeInterval, change_interval
-from flame.core.compare.gate.terms import SideValues, measure_sides
+from flame.core.compare.gate.terms import SideValues, measure_sides, sides_without
 from flame.core.compare.sections.frames import changed_frames
+from flame.core.compare.sides import SIDES
 from flame.core.compare.verdict import find_verdict
 from flame.core.errors import UsageError
 from flame.core.report.gate.condition import Condition, Term, terms_of
@@ -91,9 +92,12 @@ def decide(comparison: Comparison, condition: Condition, noise: float = RUN_NOIS
 
 
 def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
-    values = measure_sides(comparison, term)
+    values, without = measure_sides(comparison, term), sides_without(comparison, term)
+    if len(without) == len(SIDES):
+        return TermDecision(term, None, None, None, "no frame of either side has such a name")
     if values is None:
-        return TermDecision(term, None, None, None, "the traces do not tell")
+        why = f"no frame of {without[0]} has such a name" if without else "the traces do not tell"
+        return TermDecision(term, None, None, None, why)
     if not term.limit.change:
         quantity = Quantity(values.new, values.unit, values.whole)
         is_so = COMPARE[term.operator](values.new, limit_of(term, quantity))

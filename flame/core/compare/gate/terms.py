@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import F8, unique
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.sides import BASE, NEW, KeptRun, Run
+from flame.core.compare.sides import BASE, NEW, SIDES, KeptRun, Run
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
 from flame.core.report.gate.condition import Condition, Term, parse_condition, terms_of
@@ -88,6 +89,16 @@ def measure_sides(comparison: Comparison, term: Term) -> SideValues | None:
     wholes = np.array([one.whole for one in known if one.whole is not None])
     whole = _scaled(comparison, wholes, divisor)[NEW] if len(wholes) == len(known) else None
     return SideValues(base, new, known[0].unit, whole, tuple((values / divisor).tolist()))
+
+
+def sides_without(comparison: Comparison, term: Term) -> list[str]:
+    """List the sides of which no frame has a name that ``term`` asks for; none of other terms."""
+    if term.text is None or _is_one_sided(term):
+        return []
+    found = measure_sides(comparison, replace(term, name="frame.count"))
+    if found is None:
+        return []
+    return [side for side, count in zip(SIDES, (found.base, found.new), strict=True) if not count]
 
 
 def _measured(run: Run, scope: Scope, term: Term) -> Quantity | None:

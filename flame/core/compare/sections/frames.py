@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Bool
+from flame.core.columns import I8
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.evidence import EvidenceLevel, NodeVerdict, find_evidence
+from flame.core.compare.evidence import EvidenceLevel, find_evidence
+from flame.core.compare.noise.beyond_noise import changed_nodes
 from flame.core.compare.sections.cells import (
     cause_columns,
     change_cells,
@@ -73,14 +74,6 @@ def changed_frames(comparison: Comparison) -> ChangedFrames:
         _by_size(deepest[changes.is_new[deepest]], changes),
         _by_size(deepest[changes.is_gone[deepest]], changes),
     )
-
-
-def changed_nodes(comparison: Comparison) -> Bool:
-    """Mark the nodes that changed beyond noise, or enough where nothing tells noise, bool[n]."""
-    found = find_evidence(comparison)
-    untold = found.level == EvidenceLevel.NONE
-    changed: Bool = (found.verdict == NodeVerdict.CHANGED) | (untold & comparison.counting)
-    return changed
 
 
 def _by_size(nodes: I8, changes: Changes) -> I8:

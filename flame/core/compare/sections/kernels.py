@@ -14,7 +14,7 @@ from flame.core.compare.sections.cells import (
     suffix_of,
     units_of,
 )
-from flame.core.report.table import Section, Table, TableColumn
+from flame.core.report.table import Place, Section, Table, TableColumn
 
 NAME, TITLE = "kernels", "What the innermost frames cost, wherever they ran"
 
@@ -46,4 +46,5 @@ def kernels_section(comparison: Comparison) -> Section:
     )
     cells = change_cells(changes, rows, metric, basis)
     named = ((text[row], *cell) for row, cell in zip(rows, cells, strict=True))
-    return Section(NAME, TITLE, tables=(Table.of("rows", "", columns, named),))
+    places = [Place((), (text[row],), metric.key) for row in rows]
+    return Section(NAME, TITLE, tables=(Table.of("rows", "", columns, named, places),))

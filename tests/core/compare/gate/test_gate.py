@@ -141,7 +141,16 @@ def test_from_nothing_any_increase_is_one(folder: Path) -> None:
     assert decided(comparison, 'frame("flash").total > +50%').holds is True
     assert decided(comparison, 'frame("flash").total > +1us').holds is True
     assert decided(comparison, 'frame("flash").total > +1s').holds is False
-    assert decided(comparison, 'frame("none").total > +0%').holds is False
+
+
+def test_a_name_that_no_frame_has_is_not_decided(folder: Path) -> None:
+    comparison = compared(folder, STEADY, STEADY, other="flash")
+    for part in ("total > +0%", "count > 3", "mean < 1s"):
+        [one] = decided(comparison, f'frame("none").{part}').undecided
+        assert (one.values, one.why) == (None, "no frame of either side has such a name")
+    [one] = decided(comparison, 'frame("flash").mean > +5%').undecided
+    assert one.why == "no frame of BASE has such a name"
+    assert decided(comparison, 'frame("flash").count > 0 or frame("none").count > 0').holds is True
 
 
 def test_changes_of_what_cannot_be_compared_are_not_decided(folder: Path) -> None:

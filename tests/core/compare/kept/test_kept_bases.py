@@ -160,7 +160,7 @@ def test_what_was_kept_of_all_names_is_not_told_of_some() -> None:
     for text in ("gpu_time > +0%", "kernels > +0", "launches > +0", "findings.high > +0"):
         [one] = decide(found, read_condition(text)).undecided
         assert one.why == "the traces do not tell"
-    for text in ("busy > +9%", "idle_percent > +9", 'frame("gemm").count > +0'):
+    for text in ("busy > +9%", "idle_percent > +9", 'frame("Kernel2").count > +0'):
         assert decide(found, read_condition(text)).holds is False, text
 
 

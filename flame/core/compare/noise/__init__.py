@@ -1,0 +1,1 @@
+"""Tell for pictures and tables which frames have changed beyond noise."""

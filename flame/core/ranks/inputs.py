@@ -1,0 +1,155 @@
+"""Find what is to be read of ranks: files, patterns, folders of dumps, summaries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import glob
+from pathlib import Path
+from typing import NamedTuple
+
+from flame.core.errors import InputError
+from flame.core.lazy_regex import lazy_regex
+from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
+from flame.core.rank_summary.summary_file import is_summary, unpack_summary
+from flame.core.ranks.job import RankFile, place_of, reason_of
+from flame.core.readers.fdump.folder import is_folder, list_dumps
+
+_VARIABLE = lazy_regex(r"%q\{([^{}]*)\}")
+_PATTERN = frozenset("*?[")
+_HEAD = 64
+
+
+class RankInputs(NamedTuple):
+    """Hold the traces to read, the summaries that there are, and what to say of both.
+
+    ``merged`` names the files of the summaries, without those that cannot be read, which are lost
+    in ``summaries``.
+    """
+
+    files: tuple[RankFile, ...]
+    summaries: tuple[RankSummary, ...]
+    merged: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def fill_in(word: str) -> str:
+    """Replace each ``%q{NAME}`` by that variable of the environment, as Nsight Systems does.
+
+    Raises InputError where there is none.
+    """
+
+    def value(match: object) -> str:
+        name = match[1]  # type: ignore[index]
+        if name not in os.environ:
+            raise InputError(f"{word}: there is no variable {name} in the environment")
+        return os.environ[name]
+
+    return _VARIABLE.sub(value, word)
+
+
+def list_paths(words: Iterable[str]) -> list[str]:
+    """List the files that ``words`` name, each once; a file that is not there is one of them.
+
+    Raises InputError for a pattern that matches nothing and a folder without dumps.
+    """
+    found: dict[str, str] = {}
+    for word in words:
+        for path in _expand(word):
+            found.setdefault(place_of(path), path)
+    return list(found.values())
+
+
+def _expand(word: str) -> Iterator[str]:
+    paths = [word] if os.path.lexists(word) or not _PATTERN & set(word) else _matches(word)
+    for path in paths:
+        if is_folder(Path(path)):
+            yield from _dumps(Path(path))
+        else:
+            yield path
+
+
+def _matches(pattern: str) -> list[str]:
+    paths = sorted(glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes none with a root)
+    if not paths:
+        raise InputError(f"{pattern}: no file here matches that pattern")
+    return paths
+
+
+def _dumps(folder: Path) -> list[str]:
+    try:
+        dumps = list(list_dumps(folder))
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
+    if not dumps:
+        raise InputError(f"{folder}: is a folder with no dump (*.fdump) in it: name files in it")
+    return [str(dump) for dump in dumps if not _is_empty(dump)]
+
+
+def _is_empty(dump: Path) -> bool:
+    from flame.core.readers.fdump.tally import is_empty_dump
+
+    try:
+        return is_empty_dump(dump)
+    except InputError:
+        return False  # Its reader says why.
+
+
+def read_inputs(paths: Sequence[str]) -> RankInputs:
+    """Read the summaries among ``paths``; the rest are traces, without those that these have."""
+    summaries = {path: _read_summary(path) for path in paths if _is_summary(path)}
+    found = {path: one for path, one in summaries.items() if isinstance(one, RankSummary)}
+    kept, notes = _without_copies(found)
+    there = {place_of(info.path) for one in kept for info in one.info}
+    traces = [path for path in paths if path not in summaries]
+    files = [RankFile(path, _size(path)) for path in traces if place_of(path) not in there]
+    if left := len(traces) - len(files):
+        notes.append(f"{left} of the files are in the summaries already: not read again")
+    lost = empty_summary(tuple(one for one in summaries.values() if isinstance(one, LostRank)))
+    return RankInputs(
+        tuple(files), (*kept, lost) if lost.lost else tuple(kept), tuple(found), tuple(notes)
+    )
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def _is_summary(path: str) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return is_summary(file.read(_HEAD))
+    except (OSError, ValueError):
+        return False
+
+
+def _read_summary(path: str) -> RankSummary | LostRank:
+    try:
+        return unpack_summary(Path(path).read_bytes(), path)
+    except InputError as error:
+        return LostRank(path, reason_of(error, Path(path)))
+    except OSError as error:
+        return LostRank(path, error.strerror or str(error))
+
+
+def _without_copies(summaries: Mapping[str, RankSummary]) -> tuple[list[RankSummary], list[str]]:
+    """Leave out summaries all of whose ranks others have; InputError where these have some of them.
+
+    What such a one lacks is still told, unless another has it.
+    """
+    kept, notes = list[RankSummary](), list[str]()
+    there = dict[tuple[int, str], str]()
+    for path, one in sorted(summaries.items(), key=lambda pair: -len(pair[1])):
+        ranks = {(info.rank, info.path) for info in one.info}
+        common = ranks & there.keys()
+        if common and common != ranks:
+            rank = min(common)
+            raise InputError(f"{path}: has rank {rank[0]} ({rank[1]}), and so has {there[rank]}")
+        if common:
+            notes.append(f"{path}: all of it is in {there[min(common)]}")
+        there |= dict.fromkeys(ranks, path)
+        kept.append(empty_summary(one.lost) if common else one)
+    return kept, notes

@@ -1,0 +1,1 @@
+"""Hold a module per section on ranks, and what these are worked out from: `RankQuestions`."""

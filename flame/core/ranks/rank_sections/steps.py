@@ -1,0 +1,82 @@
+"""Tell how long the ranks took for each step, and whether one is always the slowest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from flame.core.ranks.rank_sections.questions import RankQuestions
+from flame.core.report.table import Section, Table, TableColumn, Value
+
+NAME, TITLE = "steps", "Steps by rank"
+
+_COLUMNS = (
+    TableColumn("step", "step", "number"),
+    TableColumn("there", "ranks", "count"),
+    TableColumn("min_ns", "min", "ns"),
+    TableColumn("median_ns", "median", "ns"),
+    TableColumn("max_ns", "max", "ns"),
+    TableColumn("worst", "slowest", "number"),
+    TableColumn("percent", "above median", "percent"),
+)
+_HABITS = (
+    TableColumn("rank", "slowest rank", "number"),
+    TableColumn("steps", "steps", "count"),
+    TableColumn("percent", "of all", "percent"),
+)
+
+
+def steps_section(questions: RankQuestions) -> Section:
+    """List the steps, those first in which the slowest rank is farthest above the median."""
+    found, habit = questions.steps, questions.habit
+    if not len(found):
+        how = "mark them by ranges such as step 7, or name the ranges: --step-range RE"
+        return Section(NAME, TITLE, why="no steps were recorded", how=how)
+    facts: dict[str, object] = {
+        "count": len(found),
+        "compared": habit.of if habit else 0,
+        "slowest": questions.info[habit.worst].rank if habit else None,
+        "slowest_steps": habit.steps if habit else 0,
+        "repeats": habit.repeats if habit else None,
+    }
+    tables = (
+        Table.of("rows", "by what the slowest rank takes longer", _COLUMNS, _rows(questions)),
+        Table.of("slowest", "how often a rank is the slowest", _HABITS, _habits(questions)),
+    )
+    return Section(NAME, TITLE, facts, tables, tuple(_notes(questions)))
+
+
+def _rows(questions: RankQuestions) -> Iterator[tuple[Value, ...]]:
+    found = questions.steps
+    for at in np.argsort(found.median - found.most, kind="stable").tolist():
+        worst, median, most = int(found.worst[at]), int(found.median[at]), int(found.most[at])
+        yield (
+            int(found.number[at]),
+            int(found.there[at]),
+            int(found.least[at]),
+            median,
+            most,
+            questions.info[worst].rank if worst >= 0 else None,
+            round(100 * (most - median) / median, 3) if median else None,
+        )
+
+
+def _habits(questions: RankQuestions) -> Iterator[tuple[Value, ...]]:
+    worst = questions.steps.worst
+    counts = np.bincount(worst[worst >= 0], minlength=questions.ranks)
+    for at in np.argsort(-counts, kind="stable").tolist():
+        if counts[at]:
+            number = int(counts[at])
+            yield questions.info[at].rank, number, round(100 * number / int(counts.sum()), 3)
+
+
+def _notes(questions: RankQuestions) -> Iterator[str]:
+    habit = questions.habit
+    if habit is None:
+        yield "no step is known of two ranks or more"
+    elif habit.repeats:
+        told = f"in {100 * habit.share:.0f} % of the steps"
+        yield f"{questions.rank_name(habit.worst)} is the slowest beyond chance: {told}"
+    else:
+        yield "the slowest rank rotates: none is it more often than chance makes one"

@@ -1,0 +1,77 @@
+"""Measuring waits where the collectives of ranks are: here, and on a cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engines.conftest import Ranks
+from tests.support.cluster import DaskCluster
+from tests.support.rank_traces import RankRun, write_ranks
+from tests.support.waiting import PATIENCE
+
+pytestmark = pytest.mark.deep
+
+_PROGRAM = """\
+import json, sys
+from contextlib import closing
+from pathlib import Path
+from flame.core.ranks.job import RankFile, RankJob
+from flame.engines.local import LocalEngine
+from flame.engines.progress import RankMeter
+
+where, *paths = sys.argv[1:]
+if where == "here":
+    opened = closing(LocalEngine(2, None))
+else:
+    from flame.engines.dask_cluster import dask_engine
+    opened = dask_engine(where, 2)
+with opened as engine:
+    engine = engine if where == "here" else engine[0]
+    files = [RankFile(path, Path(path).stat().st_size) for path in paths]
+    job = RankJob(engine, (), lambda summary: None)
+    whole = job.run(files, RankMeter(files, lambda *one: None))
+    waits = whole.waits
+    print(json.dumps([whole.rank.tolist(), waits.wait.tolist(), waits.group_wait.tolist()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RankRun:
+    return write_ranks(tmp_path_factory.mktemp("ranks"), 10, straggler=3)
+
+
+def waits(ranks: Ranks, run: RankRun, where: str | Path) -> list[list[int]]:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, where, *map(str, run.paths)],
+        env=ranks.environment,
+        cwd=ranks.folder,
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=2 * PATIENCE,
+    )
+    found: list[list[int]] = json.loads(done.stdout)
+    return found
+
+
+def check(found: list[list[int]], run: RankRun) -> None:
+    """Compare with what the simulation waited; it rounds each collective's ends."""
+    ranks, waits, by_group = found
+    assert ranks == list(range(10))
+    for mine, wait in zip(waits, run.waits, strict=True):
+        assert abs(mine - wait) <= 2 * run.collectives
+    assert sum(by_group) == sum(waits)
+
+
+def test_waits_are_measured_here(ranks: Ranks, run: RankRun) -> None:
+    check(waits(ranks, run, "here"), run)
+
+
+def test_waits_are_measured_on_a_cluster(ranks: Ranks, run: RankRun, cluster: DaskCluster) -> None:
+    pytest.importorskip("distributed")
+    cluster.start_workers(2)
+    check(waits(ranks, run, cluster.file), run)
