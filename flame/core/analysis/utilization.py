@@ -260,7 +260,11 @@ def gap_edges(each: Utilization) -> tuple[I8, I8]:
 
 
 def _intersect(low: I8, high: I8, windows: BusyTime) -> tuple[I8, I8]:
-    """The parts of ascending stretches that lie in ``windows``."""
+    """The parts of ascending stretches that lie in ``windows``, mostly a single one."""
+    if len(windows) == 1:
+        low, high = np.maximum(low, windows.low), np.minimum(high, windows.high)
+        some = high > low
+        return low[some], high[some]
     first = np.searchsorted(windows.high, low, "right")
     number = np.maximum(np.searchsorted(windows.low, high) - first, 0)
     window, stretch = expand_ranges(first, number), np.repeat(np.arange(len(low)), number)

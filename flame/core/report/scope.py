@@ -85,10 +85,15 @@ class Scope:
     @cached_property
     def weights(self) -> Weights:
         """The GPU time and the number of the activities that pass, by group of ``shown``."""
-        table = self.shown.activities
-        group, size = table.groups.of_row[self.rows], len(table.groups)
-        count = np.bincount(group, minlength=size).astype(np.int64)
-        return Weights(sum_by(group, table.duration[self.rows], size), count)
+        return weights_of(self.shown.activities, self.rows)
+
+    @cached_property
+    def own_weights(self) -> Weights:
+        """The same by group of ``profile``."""
+        table = self.profile.activities
+        if table.groups.of_row is self.shown.activities.groups.of_row:
+            return self.weights
+        return weights_of(table, self.rows)
 
     def rows_of(self, *kinds: Kind) -> I8:
         """The activities of these kinds that pass, i8 rows of `Profile.activities`."""
@@ -213,6 +218,13 @@ class Scope:
             return {"id": None, "source": None}
         device = self.profile.devices[gpu.device]
         return {"id": device.id, "source": device.source}
+
+
+def weights_of(table: Activities, rows: I8) -> Weights:
+    """Sum the GPU time and the number of ``rows`` of ``table`` by group."""
+    group, size = table.groups.of_row[rows], len(table.groups)
+    count = np.bincount(group, minlength=size).astype(np.int64)
+    return Weights(sum_by(group, table.duration[rows], size), count)
 
 
 def _of_threads(profile: Profile) -> Activities:

@@ -10,6 +10,7 @@ from flame.core.columns import I4, I8, Bool, Column, order_by
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
+from flame.core.report.scope import Scope
 
 
 @kept
@@ -45,6 +46,14 @@ def first_of_launches(profile: Profile) -> Bool:
     marks = np.zeros(len(profile.activities), bool)
     marks[first_rows(launch_numbers(profile), np.flatnonzero(profile.activities.launched))] = True
     return marks
+
+
+@kept
+def launches_by_group(scope: Scope) -> I8:
+    """Count the calls whose first activity passes, by group of activities, i8[groups]."""
+    groups = scope.profile.activities.groups
+    rows = scope.rows[first_of_launches(scope.profile)[scope.rows]]
+    return np.bincount(groups.of_row[rows], minlength=len(groups)).astype(np.int64)
 
 
 def first_rows(number: I4, rows: I8) -> I8:

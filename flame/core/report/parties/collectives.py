@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -93,7 +94,7 @@ def _collectives(profile: Profile, group: I4, told: I8) -> tuple[tuple[Collectiv
     groups = group[first]
     around = table.stacks.innermost(_telling(frames))[table.groups.nvtx[groups]]
     known: dict[Collective, int] = {}
-    numbers = []
+    named, numbers = cache(collective_of), []  # many groups are of one kernel
     for kernel, operator, kind in zip(
         table.groups.frame[groups].tolist(), around.tolist(), told[first].tolist(), strict=True
     ):
@@ -102,7 +103,7 @@ def _collectives(profile: Profile, group: I4, told: I8) -> tuple[tuple[Collectiv
             assert profile.collectives is not None, "what was told of rows"
             one = _of_kind(name, profile.collectives.kinds[kind])
         else:
-            one = collective_of(name, frames[operator].get("detail") if operator >= 0 else "")
+            one = named(name, frames[operator].get("detail") if operator >= 0 else "")
         numbers.append(known.setdefault(one, len(known)))
     return tuple(known), np.array(numbers, np.int64)[place]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
-from flame.core.columns import I4, I8, run_starts, sum_by
+from flame.core.columns import I4, I8, run_starts, sum_by, unique
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import has_times
@@ -18,11 +18,12 @@ from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
+from flame.core.projection.weights import Weights
 from flame.core.report.host_calls import calls_left_out
 from flame.core.report.labels import PART_NAMES
 from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches
-from flame.core.report.scope import Scope
+from flame.core.report.scope import Scope, weights_of
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
@@ -281,3 +282,21 @@ def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:
     place = scope.profile.iterations.places_among(numbers, of)
     inside = np.flatnonzero(place >= 0)
     return scope.rows[inside], place[inside]
+
+
+class IterationWork(NamedTuple):
+    """Weigh what passes and was launched in iterations, by group; ``iterations`` is in how many."""
+
+    weights: Weights
+    iterations: int
+
+
+@kept
+def iteration_work(scope: Scope) -> IterationWork | None:
+    """Sum up what was launched in iterations; None where there are none."""
+    numbers = unique(scope.profile.iterations.number)
+    if not len(numbers):
+        return None
+    rows, place = work_of(scope, numbers)
+    used = int(np.count_nonzero(np.bincount(place, minlength=1)))
+    return IterationWork(weights_of(scope.profile.activities, rows), max(used, 1))

@@ -17,7 +17,7 @@ from flame.core.model.stacks import StackBuilder, StackTable
 from flame.core.names.numbers import STAR, split_numbers
 from flame.core.names.rename import NN_MODULE, fold_indices, fold_module
 from flame.core.report.host.host_time import HostTime
-from flame.core.report.measures.launching_calls import first_of_launches
+from flame.core.report.measures.launching_calls import launches_by_group
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
@@ -228,13 +228,10 @@ def _layers_of(names: _IndexedNames, path: I8, frame: Column) -> tuple[I8, I8]:
 
 def _sums(scope: Scope, stacks: StackTable, layer_of: I8, size: int) -> tuple[I8, I8, I8]:
     """(GPU time, activities, launches) of each of ``size`` layers."""
-    table, rows = scope.profile.activities, scope.rows
-    launch = first_of_launches(scope.profile)[rows].astype(np.int64)
-    values = (table.duration[rows], np.ones(len(rows), np.int64), launch)
-    group, some = table.groups.of_row[rows], np.flatnonzero(layer_of >= 0)
+    table, weights = scope.profile.activities, scope.own_weights
+    some = np.flatnonzero(layer_of >= 0)
     sums = []
-    for value in values:
-        of_group = sum_by(group, value, len(table.groups))
+    for of_group in (*weights, launches_by_group(scope)):
         total = np.zeros(len(stacks), np.int64)
         for column in (table.groups.nvtx, table.groups.python):
             total += sum_by(column, of_group, len(stacks))
@@ -315,7 +312,7 @@ def _within(layers: Layers, family: int) -> str | None:
 def _family_rows(
     scope: Scope, layers: Layers, families: LayerFamilies
 ) -> Iterator[tuple[Value, ...]]:
-    whole = int(scope.profile.activities.duration[scope.rows].sum())
+    whole = int(scope.own_weights.value.sum())
     for at, number, total, least, median, most, same in zip(
         *(column.tolist() for column in families), strict=True
     ):
