@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 6  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 7  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -212,6 +212,11 @@ API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t d
 // Leaves of each of `spans` what reaches beyond those before it on its lane, which are of earlier
 // starts, then later ends, then earlier rows. Returns how many are left, one for each at most.
 API int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermost* out);
+
+// Puts together what is open on each lane, whatever else of it is: stretches that touch are one, and
+// of each `piece` is the first of `spans`. Where `lane` is NULL all are of lane 0. Returns how many
+// there are, one for each at most.
+API int64_t flamecore_union(const LaneSpans* spans, int32_t lanes, const Innermost* out);
 
 // Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
 // of which counts most. Returns `count`.

@@ -228,3 +228,32 @@ int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermo
   free_lanes(&by_lane);
   return found;
 }
+
+int64_t flamecore_union(const LaneSpans* spans, int32_t lanes, const Innermost* out) {
+  if (spans->count > INT32_MAX) return REFUSED;
+  Lanes by_lane = {0};
+  int32_t* scratch = malloc((size_t)(spans->count + 1) * sizeof *scratch);
+  int64_t found = NO_MEMORY;
+  if (scratch && sort_by_lane(spans->lane, spans->count, lanes, &by_lane)) {
+    const Order by_start = {spans->start, NULL};
+    found = 0;
+    for (int32_t lane = 0; lane < lanes; lane++) {
+      int32_t* rows = by_lane.rows + by_lane.begin[lane];
+      const int64_t count = by_lane.begin[lane + 1] - by_lane.begin[lane];
+      sort_rows(&by_start, rows, count, scratch);
+      int64_t reach = INT64_MIN;
+      for (int64_t i = 0; i < count; i++) {
+        const int64_t start = spans->start[rows[i]], end = spans->end[rows[i]];
+        if (!i || start > reach) {
+          out->piece[found] = rows[i];
+          out->start[found++] = start;
+        }
+        if (end > reach) reach = end;
+        out->end[found - 1] = reach;
+      }
+    }
+  }
+  free(scratch);
+  free_lanes(&by_lane);
+  return found;
+}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_LANES = 1 << 24
+_TIMES = (np.int64, np.int64)
 _SPARE = 1024
 """Pieces that there is room for besides two of each interval: of more numpy takes care."""
 
@@ -122,6 +123,28 @@ def outermost_spans(
     given, made = _given(spans), _room(len(lane))
     out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
     done = library.flamecore_outermost(ctypes.byref(given), lanes, ctypes.byref(out))
+    return None if (count := checked(done)) is None else made.first(count)
+
+
+def united_spans(
+    lane: NDArray[Any] | None, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> LanePieces | None:
+    """Put together what is open on each lane (None: all on one); stretches that touch are one.
+
+    ``piece`` is the first interval of each. None without the library, and for very many lanes or
+    such as are below 0.
+    """
+    library, lanes = compiled(), 1 if lane is None else 1 + int(lane.max(initial=-1))
+    if library is None or lanes > _MOST_LANES or (lane is not None and lane.min(initial=0) < 0):
+        return None
+    if lane is None:
+        given = _LaneSpans(len(start), None, *map(address, kept := whole((start, end), _TIMES)))
+    else:
+        given = _given(kept := whole((lane, start, end), (np.int32, *_TIMES)))
+    made = _room(len(start))
+    out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
+    done = library.flamecore_union(ctypes.byref(given), lanes, ctypes.byref(out))
+    del kept
     return None if (count := checked(done)) is None else made.first(count)
 
 
