@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.analysis.node_activities import rows_in_tree
 from flame.core.analysis.utilization import Utilization, utilizations
-from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.columns import I8, Bool, Column, run_starts, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, ThreadPieces, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
@@ -191,8 +191,13 @@ class Scope:
         for pieces in (self.profile.calls, self.profile.ranges, self.profile.functions):
             if pieces:
                 chosen = self.on_host(pieces)
-                np.minimum.at(first, chosen.thread, chosen.start)
-                np.maximum.at(last, chosen.thread, chosen.end)
+                begins = run_starts(chosen.thread)  # they are ordered by thread
+                thread = chosen.thread[begins]
+                if len(begins):
+                    low = np.minimum.reduceat(chosen.start, begins)
+                    high = np.maximum.reduceat(chosen.end, begins)
+                    first[thread] = np.minimum(first[thread], low)
+                    last[thread] = np.maximum(last[thread], high)
         return first, last
 
     @cached_property

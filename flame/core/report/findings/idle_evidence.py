@@ -128,7 +128,8 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
 
 
 def _per_gap(parts: IdleParts, inside: I8, of: Bool) -> I8:
-    return sum_by(parts.gap[of], inside[of], len(parts.begin))
+    rows = np.flatnonzero(of)
+    return sum_by(parts.gap[rows], inside[rows], len(parts.begin))
 
 
 def _sum(parts: IdleParts, inside: I8, of: Bool) -> int:

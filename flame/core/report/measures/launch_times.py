@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
+from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import I8, Bool, order_by, sum_by, unique, unique_rows
 from flame.core.kept_results import kept
@@ -67,7 +68,7 @@ def launch_rates(scope: Scope) -> tuple[LaunchRate, ...]:
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
     if not len(rows):
         return ()
-    device, of = table.device[rows], scope.profile.iterations.of(table)
+    device, of = table.device[rows], iteration_of_activities(scope.profile)
     rates = (_rate(scope, gpu, rows[device == gpu.device], of) for gpu in scope.gpus)
     return tuple(rate for rate in rates if rate is not None)
 

@@ -195,9 +195,12 @@ class _Paths:
         self._builder = StackBuilder()
 
     def of_tree(self, by_depth: Iterable[I8], parent: Column, frame: Column) -> I8:
-        """The path of each row of a tree, whose rows come depth by depth; parent -1 is the root."""
+        """The path of each layer of a tree, whose rows come depth by depth; parent -1 is the root.
+
+        Of rows that are no layer, nor around one, it is 0.
+        """
         paths = np.zeros(len(parent) + 1, np.int64)
-        for rows in by_depth:
+        for rows in _with_all_around(list(by_depth), parent, self._names.index[frame] >= 0):
             alike = self._names.alike[frame[rows]]
             above = paths[parent[rows]]
             paths[rows] = above
@@ -211,6 +214,16 @@ class _Paths:
         return name.removeprefix(NN_MODULE), " › ".join(
             one.removeprefix(NN_MODULE) for one in above
         )
+
+
+def _with_all_around(by_depth: list[I8], parent: Column, wanted: Bool) -> list[I8]:
+    """Choose the rows that are ``wanted`` (bool[rows]), and all that they are in."""
+    wanted = np.append(wanted, False)  # the last is what no row is in
+    chosen = []
+    for rows in reversed(by_depth):
+        chosen.append(rows[wanted[rows]])
+        wanted[parent[chosen[-1]]] = True
+    return chosen[::-1]
 
 
 def _layers_of(names: _IndexedNames, path: I8, frame: Column) -> tuple[I8, I8]:
