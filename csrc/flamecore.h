@@ -151,10 +151,11 @@ typedef struct {
   int32_t* parent;
 } MadePieces;
 
-// Orders the `count` pieces that `flamecore_nest` has made, those of a lane by depth, none as deep as
-// `deepest`; `lane` and `frame` are of the intervals. Returns `count`.
-API int64_t flamecore_by_depth(const int32_t* lane, const int32_t* frame, const Nested* nested,
-                               int64_t count, int32_t deepest, const MadePieces* out);
+// Does as `flamecore_nest`, and puts the pieces of each lane in order of their depth; `frame` is of the
+// intervals. Returns how many pieces there are, of which none is made where `out` has less `room`;
+// refuses more than about two of each interval.
+API int64_t flamecore_nest_by_depth(const LaneSpans* spans, const int32_t* frame, int32_t lanes,
+                                    int32_t deepest, int64_t room, const MadePieces* out);
 
 typedef struct {
   int64_t count;

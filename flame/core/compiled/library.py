@@ -59,9 +59,9 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_void_p, c_void_p, c_int32, c_int32, c_void_p, c_void_p],
     ),
     "flamecore_nest": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
-    "flamecore_by_depth": (
+    "flamecore_nest_by_depth": (
         c_int64,
-        [c_void_p, c_void_p, c_void_p, c_int64, c_int32, c_void_p],
+        [c_void_p, c_void_p, c_int32, c_int32, c_int64, c_void_p],
     ),
     "flamecore_outermost_shown": (c_int64, [c_void_p, c_int32, c_void_p, c_int32, c_void_p]),
     "flamecore_launched": (c_int64, [c_void_p, c_int32, c_void_p, c_void_p]),
