@@ -193,9 +193,16 @@ static int64_t find_launches(Sums* sums, int32_t lane) {
   return 0;
 }
 
+static int are_by_lane(const Launches* launches) {
+  for (int64_t at = 1; at < launches->count; at++)
+    if (launches->lane[launches->row[at]] < launches->lane[launches->row[at - 1]]) return 0;
+  return 1;
+}
+
 int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
                            const LaunchedIn* out) {
   if (pieces->count > INT32_MAX || launches->count > INT32_MAX) return REFUSED;
+  if (!are_by_lane(launches)) return REFUSED;
   Walk walk;
   Sums sums = {.launches = launches, .out = out};
   sums.at = malloc(((size_t)deepest + 1) * sizeof *sums.at);

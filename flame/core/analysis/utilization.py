@@ -9,12 +9,12 @@ import numpy as np
 
 from flame.core.columns import I8, SIDES, expand_ranges, order_by
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import NONE, has_times
-from flame.core.model.frames import COPIES
+from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Steps, Time
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
-from flame.core.timeline.devices import DeviceTime, device_times
+from flame.core.timeline.devices import DeviceTime, device_times, timed_rows
+from flame.core.timeline.exposure import class_times
 
 _INT64 = np.iinfo(np.int64)
 _WHO = Devices | Ranks | Pids
@@ -180,7 +180,7 @@ class DeviceGaps:
     def __init__(self, profile: Profile, each: Utilization) -> None:
         self.device, self.label = each.device, each.label
         self.begin, self.end = gap_edges(each)
-        self._table = profile.activities
+        self._profile, self._table = profile, profile.activities
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -195,9 +195,9 @@ class DeviceGaps:
         """The place of each in ``by_length``, i8[n]."""
         return order_by([self.by_length])
 
-    @cached_property
+    @property
     def _rows(self) -> I8:
-        return np.flatnonzero((self._table.device == self.device) & has_times(self._table))
+        return timed_rows(self._profile)[self.device]
 
     @cached_property
     def _ended(self) -> _RowsAt:
@@ -282,7 +282,4 @@ def kernels_busy(profile: Profile, each: Utilization) -> int:
 
     The rest of its busy time are copies and sets alone.
     """
-    table = profile.activities
-    rows = (table.device == each.device) & has_times(table) & ~np.isin(table.kind, COPIES)
-    start = table.start[rows]
-    return BusyTime.union(start, start + table.duration[rows]).within_all(each.windows)
+    return class_times(profile, each.device).kernels.within_all(each.windows)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, distinct
+from flame.core.columns import I4, I8, U1, Bool, distinct, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.calls import CallClass
@@ -40,6 +40,11 @@ class HostCalls:
     def __len__(self) -> int:
         return len(self.start)
 
+    @cached_property
+    def frames(self) -> I4:
+        """The different frames, i4[frames]."""
+        return unique(self.frame)
+
     @property
     def shown(self) -> I8:
         """The frame that each is shown as, i8[n]."""
@@ -64,9 +69,11 @@ class HostCalls:
 
     def named(self, pattern: re.Pattern[str]) -> Bool:
         """Mark the calls of which all of the name fits ``pattern``, bool[n]."""
-        return self.profile.frames.looked_up(
-            self.frame, lambda frame: bool(pattern.fullmatch(frame.name)), bool
-        )
+        frames = self.profile.frames
+        marks = np.zeros(len(frames), bool)
+        for at in self.frames.tolist():
+            marks[at] = bool(pattern.fullmatch(frames[at].name))
+        return marks[self.frame]
 
     def of_class(self, kind: CallClass) -> HostCalls:
         """Choose the calls of a class."""

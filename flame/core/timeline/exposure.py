@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.attribution.nesting import outer_first
-from flame.core.columns import I8, U1, Bool, unique
+from flame.core.columns import I8, U1, Bool
 from flame.core.kept_results import kept
-from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.timeline.busy_time import BusyTime
-from flame.core.timeline.devices import device_times
+from flame.core.timeline.devices import device_times, timed_rows
 
 
 class WorkClass(IntEnum):
@@ -72,10 +71,10 @@ def class_times(profile: Profile, device: int) -> ClassTimes:
 
 @kept
 def _class_times(profile: Profile) -> dict[int, ClassTimes]:
-    table, classes, timed = profile.activities, work_classes(profile), has_times(profile.activities)
+    table, classes, rows_of = profile.activities, work_classes(profile), timed_rows(profile)
     found = {}
     for each in device_times(profile):
-        rows = np.flatnonzero((table.device == each.device) & timed)
+        rows = rows_of[each.device]
         start = table.start[rows]
         busy = each.busy.moved(profile.rows_begin)
         found[each.device] = _by_class(start, start + table.duration[rows], classes[rows], busy)
@@ -101,12 +100,10 @@ def exposed_times(profile: Profile) -> I8:
     """
     table, classes = profile.activities, work_classes(profile)
     found = np.zeros(len(table), np.int64)
-    timed = has_times(table)
-    for device in unique(table.device).tolist():
-        before = BusyTime.between(found[:0], found[:0])
-        on_device = timed & (table.device == device)
+    for rows_of_device in timed_rows(profile).values():
+        before, of = BusyTime.between(found[:0], found[:0]), classes[rows_of_device]
         for each in WorkClass:
-            rows = np.flatnonzero(on_device & (classes == each))
+            rows = rows_of_device[of == each]
             if not len(rows):
                 continue
             start, end = table.start[rows], table.start[rows] + table.duration[rows]

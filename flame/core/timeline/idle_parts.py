@@ -7,7 +7,7 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Column, order_by, places_in, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import NONE, ThreadPieces, has_times
+from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.calls import CallClass
 from flame.core.model.calls import IdleCause as IdleCause
 from flame.core.model.meta import Overheads
@@ -15,7 +15,7 @@ from flame.core.model.profile import Profile
 from flame.core.names.overheads import holds_process, is_of_profiler
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.call_classes import call_classes
-from flame.core.timeline.devices import DeviceTime, device_times
+from flame.core.timeline.devices import DeviceTime, device_times, timed_rows
 from flame.core.timeline.holdups import find_holdups, split
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
 
@@ -103,7 +103,7 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     found = np.full(len(times), NONE, np.int64)
     if not len(times):
         return found
-    rows = np.flatnonzero((table.device == device) & has_times(table))
+    rows = timed_rows(profile)[device]
     place = np.minimum(places_in(times, table.start[rows]), len(times) - 1)
     ends = table.start[rows] == times[place]
     rows, place = rows[ends], place[ends]

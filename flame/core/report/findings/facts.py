@@ -32,6 +32,7 @@ from flame.core.report.measures.launch_times import LaunchRate, launch_rates
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget
 from flame.core.report.table import Place
+from flame.core.timeline.devices import timed_rows
 from flame.core.timeline.exposure import WorkClass, work_classes
 from flame.core.units import format_counted, format_ns, format_percent
 
@@ -80,7 +81,7 @@ class GpuFacts:
     def rows(self) -> I8:
         """What ran on the GPU in its window, i8[n] rows of `Profile.activities` with times."""
         table, windows = self.scope.profile.activities, self.gpu.windows
-        rows = np.flatnonzero((table.device == self.gpu.device) & has_times(table))
+        rows = timed_rows(self.scope.profile)[self.gpu.device]
         if not self.scope.selection.where:
             return rows
         start = table.start[rows]

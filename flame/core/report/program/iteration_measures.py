@@ -25,6 +25,7 @@ from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope, weights_of
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.devices import timed_rows
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import LaneIntervals
@@ -212,7 +213,8 @@ def _gap_before(idle: IdleParts, times: I8) -> I8:
 def _windows(profile: Profile, found: Iterations, of: I4, device: int) -> tuple[I8, I8, I8]:
     """(rows, from, until) of the iterations with work on ``device``: to the next of the process."""
     table = profile.activities
-    mine = np.flatnonzero((table.device == device) & has_times(table) & (of >= 0))
+    mine = timed_rows(profile)[device]
+    mine = mine[of[mine] >= 0]
     start = table.start[mine]
     first, last = np.full(len(found), _LATEST), np.full(len(found), -_LATEST)
     np.minimum.at(first, of[mine], start)
