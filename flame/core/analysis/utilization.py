@@ -199,6 +199,19 @@ class DeviceGaps:
     def _rows(self) -> I8:
         return timed_rows(self._profile)[self.device]
 
+    def gaps(self, numbers: I8) -> list[IdleGap]:
+        """Get several gaps: only what is beside these is ordered."""
+        rows, table = self._rows, self._table
+        begin, end = self.begin[numbers], self.end[numbers]
+        start, stop = table.start[rows], table.start[rows] + table.duration[rows]
+        before, after = np.flatnonzero(np.isin(stop, begin)), np.flatnonzero(np.isin(start, end))
+        ended = _RowsAt(stop[before], start[before], rows[before])
+        began = _RowsAt(start[after], table.launch_start[rows[after]], rows[after])
+        return [
+            IdleGap(self.device, low, high, ended.last(low), began.last(high))
+            for low, high in zip(begin.tolist(), end.tolist(), strict=True)
+        ]
+
     @cached_property
     def _ended(self) -> _RowsAt:
         start = self._table.start[self._rows]
@@ -247,7 +260,7 @@ def idle_gaps(profile: Profile, most: int, where: tuple[Filter, ...] = ()) -> tu
     All gaps of a GPU add up to its idle time.
     """
     devices = [DeviceGaps(profile, each) for each in utilizations(profile, where)]
-    found = [gaps.gap(number) for gaps in devices for number in gaps.by_length[:most].tolist()]
+    found = [gap for gaps in devices for gap in gaps.gaps(gaps.by_length[:most])]
     return tuple(sorted(found, key=lambda gap: -gap.length))
 
 

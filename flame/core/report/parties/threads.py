@@ -67,8 +67,9 @@ def measure_threads(scope: Scope) -> ThreadColumns:
     time, made = HostTime(scope), profile.calls or no_pieces()
     length = time.within(made.thread, made.start, made.end)
     classes = call_classes(profile)
-    of_class = ((made.thread[rows], length[rows]) for rows in (classes == one for one in CallClass))
-    calls = np.array([sum_by(thread, spent, size) for thread, spent in of_class])
+    key = classes.astype(np.int64) * size + made.thread
+    sums = sum_by(key, length, (max(CallClass) + 1) * size).reshape(-1, size)
+    calls = sums[list(CallClass)]
     runs = _anything(profile)
     host = sum_by(runs.lane, time.within(runs.lane, runs.begin, runs.end), size)
     groups, weights = profile.activities.groups, scope.own_weights
