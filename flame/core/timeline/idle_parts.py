@@ -107,6 +107,9 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     place = np.minimum(places_in(times, table.start[rows]), len(times) - 1)
     ends = table.start[rows] == times[place]
     rows, place = rows[ends], place[ends]
+    found[place] = rows
+    several = (np.bincount(place, minlength=1) > 1)[place]
+    rows, place = rows[several], place[several]
     # Of what is written to one place the last stays.
     order = order_by([table.launch_start[rows], table.launched[rows]])
     found[place[order]] = rows[order]

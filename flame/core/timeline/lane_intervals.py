@@ -26,7 +26,7 @@ class Pieces(NamedTuple):
 
     def where(self, mask: Bool) -> Pieces:
         """Choose pieces."""
-        return Pieces(*(column[mask] for column in self))
+        return self if mask.all() else Pieces(*(column[mask] for column in self))
 
     @property
     def lengths(self) -> I8:

@@ -25,6 +25,7 @@ from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope, weights_of
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.devices import timed_rows
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
@@ -252,7 +253,7 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
     if calls is None or not len(calls) or calls_left_out(profile):
         keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
         return dict.fromkeys(keys)
-    classes = profile.frames.call_classes(calls.frame)
+    classes = call_classes(profile)
     columns: dict[str, I8 | None] = {}
     for name, wanted in names.items():
         rows = np.flatnonzero(classes == wanted)
