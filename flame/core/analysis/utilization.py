@@ -197,7 +197,7 @@ class DeviceGaps:
 
     @property
     def _rows(self) -> I8:
-        return timed_rows(self._profile)[self.device]
+        return timed_rows(self._profile, self.device)
 
     def gaps(self, numbers: I8) -> list[IdleGap]:
         """Get several gaps: only what is beside these is ordered."""

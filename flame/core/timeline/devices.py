@@ -46,15 +46,19 @@ def _device_times(profile: Profile) -> Iterator[DeviceTime]:
             )
         return
     table = profile.activities
-    for device, rows in timed_rows(profile).items():
+    for device, rows in _timed_rows(profile).items():
         start = table.start[rows] - profile.rows_begin
         busy = BusyTime.union(start, start + table.duration[rows])
         yield DeviceTime(device, device_label(profile, device), busy)
 
 
+def timed_rows(profile: Profile, device: int) -> I8:
+    """Find the rows of `Profile.activities` with times that a GPU ran; kept with the profile."""
+    return _timed_rows(profile).get(device, np.zeros(0, np.int64))
+
+
 @kept
-def timed_rows(profile: Profile) -> dict[int, I8]:
-    """Find the rows of `Profile.activities` with times that each GPU ran, which ran any."""
+def _timed_rows(profile: Profile) -> dict[int, I8]:
     device, timed = profile.activities.device, has_times(profile.activities)
     used = unique(device if timed.all() else device[timed])
     return {one: np.flatnonzero((device == one) & timed) for one in used.tolist()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -71,10 +72,10 @@ def class_times(profile: Profile, device: int) -> ClassTimes:
 
 @kept
 def _class_times(profile: Profile) -> dict[int, ClassTimes]:
-    table, classes, rows_of = profile.activities, work_classes(profile), timed_rows(profile)
+    table, classes = profile.activities, work_classes(profile)
     found = {}
     for each in device_times(profile):
-        rows = rows_of[each.device]
+        rows = timed_rows(profile, each.device)
         start = table.start[rows]
         busy = each.busy.moved(profile.rows_begin)
         found[each.device] = _by_class(start, start + table.duration[rows], classes[rows], busy)
@@ -92,27 +93,24 @@ def _by_class(start: I8, end: I8, of: U1, busy: BusyTime) -> ClassTimes:
     return ClassTimes(compute, compute if (computing == kernels).all() else when(kernels), busy)
 
 
-def exposed_times(profile: Profile) -> I8:
+def exposed_times(profile: Profile, of: Sequence[WorkClass] = tuple(WorkClass)) -> I8:
     """Measure how long each activity alone of its class kept its GPU busy, i8[n] in ns.
 
-    They add up to the time in which the GPUs were busy. Of several of one class that run together,
-    the time is that of the one that began first, of equals the longer.
+    Only those ``of`` some classes are measured; 0 of all others. Those of all classes add up to the
+    time in which the GPUs were busy. Of several of one class that run together, the time is that of
+    the one that began first, of equals the longer.
     """
     table, classes = profile.activities, work_classes(profile)
     found = np.zeros(len(table), np.int64)
-    for rows_of_device in timed_rows(profile).values():
-        before, of = BusyTime.between(found[:0], found[:0]), classes[rows_of_device]
-        for each in WorkClass:
-            rows = rows_of_device[of == each]
-            if not len(rows):
-                continue
-            start, end = table.start[rows], table.start[rows] + table.duration[rows]
-            low, high = _first_open(start, end)
-            found[rows] = high - low - (before.sums_until(high) - before.sums_until(low))
-            if each != WorkClass.COPY:
-                before = BusyTime.union(
-                    np.concatenate([before.low, start]), np.concatenate([before.high, end])
-                )
+    for device, *_ in device_times(profile):
+        rows_of_device, times = timed_rows(profile, device), class_times(profile, device)
+        before = {WorkClass.COMMUNICATION: times.compute, WorkClass.COPY: times.kernels}
+        for each in of:
+            rows = rows_of_device[classes[rows_of_device] == each]
+            low, high = _first_open(table.start[rows], table.start[rows] + table.duration[rows])
+            found[rows] = high - low
+            if each in before:
+                found[rows] -= before[each].sums_until(high) - before[each].sums_until(low)
     return found
 
 

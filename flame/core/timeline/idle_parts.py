@@ -103,7 +103,7 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     found = np.full(len(times), NONE, np.int64)
     if not len(times):
         return found
-    rows = timed_rows(profile)[device]
+    rows = timed_rows(profile, device)
     place = np.minimum(places_in(times, table.start[rows]), len(times) - 1)
     ends = table.start[rows] == times[place]
     rows, place = rows[ends], place[ends]

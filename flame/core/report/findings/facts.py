@@ -81,7 +81,7 @@ class GpuFacts:
     def rows(self) -> I8:
         """What ran on the GPU in its window, i8[n] rows of `Profile.activities` with times."""
         table, windows = self.scope.profile.activities, self.gpu.windows
-        rows = timed_rows(self.scope.profile)[self.gpu.device]
+        rows = timed_rows(self.scope.profile, self.gpu.device)
         if not self.scope.selection.where:
             return rows
         start = table.start[rows]

@@ -16,8 +16,11 @@ from flame.core.report.scope import Scope
 @kept
 def launch_order(profile: Profile) -> I8:
     """Order the launched activities by thread, process and when they were launched: i8[n] rows."""
-    rows = np.flatnonzero(profile.activities.launched)
-    return rows[order_by([column[rows] for column in _launch_keys(profile.activities)])]
+    table = profile.activities
+    if table.launched.all():
+        return order_by(_launch_keys(table))
+    rows = np.flatnonzero(table.launched)
+    return rows[order_by([column[rows] for column in _launch_keys(table)])]
 
 
 def in_launch_order(profile: Profile, rows: I8) -> I8:

@@ -11,7 +11,6 @@ from flame.core.model.frames import Kind
 from flame.core.names.products import PRODUCTS, least_bytes
 from flame.core.report.scope import Scope
 
-
 _AT_ONCE = 1 << 18
 """Activities that are looked for at once: more take more memory, and no less time."""
 

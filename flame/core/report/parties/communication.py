@@ -113,7 +113,7 @@ def device_communication(scope: Scope) -> tuple[DeviceCommunication, ...]:
 
 def _of_device(profile: Profile, gpu: Utilization) -> DeviceCommunication:
     table, windows = profile.activities, gpu.windows
-    rows = timed_rows(profile)[gpu.device]
+    rows = timed_rows(profile, gpu.device)
     start = table.start[rows]
     end = start + table.duration[rows]
     inside = windows.sums_until(end) - windows.sums_until(start)
@@ -255,7 +255,7 @@ def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Va
     """By collective and group, the one with most time first."""
     if not len(rows):
         return
-    exposed = exposed_times(scope.profile)
+    exposed = exposed_times(scope.profile, [WorkClass.COMMUNICATION])
     kinds = [one._replace(bytes=None) for one in rows.collectives]
     known = list(dict.fromkeys(kinds))
     of_kind = np.array([known.index(kind) for kind in kinds])[rows.of]

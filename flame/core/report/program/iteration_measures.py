@@ -214,7 +214,7 @@ def _gap_before(idle: IdleParts, times: I8) -> I8:
 def _windows(profile: Profile, found: Iterations, of: I4, device: int) -> tuple[I8, I8, I8]:
     """(rows, from, until) of the iterations with work on ``device``: to the next of the process."""
     table = profile.activities
-    mine = timed_rows(profile)[device]
+    mine = timed_rows(profile, device)
     mine = mine[of[mine] >= 0]
     start = table.start[mine]
     first, last = np.full(len(found), _LATEST), np.full(len(found), -_LATEST)

@@ -77,7 +77,7 @@ def _facts(scope: Scope, gpu: Utilization) -> dict[str, Any]:
 def _concurrency(profile: Profile, gpu: Utilization) -> tuple[int, int]:
     """Sum what ran in the windows of a GPU, ns, and count the streams that ran at once."""
     table = profile.activities
-    rows = timed_rows(profile)[gpu.device]
+    rows = timed_rows(profile, gpu.device)
     start = table.start[rows]
     end = start + table.duration[rows]
     windows = gpu.windows
