@@ -107,20 +107,45 @@ def _per_iteration(scope: Scope, rows: I8, of: I8) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class LaunchedKernels:
-    """Hold kernels with a recorded launch: ``rows`` of the activities, i8[n] each, times in ns.
+    """Hold kernels with a recorded launch: ``rows`` of ``table``, i8[n], which ascend.
 
-    ``api`` is how long the call took that launched it, ``share`` its part of that where the call
-    launched several.
-    ``queue`` is the time from the end of the call to the start of the kernel, negative where that
-    began before; ``total`` from the beginning of the call to the end of both.
+    Their times, i8[n] in ns, are worked out when they are asked for: all of them together would
+    take half as much memory as the table.
     """
 
+    table: Activities
     rows: I8
-    api: I8
-    share: I8
-    queue: I8
-    kernel: I8
-    total: I8
+
+    def _of(self, column: I8) -> I8:
+        return column if len(self.rows) == len(self.table) else column[self.rows]
+
+    @property
+    def api(self) -> I8:
+        """How long the call took that launched it."""
+        length: I8 = self._of(self.table.launch_end) - self._of(self.table.launch_start)
+        return np.maximum(length, 0, out=length)
+
+    @property
+    def share(self) -> I8:
+        """Its part of the call, which may have launched several."""
+        return self._of(self.table.launch_share)
+
+    @property
+    def queue(self) -> I8:
+        """From the end of the call to the start of the kernel, negative where that began before."""
+        return self._of(self.table.start) - self._of(self.table.launch_end)
+
+    @property
+    def kernel(self) -> I8:
+        """How long it ran."""
+        return self._of(self.table.duration)
+
+    @property
+    def total(self) -> I8:
+        """From the beginning of the call to the end of both."""
+        end = self._of(self.table.start) + self.kernel
+        np.maximum(end, self._of(self.table.launch_end), out=end)
+        return np.subtract(end, self._of(self.table.launch_start), out=end)
 
     @property
     def shorter(self) -> Bool:
@@ -132,19 +157,8 @@ class LaunchedKernels:
 def launched_kernels(scope: Scope) -> LaunchedKernels:
     """Measure the kernels of ``scope`` whose launch was recorded."""
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
-    rows = rows[table.launched[rows]]
-    begin, end, start = (
-        column[rows] for column in (table.launch_start, table.launch_end, table.start)
-    )
-    kernel = table.duration[rows]
-    return LaunchedKernels(
-        rows,
-        np.maximum(end - begin, 0),
-        table.launch_share[rows],
-        start - end,
-        kernel,
-        np.maximum(start + kernel, end) - begin,
-    )
+    launched = table.launched[rows]
+    return LaunchedKernels(table, rows if launched.all() else rows[launched])
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,12 +190,15 @@ def executions(scope: Scope, found: LaunchedKernels) -> Executions:
     of = table.groups
     keys = [of.process, of.thread, of.device, shown[of.launch], shown[of.frame]]
     first, group = unique_by_group(table, rows, keys)
-    size, queued = len(first), found.queue >= 0
+    size, queue = len(first), found.queue
+    queued = np.flatnonzero(queue >= 0)
+    queues = distributions(group[queued], queue[queued], size)
+    del queue, queued
     return Executions(
         rows[first],
         sum_by(group, found.share, size),
         distributions(group, found.api, size),
-        distributions(group[queued], found.queue[queued], size),
+        queues,
         distributions(group, found.kernel, size),
         distributions(group, found.total, size),
     )
