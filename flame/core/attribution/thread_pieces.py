@@ -38,7 +38,7 @@ def range_spans(ranges: RawRanges, capture_end: int, frames: Sequence[int]) -> T
     end = close_open_ends(ranges.end, capture_end)
     if (end <= start).any():
         some = np.flatnonzero(end > start)
-        thread, frame, start, end = (each[some] for each in (thread, frame, start, end))
+        return ThreadSpans(thread[some], frame[some], start[some], end[some])
     return ThreadSpans(thread, frame, start, end)
 
 

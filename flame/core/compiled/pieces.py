@@ -85,8 +85,10 @@ def pieces_by_depth(
         return None
     *spans, frame = whole((lane, start, end, frame), (np.int32, np.int64, np.int64, np.int32))
     given, count, room = lane_spans(spans), len(lane), -1
+    columns: list[NDArray[Any]] = []
     while count > room:  # Mostly none is cut: then there are as many pieces.
-        room, columns = count, [np.empty(count, dtype) for dtype in _TYPES]
+        room = count
+        columns = [np.empty(room, dtype) for dtype in _TYPES]
         out = _MadePieces(*_places(columns))
         done = library.flamecore_nest_by_depth(
             ctypes.byref(given), address(frame), lanes, deepest, room, ctypes.byref(out)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, distinct, unique
+from flame.core.columns import I4, I8, U1, Bool, Column, distinct, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.calls import CallClass
@@ -103,7 +103,7 @@ class HostCalls:
             found[rows] = next(until) - next(until)
         return found
 
-    def longest(self, group: I8, size: int) -> I8:
+    def longest(self, group: Column, size: int) -> I8:
         """The place of the longest call of each group, i8[size]; of equals the first."""
         most = np.zeros(size, np.int64)
         np.maximum.at(most, group, self.length)

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, order_by, sum_by, unique, unique_rows
+from flame.core.columns import I4, I8, Bool, order_by, sum_by, unique, unique_rows
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
@@ -73,7 +73,7 @@ def launch_rates(scope: Scope) -> tuple[LaunchRate, ...]:
     return tuple(rate for rate in rates if rate is not None)
 
 
-def _rate(scope: Scope, gpu: Utilization, rows: I8, iteration: I8) -> LaunchRate | None:
+def _rate(scope: Scope, gpu: Utilization, rows: I8, iteration: I4) -> LaunchRate | None:
     """Count the kernels ``rows``; ``iteration`` is that of each activity."""
     if not len(rows):
         return None
@@ -95,7 +95,7 @@ def _rate(scope: Scope, gpu: Utilization, rows: I8, iteration: I8) -> LaunchRate
     )
 
 
-def _per_iteration(scope: Scope, rows: I8, of: I8) -> int | None:
+def _per_iteration(scope: Scope, rows: I8, of: I4) -> int | None:
     """How many kernels an iteration of the processes that launched ``rows`` has, as a median."""
     found = scope.profile.iterations
     processes = unique(scope.profile.activities.process[rows])
@@ -123,7 +123,8 @@ class LaunchedKernels:
     def api(self) -> I8:
         """How long the call took that launched it."""
         length: I8 = self._of(self.table.launch_end) - self._of(self.table.launch_start)
-        return np.maximum(length, 0, out=length)
+        length[length < 0] = 0
+        return length
 
     @property
     def share(self) -> I8:
@@ -143,9 +144,10 @@ class LaunchedKernels:
     @property
     def total(self) -> I8:
         """From the beginning of the call to the end of both."""
-        end = self._of(self.table.start) + self.kernel
+        end: I8 = self._of(self.table.start) + self.kernel
         np.maximum(end, self._of(self.table.launch_end), out=end)
-        return np.subtract(end, self._of(self.table.launch_start), out=end)
+        end -= self._of(self.table.launch_start)
+        return end
 
     @property
     def shorter(self) -> Bool:

@@ -66,7 +66,7 @@ def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None
     nested = nested_calls(scope)
     failed = None if failures is None else failures.shown
     of_frame = scope.labels.shown
-    names = [of_frame[calls.frames], nested, *([] if failed is None else [failed])]
+    names: list[Column] = [of_frame[calls.frames], nested, *([] if failed is None else [failed])]
     shown = unique(np.concatenate(names))
     size, place = len(shown), np.searchsorted(shown, of_frame).astype(np.int32)[calls.frame]
     place_of_pair, thread_of_pair = _pairs(place, calls.thread)

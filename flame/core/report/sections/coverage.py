@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from flame.core.analysis.wording import coverage_of
-from flame.core.columns import I4, I8, Bool, places_on_lanes, sum_by
+from flame.core.columns import I4, I8, Bool, Column, places_on_lanes, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
@@ -67,7 +67,7 @@ def coverage(scope: Scope) -> Coverage:
     )
 
 
-def _places(process: I4, size: int) -> I8:
+def _places(process: Column, size: int) -> I8:
     return np.where(process < 0, size - 1, process).astype(np.int64)
 
 
