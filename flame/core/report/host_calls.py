@@ -57,15 +57,9 @@ class HostCalls:
 
     def where(self, mask: Bool) -> HostCalls:
         """Choose calls."""
-        return HostCalls(
-            self.profile,
-            self.labels,
-            self.thread[mask],
-            self.frame[mask],
-            self.start[mask],
-            self.end[mask],
-            self.kind[mask],
-        )
+        rows = np.flatnonzero(mask)
+        columns = (self.thread, self.frame, self.start, self.end, self.kind)
+        return HostCalls(self.profile, self.labels, *(column[rows] for column in columns))
 
     def named(self, pattern: re.Pattern[str]) -> Bool:
         """Mark the calls of which all of the name fits ``pattern``, bool[n]."""

@@ -86,12 +86,13 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
     after = _began(profile, device.device, end)
     held, rest = _by_profiler(profile, after, begin, end)
     found = [(held, _all(IdleCause.PROFILER, held)), *_by_launch(profile, rest, after, calls)]
-    pieces = [np.concatenate(columns) for columns in zip(*(one for one, _ in found), strict=True)]
     cause = np.concatenate([cause for _, cause in found])
-    order = order_by([pieces[2], pieces[0]])
-    gap, call, low, high = (column[order] for column in pieces)
-    gap, call = (column.astype(np.int32) for column in (gap, call))
-    return IdleParts(device.device, begin, end, after, gap, low, high, cause[order], call)
+    gap, call, low, high = map(np.concatenate, zip(*(one for one, _ in found), strict=True))
+    del held, rest, found  # of half a million gaps as much memory as all that is kept
+    order = order_by([low, gap])
+    gap, call = (column.astype(np.int32)[order] for column in (gap, call))
+    low, high, cause = low[order], high[order], cause[order]
+    return IdleParts(device.device, begin, end, after, gap, low, high, cause, call)
 
 
 def _began(profile: Profile, device: int, times: I8) -> I8:

@@ -26,7 +26,10 @@ class Pieces(NamedTuple):
 
     def where(self, mask: Bool) -> Pieces:
         """Choose pieces."""
-        return self if mask.all() else Pieces(*(column[mask] for column in self))
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask)
+        return Pieces(*(column[rows] for column in self))
 
     @property
     def lengths(self) -> I8:
