@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -159,6 +159,11 @@ class _IndexedNames:
     index: I8
     texts: tuple[str, ...]
 
+    @cached_property
+    def is_layer(self) -> Bool:
+        """Which frames are layers, bool[frames]."""
+        return self.index >= 0
+
     @classmethod
     def of(cls, frames: FrameTable) -> _IndexedNames:
         known: dict[tuple[str, str], int] = {}
@@ -194,13 +199,13 @@ class _Paths:
         self._names = names
         self._builder = StackBuilder()
 
-    def of_tree(self, by_depth: Iterable[I8], parent: Column, frame: Column) -> I8:
+    def of_tree(self, by_depth: Iterable[I8], parent: Column, frame: Column) -> I4:
         """The path of each layer of a tree, whose rows come depth by depth; parent -1 is the root.
 
         Of rows that are no layer, nor around one, it is 0.
         """
-        paths = np.zeros(len(parent) + 1, np.int64)
-        for rows in _with_all_around(list(by_depth), parent, self._names.index[frame] >= 0):
+        paths = np.zeros(len(parent) + 1, np.int32)
+        for rows in _with_all_around(list(by_depth), parent, self._names.is_layer[frame]):
             alike = self._names.alike[frame[rows]]
             above = paths[parent[rows]]
             paths[rows] = above
@@ -226,11 +231,10 @@ def _with_all_around(by_depth: list[I8], parent: Column, wanted: Bool) -> list[I
     return chosen[::-1]
 
 
-def _layers_of(names: _IndexedNames, path: I8, frame: Column) -> tuple[I8, I8]:
+def _layers_of(names: _IndexedNames, path: I4, frame: Column) -> tuple[I8, I8]:
     """Number the layers, by path and index: (keys, that of each row, -1: it is none)."""
-    index = names.index[frame]
-    rows = np.flatnonzero(index >= 0)
-    keys, place = distinct((path[rows] << 32) | index[rows])
+    rows = np.flatnonzero(names.is_layer[frame])
+    keys, place = distinct((path[rows].astype(np.int64) << 32) | names.index[frame[rows]])
     found = np.full(len(frame), NONE, np.int64)
     found[rows] = place
     return keys, found
@@ -268,9 +272,8 @@ def _host_times(scope: Scope, names: _IndexedNames, paths: _Paths, keys: I8) -> 
     for pieces in (scope.profile.ranges, scope.profile.functions):
         if pieces is not None and len(pieces):
             path = paths.of_tree(_depths(pieces), pieces.parent, pieces.frame)
-            index = names.index[pieces.frame]
-            rows = np.flatnonzero(index >= 0)
-            wanted = (path[rows] << 32) | index[rows]
+            rows = np.flatnonzero(names.is_layer[pieces.frame])
+            wanted = (path[rows].astype(np.int64) << 32) | names.index[pieces.frame[rows]]
             place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             known = keys[place] == wanted
             rows, place = rows[known], place[known]
