@@ -58,8 +58,15 @@ class HostCalls:
     def where(self, mask: Bool) -> HostCalls:
         """Choose calls."""
         rows = np.flatnonzero(mask)
-        columns = (self.thread, self.frame, self.start, self.end, self.kind)
-        return HostCalls(self.profile, self.labels, *(column[rows] for column in columns))
+        return HostCalls(
+            self.profile,
+            self.labels,
+            self.thread[rows],
+            self.frame[rows],
+            self.start[rows],
+            self.end[rows],
+            self.kind[rows],
+        )
 
     def named(self, pattern: re.Pattern[str]) -> Bool:
         """Mark the calls of which all of the name fits ``pattern``, bool[n]."""
