@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 6  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 7  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -151,10 +151,11 @@ typedef struct {
   int32_t* parent;
 } MadePieces;
 
-// Orders the `count` pieces that `flamecore_nest` has made, those of a lane by depth, none as deep as
-// `deepest`; `lane` and `frame` are of the intervals. Returns `count`.
-API int64_t flamecore_by_depth(const int32_t* lane, const int32_t* frame, const Nested* nested,
-                               int64_t count, int32_t deepest, const MadePieces* out);
+// Does as `flamecore_nest`, and puts the pieces of each lane in order of their depth; `frame` is of the
+// intervals. Returns how many pieces there are, of which none is made where `out` has less `room`;
+// refuses more than about two of each interval.
+API int64_t flamecore_nest_by_depth(const LaneSpans* spans, const int32_t* frame, int32_t lanes,
+                                    int32_t deepest, int64_t room, const MadePieces* out);
 
 typedef struct {
   int64_t count;
@@ -212,6 +213,11 @@ API int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t d
 // Leaves of each of `spans` what reaches beyond those before it on its lane, which are of earlier
 // starts, then later ends, then earlier rows. Returns how many are left, one for each at most.
 API int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermost* out);
+
+// Puts together what is open on each lane, whatever else of it is: stretches that touch are one, and
+// of each `piece` is the first of `spans`. Where `lane` is NULL all are of lane 0. Returns how many
+// there are, one for each at most.
+API int64_t flamecore_union(const LaneSpans* spans, int32_t lanes, const Innermost* out);
 
 // Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
 // of which counts most. Returns `count`.

@@ -7,6 +7,11 @@ int sort_by_lane(const int32_t* lane, int64_t count, int32_t lanes, Lanes* sorte
   sorted->begin = calloc((size_t)lanes + 2, sizeof *sorted->begin);
   sorted->rows = malloc((size_t)(count + 1) * sizeof *sorted->rows);
   if (!sorted->begin || !sorted->rows) return 0;
+  if (!lane) {
+    for (int64_t i = 0; i < count; i++) sorted->rows[i] = (int32_t)i;
+    sorted->begin[1] = count;
+    return 1;
+  }
   int64_t* next = sorted->begin + 1;  // that of lane i ends as the beginning of lane i + 1
   for (int64_t i = 0; i < count; i++)
     if (lane[i] >= 0 && lane[i] < lanes) next[lane[i] + 1]++;

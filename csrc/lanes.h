@@ -10,7 +10,8 @@ typedef struct {
   int32_t* rows;
 } Lanes;
 
-// Rows whose lane is not one of `lanes` are left out. Returns 0 where there is no memory.
+// Rows whose lane is not one of `lanes` are left out; without `lane` all are of lane 0. Returns 0
+// where there is no memory.
 int sort_by_lane(const int32_t* lane, int64_t count, int32_t lanes, Lanes* sorted);
 void free_lanes(Lanes* lanes);
 

@@ -5,6 +5,8 @@
 #include "flamecore.h"
 #include "lanes.h"
 
+#define SPARE 1024  // pieces besides two of each interval: of more numpy takes care
+
 // What is left of an interval that was cut where one around it ended. Of those that go on at the
 // same moment the one that began first, whose place is lower, is the outermost.
 typedef struct {
@@ -12,15 +14,19 @@ typedef struct {
   int64_t place;  // among the sorted rows
 } Rest;
 
+// Takes each piece that there is, within `depth` others: those around it are the last of their depth.
+typedef void (*Take)(void* to, int32_t depth, int32_t row, int64_t start, int64_t end);
+
 typedef struct {
   const LaneSpans* spans;
   const int32_t* rows;  // of all lanes, in order
-  Nested out;
-  int64_t count;        // pieces so far
-  int32_t* open;        // pieces that are open, outermost first
+  int64_t* ends;        // of the pieces that are open, outermost first
   int32_t depth, deepest;
   Rest* rests;          // a heap, the first of them on top
   int64_t waiting, room;
+  int64_t count, most;  // pieces so far, and at most
+  Take take;
+  void* to;
 } Nest;
 
 static inline int goes_first(Rest one, Rest other) {
@@ -60,22 +66,16 @@ static Rest take_first(Nest* nest) {
 // it is in, where the rest of it waits.
 static int64_t open_piece(Nest* nest, int64_t start, int64_t place) {
   const int32_t row = nest->rows[place];
-  Nested* out = &nest->out;
-  while (nest->depth && out->end[nest->open[nest->depth - 1]] <= start) nest->depth--;
-  if (nest->depth == nest->deepest || nest->count == out->room) return REFUSED;
-  const int32_t parent = nest->depth ? nest->open[nest->depth - 1] : -1;
+  while (nest->depth && nest->ends[nest->depth - 1] <= start) nest->depth--;
+  if (nest->depth == nest->deepest || nest->count == nest->most) return REFUSED;
   int64_t end = nest->spans->end[row];
-  if (parent >= 0 && out->end[parent] < end) {
-    end = out->end[parent];
+  if (nest->depth && nest->ends[nest->depth - 1] < end) {
+    end = nest->ends[nest->depth - 1];
     if (wait_until(nest, (Rest){end, place})) return NO_MEMORY;
   }
-  const int32_t piece = (int32_t)nest->count++;
-  out->source[piece] = row;
-  out->start[piece] = start;
-  out->end[piece] = end;
-  out->parent[piece] = parent;
-  out->depth[piece] = nest->depth;
-  nest->open[nest->depth++] = piece;
+  nest->count++;
+  nest->take(nest->to, nest->depth, row, start, end);
+  nest->ends[nest->depth++] = end;
   return 0;
 }
 
@@ -102,32 +102,146 @@ static int64_t nest_lane(Nest* nest, int64_t first, int64_t last) {
   return open_rests(nest, INT64_MAX);
 }
 
-static int64_t nest_lanes(Nest* nest, const Lanes* lanes, int32_t number, int32_t* scratch) {
-  const Order outer_first = {nest->spans->start, nest->spans->end};
-  for (int32_t lane = 0; lane < number; lane++) {
-    const int64_t first = lanes->begin[lane], last = lanes->begin[lane + 1];
-    sort_rows(&outer_first, lanes->rows + first, last - first, scratch);
-    const int64_t failed = nest_lane(nest, first, last);
-    if (failed) return failed;
-  }
-  return nest->count;
+// What there is to nest, lane by lane.
+typedef struct {
+  Lanes by_lane;
+  int32_t* scratch;
+  Nest nest;
+} Work;
+
+static int begin_work(Work* work, const LaneSpans* spans, int32_t lanes, int32_t deepest) {
+  *work = (Work){.nest = {.spans = spans, .deepest = deepest}};
+  work->nest.ends = malloc(((size_t)deepest + 1) * sizeof *work->nest.ends);
+  work->scratch = malloc((size_t)(spans->count + 1) * sizeof *work->scratch);
+  if (!work->nest.ends || !work->scratch) return 0;
+  const int done = sort_by_lane(spans->lane, spans->count, lanes, &work->by_lane);
+  work->nest.rows = work->by_lane.rows;
+  return done;
+}
+
+static void end_work(Work* work) {
+  free(work->nest.rests);
+  free(work->nest.ends);
+  free(work->scratch);
+  free_lanes(&work->by_lane);
+}
+
+static void sort_lane(Work* work, int32_t lane) {
+  const Order outer_first = {work->nest.spans->start, work->nest.spans->end};
+  const int64_t first = work->by_lane.begin[lane], last = work->by_lane.begin[lane + 1];
+  sort_rows(&outer_first, work->by_lane.rows + first, last - first, work->scratch);
+}
+
+static int64_t nest_sorted(Work* work, int32_t lane, Take take, void* to) {
+  work->nest.take = take;
+  work->nest.to = to;
+  return nest_lane(&work->nest, work->by_lane.begin[lane], work->by_lane.begin[lane + 1]);
+}
+
+typedef struct {
+  const Nested* out;
+  int64_t count;
+  int32_t* open;  // outermost first
+} Listed;
+
+static void list_piece(void* to, int32_t depth, int32_t row, int64_t start, int64_t end) {
+  Listed* listed = to;
+  const int64_t piece = listed->count++;
+  listed->out->source[piece] = row;
+  listed->out->start[piece] = start;
+  listed->out->end[piece] = end;
+  listed->out->parent[piece] = depth ? listed->open[depth - 1] : -1;
+  listed->out->depth[piece] = depth;
+  listed->open[depth] = (int32_t)piece;
 }
 
 int64_t flamecore_nest(const LaneSpans* spans, int32_t lanes, int32_t deepest, const Nested* out) {
   if (spans->count > INT32_MAX || out->room > INT32_MAX) return REFUSED;
-  Lanes by_lane = {0};
-  Nest nest = {.spans = spans, .out = *out, .deepest = deepest};
-  nest.open = malloc((size_t)(deepest + 1) * sizeof *nest.open);
-  int32_t* scratch = malloc((size_t)(spans->count + 1) * sizeof *scratch);
+  Work work;
+  Listed listed = {.out = out};
+  listed.open = malloc(((size_t)deepest + 1) * sizeof *listed.open);
   int64_t result = NO_MEMORY;
-  if (nest.open && scratch && sort_by_lane(spans->lane, spans->count, lanes, &by_lane)) {
-    nest.rows = by_lane.rows;
-    result = nest_lanes(&nest, &by_lane, lanes, scratch);
+  if (begin_work(&work, spans, lanes, deepest) && listed.open) {
+    work.nest.most = out->room;
+    result = 0;
+    for (int32_t lane = 0; lane < lanes && !result; lane++) {
+      sort_lane(&work, lane);
+      result = nest_sorted(&work, lane, list_piece, &listed);
+    }
+    if (!result) result = listed.count;
   }
-  free(nest.rests);
-  free(nest.open);
-  free(scratch);
-  free_lanes(&by_lane);
+  free(listed.open);
+  end_work(&work);
+  return result;
+}
+
+// Where the next piece of each depth goes; before that, how many there are.
+typedef struct {
+  const MadePieces* out;
+  const int32_t* frame;
+  int32_t lane, depths;
+  int64_t* next;
+  int32_t* open;
+} ByDepth;
+
+static void count_piece(void* to, int32_t depth, int32_t row, int64_t start, int64_t end) {
+  (void)row, (void)start, (void)end;
+  ByDepth* pieces = to;
+  pieces->next[depth]++;
+  if (depth >= pieces->depths) pieces->depths = depth + 1;
+}
+
+static void put_piece(void* to, int32_t depth, int32_t row, int64_t start, int64_t end) {
+  ByDepth* pieces = to;
+  const MadePieces* out = pieces->out;
+  const int64_t piece = pieces->next[depth]++;
+  out->lane[piece] = pieces->lane;
+  out->depth[piece] = depth;
+  out->frame[piece] = pieces->frame[row];
+  out->start[piece] = start;
+  out->end[piece] = end;
+  out->parent[piece] = depth ? pieces->open[depth - 1] : -1;
+  pieces->open[depth] = (int32_t)piece;
+}
+
+// Goes through the lane twice: where the pieces of a depth begin is known when those before are.
+static int64_t nest_lane_by_depth(Work* work, ByDepth* pieces, int64_t room) {
+  const int64_t before = work->nest.count;
+  sort_lane(work, pieces->lane);
+  int64_t failed = nest_sorted(work, pieces->lane, count_piece, pieces);
+  const int64_t count = work->nest.count;
+  int64_t begin = before;
+  for (int32_t depth = 0; depth < pieces->depths; depth++) {
+    const int64_t number = pieces->next[depth];
+    pieces->next[depth] = begin;
+    begin += number;
+  }
+  if (!failed && count <= room) {
+    work->nest.count = before;
+    failed = nest_sorted(work, pieces->lane, put_piece, pieces);
+  }
+  memset(pieces->next, 0, (size_t)pieces->depths * sizeof *pieces->next);
+  return failed;
+}
+
+int64_t flamecore_nest_by_depth(const LaneSpans* spans, const int32_t* frame, int32_t lanes,
+                                int32_t deepest, int64_t room, const MadePieces* out) {
+  if (spans->count > INT32_MAX / 4) return REFUSED;
+  Work work;
+  ByDepth pieces = {.out = out, .frame = frame};
+  pieces.next = calloc((size_t)deepest + 1, sizeof *pieces.next);
+  pieces.open = malloc(((size_t)deepest + 1) * sizeof *pieces.open);
+  int64_t result = NO_MEMORY;
+  if (begin_work(&work, spans, lanes, deepest) && pieces.next && pieces.open) {
+    work.nest.most = 2 * spans->count + SPARE;
+    result = 0;
+    for (; pieces.lane < lanes && !result; pieces.lane++)
+      result = nest_lane_by_depth(&work, &pieces, room);
+    if (!result) result = work.nest.count;
+  }
+  free(pieces.next);
+  free(pieces.open);
+  end_work(&work);
   return result;
 }
 
@@ -221,6 +335,35 @@ int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermo
         out->piece[found] = rows[i];
         out->start[found] = begin;
         out->end[found++] = reach = end;
+      }
+    }
+  }
+  free(scratch);
+  free_lanes(&by_lane);
+  return found;
+}
+
+int64_t flamecore_union(const LaneSpans* spans, int32_t lanes, const Innermost* out) {
+  if (spans->count > INT32_MAX) return REFUSED;
+  Lanes by_lane = {0};
+  int32_t* scratch = malloc((size_t)(spans->count + 1) * sizeof *scratch);
+  int64_t found = NO_MEMORY;
+  if (scratch && sort_by_lane(spans->lane, spans->count, lanes, &by_lane)) {
+    const Order by_start = {spans->start, NULL};
+    found = 0;
+    for (int32_t lane = 0; lane < lanes; lane++) {
+      int32_t* rows = by_lane.rows + by_lane.begin[lane];
+      const int64_t count = by_lane.begin[lane + 1] - by_lane.begin[lane];
+      sort_rows(&by_start, rows, count, scratch);
+      int64_t reach = INT64_MIN;
+      for (int64_t i = 0; i < count; i++) {
+        const int64_t start = spans->start[rows[i]], end = spans->end[rows[i]];
+        if (!i || start > reach) {
+          out->piece[found] = rows[i];
+          out->start[found++] = start;
+        }
+        if (end > reach) reach = end;
+        out->end[found - 1] = reach;
       }
     }
   }

@@ -5,6 +5,7 @@
 #include "flamecore.h"
 
 #define DIGIT 9  // bits: more places to write to than that cost more than another pass
+#define DIGITS (64 / DIGIT + 1)
 #define WORD 32
 
 // Rows in the lower half of each item, a word of their values in the upper one.
@@ -50,13 +51,12 @@ static int set_words(const Items* items, const Column* column, int shift) {
   return unordered;
 }
 
-static void sort_by_digit(Items* items, int shift, int bits) {
-  int64_t place[1 << DIGIT] = {0};
-  const uint64_t mask = ((uint64_t)1 << bits) - 1;
-  for (int64_t i = 0; i < items->count; i++) place[items->now[i] >> shift & mask]++;
+// Puts the items in order of a digit, of each of which there are as many as `place` says.
+static void sort_by_digit(Items* items, int shift, uint64_t mask, int64_t* place) {
   int64_t begin = 0;
   for (uint64_t digit = 0; digit <= mask; digit++) {
     const int64_t count = place[digit];
+    if (count == items->count) return;
     place[digit] = begin;
     begin += count;
   }
@@ -75,7 +75,13 @@ static int bits_of(uint64_t range) {
 
 static void sort_by_bits(Items* items, int from, int bits) {
   const int digits = (bits + DIGIT - 1) / DIGIT, each = digits ? (bits + digits - 1) / digits : 0;
-  for (int done = 0; done < bits; done += each) sort_by_digit(items, from + done, each);
+  const uint64_t mask = ((uint64_t)1 << each) - 1;
+  int64_t place[DIGITS][1 << DIGIT] = {{0}};
+  for (int64_t i = 0; i < items->count; i++)
+    for (int digit = 0; digit < digits; digit++)
+      place[digit][items->now[i] >> (from + digit * each) & mask]++;
+  for (int digit = 0; digit < digits; digit++)
+    sort_by_digit(items, from + digit * each, mask, place[digit]);
 }
 
 static void sort_by_column(Items* items, const Column* column) {

@@ -1,51 +1,7 @@
-// Orders pieces that nest by their depth, and goes through them from outer to inner.
+// Goes through pieces that nest, ordered by their depth, from outer to inner.
 #include <stdlib.h>
 
 #include "flamecore.h"
-
-// Puts the pieces from `first` to before `last`, all of a lane, in order of their depth. `next` is
-// of depths, `place` of pieces; where a piece comes, its parent, which was before it, is known.
-static void order_lane(const int32_t* lane, const int32_t* frame, const Nested* nested,
-                       int64_t first, int64_t last, int64_t* next, int32_t* place,
-                       const MadePieces* out) {
-  int32_t deepest = 0;
-  for (int64_t i = first; i < last; i++) {
-    next[nested->depth[i] + 1]++;
-    if (nested->depth[i] > deepest) deepest = nested->depth[i];
-  }
-  next[0] = first;
-  for (int32_t depth = 0; depth <= deepest; depth++) next[depth + 1] += next[depth];
-  for (int64_t i = first; i < last; i++) {
-    const int64_t at = next[nested->depth[i]]++;
-    place[i] = (int32_t)at;
-    out->lane[at] = lane[nested->source[i]];
-    out->depth[at] = nested->depth[i];
-    out->frame[at] = frame[nested->source[i]];
-    out->start[at] = nested->start[i];
-    out->end[at] = nested->end[i];
-    out->parent[at] = nested->parent[i] < 0 ? -1 : place[nested->parent[i]];
-  }
-  memset(next, 0, (size_t)(deepest + 2) * sizeof *next);
-}
-
-int64_t flamecore_by_depth(const int32_t* lane, const int32_t* frame, const Nested* nested,
-                           int64_t count, int32_t deepest, const MadePieces* out) {
-  int64_t* next = calloc((size_t)deepest + 2, sizeof *next);
-  int32_t* place = malloc((size_t)(count + 1) * sizeof *place);
-  int64_t result = NO_MEMORY;
-  if (next && place) {
-    for (int64_t first = 0, last; first < count; first = last) {
-      const int32_t on = lane[nested->source[first]];
-      last = first + 1;
-      while (last < count && lane[nested->source[last]] == on) last++;
-      order_lane(lane, frame, nested, first, last, next, place, out);
-    }
-    result = count;
-  }
-  free(next);
-  free(place);
-  return result;
-}
 
 // Where a walk is. Those of a depth are one behind the other, from `next` to before `stop`.
 typedef struct {
@@ -237,9 +193,16 @@ static int64_t find_launches(Sums* sums, int32_t lane) {
   return 0;
 }
 
+static int are_by_lane(const Launches* launches) {
+  for (int64_t at = 1; at < launches->count; at++)
+    if (launches->lane[launches->row[at]] < launches->lane[launches->row[at - 1]]) return 0;
+  return 1;
+}
+
 int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
                            const LaunchedIn* out) {
   if (pieces->count > INT32_MAX || launches->count > INT32_MAX) return REFUSED;
+  if (!are_by_lane(launches)) return REFUSED;
   Walk walk;
   Sums sums = {.launches = launches, .out = out};
   sums.at = malloc(((size_t)deepest + 1) * sizeof *sums.at);

@@ -7,7 +7,6 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from flame.cli.streams import print_text
 from flame.console.terminal import say
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.starting import prepare_process
@@ -76,7 +75,10 @@ def run(args: argparse.Namespace) -> int:
     for note in inputs.notes:
         say(note)
     if args.output is None:
-        return _report(_only_summary(inputs), args)
+        from flame.cli.rank_report import print_summary
+
+        print_summary(_only_summary(inputs), args.paths, as_json=args.json)
+        return 0
     from flame.engines.output import SummaryOutput
 
     output = SummaryOutput(fill_in(args.output), inputs, force=args.force)
@@ -105,21 +107,6 @@ def _only_summary(inputs: RankInputs) -> RankSummary:
     return summary
 
 
-def _report(summary: RankSummary, args: argparse.Namespace) -> int:
-    """Print what the ranks of a summary tell."""
-    from flame.core.units import format_counted
-
-    if args.json:
-        import json
-
-        lost = [one._asdict() for one in summary.lost]
-        ranks = [{"rank": info.rank, "path": info.path} for info in summary.info]
-        print_text(json.dumps({"ranks": ranks, "lost": lost}, indent=2) + "\n")
-        return 0
-    print_text(f"{format_counted(len(summary), 'rank', 'ranks')}\n")
-    return 0
-
-
 # Summing up
 
 
@@ -127,8 +114,8 @@ def _sum_up(inputs: RankInputs, output: SummaryOutput, args: argparse.Namespace)
     """Read the files; where ctrl+c ends that, say where what has been read is."""
     from flame.console.interrupting import ended_by_interrupt
     from flame.console.progress import progress_on_stderr
+    from flame.core.ranks.communication.rank_groups import RankGroups
     from flame.core.ranks.job import RankJob
-    from flame.core.ranks.rank_groups import RankGroups
     from flame.engines.progress import RankMeter
 
     mesh = None if args.groups is None else RankGroups.parse(args.groups)

@@ -71,7 +71,10 @@ class Frame(NamedTuple):
 
     def get(self, key: str) -> str:
         """Get the extra text under ``key``, or an empty string."""
-        return next((value for name, value in self.extra if name == key), "")
+        for name, value in self.extra:
+            if name == key:
+                return value
+        return ""
 
 
 SAMPLE_LEVELS = ("sass", "stall")

@@ -25,8 +25,8 @@ from flame.engines.cluster import Cluster, ClusterLostError, in_thread
 
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
-    from flame.core.ranks.arrivals import Arrivals
-    from flame.core.ranks.rank_groups import RankGroups
+    from flame.core.ranks.communication.arrivals import Arrivals
+    from flame.core.ranks.communication.rank_groups import RankGroups
 
 _POLL = 0.1
 _TALL = 2

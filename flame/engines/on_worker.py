@@ -27,8 +27,8 @@ from flame.core.ranks.summarise import RankPart
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.rank_summary.summary import RankSummary
-    from flame.core.ranks.arrivals import Arrivals
-    from flame.core.ranks.rank_groups import RankGroups
+    from flame.core.ranks.communication.arrivals import Arrivals
+    from flame.core.ranks.communication.rank_groups import RankGroups
 
 T = TypeVar("T")
 

@@ -32,6 +32,7 @@ from flame.options.state import AppState, encode
 _LONGEST = 100_000
 """Bytes of the place in the app: Linux takes no word of more than 128 KiB."""
 
+_NOWHERE = encode(AppState())
 _NUMBERED = Devices | Streams | Pids | Tids
 _MERGED = _NUMBERED | Include | MinShare | HideFramework
 
@@ -54,9 +55,8 @@ def command_line(
     words = ["flame", "view", *(f"./{name}" if name.startswith("-") else name for name in names)]
     words += options_of(options, selection, usual_names)
     place = encode(msgspec.structs.replace(state, path="", paths=[], options=[]))
-    nowhere = encode(AppState())
-    place = place if len(place) <= _LONGEST else nowhere
-    if place != nowhere or remembers:
+    place = place if len(place) <= _LONGEST else _NOWHERE
+    if place != _NOWHERE or remembers:
         words += ["--state", place]
     return shlex.join(words)
 

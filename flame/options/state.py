@@ -46,10 +46,13 @@ class AppState(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return self.paths or ([self.path] if self.path else [])
 
 
+_COMPACT = json.JSONEncoder(separators=(",", ":"))
+
+
 def encode(state: AppState) -> str:
     """Write ``state`` as compact JSON on one line of printable ASCII, whatever names it holds."""
     # Not msgspec's own JSON: names and paths may hold lone surrogates.
-    return json.dumps(msgspec.to_builtins(state), separators=(",", ":")).replace("\x7f", "\\u007f")
+    return _COMPACT.encode(msgspec.to_builtins(state)).replace("\x7f", "\\u007f")
 
 
 def decode(text: str) -> AppState:

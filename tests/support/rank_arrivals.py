@@ -11,7 +11,12 @@ from flame.core.rank_summary.collective_table import CollectiveTable, Source
 from flame.core.rank_summary.content_hash import hash_text
 from flame.core.rank_summary.merge_collectives import merge_collectives
 from flame.core.rank_summary.rank_communication import RankCommunication, merge_communication
-from flame.core.ranks.arrivals import Arrivals, communication_of, no_arrivals, table_of
+from flame.core.ranks.communication.arrivals import (
+    Arrivals,
+    communication_of,
+    no_arrivals,
+    table_of,
+)
 
 ORIGIN = 1_790_000_000_000_000_000
 BASE = np.array([60_000, 90_000, 30_000, 120_000, 12_000, 110_000, 6_000, 5_000])

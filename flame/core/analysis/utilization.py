@@ -9,12 +9,12 @@ import numpy as np
 
 from flame.core.columns import I8, SIDES, expand_ranges, order_by
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import NONE, has_times
-from flame.core.model.frames import COPIES
+from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Steps, Time
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
-from flame.core.timeline.devices import DeviceTime, device_times
+from flame.core.timeline.devices import DeviceTime, device_times, timed_rows
+from flame.core.timeline.exposure import class_times
 
 _INT64 = np.iinfo(np.int64)
 _WHO = Devices | Ranks | Pids
@@ -180,7 +180,7 @@ class DeviceGaps:
     def __init__(self, profile: Profile, each: Utilization) -> None:
         self.device, self.label = each.device, each.label
         self.begin, self.end = gap_edges(each)
-        self._table = profile.activities
+        self._profile, self._table = profile, profile.activities
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -195,9 +195,22 @@ class DeviceGaps:
         """The place of each in ``by_length``, i8[n]."""
         return order_by([self.by_length])
 
-    @cached_property
+    @property
     def _rows(self) -> I8:
-        return np.flatnonzero((self._table.device == self.device) & has_times(self._table))
+        return timed_rows(self._profile, self.device)
+
+    def gaps(self, numbers: I8) -> list[IdleGap]:
+        """Get several gaps: only what is beside these is ordered."""
+        rows, table = self._rows, self._table
+        begin, end = self.begin[numbers], self.end[numbers]
+        start, stop = table.start[rows], table.start[rows] + table.duration[rows]
+        before, after = np.flatnonzero(np.isin(stop, begin)), np.flatnonzero(np.isin(start, end))
+        ended = _RowsAt(stop[before], start[before], rows[before])
+        began = _RowsAt(start[after], table.launch_start[rows[after]], rows[after])
+        return [
+            IdleGap(self.device, low, high, ended.last(low), began.last(high))
+            for low, high in zip(begin.tolist(), end.tolist(), strict=True)
+        ]
 
     @cached_property
     def _ended(self) -> _RowsAt:
@@ -247,7 +260,7 @@ def idle_gaps(profile: Profile, most: int, where: tuple[Filter, ...] = ()) -> tu
     All gaps of a GPU add up to its idle time.
     """
     devices = [DeviceGaps(profile, each) for each in utilizations(profile, where)]
-    found = [gaps.gap(number) for gaps in devices for number in gaps.by_length[:most].tolist()]
+    found = [gap for gaps in devices for gap in gaps.gaps(gaps.by_length[:most])]
     return tuple(sorted(found, key=lambda gap: -gap.length))
 
 
@@ -260,7 +273,11 @@ def gap_edges(each: Utilization) -> tuple[I8, I8]:
 
 
 def _intersect(low: I8, high: I8, windows: BusyTime) -> tuple[I8, I8]:
-    """The parts of ascending stretches that lie in ``windows``."""
+    """The parts of ascending stretches that lie in ``windows``, mostly a single one."""
+    if len(windows) == 1:
+        low, high = np.maximum(low, windows.low), np.minimum(high, windows.high)
+        some = high > low
+        return low[some], high[some]
     first = np.searchsorted(windows.high, low, "right")
     number = np.maximum(np.searchsorted(windows.low, high) - first, 0)
     window, stretch = expand_ranges(first, number), np.repeat(np.arange(len(low)), number)
@@ -278,7 +295,4 @@ def kernels_busy(profile: Profile, each: Utilization) -> int:
 
     The rest of its busy time are copies and sets alone.
     """
-    table = profile.activities
-    rows = (table.device == each.device) & has_times(table) & ~np.isin(table.kind, COPIES)
-    start = table.start[rows]
-    return BusyTime.union(start, start + table.duration[rows]).within_all(each.windows)
+    return class_times(profile, each.device).kernels.within_all(each.windows)

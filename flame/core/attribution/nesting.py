@@ -56,6 +56,8 @@ class Nesting:
 
     def _last_at_depth(self, depth: I8, last: I8) -> I8:
         """The last piece up to index ``last`` that has ``depth``."""
+        if not self.depth.any():
+            return last
         depths = self.depth[self._order]
         place = places_on_lanes(depths, self._order, depth, last, "right") - 1
         piece: I8 = self._order[place]

@@ -30,12 +30,16 @@ def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
 
 def range_spans(ranges: RawRanges, capture_end: int, frames: Sequence[int]) -> ThreadSpans:
     """Find those of ``ranges`` that are one of ``frames``: nothing is nested, nor cut."""
-    rows = np.flatnonzero(np.isin(ranges.frame, frames) & (ranges.thread >= 0))
-    start, end = ranges.start[rows], close_open_ends(ranges.end[rows], capture_end)
+    wanted = np.zeros(int(ranges.frame.max(initial=-1)) + 1, bool)
+    wanted[[frame for frame in frames if frame < len(wanted)]] = True
+    rows = np.flatnonzero(wanted[ranges.frame] & (ranges.thread >= 0))
+    ranges = ranges if len(rows) == len(ranges.frame) else ranges.take(rows)
+    thread, frame, start = ranges.thread, ranges.frame, ranges.start
+    end = close_open_ends(ranges.end, capture_end)
     if (end <= start).any():
         some = np.flatnonzero(end > start)
-        rows, start, end = rows[some], start[some], end[some]
-    return ThreadSpans(ranges.thread[rows], ranges.frame[rows], start, end)
+        return ThreadSpans(thread[some], frame[some], start[some], end[some])
+    return ThreadSpans(thread, frame, start, end)
 
 
 def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces:

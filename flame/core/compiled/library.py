@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
-_ABI = 6  # FLAMECORE_ABI of csrc/flamecore.h
+_ABI = 7  # FLAMECORE_ABI of csrc/flamecore.h
 _NO_MEMORY = -2
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -59,13 +59,14 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_void_p, c_void_p, c_int32, c_int32, c_void_p, c_void_p],
     ),
     "flamecore_nest": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
-    "flamecore_by_depth": (
+    "flamecore_nest_by_depth": (
         c_int64,
-        [c_void_p, c_void_p, c_void_p, c_int64, c_int32, c_void_p],
+        [c_void_p, c_void_p, c_int32, c_int32, c_int64, c_void_p],
     ),
     "flamecore_outermost_shown": (c_int64, [c_void_p, c_int32, c_void_p, c_int32, c_void_p]),
     "flamecore_launched": (c_int64, [c_void_p, c_int32, c_void_p, c_void_p]),
     "flamecore_outermost": (c_int64, [c_void_p, c_int32, c_void_p]),
+    "flamecore_union": (c_int64, [c_void_p, c_int32, c_void_p]),
     "flamecore_innermost": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),
 }
 

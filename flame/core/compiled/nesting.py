@@ -13,7 +13,8 @@ from flame.core.compiled.library import address, checked, compiled, whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_LANES = 1 << 24
+MOST_LANES = 1 << 24
+_TIMES = (np.int64, np.int64)
 _SPARE = 1024
 """Pieces that there is room for besides two of each interval: of more numpy takes care."""
 
@@ -51,9 +52,7 @@ class _LaneSpans(ctypes.Structure):
     _fields_ = (("count", c_int64), ("lane", c_void_p), ("start", c_void_p), ("end", c_void_p))
 
 
-class NestedPlaces(ctypes.Structure):
-    """Say where the columns of `NestedPieces` lie."""
-
+class _NestedPlaces(ctypes.Structure):
     _fields_ = (
         ("room", c_int64),
         ("source", c_void_p),
@@ -77,14 +76,14 @@ def nested_pieces(
     very many cross.
     """
     library, lanes = compiled(), 1 + int(lane.max(initial=-1))
-    if library is None or lanes > _MOST_LANES:
+    if library is None or lanes > MOST_LANES:
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
     room = 2 * len(lane) + _SPARE
     source, parent, depth = (np.empty(room, np.int32) for _ in range(3))
     begin, stop = (np.empty(room, np.int64) for _ in range(2))
     places = [address(column) for column in (source, begin, stop, parent, depth)]
-    given, made = _given(spans), NestedPlaces(room, *places)
+    given, made = lane_spans(spans), _NestedPlaces(room, *places)
     done = library.flamecore_nest(ctypes.byref(given), lanes, deepest, ctypes.byref(made))
     if (count := checked(done)) is None:
         return None
@@ -99,10 +98,10 @@ def innermost_spans(
     None where this is refused: without the library, and where intervals cross or nest too deeply.
     """
     library, lanes = compiled(), 1 + int(lane.max(initial=-1))
-    if library is None or lanes > _MOST_LANES:
+    if library is None or lanes > MOST_LANES:
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
-    given, made = _given(spans), _room(2 * len(lane))
+    given, made = lane_spans(spans), _room(2 * len(lane))
     out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
     done = library.flamecore_innermost(ctypes.byref(given), lanes, deepest, ctypes.byref(out))
     return None if (count := checked(done)) is None else made.first(count)
@@ -116,12 +115,34 @@ def outermost_spans(
     Earlier starts come first, then later ends, then earlier rows. None without the library.
     """
     library, lanes = compiled(), 1 + int(lane.max(initial=-1))
-    if library is None or lanes > _MOST_LANES:
+    if library is None or lanes > MOST_LANES:
         return None
     spans = whole((lane, start, end), (np.int32, np.int64, np.int64))
-    given, made = _given(spans), _room(len(lane))
+    given, made = lane_spans(spans), _room(len(lane))
     out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
     done = library.flamecore_outermost(ctypes.byref(given), lanes, ctypes.byref(out))
+    return None if (count := checked(done)) is None else made.first(count)
+
+
+def united_spans(
+    lane: NDArray[Any] | None, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> LanePieces | None:
+    """Put together what is open on each lane (None: all on one); stretches that touch are one.
+
+    ``piece`` is the first interval of each. None without the library, and for very many lanes or
+    such as are below 0.
+    """
+    library, lanes = compiled(), 1 if lane is None else 1 + int(lane.max(initial=-1))
+    if library is None or lanes > MOST_LANES or (lane is not None and lane.min(initial=0) < 0):
+        return None
+    if lane is None:
+        given = _LaneSpans(len(start), None, *map(address, kept := whole((start, end), _TIMES)))
+    else:
+        given = lane_spans(kept := whole((lane, start, end), (np.int32, *_TIMES)))
+    made = _room(len(start))
+    out = _Innermost(*(address(column) for column in (made.piece, made.start, made.end)))
+    done = library.flamecore_union(ctypes.byref(given), lanes, ctypes.byref(out))
+    del kept
     return None if (count := checked(done)) is None else made.first(count)
 
 
@@ -129,6 +150,6 @@ def _room(size: int) -> LanePieces:
     return LanePieces(np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int64))
 
 
-def _given(spans: list[NDArray[Any]]) -> _LaneSpans:
+def lane_spans(spans: list[NDArray[Any]]) -> _LaneSpans:
     """Give C the columns of ``spans`` (lane, start, end), as `whole` makes them."""
     return _LaneSpans(len(spans[0]), *(address(column) for column in spans))

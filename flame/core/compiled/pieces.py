@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flame.core.compiled.library import address, checked, compiled, loaded, whole
-from flame.core.compiled.nesting import NestedPlaces, nested_pieces
+from flame.core.compiled.library import address, checked, compiled, whole
+from flame.core.compiled.nesting import MOST_LANES, lane_spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,19 +80,23 @@ def pieces_by_depth(
 
     None where this is refused, as there.
     """
-    nested = nested_pieces(lane, start, end, deepest)
-    if nested is None:
+    library, lanes = compiled(), 1 + int(lane.max(initial=-1))
+    if library is None or lanes > MOST_LANES:
         return None
-    lane, frame = whole((lane, frame), (np.int32, np.int32))
-    size = len(nested.source)
-    columns: list[NDArray[Any]] = [np.empty(size, dtype) for dtype in _TYPES]
-    made = Pieces(*columns)
-    given, out = NestedPlaces(size, *_places(nested)), _MadePieces(*_places(columns))
-    done = loaded().flamecore_by_depth(
-        address(lane), address(frame), ctypes.byref(given), size, deepest, ctypes.byref(out)
-    )
-    checked(done)
-    return made
+    *spans, frame = whole((lane, start, end, frame), (np.int32, np.int64, np.int64, np.int32))
+    given, count, room = lane_spans(spans), len(lane), -1
+    columns: list[NDArray[Any]] = []
+    while count > room:  # Mostly none is cut: then there are as many pieces.
+        room = count
+        columns = [np.empty(room, dtype) for dtype in _TYPES]
+        out = _MadePieces(*_places(columns))
+        done = library.flamecore_nest_by_depth(
+            ctypes.byref(given), address(frame), lanes, deepest, room, ctypes.byref(out)
+        )
+        if (found := checked(done)) is None:
+            return None
+        count = found
+    return Pieces(*(column[:count] for column in columns))
 
 
 def outermost_pieces(pieces: Pieces, shown: NDArray[Any]) -> NDArray[np.bool_] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column, unique_rows
+from flame.core.columns import I4, I8, U1, Bool, Column, places_in, unique_rows
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
@@ -256,14 +256,17 @@ class ThreadPieces:
 
     def where(self, chosen: Bool) -> ThreadPieces:
         """Choose pieces (bool[n]); one whose outer piece is not chosen is in none."""
-        place = np.append(np.where(chosen, np.cumsum(chosen) - 1, NONE), NONE).astype(np.int32)
+        rows = np.flatnonzero(chosen)
+        parent = self.parent[rows].astype(np.int64)
+        place = places_in(rows, parent)
+        inside = np.append(rows, NONE)[place] == parent
         return ThreadPieces(
-            thread=self.thread[chosen],
-            depth=self.depth[chosen],
-            frame=self.frame[chosen],
-            start=self.start[chosen],
-            end=self.end[chosen],
-            parent=place[self.parent[chosen]],
+            thread=self.thread[rows],
+            depth=self.depth[rows],
+            frame=self.frame[rows],
+            start=self.start[rows],
+            end=self.end[rows],
+            parent=np.where(inside & (parent >= 0), place, NONE).astype(np.int32),
         )
 
 

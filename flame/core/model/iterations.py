@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -84,11 +85,9 @@ class Iterations:
         """
         order = np.argsort(numbers, kind="stable")
         ordered = np.append(numbers[order], NONE)
-        mine = np.append(self.number, NONE)[of]
-        at = np.searchsorted(ordered[:-1], mine)
-        known = (of >= 0) & (ordered[at] == mine)
-        places: I8 = np.where(known, np.append(order, NONE)[at], NONE)
-        return places
+        at = np.searchsorted(ordered[:-1], self.number)
+        places: I8 = np.where(ordered[at] == self.number, np.append(order, NONE)[at], NONE)
+        return np.append(places, NONE)[of]
 
     def of_processes(self) -> Iterable[tuple[int, int]]:
         """List the rows of each process: from the first until before the second."""
@@ -194,17 +193,22 @@ def repeated_ranges(
 def _families(frames: FrameTable) -> Iterable[_Members]:
     """Frames of ranges with a word for an iteration, by name without numbers, and by domain."""
     found: defaultdict[tuple[object, ...], _Members] = defaultdict(lambda: _Members([], []))
+    named = cache(_iteration_name)  # many frames have one name
     for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
         frame = frames[at]
-        if not _MAYBE.search(frame.name) or frame.name.startswith(_NOT_ALL):
-            continue
-        name = split_numbers(clean_range(frame.name).name)
-        if not _WORD.search(STAR.join(name.texts)):
-            continue
-        members = found[(frame.get("domain"), *name.texts)]
-        members.frames.append(at)
-        members.names.append(name)
+        if (name := named(frame.name)) is not None:
+            members = found[(frame.get("domain"), *name.texts)]
+            members.frames.append(at)
+            members.names.append(name)
     return found.values()
+
+
+def _iteration_name(text: str) -> NumberedName | None:
+    """The name of a range with a word for an iteration; None without one."""
+    if not _MAYBE.search(text) or text.startswith(_NOT_ALL):
+        return None
+    name = split_numbers(clean_range(text).name)
+    return name if _WORD.search(STAR.join(name.texts)) else None
 
 
 def _ranges_of(members: _Members, spans: ThreadSpans, process_of: I4) -> I8 | None:

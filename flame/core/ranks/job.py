@@ -16,15 +16,15 @@ from flame.core.memory import PER_BYTE, MemoryShortError
 from flame.core.options import LoadOptions, Progress
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
-from flame.core.ranks.matching import Matching, match_table
-from flame.core.ranks.second_pass import with_waits
+from flame.core.ranks.communication.matching import Matching, match_table
+from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.waits import RankWaits, waits_of
 from flame.core.ranks.summarise import RankPart, summarise
-from flame.core.ranks.waits import RankWaits, waits_of
 
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
-    from flame.core.ranks.arrivals import Arrivals
-    from flame.core.ranks.rank_groups import RankGroups
+    from flame.core.ranks.communication.arrivals import Arrivals
+    from flame.core.ranks.communication.rank_groups import RankGroups
 
 FAN_IN = 8
 """Summaries of one height that become one of the next."""

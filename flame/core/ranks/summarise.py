@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column, distinct, sum_by, unique
 from flame.core.errors import InputError
 from flame.core.kept_results import kept
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
@@ -33,16 +33,21 @@ from flame.core.rank_summary.summary import (
     RankSummary,
     SummaryGroups,
 )
-from flame.core.ranks.arrivals import Arrivals, arrivals_of, communication_of, table_of
-from flame.core.ranks.rank_groups import RankGroups, name_groups
-from flame.core.ranks.rank_steps import RankSteps
+from flame.core.ranks.communication.arrivals import (
+    Arrivals,
+    arrivals_of,
+    communication_of,
+    table_of,
+)
+from flame.core.ranks.communication.rank_groups import RankGroups, name_groups
+from flame.core.ranks.communication.rank_steps import RankSteps
 
 MOST_CELLS = 2000
 """Cells that are kept of a rank."""
 
 _MOST_WARNINGS = 8
 _MOST_RANKS = 1 << 30
-_NUMBER = re.compile(r"\d+")
+_NUMBER = lazy_regex(r"\d+")
 
 
 class RankPart(NamedTuple):

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, distinct
+from flame.core.columns import I4, I8, U1, Bool, Column, distinct, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.calls import CallClass
@@ -40,6 +40,11 @@ class HostCalls:
     def __len__(self) -> int:
         return len(self.start)
 
+    @cached_property
+    def frames(self) -> I4:
+        """The different frames, i4[frames]."""
+        return unique(self.frame)
+
     @property
     def shown(self) -> I8:
         """The frame that each is shown as, i8[n]."""
@@ -52,21 +57,24 @@ class HostCalls:
 
     def where(self, mask: Bool) -> HostCalls:
         """Choose calls."""
+        rows = np.flatnonzero(mask)
         return HostCalls(
             self.profile,
             self.labels,
-            self.thread[mask],
-            self.frame[mask],
-            self.start[mask],
-            self.end[mask],
-            self.kind[mask],
+            self.thread[rows],
+            self.frame[rows],
+            self.start[rows],
+            self.end[rows],
+            self.kind[rows],
         )
 
     def named(self, pattern: re.Pattern[str]) -> Bool:
         """Mark the calls of which all of the name fits ``pattern``, bool[n]."""
-        return self.profile.frames.looked_up(
-            self.frame, lambda frame: bool(pattern.fullmatch(frame.name)), bool
-        )
+        frames = self.profile.frames
+        marks = np.zeros(len(frames), bool)
+        for at in self.frames.tolist():
+            marks[at] = bool(pattern.fullmatch(frames[at].name))
+        return marks[self.frame]
 
     def of_class(self, kind: CallClass) -> HostCalls:
         """Choose the calls of a class."""
@@ -96,7 +104,7 @@ class HostCalls:
             found[rows] = next(until) - next(until)
         return found
 
-    def longest(self, group: I8, size: int) -> I8:
+    def longest(self, group: Column, size: int) -> I8:
         """The place of the longest call of each group, i8[size]; of equals the first."""
         most = np.zeros(size, np.int64)
         np.maximum.at(most, group, self.length)

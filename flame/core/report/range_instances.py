@@ -86,12 +86,12 @@ class RangeInstances:
     def launched(self, table: Activities, rows: I8) -> LaunchedWork:
         """Find which of the ``rows`` of ``table`` were launched in each range by its thread.
 
-        Its start and its end are included, as where activities stand below ranges.
+        Its start and its end are included, as where activities stand below ranges. It is faster
+        where ``rows`` are in the order of threads and launches.
         """
         rows = rows[(table.launched & (table.thread >= 0))[rows]]
-        ordered = rows[order_by([table.launch_start[rows], table.thread[rows]])]
         columns = (table.thread, table.launch_start, table.start, table.duration)
-        found = launched_in(_compiled(self.pieces), ordered, *columns)
+        found = launched_in(_compiled(self.pieces), rows, *columns)
         return self._search_launched(table, rows) if found is None else self._put_together(found)
 
     def _put_together(self, found: LaunchedInPieces) -> LaunchedWork:

@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.analysis.node_activities import rows_in_tree
 from flame.core.analysis.utilization import Utilization, utilizations
-from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.columns import I8, Bool, Column, run_starts, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, ThreadPieces, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
@@ -85,10 +85,15 @@ class Scope:
     @cached_property
     def weights(self) -> Weights:
         """The GPU time and the number of the activities that pass, by group of ``shown``."""
-        table = self.shown.activities
-        group, size = table.groups.of_row[self.rows], len(table.groups)
-        count = np.bincount(group, minlength=size).astype(np.int64)
-        return Weights(sum_by(group, table.duration[self.rows], size), count)
+        return weights_of(self.shown.activities, self.rows)
+
+    @cached_property
+    def own_weights(self) -> Weights:
+        """The same by group of ``profile``."""
+        table = self.profile.activities
+        if table.groups.of_row is self.shown.activities.groups.of_row:
+            return self.weights
+        return weights_of(table, self.rows)
 
     def rows_of(self, *kinds: Kind) -> I8:
         """The activities of these kinds that pass, i8 rows of `Profile.activities`."""
@@ -186,8 +191,13 @@ class Scope:
         for pieces in (self.profile.calls, self.profile.ranges, self.profile.functions):
             if pieces:
                 chosen = self.on_host(pieces)
-                np.minimum.at(first, chosen.thread, chosen.start)
-                np.maximum.at(last, chosen.thread, chosen.end)
+                begins = run_starts(chosen.thread)  # they are ordered by thread
+                thread = chosen.thread[begins]
+                if len(begins):
+                    low = np.minimum.reduceat(chosen.start, begins)
+                    high = np.maximum.reduceat(chosen.end, begins)
+                    first[thread] = np.minimum(first[thread], low)
+                    last[thread] = np.maximum(last[thread], high)
         return first, last
 
     @cached_property
@@ -213,6 +223,13 @@ class Scope:
             return {"id": None, "source": None}
         device = self.profile.devices[gpu.device]
         return {"id": device.id, "source": device.source}
+
+
+def weights_of(table: Activities, rows: I8) -> Weights:
+    """Sum the GPU time and the number of ``rows`` of ``table`` by group."""
+    group, size = table.groups.of_row[rows], len(table.groups)
+    count = np.bincount(group, minlength=size).astype(np.int64)
+    return Weights(sum_by(group, table.duration[rows], size), count)
 
 
 def _of_threads(profile: Profile) -> Activities:

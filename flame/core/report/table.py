@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import compress
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -94,16 +95,14 @@ class Table:
     ) -> Table:
         """Make a table of all ``rows``; columns of which nothing is known are left out."""
         columns, cells = tuple(columns), [tuple(row) for row in rows]
-        kept = [
-            at
-            for at in range(len(columns))
-            if not cells or any(row[at] is not None for row in cells)
+        known = [
+            not cells or any(row[at] is not None for row in cells) for at in range(len(columns))
         ]
         return cls(
             key,
             title,
-            tuple(columns[at] for at in kept),
-            tuple(tuple(row[at] for at in kept) for row in cells),
+            tuple(compress(columns, known)),
+            tuple(tuple(compress(row, known)) for row in cells),
             len(cells),
             tuple(places),
             whole,

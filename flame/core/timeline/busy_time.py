@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, places_in
+from flame.core.compiled.nesting import united_spans
 from flame.core.lazy_dataclass import dataclass
 
 
@@ -42,6 +43,8 @@ class BusyTime:
     @classmethod
     def union(cls, start: I8, end: I8) -> BusyTime:
         """Make the stretches in which any of the intervals is open; those that touch are one."""
+        if found := united_spans(None, start, end):
+            return cls.between(found.start.copy(), found.end)
         order = np.argsort(start, kind="stable")
         start, reach = start[order], np.maximum.accumulate(end[order])
         fresh = np.ones(len(start), bool)

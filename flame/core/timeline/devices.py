@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.columns import I8, unique
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.profile import Profile
@@ -45,14 +46,22 @@ def _device_times(profile: Profile) -> Iterator[DeviceTime]:
             )
         return
     table = profile.activities
-    has_time = has_times(table)
-    # Counting is several times faster than sorting, which np.unique does.
-    used = np.flatnonzero(np.bincount(table.device[has_time] + 1)) - 1
-    for device in used.tolist():
-        rows = np.flatnonzero((table.device == device) & has_time)
+    for device, rows in _timed_rows(profile).items():
         start = table.start[rows] - profile.rows_begin
         busy = BusyTime.union(start, start + table.duration[rows])
         yield DeviceTime(device, device_label(profile, device), busy)
+
+
+def timed_rows(profile: Profile, device: int) -> I8:
+    """Find the rows of `Profile.activities` with times that a GPU ran; kept with the profile."""
+    return _timed_rows(profile).get(device, np.zeros(0, np.int64))
+
+
+@kept
+def _timed_rows(profile: Profile) -> dict[int, I8]:
+    device, timed = profile.activities.device, has_times(profile.activities)
+    used = unique(device if timed.all() else device[timed])
+    return {one: np.flatnonzero((device == one) & timed) for one in used.tolist()}
 
 
 def device_label(profile: Profile, device: int) -> str:

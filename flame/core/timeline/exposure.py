@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.attribution.nesting import outer_first
-from flame.core.columns import I8, U1, Bool, unique
+from flame.core.columns import I8, U1, Bool
 from flame.core.kept_results import kept
-from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.timeline.busy_time import BusyTime
-from flame.core.timeline.devices import device_times
+from flame.core.timeline.devices import device_times, timed_rows
 
 
 class WorkClass(IntEnum):
@@ -72,10 +72,10 @@ def class_times(profile: Profile, device: int) -> ClassTimes:
 
 @kept
 def _class_times(profile: Profile) -> dict[int, ClassTimes]:
-    table, classes, timed = profile.activities, work_classes(profile), has_times(profile.activities)
+    table, classes = profile.activities, work_classes(profile)
     found = {}
     for each in device_times(profile):
-        rows = np.flatnonzero((table.device == each.device) & timed)
+        rows = timed_rows(profile, each.device)
         start = table.start[rows]
         busy = each.busy.moved(profile.rows_begin)
         found[each.device] = _by_class(start, start + table.duration[rows], classes[rows], busy)
@@ -93,29 +93,24 @@ def _by_class(start: I8, end: I8, of: U1, busy: BusyTime) -> ClassTimes:
     return ClassTimes(compute, compute if (computing == kernels).all() else when(kernels), busy)
 
 
-def exposed_times(profile: Profile) -> I8:
+def exposed_times(profile: Profile, of: Sequence[WorkClass] = tuple(WorkClass)) -> I8:
     """Measure how long each activity alone of its class kept its GPU busy, i8[n] in ns.
 
-    They add up to the time in which the GPUs were busy. Of several of one class that run together,
-    the time is that of the one that began first, of equals the longer.
+    Only those ``of`` some classes are measured; 0 of all others. Those of all classes add up to the
+    time in which the GPUs were busy. Of several of one class that run together, the time is that of
+    the one that began first, of equals the longer.
     """
     table, classes = profile.activities, work_classes(profile)
     found = np.zeros(len(table), np.int64)
-    timed = has_times(table)
-    for device in unique(table.device).tolist():
-        before = BusyTime.between(found[:0], found[:0])
-        on_device = timed & (table.device == device)
-        for each in WorkClass:
-            rows = np.flatnonzero(on_device & (classes == each))
-            if not len(rows):
-                continue
-            start, end = table.start[rows], table.start[rows] + table.duration[rows]
-            low, high = _first_open(start, end)
-            found[rows] = high - low - (before.sums_until(high) - before.sums_until(low))
-            if each != WorkClass.COPY:
-                before = BusyTime.union(
-                    np.concatenate([before.low, start]), np.concatenate([before.high, end])
-                )
+    for device, *_ in device_times(profile):
+        rows_of_device, times = timed_rows(profile, device), class_times(profile, device)
+        before = {WorkClass.COMMUNICATION: times.compute, WorkClass.COPY: times.kernels}
+        for each in of:
+            rows = rows_of_device[classes[rows_of_device] == each]
+            low, high = _first_open(table.start[rows], table.start[rows] + table.duration[rows])
+            found[rows] = high - low
+            if each in before:
+                found[rows] -= before[each].sums_until(high) - before[each].sums_until(low)
     return found
 
 

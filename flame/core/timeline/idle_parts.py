@@ -7,7 +7,7 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Column, order_by, places_in, sum_by, unique_rows
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import NONE, ThreadPieces, has_times
+from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.calls import CallClass
 from flame.core.model.calls import IdleCause as IdleCause
 from flame.core.model.meta import Overheads
@@ -15,7 +15,7 @@ from flame.core.model.profile import Profile
 from flame.core.names.overheads import holds_process, is_of_profiler
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.call_classes import call_classes
-from flame.core.timeline.devices import DeviceTime, device_times
+from flame.core.timeline.devices import DeviceTime, device_times, timed_rows
 from flame.core.timeline.holdups import find_holdups, split
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
 
@@ -86,12 +86,13 @@ def _parts(profile: Profile, device: DeviceTime, calls: ThreadPieces | None) -> 
     after = _began(profile, device.device, end)
     held, rest = _by_profiler(profile, after, begin, end)
     found = [(held, _all(IdleCause.PROFILER, held)), *_by_launch(profile, rest, after, calls)]
-    pieces = [np.concatenate(columns) for columns in zip(*(one for one, _ in found), strict=True)]
     cause = np.concatenate([cause for _, cause in found])
-    order = order_by([pieces[2], pieces[0]])
-    gap, call, low, high = (column[order] for column in pieces)
-    gap, call = (column.astype(np.int32) for column in (gap, call))
-    return IdleParts(device.device, begin, end, after, gap, low, high, cause[order], call)
+    gap, call, low, high = map(np.concatenate, zip(*(one for one, _ in found), strict=True))
+    del held, rest, found  # of half a million gaps as much memory as all that is kept
+    order = order_by([low, gap])
+    gap, call = (column.astype(np.int32)[order] for column in (gap, call))
+    low, high, cause = low[order], high[order], cause[order]
+    return IdleParts(device.device, begin, end, after, gap, low, high, cause, call)
 
 
 def _began(profile: Profile, device: int, times: I8) -> I8:
@@ -103,10 +104,13 @@ def _began(profile: Profile, device: int, times: I8) -> I8:
     found = np.full(len(times), NONE, np.int64)
     if not len(times):
         return found
-    rows = np.flatnonzero((table.device == device) & has_times(table))
+    rows = timed_rows(profile, device)
     place = np.minimum(places_in(times, table.start[rows]), len(times) - 1)
     ends = table.start[rows] == times[place]
     rows, place = rows[ends], place[ends]
+    found[place] = rows
+    several = (np.bincount(place, minlength=1) > 1)[place]
+    rows, place = rows[several], place[several]
     # Of what is written to one place the last stays.
     order = order_by([table.launch_start[rows], table.launched[rows]])
     found[place[order]] = rows[order]

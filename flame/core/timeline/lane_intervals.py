@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, Side, expand_ranges, order_by, places_on_lanes
+from flame.core.compiled.nesting import united_spans
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 
@@ -25,7 +26,10 @@ class Pieces(NamedTuple):
 
     def where(self, mask: Bool) -> Pieces:
         """Choose pieces."""
-        return Pieces(*(column[mask] for column in self))
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask)
+        return Pieces(*(column[rows] for column in self))
 
     @property
     def lengths(self) -> I8:
@@ -48,7 +52,11 @@ class LaneIntervals:
     def union(cls, lane: Column, start: I8, end: I8) -> LaneIntervals:
         """Make the intervals in which any of those of a lane is open; those that touch are one."""
         some = np.flatnonzero(end > start)
-        order = some[order_by([start[some], lane[some]])]
+        if len(some) < len(start):
+            lane, start, end = lane[some], start[some], end[some]
+        if found := united_spans(lane, start, end):
+            return cls(lane[found.piece], found.start.copy(), found.end.copy())
+        order = order_by([start, lane])
         lane, start, end = lane[order], start[order], end[order]
         reach = _reach(lane, end)
         fresh = np.ones(len(order), bool)

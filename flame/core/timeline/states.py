@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -98,7 +99,8 @@ def _collecting_ranges(profile: Profile) -> States | None:
     """Ranges that stand for garbage collection; None where there are none."""
     frames = profile.frames
     ranges = np.flatnonzero(frames.kind == Kind.NVTX).tolist()
-    chosen = [at for at in ranges if _COLLECTION.fullmatch(frames[at].name)]
+    fits = cache(_COLLECTION.fullmatch)  # many frames have one name
+    chosen = [at for at in ranges if fits(frames[at].name)]
     if not chosen or profile.spans_finder is None:
         return None
     spans = profile.spans_finder(chosen)

@@ -18,6 +18,8 @@ from flame.core.compiled.nesting import outermost_spans
 from flame.core.compiled.order import order_groups, sum_groups
 from flame.core.compiled.search import search_moments
 from flame.core.model.threads.call_rows import CallRows
+from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.lane_intervals import LaneIntervals
 from tests.support.compiled import only_numpy
 from tests.support.tiers import examples
 
@@ -154,3 +156,55 @@ def test_calls_within_others_are_those_of_numpy(rows: list[tuple[int, int, int]]
     found = calls_within(calls).tolist()
     with only_numpy():
         assert calls_within(calls).tolist() == found
+
+
+def united(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """(lane, begin, end) of what is open on each lane, moment by moment; for short intervals."""
+    open_at = sorted({(lane, time) for lane, low, long in rows for time in range(low, low + long)})
+    told: list[tuple[int, int, int]] = []
+    for lane, time in open_at:
+        if told and told[-1][::2] == (lane, time):
+            told[-1] = (lane, told[-1][1], time + 1)
+        else:
+            told.append((lane, time, time + 1))
+    return told
+
+
+@examples(0.5)
+@given(rows=SPANS)
+def test_what_is_open_on_lanes_is_that_of_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
+    lane, start, length = columns(rows, 3)
+
+    def found() -> list[tuple[int, ...]]:
+        union = LaneIntervals.union(lane, start, start + length)
+        stretches = (union.lane, union.begin, union.end)
+        return list(zip(*(column.tolist() for column in stretches), strict=True))
+
+    assert found() == united(rows)
+    with only_numpy():
+        assert found() == united(rows)
+
+
+@examples(0.5)
+@given(rows=SPANS)
+def test_when_anything_is_open_is_that_of_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
+    rows = [(0, start, length) for _, start, length in rows if length > 0]
+    _, start, length = columns(rows, 3)
+
+    def found() -> list[tuple[int, ...]]:
+        busy = BusyTime.union(start, start + length)
+        return list(zip(busy.low.tolist(), busy.high.tolist(), strict=True))
+
+    expected = [stretch[1:] for stretch in united(rows)]
+    assert found() == expected
+    with only_numpy():
+        assert found() == expected
+
+
+def test_stretches_without_length_stay_where_nothing_else_is_open() -> None:
+    start = np.array([5, 2, 9, 3])
+    with only_numpy():
+        expected = BusyTime.union(start, start + np.array([0, 3, 0, 0]))
+    found = BusyTime.union(start, start + np.array([0, 3, 0, 0]))
+    assert found.low.tolist() == expected.low.tolist() == [2, 9]
+    assert found.high.tolist() == expected.high.tolist() == [5, 9]

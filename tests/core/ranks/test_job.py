@@ -12,11 +12,11 @@ from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.rank_communication import RankCommunication
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
-from flame.core.ranks.clocks import clocks_of
-from flame.core.ranks.late import find_late
-from flame.core.ranks.matching import match_table
+from flame.core.ranks.communication.clocks import clocks_of
+from flame.core.ranks.communication.late import find_late
+from flame.core.ranks.communication.matching import match_table
+from flame.core.ranks.communication.waits import causes_of, waits_by_sums, waits_of
 from flame.core.ranks.summarise import RankPart, summarise
-from flame.core.ranks.waits import causes_of, waits_by_sums, waits_of
 from tests.support.rank_traces import RankRun, write_ranks
 
 RANKS = 8

@@ -13,7 +13,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.summary import LostRank, RankInfo
-from flame.core.ranks.clocks import RankClocks
+from flame.core.ranks.communication.clocks import RankClocks
 from flame.core.ranks.rank_sections.questions import (
     CollectiveCounts,
     LateRanks,

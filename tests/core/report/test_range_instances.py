@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.attribution.thread_pieces import nested_pieces
+from flame.core.columns import I8
 from flame.core.compiled.library import compiled
 from flame.core.compiled.pieces import Pieces, launched_in, outermost_pieces
 from flame.core.model.activities import NONE, Activities, ThreadPieces, off_gpu_columns
@@ -86,7 +87,12 @@ def test_times_are_those_of_each_moment(way: str, spans: list[Span]) -> None:
     assert outer_by == [outer[at] for at in range(ALONE)]
 
 
-@pytest.mark.parametrize("way", ["compiled", "numpy"])
+def in_order(launches: list[Launch]) -> I8:
+    """The rows of launches by thread and time, as what is compiled wants them."""
+    return np.array(sorted(range(len(launches)), key=lambda at: launches[at][:2]), np.int64)
+
+
+@pytest.mark.parametrize("way", ["compiled", "unordered", "numpy"])
 @examples(1)
 @given(spans=SPANS, launches=LAUNCHES)
 def test_launches_are_those_in_each_range(
@@ -94,7 +100,8 @@ def test_launches_are_those_in_each_range(
 ) -> None:
     with only_numpy() if way == "numpy" else nullcontext():
         found = instances(spans)
-        made = found.launched(table_of(launches), np.arange(len(launches)))
+        rows_of = in_order(launches) if way != "unordered" else np.arange(len(launches))
+        made = found.launched(table_of(launches), rows_of)
     rows = zip(*(column.tolist() for column in made), strict=True)
     for at, (count, first, last) in zip(found.frame.tolist(), rows, strict=True):
         thread, low, high = spans[at]
@@ -113,7 +120,7 @@ def test_a_launch_at_an_edge_is_of_both_ranges() -> None:
     spans = [(0, 0, 8), (0, 0, 4), (0, 4, 8), (1, 8, 9)]
     launches = [(0, time, 10 * time, 1) for time in (-1, 0, 4, 4, 8, 9)]
     found = instances(spans)
-    made = found.launched(table_of(launches), np.arange(len(launches)))
+    made = found.launched(table_of(launches), in_order(launches))
     assert dict(zip(found.frame.tolist(), made.activities.tolist(), strict=True)) == {
         0: 4,
         1: 3,
@@ -149,7 +156,7 @@ def test_of_some_pieces_the_compiled_part_says_what_numpy_says(
     for way in (nullcontext(), only_numpy()):
         with way:
             found = RangeInstances.of(some_of(instances(spans).pieces, passing))
-            work = found.launched(table, np.arange(len(launches)))
+            work = found.launched(table, in_order(launches))
             some = work.activities > 0
             columns = (work.activities, work.first[some], work.last[some])
             outer = found.outer_by(shown, found.frame, len(spans))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.ranks.clocks import RankClocks
+from flame.core.ranks.communication.clocks import RankClocks
 from flame.core.ranks.rank_sections.questions import RankQuestions
 from flame.core.report.table import Section, Table, TableColumn, Value
 from flame.core.units import format_ns

@@ -18,17 +18,18 @@ from flame.core.projection.project import empty_tree, project
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.rank_values import values_of_ranks
+from flame.core.rank_summary.rank_waits import UNKNOWN
 from flame.core.rank_summary.summary import METRICS, RankSummary
-from flame.core.ranks.clocks import RankClocks
-from flame.core.ranks.late import find_late
-from flame.core.ranks.matching import Matching, match_table
+from flame.core.ranks.communication.clocks import RankClocks
+from flame.core.ranks.communication.late import find_late
+from flame.core.ranks.communication.matching import Matching, match_table
+from flame.core.ranks.communication.waits import causes_of, waits_by_sums
 from flame.core.ranks.rank_sections.questions import (
     CollectiveCounts,
     LateRanks,
     RankQuestions,
     Unmatched,
 )
-from flame.core.ranks.waits import causes_of, waits_by_sums
 
 _AROUND = ("nvtx", "python")
 """What kernels are told by: the first of these levels that is recorded."""
@@ -38,12 +39,10 @@ def questions_of(
     summary: RankSummary,
     selection: Selection,
     profile: Profile | None = None,
-    clocks: RankClocks | None = None,
 ) -> RankQuestions:
     """Ask about the ranks of ``summary``, one at least, under ``selection``.
 
-    ``profile`` is that of the summary, if it is known; ``clocks`` are known to who has read the
-    traces, a summary lacks them. Where the selection names no levels, they
+    ``profile`` is that of the summary, if it is known. Where the selection names no levels, they
     are ranges (else Python functions) and kernels. Raises UsageError for a selection of ranks, and
     for metrics of which a summary has no sums.
     """
@@ -61,7 +60,7 @@ def questions_of(
         _counts(matching),
         _late(summary, matching) if matching.matched.any() else None,
         _why_not_late(matching),
-        clocks,
+        _clocks(summary),
     )
 
 
@@ -76,7 +75,10 @@ def _late(summary: RankSummary, matching: Matching) -> LateRanks:
     table, rank = summary.collectives, unique(summary.rank)
     causes = causes_of(table, matching, rank)
     found = [one.rank for one in find_late(table, matching, summary.communication)]
-    waited = waits_by_sums(summary.communication, table, matching, rank)
+    if summary.waits is None:
+        waited = waits_by_sums(summary.communication, table, matching, rank)
+    else:
+        waited = summary.waits.wait
     # Where several files say that they are one rank, nobody knows whose it is: the first has it.
     place = np.searchsorted(summary.rank, rank)
     columns = np.zeros((5, len(summary)), np.int64)
@@ -85,6 +87,14 @@ def _late(summary: RankSummary, matching: Matching) -> LateRanks:
     is_late = np.zeros(len(summary), bool)
     is_late[place] = np.isin(rank, found)
     return LateRanks(last, caused, waited, by_work, by_idle, is_late)
+
+
+def _clocks(summary: RankSummary) -> RankClocks | None:
+    """The clocks that collectives tell of; None where they tell of none."""
+    waits = summary.waits
+    if waits is None or not (told := waits.error > UNKNOWN).any():
+        return None
+    return RankClocks(summary.rank[told], waits.offset[told], waits.error[told], waits.part[told])
 
 
 def _why_not_late(matching: Matching) -> str:

@@ -15,7 +15,7 @@ from flame.core.model.grouping import category_of_frame
 from flame.core.model.tree import StackTree
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.rank_summary.summary import LostRank, RankInfo
-from flame.core.ranks.clocks import RankClocks
+from flame.core.ranks.communication.clocks import RankClocks
 from flame.core.ranks.only_some import OnlySome, find_only_some
 from flame.core.ranks.outliers import Outliers, find_outliers, without_collectives
 from flame.core.ranks.spread import Spread, ValuesOf, blocks, spread_of, widest

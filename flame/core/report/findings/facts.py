@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I4, I8, Bool, sum_by
+from flame.core.columns import I4, I8, Bool, distinct, sum_by
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import has_times
@@ -29,9 +29,10 @@ from flame.core.report.findings.idle_evidence import (
 from flame.core.report.labels import innermost_ranges, shown_as
 from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.measures.launch_times import LaunchRate, launch_rates
-from flame.core.report.scope import Scope
+from flame.core.report.scope import Scope, weights_of
 from flame.core.report.sections.budget import Budget
 from flame.core.report.table import Place
+from flame.core.timeline.devices import timed_rows
 from flame.core.timeline.exposure import WorkClass, work_classes
 from flame.core.units import format_counted, format_ns, format_percent
 
@@ -80,7 +81,7 @@ class GpuFacts:
     def rows(self) -> I8:
         """What ran on the GPU in its window, i8[n] rows of `Profile.activities` with times."""
         table, windows = self.scope.profile.activities, self.gpu.windows
-        rows = np.flatnonzero((table.device == self.gpu.device) & has_times(table))
+        rows = timed_rows(self.scope.profile, self.gpu.device)
         if not self.scope.selection.where:
             return rows
         start = table.start[rows]
@@ -89,7 +90,8 @@ class GpuFacts:
 
     def of_kinds(self, *kinds: Kind) -> I8:
         """Those of ``rows`` that are of some kinds."""
-        return self.rows[np.isin(self.scope.profile.activities.kind[self.rows], kinds)]
+        wanted = np.isin(np.arange(1 << 8), kinds)[self.scope.profile.activities.kind[self.rows]]
+        return self.rows if wanted.all() else self.rows[wanted]
 
     @cached_property
     def kernels(self) -> I8:
@@ -119,8 +121,8 @@ class GpuFacts:
     @cached_property
     def gpu_time(self) -> int:
         """The sum of what ran on the GPU and passes all filters, ns."""
-        table, rows = self.scope.profile.activities, self.scope.rows
-        return int(table.duration[rows][table.device[rows] == self.gpu.device].sum())
+        groups = self.scope.profile.activities.groups
+        return int(self.scope.own_weights.value[groups.device == self.gpu.device].sum())
 
     def heaviest(self, rows: I8) -> Place | None:
         """Get the place of what most of the time of ``rows`` is of, where it passes all filters."""
@@ -135,15 +137,16 @@ class GpuFacts:
     def heaviest_of(self, rows: I8) -> tuple[str, int]:
         """Name what most of the time of ``rows`` that pass is of, and that time, ns."""
         table, labels = self.scope.profile.activities, self.scope.labels
-        rows = rows[self._passing[rows]]
+        if len(self.scope.rows) < len(table):
+            rows = rows[self._passing[rows]]
         if not len(rows):
             return "", 0
-        shown = labels.shown[table.groups.frame]
-        some, place = unique_by_group(table, rows, [shown])
-        sums = sum_by(place, table.duration[rows], len(some))
+        weights = weights_of(table, rows)
+        groups = np.flatnonzero(weights.activities)
+        frames, place = distinct(labels.shown[table.groups.frame[groups]].astype(np.int64))
+        sums = sum_by(place, weights.value[groups], len(frames))
         most = int(np.argmax(sums))
-        frame = shown[table.groups.of_row[rows[some[most]]]]
-        return labels.text[int(frame)], int(sums[most])
+        return labels.text[int(frames[most])], int(sums[most])
 
     def launched_in(self, rows: I8) -> str:
         """Name the innermost range below which half of the time of ``rows`` was launched, or more.

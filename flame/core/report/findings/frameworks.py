@@ -30,11 +30,15 @@ def framework_of(scope: Scope) -> Framework:
     """Recognize the framework by names of functions, files, ranges and kernels; empty: none."""
     frames = scope.profile.frames
     chosen = np.flatnonzero(np.isin(frames.kind, _TELLING)).tolist()
-    text = "\n".join(_text(frames[at]) for at in chosen)
+    different = {_parts(frames[at]) for at in chosen}
+    # Separators of paths and of names are none of words.
+    text = "\n".join(map(" ".join, different)).replace("_", " ")
     return next((name for name, pattern in _COMPILED if pattern.search(text)), "")
 
 
-def _text(frame: Frame) -> str:
-    """What of a frame may tell: separators of paths and of names are none of words."""
+def _parts(frame: Frame) -> tuple[str, ...]:
+    """What of a frame may tell."""
+    if not frame.extra:
+        return frame.name, frame.file, "", "", ""
     more = (frame.get(key) for key in ("domain", "demangled", "module"))
-    return " ".join((frame.name, frame.file, *more)).replace("_", " ")
+    return frame.name, frame.file, *more

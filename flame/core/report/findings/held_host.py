@@ -29,10 +29,12 @@ def held_host(scope: Scope, parts: IdleParts, chosen: Bool, windows: BusyTime) -
 
     The thread is the one that launched what ended the gap.
     """
+    sums = {cause: np.zeros(len(chosen), np.int64) for cause in HOLDUPS}
+    if not find_holdups(scope.profile).known:
+        return HeldHost(*sums.values())
     rows = np.flatnonzero(chosen & (parts.after[parts.gap] >= 0))
     rest = Pieces(rows, np.full(len(rows), -1, np.int64), parts.low[rows], parts.high[rows])
     thread = scope.profile.activities.thread[parts.after[parts.gap]].astype(np.int64)
-    sums = {cause: np.zeros(len(chosen), np.int64) for cause in HOLDUPS}
     for cause, lanes in find_holdups(scope.profile).known:
         inside, rest = split(rest, thread[rest.source], lanes)
         length = windows.sums_until(inside.end) - windows.sums_until(inside.begin)

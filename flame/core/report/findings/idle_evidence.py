@@ -22,7 +22,6 @@ from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.report.findings.held_host import held_host
-from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.scope import Scope
 from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.holdups import HOLDUPS
@@ -94,8 +93,9 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
     loads = _per_gap(parts, free, parts.cause == IdleCause.IN_LAUNCH) * _loads(profile, parts)
     host -= loads
     is_short = parts.end - parts.begin <= SHORT
-    began_by = _began_by(profile, parts)
-    drained = (began_by >= 0) & ~is_short & (_per_gap(parts, inside, inside > 0) > 0)
+    began_by = np.full(len(is_short), NONE, np.int64)
+    began_by[~is_short] = _began_by(profile, parts.begin[~is_short], parts.after[~is_short])
+    drained = (began_by >= 0) & (_per_gap(parts, inside, inside > 0) > 0)
     late = ~is_short & ~drained
     return IdleEvidence(
         gc=int(gc.sum()),
@@ -128,7 +128,8 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
 
 
 def _per_gap(parts: IdleParts, inside: I8, of: Bool) -> I8:
-    return sum_by(parts.gap[of], inside[of], len(parts.begin))
+    rows = np.flatnonzero(of)
+    return sum_by(parts.gap[rows], inside[rows], len(parts.begin))
 
 
 def _sum(parts: IdleParts, inside: I8, of: Bool) -> int:
@@ -142,45 +143,46 @@ def _longest(parts: IdleParts, ns: I8) -> tuple[int, int]:
 
 def _loads(profile: Profile, parts: IdleParts) -> Bool:
     """Tell which long gaps end with the first launch of a kernel in its process."""
-    loads: Bool = _first_launched(profile)[parts.after] & (parts.end - parts.begin > SHORT)
+    table, loads = profile.activities, parts.end - parts.begin > SHORT
+    loads &= parts.after >= 0
+    rows = parts.after[loads]
+    group = table.groups.of_row[rows]
+    first = table.launch_start[rows] == _first_launch(profile)[group]
+    loads[loads] = first & (table.groups.kind[group] == Kind.KERNEL) & table.launched[rows]
     return loads
 
 
 @kept
-def _first_launched(profile: Profile) -> Bool:
-    """Mark the first launch of each kernel in its process, bool[activities + 1].
-
-    The last is of no activity.
-    """
-    table = profile.activities
-    marks = np.append((table.kind == Kind.KERNEL) & table.launched, False)
-    kernels = np.flatnonzero(marks)
-    groups, time = table.groups, table.launch_start[kernels]
-    some, group = unique_by_group(table, kernels, [groups.process, groups.frame])
+def _first_launch(profile: Profile) -> I8:
+    """When kernels of the process and name of each group were first launched, i8[groups] in ns."""
+    table, groups = profile.activities, profile.activities.groups
+    kernels = np.flatnonzero((table.kind == Kind.KERNEL) & table.launched)
+    of_group = np.full(len(groups), np.iinfo(np.int64).max)
+    np.minimum.at(of_group, groups.of_row[kernels], table.launch_start[kernels])
+    some, kind = unique_rows([groups.process, groups.frame])
     first = np.full(len(some), np.iinfo(np.int64).max)
-    np.minimum.at(first, group, time)
-    marks[kernels] = time == first[group]
-    return marks
+    np.minimum.at(first, kind, of_group)
+    return first[kind]
 
 
-def _began_by(profile: Profile, parts: IdleParts) -> I8:
-    """Find the blocking call in which each gap began, or just after it, i8[gaps]; -1: none.
+def _began_by(profile: Profile, begin: I8, after: I8) -> I8:
+    """Find the blocking call in which gaps began, or just after it, i8[gaps]; -1: none.
 
-    It is one of the thread that launched next.
+    It is one of the thread that launched what came ``after`` the gap.
     """
     calls, table = profile.calls, profile.activities
     if calls is None or not len(table):
-        return np.full(len(parts.begin), NONE, np.int64)
+        return np.full(len(begin), NONE, np.int64)
     waits = np.flatnonzero(call_classes(profile) == CallClass.SYNC)
     waits = waits[order_by([calls.start[waits], calls.thread[waits]])]
     thread, start = calls.thread[waits], calls.start[waits]
     end = calls.end[waits] + AFTER_SYNC + 1
     end[:-1] = np.where(thread[1:] == thread[:-1], np.minimum(end[:-1], start[1:]), end[:-1])
-    launched = (parts.after >= 0) & table.launched[parts.after]
-    of_gap = np.where(launched, table.thread[parts.after], NONE)
-    at = places_on_lanes(thread, start, of_gap, parts.begin, "right") - 1
+    launched = (after >= 0) & table.launched[after]
+    of_gap = np.where(launched, table.thread[after], NONE)
+    at = places_on_lanes(thread, start, of_gap, begin, "right") - 1
     inside = (at >= 0) & (np.append(thread, NONE)[at] == of_gap)
-    inside &= parts.begin < np.append(end, 0)[at]
+    inside &= begin < np.append(end, 0)[at]
     return np.where(inside, np.append(waits, NONE)[at], NONE)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
-from flame.core.columns import I8, sum_by
+from flame.core.columns import I8, distinct, sum_by
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.program.layers import Layers, layer_place, measure_layers, stacks_below
@@ -119,7 +119,7 @@ def _agree(facts: GpuFacts, rows: I8, layer: I8) -> bool | None:
     of = iteration_of_activities(profile)[rows] if len(profile.iterations) else rows[:0]
     if not len(of):
         return None
-    used, place = np.unique(layer[of >= 0], return_inverse=True)
+    used, place = distinct(layer[of >= 0])
     time = np.zeros((len(profile.iterations), len(used)), np.int64)
     np.add.at(time, (of[of >= 0], place), profile.activities.duration[rows[of >= 0]])
     time = time[(time > 0).all(axis=1)]

@@ -15,12 +15,13 @@ def unique_by_group(table: Activities, rows: I8, columns: Sequence[Column]) -> t
 
     Return the place in ``rows`` of the first of each kind, and the kind of each row.
     """
-    _, kind = unique_rows(columns)
-    found = kind[table.groups.of_row[rows]]
-    used = np.zeros(len(kind), bool)
-    used[found] = True
-    if not used[: int(kind.max(initial=-1)) + 1].all():
-        found = (np.cumsum(used) - 1)[found]
-    first = np.empty(int(used.sum()), np.int64)
-    first[found[::-1]] = np.arange(len(rows) - 1, -1, -1)
-    return first, found
+    group = table.groups.of_row[rows]
+    place = np.full(len(table.groups), len(rows))  # of the first row of each group
+    place[group[::-1]] = np.arange(len(rows) - 1, -1, -1)
+    used = np.flatnonzero(place < len(rows))
+    some, kind_of_used = unique_rows([column[used] for column in columns])
+    kind = np.zeros(len(table.groups), np.int64)
+    kind[used] = kind_of_used
+    first = np.full(len(some), len(rows))
+    np.minimum.at(first, kind_of_used, place[used])
+    return first, kind[group]

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
+from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, Bool, order_by, sum_by, unique, unique_rows
+from flame.core.columns import I4, I8, Bool, order_by, sum_by, unique, unique_rows
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
@@ -67,12 +68,12 @@ def launch_rates(scope: Scope) -> tuple[LaunchRate, ...]:
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
     if not len(rows):
         return ()
-    device, of = table.device[rows], scope.profile.iterations.of(table)
+    device, of = table.device[rows], iteration_of_activities(scope.profile)
     rates = (_rate(scope, gpu, rows[device == gpu.device], of) for gpu in scope.gpus)
     return tuple(rate for rate in rates if rate is not None)
 
 
-def _rate(scope: Scope, gpu: Utilization, rows: I8, iteration: I8) -> LaunchRate | None:
+def _rate(scope: Scope, gpu: Utilization, rows: I8, iteration: I4) -> LaunchRate | None:
     """Count the kernels ``rows``; ``iteration`` is that of each activity."""
     if not len(rows):
         return None
@@ -94,7 +95,7 @@ def _rate(scope: Scope, gpu: Utilization, rows: I8, iteration: I8) -> LaunchRate
     )
 
 
-def _per_iteration(scope: Scope, rows: I8, of: I8) -> int | None:
+def _per_iteration(scope: Scope, rows: I8, of: I4) -> int | None:
     """How many kernels an iteration of the processes that launched ``rows`` has, as a median."""
     found = scope.profile.iterations
     processes = unique(scope.profile.activities.process[rows])
@@ -106,20 +107,47 @@ def _per_iteration(scope: Scope, rows: I8, of: I8) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class LaunchedKernels:
-    """Hold kernels with a recorded launch: ``rows`` of the activities, i8[n] each, times in ns.
+    """Hold kernels with a recorded launch: ``rows`` of ``table``, i8[n], which ascend.
 
-    ``api`` is how long the call took that launched it, ``share`` its part of that where the call
-    launched several.
-    ``queue`` is the time from the end of the call to the start of the kernel, negative where that
-    began before; ``total`` from the beginning of the call to the end of both.
+    Their times, i8[n] in ns, are worked out when they are asked for: all of them together would
+    take half as much memory as the table.
     """
 
+    table: Activities
     rows: I8
-    api: I8
-    share: I8
-    queue: I8
-    kernel: I8
-    total: I8
+
+    def _of(self, column: I8) -> I8:
+        return column if len(self.rows) == len(self.table) else column[self.rows]
+
+    @property
+    def api(self) -> I8:
+        """How long the call took that launched it."""
+        length: I8 = self._of(self.table.launch_end) - self._of(self.table.launch_start)
+        length[length < 0] = 0
+        return length
+
+    @property
+    def share(self) -> I8:
+        """Its part of the call, which may have launched several."""
+        return self._of(self.table.launch_share)
+
+    @property
+    def queue(self) -> I8:
+        """From the end of the call to the start of the kernel, negative where that began before."""
+        return self._of(self.table.start) - self._of(self.table.launch_end)
+
+    @property
+    def kernel(self) -> I8:
+        """How long it ran."""
+        return self._of(self.table.duration)
+
+    @property
+    def total(self) -> I8:
+        """From the beginning of the call to the end of both."""
+        end: I8 = self._of(self.table.start) + self.kernel
+        np.maximum(end, self._of(self.table.launch_end), out=end)
+        end -= self._of(self.table.launch_start)
+        return end
 
     @property
     def shorter(self) -> Bool:
@@ -131,19 +159,8 @@ class LaunchedKernels:
 def launched_kernels(scope: Scope) -> LaunchedKernels:
     """Measure the kernels of ``scope`` whose launch was recorded."""
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
-    rows = rows[table.launched[rows]]
-    begin, end, start = (
-        column[rows] for column in (table.launch_start, table.launch_end, table.start)
-    )
-    kernel = table.duration[rows]
-    return LaunchedKernels(
-        rows,
-        np.maximum(end - begin, 0),
-        table.launch_share[rows],
-        start - end,
-        kernel,
-        np.maximum(start + kernel, end) - begin,
-    )
+    launched = table.launched[rows]
+    return LaunchedKernels(table, rows if launched.all() else rows[launched])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,12 +192,15 @@ def executions(scope: Scope, found: LaunchedKernels) -> Executions:
     of = table.groups
     keys = [of.process, of.thread, of.device, shown[of.launch], shown[of.frame]]
     first, group = unique_by_group(table, rows, keys)
-    size, queued = len(first), found.queue >= 0
+    size, queue = len(first), found.queue
+    queued = np.flatnonzero(queue >= 0)
+    queues = distributions(group[queued], queue[queued], size)
+    del queue, queued
     return Executions(
         rows[first],
         sum_by(group, found.share, size),
         distributions(group, found.api, size),
-        distributions(group[queued], found.queue[queued], size),
+        queues,
         distributions(group, found.kernel, size),
         distributions(group, found.total, size),
     )

@@ -11,6 +11,9 @@ from flame.core.model.frames import Kind
 from flame.core.names.products import PRODUCTS, least_bytes
 from flame.core.report.scope import Scope
 
+_AT_ONCE = 1 << 18
+"""Activities that are looked for at once: more take more memory, and no less time."""
+
 
 @dataclass(frozen=True, eq=False)
 class ProductWork:
@@ -40,7 +43,10 @@ def product_work(scope: Scope) -> ProductWork | None:
     spans, table = profile.spans_finder(chosen), profile.activities
     rows = scope.rows[table.launched[scope.rows]]
     opened = OpenIntervals(spans.thread, spans.start, spans.end)
-    call = opened.innermost(table.thread[rows], table.launch_start[rows])
+    parts = np.array_split(rows, len(rows) // _AT_ONCE + 1)
+    call = np.concatenate(
+        [opened.innermost(table.thread[part], table.launch_start[part]) for part in parts]
+    )
     rows, call = rows[call >= 0], call[call >= 0]
     called, _ = distinct(call)
     frame, place = distinct(spans.frame[call].astype(np.int64))

@@ -14,7 +14,11 @@ from flame.core.model.metrics import metric_of
 from flame.core.model.tree import StackTree, subtree_sums
 from flame.core.projection.level_columns import StackColumns, level_columns
 from flame.core.projection.tree_builder import build_nodes, lay_out_preorder
-from flame.core.report.measures.launching_calls import first_rows, launch_numbers
+from flame.core.report.measures.launching_calls import (
+    first_rows,
+    launch_numbers,
+    launches_by_group,
+)
 from flame.core.report.scope import Scope
 
 
@@ -75,7 +79,9 @@ def _widest(tree: StackTree, nodes: I8, frame: I8) -> I8:
 def _launches(scope: Scope) -> I8:
     """Count the calls that launched anything, i8[groups]; each for the first that it launched."""
     table, groups = scope.profile.activities, scope.shown.activities.groups
-    rows = np.sort(scope.rows[table.launched[scope.rows]])
+    if len(scope.rows) == len(table) and groups.of_row is table.groups.of_row:
+        return launches_by_group(scope)
+    rows = scope.rows[table.launched[scope.rows]]
     first = first_rows(launch_numbers(scope.profile), rows)
     return np.bincount(groups.of_row[first], minlength=len(groups)).astype(np.int64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -96,17 +97,22 @@ def _collectives(profile: Profile, group: I4, told: I8) -> tuple[tuple[Collectiv
     table, frames = profile.activities, profile.frames
     groups = group[first]
     around = table.stacks.innermost(_telling(frames))[table.groups.nvtx[groups]]
+
+    @cache  # many groups are of one kernel
+    def named(kernel: int, operator: int) -> Collective:
+        detail = frames[operator].get("detail") if operator >= 0 else ""
+        return collective_of(frames[kernel].name, detail)
+
     known: dict[Collective, int] = {}
     numbers = []
     for kernel, operator, kind in zip(
         table.groups.frame[groups].tolist(), around.tolist(), told[first].tolist(), strict=True
     ):
-        name = frames[kernel].name
         if kind >= 0:
             assert profile.collectives is not None, "what was told of rows"
-            one = _of_kind(name, profile.collectives.kinds[kind])
+            one = _of_kind(frames[kernel].name, profile.collectives.kinds[kind])
         else:
-            one = collective_of(name, frames[operator].get("detail") if operator >= 0 else "")
+            one = named(kernel, operator)
         numbers.append(known.setdefault(one, len(known)))
     return tuple(known), np.array(numbers, np.int64)[place]
 

@@ -26,7 +26,7 @@ from flame.core.report.parties.devices import device_place
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.busy_time import BusyTime
-from flame.core.timeline.devices import device_label
+from flame.core.timeline.devices import device_label, timed_rows
 from flame.core.timeline.exposure import WorkClass, class_times, exposed_times, work_classes
 
 NAME, TITLE = "communication", "How GPUs communicated, and who waited"
@@ -113,7 +113,7 @@ def device_communication(scope: Scope) -> tuple[DeviceCommunication, ...]:
 
 def _of_device(profile: Profile, gpu: Utilization) -> DeviceCommunication:
     table, windows = profile.activities, gpu.windows
-    rows = np.flatnonzero((table.device == gpu.device) & has_times(table))
+    rows = timed_rows(profile, gpu.device)
     start = table.start[rows]
     end = start + table.duration[rows]
     inside = windows.sums_until(end) - windows.sums_until(start)
@@ -255,7 +255,7 @@ def _collective_rows(scope: Scope, rows: CommunicationRows) -> Iterator[tuple[Va
     """By collective and group, the one with most time first."""
     if not len(rows):
         return
-    exposed = exposed_times(scope.profile)
+    exposed = exposed_times(scope.profile, [WorkClass.COMMUNICATION])
     kinds = [one._replace(bytes=None) for one in rows.collectives]
     known = list(dict.fromkeys(kinds))
     of_kind = np.array([known.index(kind) for kind in kinds])[rows.of]

@@ -51,15 +51,16 @@ def device_place(scope: Scope, device: int) -> Place | None:
 
 
 def _row(scope: Scope, budget: Budget) -> Iterator[Value]:
-    table, gpu = scope.profile.activities, budget.gpu
-    rows = scope.rows[table.device[scope.rows] == gpu.device]
+    groups, gpu, weights = scope.profile.activities.groups, budget.gpu, scope.own_weights
+    used = np.flatnonzero((groups.device == gpu.device) & (weights.activities > 0))
+    number = weights.activities[used]
     idle = int(budget.idle.sum())
     yield gpu.label
     yield scope.profile.devices[gpu.device].name or None if gpu.device >= 0 else None
-    yield len(unique(table.process[rows]))
-    yield int((table.kind[rows] == Kind.KERNEL).sum())
-    yield int(np.isin(table.kind[rows], COPIES).sum())
-    yield int(table.duration[rows].sum())
+    yield len(unique(groups.process[used]))
+    yield int(number[groups.kind[used] == Kind.KERNEL].sum())
+    yield int(number[np.isin(groups.kind[used], COPIES)].sum())
+    yield int(weights.value[used].sum())
     yield budget.window
     yield budget.compute
     yield share(budget.compute, budget.window)

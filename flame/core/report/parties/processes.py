@@ -13,11 +13,10 @@ from flame.core.model.calls import CallClass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.launches import UNKNOWN
 from flame.core.model.meta import process_of_threads
-from flame.core.model.profile import Profile
 from flame.core.report.host.host_time import HostTime
 from flame.core.report.labels import frame_place, process_labels, shown_as
 from flame.core.report.measures.activity_groups import unique_by_group
-from flame.core.report.measures.launching_calls import first_of_launches
+from flame.core.report.measures.launching_calls import launches_by_group
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 from flame.core.timeline.call_classes import call_classes
@@ -69,42 +68,43 @@ class ProcessColumns:
 
 def measure_processes(scope: Scope) -> ProcessColumns:
     """Sum up what each process of the trace did."""
-    profile, rows = scope.profile, scope.rows
-    table, size = profile.activities, len(profile.processes) + 1
-    process = table.process[rows].astype(np.int64)
-    process[process < 0] = size - 1
-    group = table.groups.of_row[rows]
-    duration = table.duration[rows]
+    size, groups = len(scope.profile.processes) + 1, scope.profile.activities.groups
+    process = np.where(groups.process < 0, size - 1, groups.process).astype(np.int64)
+    time, number = scope.own_weights
 
-    def number(mask: Bool) -> I8:
-        return np.bincount(process[mask], minlength=size)
+    def of(values: I8, mask: Bool | None = None) -> I8:
+        if mask is None:
+            return sum_by(process, values, size)
+        return sum_by(process[mask], values[mask], size)
 
-    def time(mask: Bool) -> I8:
-        return sum_by(process[mask], duration[mask], size)
-
-    every = np.ones(len(rows), bool)
     return ProcessColumns(
-        time(every),
-        number(table.kind[rows] == Kind.KERNEL),
-        number(np.isin(table.kind[rows], COPIES)),
-        _bytes(profile, rows, process, size),
-        number(first_of_launches(scope.profile)[rows]),
-        sum_by(process, table.launch_share[rows], size),
+        of(time),
+        of(number, groups.kind == Kind.KERNEL),
+        of(number, np.isin(groups.kind, COPIES)),
+        _bytes(scope, process, size),
+        of(launches_by_group(scope)),
+        of(_launch_time(scope)),
         _blocked(scope, size),
         _ranges(scope, size),
-        time(table.launched[rows]),
-        time((table.groups.nvtx > 0)[group]),
+        of(time, groups.launched),
+        of(time, groups.nvtx > 0),
         _top_kernels(scope, size),
     )
 
 
-def _bytes(profile: Profile, rows: I8, process: I8, size: int) -> I8 | None:
-    details = profile.launches
+def _launch_time(scope: Scope) -> I8:
+    """Sum the time of the calls that launched what passes, i8[groups] in ns."""
+    table, rows = scope.profile.activities, scope.rows
+    return sum_by(table.groups.of_row[rows], table.launch_share[rows], len(table.groups))
+
+
+def _bytes(scope: Scope, process: I8, size: int) -> I8 | None:
+    """Sum what was copied, by the ``process`` of each group of activities."""
+    details, groups = scope.profile.launches, scope.profile.activities.groups
     if details is None:
         return None
-    moved = details.bytes[rows]
-    known = moved != UNKNOWN
-    return sum_by(process[known], moved[known], size)
+    rows = scope.rows[details.bytes[scope.rows] != UNKNOWN]
+    return sum_by(process[groups.of_row[rows]], details.bytes[rows], size)
 
 
 def _blocked(scope: Scope, size: int) -> I8 | None:

@@ -13,7 +13,7 @@ from flame.core.model.profile import Profile
 from flame.core.report.host.host_time import HostTime
 from flame.core.report.host.os_time import thread_os_calls
 from flame.core.report.labels import frame_place
-from flame.core.report.measures.launching_calls import first_of_launches
+from flame.core.report.measures.launching_calls import launches_by_group
 from flame.core.report.range_instances import no_pieces
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
@@ -67,18 +67,19 @@ def measure_threads(scope: Scope) -> ThreadColumns:
     time, made = HostTime(scope), profile.calls or no_pieces()
     length = time.within(made.thread, made.start, made.end)
     classes = call_classes(profile)
-    of_class = ((made.thread[rows], length[rows]) for rows in (classes == one for one in CallClass))
-    calls = np.array([sum_by(thread, spent, size) for thread, spent in of_class])
+    key = classes.astype(np.int64) * size + made.thread
+    sums = sum_by(key, length, (max(CallClass) + 1) * size).reshape(-1, size)
+    calls = sums[list(CallClass)]
     runs = _anything(profile)
     host = sum_by(runs.lane, time.within(runs.lane, runs.begin, runs.end), size)
-    table, launched = profile.activities, scope.rows
-    launched = launched[table.launched[launched]]
-    thread = table.thread[launched]
+    groups, weights = profile.activities.groups, scope.own_weights
+    launched = np.flatnonzero(groups.launched)
+    thread = groups.thread[launched]
     return ThreadColumns(
         host - calls.sum(axis=0),
         calls,
-        np.bincount(thread[first_of_launches(profile)[launched]], minlength=size),
-        sum_by(thread, table.duration[launched], size),
+        sum_by(thread, launches_by_group(scope)[launched], size),
+        sum_by(thread, weights.value[launched], size),
         _in_os_calls(scope, time, size),
     )
 
@@ -128,7 +129,7 @@ def _order(found: ThreadColumns) -> list[int]:
 
 def _rows(scope: Scope, found: ThreadColumns, order: list[int]) -> Iterator[tuple[Value, ...]]:
     profile, host = scope.profile, found.host
-    whole = int(profile.activities.duration[scope.rows].sum())
+    whole = int(scope.own_weights.value.sum())
     for at in order:
         frame = int(profile.grouping.thread[at])
         by_class = dict(zip(CallClass, found.calls[:, at].tolist(), strict=True))

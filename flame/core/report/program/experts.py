@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, sum_by, unique
+from flame.core.columns import I8, Bool, distinct, sum_by
 from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.matching import groups_with
 from flame.core.report.labels import frame_place, shown_as
-from flame.core.report.program.iteration_measures import work_of
+from flame.core.report.program.iteration_measures import iteration_work
 from flame.core.report.program.layers import measure_layers, sum_families
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
@@ -63,12 +64,10 @@ class Experts(NamedTuple):
 @kept
 def measure_experts(scope: Scope) -> Experts:
     """Sum up what passes and is of experts."""
-    profile, table = scope.profile, scope.profile.activities
-    parts = _parts(profile)
-    of = parts[table.groups.of_row[scope.rows]]
-    time = sum_by(of, table.duration[scope.rows], 3)
-    kernel = table.kind[scope.rows] == Kind.KERNEL
-    kernels = np.bincount(of[kernel], minlength=3)
+    parts, weights = _parts(scope.profile), scope.own_weights
+    time = sum_by(parts, weights.value, 3)
+    kernel = scope.profile.activities.groups.kind == Kind.KERNEL
+    kernels = sum_by(parts[kernel], weights.activities[kernel], 3)
     return Experts(
         int(time.sum()),
         int(time[1:].sum()),
@@ -94,10 +93,10 @@ def _parts(profile: Profile) -> I8:
 
 
 def _matching(profile: Profile, pattern: re.Pattern[str], kinds: tuple[Kind, ...]) -> Bool:
-    frames = profile.frames
+    frames, fits = profile.frames, cache(pattern.search)  # many frames have one name
     marks = np.zeros(len(frames), bool)
     for at in np.flatnonzero(np.isin(frames.kind, kinds)).tolist():
-        marks[at] = bool(pattern.search(frames[at].name))
+        marks[at] = fits(frames[at].name) is not None
     return marks
 
 
@@ -110,15 +109,12 @@ def _run(profile: Profile, pattern: re.Pattern[str]) -> Bool:
 
 def _per_layer(scope: Scope, parts: I8) -> float | None:
     """How many kernels of experts a layer has in an iteration."""
-    numbers = np.unique(scope.profile.iterations.number)
-    families = sum_families(measure_layers(scope))
-    if not len(numbers) or not len(families.family):
+    work, families = iteration_work(scope), sum_families(measure_layers(scope))
+    if work is None or not len(families.family):
         return None
-    table = scope.profile.activities
-    rows, place = work_of(scope, numbers)
-    count = int(((parts[table.groups.of_row[rows]] > 0) & (table.kind[rows] == Kind.KERNEL)).sum())
-    iterations = max(len(unique(place)), 1)
-    return round(count / iterations / int(families.number[0]), 2)
+    counted = (parts > 0) & (scope.profile.activities.groups.kind == Kind.KERNEL)
+    count = int(work.weights.activities[counted].sum())
+    return round(count / work.iterations / int(families.number[0]), 2)
 
 
 def experts_section(scope: Scope) -> Section:
@@ -151,13 +147,12 @@ def experts_section(scope: Scope) -> Section:
 def _kernel_table(scope: Scope, found: Experts) -> Table:
     """The kernels that are counted, most GPU time first."""
     table, labels = scope.profile.activities, scope.labels
-    group = table.groups.of_row[scope.rows]
-    rows = scope.rows[found.parts[group] > 0]
-    group = table.groups.of_row[rows]
-    keys = shown_as(labels, table.groups.frame)[group] * 3 + found.parts[group]
-    kinds, place = np.unique(keys, return_inverse=True)
-    time = sum_by(place, table.duration[rows], len(kinds))
-    number = np.bincount(place, minlength=len(kinds))
+    weights = scope.own_weights
+    groups = np.flatnonzero((found.parts > 0) & (weights.activities > 0))
+    keys = shown_as(labels, table.groups.frame)[groups] * 3 + found.parts[groups]
+    kinds, place = distinct(keys)
+    time = sum_by(place, weights.value[groups], len(kinds))
+    number = sum_by(place, weights.activities[groups], len(kinds))
     order = np.argsort(-time, kind="stable").tolist()
     cells = [
         (

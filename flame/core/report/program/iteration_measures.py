@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
-from flame.core.columns import I4, I8, run_starts, sum_by
+from flame.core.columns import I4, I8, run_starts, sum_by, unique
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import has_times
@@ -18,12 +18,15 @@ from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
 from flame.core.model.meta import process_of_threads
 from flame.core.model.profile import Profile
+from flame.core.projection.weights import Weights
 from flame.core.report.host_calls import calls_left_out
 from flame.core.report.labels import PART_NAMES
 from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.measures.launching_calls import first_of_launches
-from flame.core.report.scope import Scope
+from flame.core.report.scope import Scope, weights_of
 from flame.core.timeline.busy_time import BusyTime
+from flame.core.timeline.call_classes import call_classes
+from flame.core.timeline.devices import timed_rows
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import LaneIntervals
@@ -211,7 +214,8 @@ def _gap_before(idle: IdleParts, times: I8) -> I8:
 def _windows(profile: Profile, found: Iterations, of: I4, device: int) -> tuple[I8, I8, I8]:
     """(rows, from, until) of the iterations with work on ``device``: to the next of the process."""
     table = profile.activities
-    mine = np.flatnonzero((table.device == device) & has_times(table) & (of >= 0))
+    mine = timed_rows(profile, device)
+    mine = mine[of[mine] >= 0]
     start = table.start[mine]
     first, last = np.full(len(found), _LATEST), np.full(len(found), -_LATEST)
     np.minimum.at(first, of[mine], start)
@@ -249,7 +253,7 @@ def _calls(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
     if calls is None or not len(calls) or calls_left_out(profile):
         keys = [key for name in names for key in (f"{name}s", f"{name}_ns")]
         return dict.fromkeys(keys)
-    classes = profile.frames.call_classes(calls.frame)
+    classes = call_classes(profile)
     columns: dict[str, I8 | None] = {}
     for name, wanted in names.items():
         rows = np.flatnonzero(classes == wanted)
@@ -281,3 +285,21 @@ def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:
     place = scope.profile.iterations.places_among(numbers, of)
     inside = np.flatnonzero(place >= 0)
     return scope.rows[inside], place[inside]
+
+
+class IterationWork(NamedTuple):
+    """Weigh what passes and was launched in iterations, by group; ``iterations`` is in how many."""
+
+    weights: Weights
+    iterations: int
+
+
+@kept
+def iteration_work(scope: Scope) -> IterationWork | None:
+    """Sum up what was launched in iterations; None where there are none."""
+    numbers = unique(scope.profile.iterations.number)
+    if not len(numbers):
+        return None
+    rows, place = work_of(scope, numbers)
+    used = int(np.count_nonzero(np.bincount(place, minlength=1)))
+    return IterationWork(weights_of(scope.profile.activities, rows), max(used, 1))

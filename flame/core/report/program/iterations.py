@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.iteration_candidates import iteration_candidates
-from flame.core.columns import I8
+from flame.core.columns import I8, unique
 from flame.core.kept_results import kept
 from flame.core.report.labels import frame_place, labels_without_numbers, process_labels
 from flame.core.report.measures.trend import HOW, has_statistics
@@ -123,7 +123,7 @@ def iterations_section(scope: Scope) -> Section:
         why = "no iterations: name a range by --iteration"
         return Section(NAME, TITLE, why=why, how=_candidates(scope))
     columns, verdicts = found.columns, found.verdicts
-    words, many = _verdict_words(verdicts), len(np.unique(found.every.process)) > 1
+    words, many = _verdict_words(verdicts), len(unique(found.every.process)) > 1
     rows = _rows(scope, columns, words, many)
     return Section(
         NAME,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from flame.core.model.stacks import StackBuilder, StackTable
 from flame.core.names.numbers import STAR, split_numbers
 from flame.core.names.rename import NN_MODULE, fold_indices, fold_module
 from flame.core.report.host.host_time import HostTime
-from flame.core.report.measures.launching_calls import first_of_launches
+from flame.core.report.measures.launching_calls import launches_by_group
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
@@ -159,6 +159,11 @@ class _IndexedNames:
     index: I8
     texts: tuple[str, ...]
 
+    @cached_property
+    def is_layer(self) -> Bool:
+        """Which frames are layers, bool[frames]."""
+        return self.index >= 0
+
     @classmethod
     def of(cls, frames: FrameTable) -> _IndexedNames:
         known: dict[tuple[str, str], int] = {}
@@ -194,10 +199,13 @@ class _Paths:
         self._names = names
         self._builder = StackBuilder()
 
-    def of_tree(self, by_depth: Iterable[I8], parent: Column, frame: Column) -> I8:
-        """The path of each row of a tree, whose rows come depth by depth; parent -1 is the root."""
-        paths = np.zeros(len(parent) + 1, np.int64)
-        for rows in by_depth:
+    def of_tree(self, by_depth: Iterable[I8], parent: Column, frame: Column) -> I4:
+        """The path of each layer of a tree, whose rows come depth by depth; parent -1 is the root.
+
+        Of rows that are no layer, nor around one, it is 0.
+        """
+        paths = np.zeros(len(parent) + 1, np.int32)
+        for rows in _with_all_around(list(by_depth), parent, self._names.is_layer[frame]):
             alike = self._names.alike[frame[rows]]
             above = paths[parent[rows]]
             paths[rows] = above
@@ -213,11 +221,20 @@ class _Paths:
         )
 
 
-def _layers_of(names: _IndexedNames, path: I8, frame: Column) -> tuple[I8, I8]:
+def _with_all_around(by_depth: list[I8], parent: Column, wanted: Bool) -> list[I8]:
+    """Choose the rows that are ``wanted`` (bool[rows]), and all that they are in."""
+    wanted = np.append(wanted, False)  # the last is what no row is in
+    chosen = []
+    for rows in reversed(by_depth):
+        chosen.append(rows[wanted[rows]])
+        wanted[parent[chosen[-1]]] = True
+    return chosen[::-1]
+
+
+def _layers_of(names: _IndexedNames, path: I4, frame: Column) -> tuple[I8, I8]:
     """Number the layers, by path and index: (keys, that of each row, -1: it is none)."""
-    index = names.index[frame]
-    rows = np.flatnonzero(index >= 0)
-    keys, place = distinct((path[rows] << 32) | index[rows])
+    rows = np.flatnonzero(names.is_layer[frame])
+    keys, place = distinct((path[rows].astype(np.int64) << 32) | names.index[frame[rows]])
     found = np.full(len(frame), NONE, np.int64)
     found[rows] = place
     return keys, found
@@ -228,13 +245,10 @@ def _layers_of(names: _IndexedNames, path: I8, frame: Column) -> tuple[I8, I8]:
 
 def _sums(scope: Scope, stacks: StackTable, layer_of: I8, size: int) -> tuple[I8, I8, I8]:
     """(GPU time, activities, launches) of each of ``size`` layers."""
-    table, rows = scope.profile.activities, scope.rows
-    launch = first_of_launches(scope.profile)[rows].astype(np.int64)
-    values = (table.duration[rows], np.ones(len(rows), np.int64), launch)
-    group, some = table.groups.of_row[rows], np.flatnonzero(layer_of >= 0)
+    table, weights = scope.profile.activities, scope.own_weights
+    some = np.flatnonzero(layer_of >= 0)
     sums = []
-    for value in values:
-        of_group = sum_by(group, value, len(table.groups))
+    for of_group in (*weights, launches_by_group(scope)):
         total = np.zeros(len(stacks), np.int64)
         for column in (table.groups.nvtx, table.groups.python):
             total += sum_by(column, of_group, len(stacks))
@@ -258,9 +272,8 @@ def _host_times(scope: Scope, names: _IndexedNames, paths: _Paths, keys: I8) -> 
     for pieces in (scope.profile.ranges, scope.profile.functions):
         if pieces is not None and len(pieces):
             path = paths.of_tree(_depths(pieces), pieces.parent, pieces.frame)
-            index = names.index[pieces.frame]
-            rows = np.flatnonzero(index >= 0)
-            wanted = (path[rows] << 32) | index[rows]
+            rows = np.flatnonzero(names.is_layer[pieces.frame])
+            wanted = (path[rows].astype(np.int64) << 32) | names.index[pieces.frame[rows]]
             place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             known = keys[place] == wanted
             rows, place = rows[known], place[known]
@@ -315,7 +328,7 @@ def _within(layers: Layers, family: int) -> str | None:
 def _family_rows(
     scope: Scope, layers: Layers, families: LayerFamilies
 ) -> Iterator[tuple[Value, ...]]:
-    whole = int(scope.profile.activities.duration[scope.rows].sum())
+    whole = int(scope.own_weights.value.sum())
     for at, number, total, least, median, most, same in zip(
         *(column.tolist() for column in families), strict=True
     ):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, sum_by, unique
+from flame.core.columns import I8, Bool, distinct, sum_by
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import ThreadPieces
 from flame.core.model.frames import Kind
@@ -17,7 +18,7 @@ from flame.core.names.nvtx import clean_range
 from flame.core.names.phases import UNMAPPED as UNMAPPED
 from flame.core.projection.phases import phase_marks, phase_of_groups
 from flame.core.report.host.host_time import HostTime
-from flame.core.report.program.iteration_measures import work_of
+from flame.core.report.program.iteration_measures import iteration_work
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
@@ -79,27 +80,19 @@ def kernel_families(scope: Scope) -> PhaseColumns:
     """Divide what passes by what it computes, after the names of kernels."""
     profile = scope.profile
     category = profile.grouping.category[profile.activities.groups.frame]
-    frames, of_group = np.unique(category, return_inverse=True)
+    frames, of_group = distinct(category.astype(np.int64))
     names = tuple(profile.frames[frame].name for frame in frames.tolist())
     return _columns(scope, names, of_group, None)
 
 
 def _columns(scope: Scope, names: tuple[str, ...], of_group: I8, host: I8 | None) -> PhaseColumns:
-    table, size = scope.profile.activities, len(names)
-    of = of_group[table.groups.of_row[scope.rows]]
-    numbers = np.unique(scope.profile.iterations.number)
-    each = None
-    if len(numbers):
-        rows, place = work_of(scope, numbers)
-        count = max(len(unique(place)), 1)
-        of_work = of_group[table.groups.of_row[rows]]
-        each = sum_by(of_work, table.duration[rows], size) // count
+    size, weights, work = len(names), scope.own_weights, iteration_work(scope)
     return PhaseColumns(
         names,
-        sum_by(of, table.duration[scope.rows], size),
-        np.bincount(of, minlength=size),
+        sum_by(of_group, weights.value, size),
+        sum_by(of_group, weights.activities, size),
         host,
-        each,
+        work and sum_by(of_group, work.weights.value, size) // work.iterations,
     )
 
 
@@ -123,9 +116,10 @@ def _of_frames(pieces: ThreadPieces | None, marks: Bool) -> tuple[I8, I8, I8]:
 def _phases_of_frames(profile: Profile) -> tuple[list[str], I8]:
     """The phases that names of ranges tell, and that of each frame, i8[frames], -1: none."""
     frames, known = profile.frames, dict[str, int]()
+    clean = cache(clean_range)  # many frames have one name
     of_frame = np.full(len(frames), -1, np.int64)
     for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
-        detail = frames[at].get("detail") or clean_range(frames[at].name).detail
+        detail = frames[at].get("detail") or clean(frames[at].name).detail
         if (told := _PHASE.match(detail)) is not None:
             of_frame[at] = known.setdefault(told[1], len(known))
     return list(known), of_frame

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, Column, distinct, sum_by, unique, unique_rows
+from flame.core.columns import I4, I8, Column, distinct, sum_by, unique, unique_rows
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.threads.call_rows import UNKNOWN_RESULT
@@ -65,22 +65,30 @@ def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None
         return None
     nested = nested_calls(scope)
     failed = None if failures is None else failures.shown
-    names = [calls.shown, nested] if failed is None else [calls.shown, nested, failed]
+    of_frame = scope.labels.shown
+    names: list[Column] = [of_frame[calls.frames], nested, *([] if failed is None else [failed])]
     shown = unique(np.concatenate(names))
-    size, place = len(shown), _places(shown, calls.shown)
-    pair, _ = unique_rows([place, calls.thread])
-    of_thread = scope.thread_times[calls.thread[pair]]
+    size, place = len(shown), np.searchsorted(shown, of_frame).astype(np.int32)[calls.frame]
+    place_of_pair, thread_of_pair = _pairs(place, calls.thread)
+    of_thread = scope.thread_times[thread_of_pair]
     return CallTimes(
         calls,
         shown,
         scope.profile.frames.call_classes(shown).astype(np.int64),
         distributions(place, calls.length, size),
-        np.bincount(place[pair], minlength=size).astype(np.int64),
-        sum_by(place[pair], of_thread, size),
+        np.bincount(place_of_pair, minlength=size).astype(np.int64),
+        sum_by(place_of_pair, of_thread, size),
         calls.longest(place, size),
         _count(shown, nested),
         None if failed is None else _count(shown, failed),
     )
+
+
+def _pairs(place: I4, thread: I4) -> tuple[I8, I8]:
+    """Find the different pairs of ``place`` and ``thread``."""
+    size = int(thread.max(initial=0)) + 1
+    pairs = unique(place.astype(np.int64) * size + thread)
+    return pairs // size, pairs % size
 
 
 def _count(shown: I8, of: I8) -> I8:

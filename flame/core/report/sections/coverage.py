@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from flame.core.analysis.wording import coverage_of
-from flame.core.columns import I4, I8, Bool, places_on_lanes, sum_by
+from flame.core.columns import I4, I8, Bool, Column, places_on_lanes, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
+from flame.core.model.meta import process_of_threads
 from flame.core.report.host_calls import HostCalls
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
@@ -66,7 +67,7 @@ def coverage(scope: Scope) -> Coverage:
     )
 
 
-def _places(process: I4, size: int) -> I8:
+def _places(process: Column, size: int) -> I8:
     return np.where(process < 0, size - 1, process).astype(np.int64)
 
 
@@ -75,8 +76,9 @@ def _without_work(scope: Scope, size: int) -> I8:
     calls, table = scope.calls, scope.profile.activities
     if calls is None or not len(calls):
         return np.zeros(size, np.int64)
-    idle = calls.where(_launches_nothing(calls, table.thread, table.launch_start))
-    return np.bincount(_places(idle.process, size), minlength=size)
+    thread = calls.thread[_launches_nothing(calls, table.thread, table.launch_start)]
+    process = process_of_threads(scope.profile.threads)[thread]
+    return np.bincount(_places(process, size), minlength=size)
 
 
 def _launches_nothing(calls: HostCalls, thread: I4, time: I8) -> Bool:

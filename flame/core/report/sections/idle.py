@@ -76,7 +76,7 @@ def idle_section(scope: Scope) -> Section:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     gaps = {gpu.device: DeviceGaps(scope.profile, gpu) for gpu in scope.gpus}
     longest = sorted(
-        (gaps[gpu.device].gap(at) for gpu in scope.gpus for at in _first(gaps[gpu.device])),
+        (gap for each in gaps.values() for gap in each.gaps(each.by_length[:MOST_GAPS])),
         key=lambda gap: -gap.length,
     )
     return Section(
@@ -103,11 +103,6 @@ def idle_section(scope: Scope) -> Section:
             ),
         ),
     )
-
-
-def _first(gaps: DeviceGaps) -> list[int]:
-    numbers: list[int] = gaps.by_length[:MOST_GAPS].tolist()
-    return numbers
 
 
 def _facts(scope: Scope, gpu: Utilization, gaps: DeviceGaps) -> dict[str, Any]:

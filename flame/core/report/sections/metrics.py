@@ -21,6 +21,7 @@ from flame.core.report.measures.counter_samples import (
     by_class,
     counters_of,
 )
+from flame.core.report.measures.launching_calls import in_launch_order
 from flame.core.report.measures.range_work import shown_ranges
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
@@ -131,7 +132,7 @@ def range_spans(scope: Scope, gpu: Utilization) -> Spans:
     if scope.ranges is None:
         return Spans([], none, none, none)
     rows = scope.rows[(table.device == gpu.device)[scope.rows] & has_times(table)[scope.rows]]
-    work = scope.ranges.launched(table, rows)
+    work = scope.ranges.launched(table, in_launch_order(scope.profile, rows))
     some = np.flatnonzero(work.activities > 0)
     frame = shown_ranges(scope)[scope.ranges.frame[some]].astype(np.int64)
     return _spans(scope, frame, work.first[some], work.last[some])

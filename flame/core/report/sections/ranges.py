@@ -10,6 +10,7 @@ from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import FrameTotals
 from flame.core.columns import I4, I8, Bool, unique
 from flame.core.lazy_dataclass import dataclass
+from flame.core.report.measures.launching_calls import in_launch_order
 from flame.core.report.measures.range_styles import styles_of
 from flame.core.report.measures.range_work import RangeWork, range_work, shown_ranges
 from flame.core.report.measures.times import ratios, shares
@@ -108,7 +109,8 @@ def _spans(scope: Scope, found: RangeInstances) -> tuple[Bool, I8]:
 
     Of the others that is no number to be looked at.
     """
-    launched = found.launched(scope.profile.activities, scope.rows)
+    rows = in_launch_order(scope.profile, scope.rows)
+    launched = found.launched(scope.profile.activities, rows)
     return launched.activities > 0, np.subtract(launched.last, launched.first, out=launched.last)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, Utilization, kernels_busy
 from flame.core.columns import I8, distinct, pack, places_in
-from flame.core.model.activities import has_times
 from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
+from flame.core.timeline.devices import timed_rows
 from flame.core.timeline.lane_intervals import LaneIntervals
 from flame.core.units import BLOCKS
 
@@ -77,7 +77,7 @@ def _facts(scope: Scope, gpu: Utilization) -> dict[str, Any]:
 def _concurrency(profile: Profile, gpu: Utilization) -> tuple[int, int]:
     """Sum what ran in the windows of a GPU, ns, and count the streams that ran at once."""
     table = profile.activities
-    rows = np.flatnonzero((table.device == gpu.device) & has_times(table))
+    rows = timed_rows(profile, gpu.device)
     start = table.start[rows]
     end = start + table.duration[rows]
     windows = gpu.windows

@@ -17,8 +17,13 @@ from flame.core.rank_summary.rank_communication import (
     merge_communication,
     no_communication,
 )
-from flame.core.ranks.communicators import TOGETHER, identify
-from flame.core.ranks.rank_steps import RankSteps, no_steps, rows_besides, steps_of_rank
+from flame.core.ranks.communication.communicators import TOGETHER, identify
+from flame.core.ranks.communication.rank_steps import (
+    RankSteps,
+    no_steps,
+    rows_besides,
+    steps_of_rank,
+)
 from flame.core.report.parties.collectives import CommunicationRows
 from flame.core.timeline.busy_time import BusyTime
 

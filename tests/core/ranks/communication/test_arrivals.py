@@ -17,9 +17,15 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, silent
 from flame.core.rank_summary.collective_table import Source
 from flame.core.rank_summary.content_hash import hash_numbers, hash_text
-from flame.core.ranks.arrivals import Arrivals, arrivals_of, communication_of, ends_of, table_of
-from flame.core.ranks.matching import match_table
-from flame.core.ranks.waits import waits_of
+from flame.core.ranks.communication.arrivals import (
+    Arrivals,
+    arrivals_of,
+    communication_of,
+    ends_of,
+    table_of,
+)
+from flame.core.ranks.communication.matching import match_table
+from flame.core.ranks.communication.waits import waits_of
 from flame.core.report.parties.collectives import CommunicationRows, match_ranks
 from flame.core.report.scope import Scope
 from tests.conftest import TRACES, needs_traces

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flame.core.ranks.late import LateRank, Members, beyond_chance, find_late
-from flame.core.ranks.matching import match_table
+from flame.core.ranks.communication.late import LateRank, Members, beyond_chance, find_late
+from flame.core.ranks.communication.matching import match_table
 from tests.support.rank_arrivals import (
     Job,
     Met,

@@ -11,9 +11,9 @@ from flame.core.columns import I8
 from flame.core.rank_summary.content_hash import Hashes
 from flame.core.rank_summary.rank_waits import UNKNOWN, RankWaitTable
 from flame.core.rank_summary.summary import RankSummary
-from flame.core.ranks.clocks import clocks_of
-from flame.core.ranks.matching import Matching, match_table
-from flame.core.ranks.waits import RankWaits, waits_by_sums
+from flame.core.ranks.communication.clocks import clocks_of
+from flame.core.ranks.communication.matching import Matching, match_table
+from flame.core.ranks.communication.waits import RankWaits, waits_by_sums
 
 
 def with_waits(summary: RankSummary, measured: Sequence[RankWaits]) -> RankSummary:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, Source
 from flame.core.rank_summary.merge_collectives import merge_collectives
 from flame.core.rank_summary.rank_communication import RankCommunication, merge_communication
-from flame.core.ranks.arrivals import Arrivals, communication_of, table_of
-from flame.core.ranks.clocks import clocks_of
-from flame.core.ranks.matching import match_table
-from flame.core.ranks.rank_steps import RankSteps
-from flame.core.ranks.waits import causes_of, waits_by_sums, waits_of
+from flame.core.ranks.communication.arrivals import Arrivals, communication_of, table_of
+from flame.core.ranks.communication.clocks import clocks_of
+from flame.core.ranks.communication.matching import match_table
+from flame.core.ranks.communication.rank_steps import RankSteps
+from flame.core.ranks.communication.waits import causes_of, waits_by_sums, waits_of
 from tests.support.rank_arrivals import (
     Met,
     arrivals_by_hand,

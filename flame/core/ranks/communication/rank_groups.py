@@ -14,7 +14,7 @@ from flame.core.errors import UsageError
 from flame.core.lazy_regex import lazy_regex
 from flame.core.rank_summary.collective_table import Source
 from flame.core.rank_summary.content_hash import hash_text
-from flame.core.ranks.arrivals import Arrivals
+from flame.core.ranks.communication.arrivals import Arrivals
 
 _AXIS = lazy_regex(r"([A-Za-z_]\w{0,31})=([1-9][0-9]{0,6})")
 _MOST_AXES = 8

@@ -14,8 +14,8 @@ from flame.core.columns import I8, Bool, distinct, places_on_lanes, sum_by
 from flame.core.rank_summary.collective_table import UNKNOWN_END, CollectiveTable
 from flame.core.rank_summary.content_hash import Hashes
 from flame.core.rank_summary.rank_communication import RankCommunication
-from flame.core.ranks.arrivals import Arrivals, ends_of
-from flame.core.ranks.matching import Matching, match_table
+from flame.core.ranks.communication.arrivals import Arrivals, ends_of
+from flame.core.ranks.communication.matching import Matching, match_table
 
 
 class RankWaits(NamedTuple):

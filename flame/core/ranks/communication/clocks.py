@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I8, distinct, run_starts
 from flame.core.rank_summary.collective_table import UNKNOWN_END
-from flame.core.ranks.waits import RankWaits
+from flame.core.ranks.communication.waits import RankWaits
 
 
 class RankClocks(NamedTuple):

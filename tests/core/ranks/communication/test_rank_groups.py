@@ -7,10 +7,10 @@ import pytest
 
 from flame.core.errors import UsageError
 from flame.core.rank_summary.collective_table import Source
-from flame.core.ranks.arrivals import Arrivals
-from flame.core.ranks.matching import match_table
-from flame.core.ranks.rank_groups import RankGroups, name_groups
-from flame.core.ranks.waits import waits_of
+from flame.core.ranks.communication.arrivals import Arrivals
+from flame.core.ranks.communication.matching import match_table
+from flame.core.ranks.communication.rank_groups import RankGroups, name_groups
+from flame.core.ranks.communication.waits import waits_of
 from tests.support.rank_arrivals import Met, arrivals_by_hand, whole_table
 
 MESH = RankGroups.parse("pp=2,dp=2,tp=4")

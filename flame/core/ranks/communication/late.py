@@ -16,8 +16,8 @@ import numpy as np
 from flame.core.columns import F8, I8, distinct, run_starts
 from flame.core.rank_summary.collective_table import CollectiveTable
 from flame.core.rank_summary.rank_communication import RankCommunication
-from flame.core.ranks.matching import Matching
-from flame.core.ranks.waits import RankCauses, caused_waits, causes_of, late_rows
+from flame.core.ranks.communication.matching import Matching
+from flame.core.ranks.communication.waits import RankCauses, caused_waits, causes_of, late_rows
 
 ROUNDS = 1_000
 LEVEL = 0.01

@@ -1,0 +1,1 @@
+"""Match the collectives of ranks, and tell who waited, for whom, and how far clocks are apart."""
