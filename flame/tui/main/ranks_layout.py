@@ -29,6 +29,12 @@ class RanksHeaderLine(HeaderLine):
     def __init__(self, usual_order: Order, labels: tuple[str, ...]) -> None:
         super().__init__(usual_order)
         self._labels = labels
+        self._late = 0
+
+    def show_late(self, number: int) -> None:
+        """Say how many ranks are late to collectives beyond chance."""
+        self._late = number
+        self.update()
 
     def _header(self, width: int, height: int) -> list[Line]:
         shown = self._projection
@@ -37,7 +43,7 @@ class RanksHeaderLine(HeaderLine):
         title, profile = self._trace
         order, terms = self._usual_order, terms_of(profile)
         palette = palette_of(self)
-        return [ranks_line(title, shown, self._labels, palette, width, order, terms)]
+        return [ranks_line(title, shown, self._labels, palette, width, order, terms, self._late)]
 
 
 class RanksLayout(MainLayout):
@@ -46,6 +52,7 @@ class RanksLayout(MainLayout):
     PANES: ClassVar[tuple[type[Pane], ...]] = (IciclePane, SandwichPane, RanksTopPane)
     ranks: RanksPane
     ranks_details: RanksDetailsPane
+    ranks_header: RanksHeaderLine
 
     @property
     def _panes_of_rows(self) -> tuple[Pane, ...]:
@@ -58,7 +65,8 @@ class RanksLayout(MainLayout):
         return super()._make_timeline(shown)
 
     def _make_header(self, usual_order: Order) -> HeaderLine:
-        return RanksHeaderLine(usual_order, self._labels)
+        self.ranks_header = RanksHeaderLine(usual_order, self._labels)
+        return self.ranks_header
 
     def _make_details(self) -> DetailsPane:
         self.ranks_details = RanksDetailsPane(self._labels)

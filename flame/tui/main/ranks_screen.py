@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from flame.core.frame import COLOURS, IMBALANCE
 from flame.core.model.tree import Order
 from flame.core.rank_summary.opened import rank_labels
+from flame.core.rank_summary.summary import RankSummary
 from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.main.layout import MainLayout
@@ -28,7 +29,8 @@ from flame.tui.ranks.open_rank import open_rank
 from flame.tui.ranks.pane import RanksPane
 from flame.tui.ranks.rank_file import view_words
 from flame.tui.ranks.session import RanksProjection, RanksSession, without_ranks
-from flame.tui.shell.actions import check_actions
+from flame.tui.ranks.waiting import Waiting, waiting_of
+from flame.tui.shell.actions import Action, check_actions
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import RANKS_COMMANDS, bindings
 from flame.tui.shell.start import Start
@@ -47,6 +49,14 @@ assert {*_COLOURS} == {*COLOURS, IMBALANCE}
 
 class Worst(Answer[RankSubject, "RankFacts | None"]):
     """Bring how the selected frame is spread over ranks."""
+
+
+class Judged(Answer[RankSummary, Waiting]):
+    """Bring what collectives tell of the ranks."""
+
+
+def _judge(summary: RankSummary) -> Iterator[Waiting]:
+    yield waiting_of(summary)
 
 
 class RanksScreen(MainScreen, inherit_bindings=False):
@@ -69,6 +79,12 @@ class RanksScreen(MainScreen, inherit_bindings=False):
         state = state and msgspec.structs.replace(state, section="")  # there is no report
         super().__init__(session, shown, state, config, keymap, start)
         self._finding = LatestRequest(rank_facts, Worst, self.post_message, in_turn=True)
+        self._untouched = True
+        self._judging = LatestRequest(_judge, Judged, self.post_message, in_turn=True)
+
+    def _clear_note(self) -> None:
+        self._untouched = False
+        super()._clear_note()
 
     @property
     def _ranks(self) -> RanksSession:
@@ -90,15 +106,33 @@ class RanksScreen(MainScreen, inherit_bindings=False):
         return super()._greeting()
 
     def look_for_findings(self) -> None:
-        """Look for none: a report is of activities."""
+        """Look for ranks for which others wait; a report is of activities."""
+        if self._judging.latest is None:
+            self._judging.ask(self._ranks.summary)
+
+    @on(Judged)
+    def _judged(self, message: Judged) -> None:
+        self._judging.take(message)
+        late = message.result().late_words(rank_labels(message.request))
+        self.parts.ranks_header.show_late(len(late))
+        if late and self._untouched and not message.request.lost:
+            self._show(late[0], "warning", "p: ranks")
 
     @property
     def busy(self) -> bool:
-        return super().busy or self._finding.busy
+        return super().busy or self._finding.busy or self._judging.busy
 
     def _turn_to(self, pane: Pane) -> None:
         super()._turn_to(pane)
         self.set_class(pane is self.parts.ranks, "-report")  # no details, which are of a frame
+
+    def _as_it_is(self, command: Command) -> Command:
+        if command.action == Action.WORST_RANK and self._of_ranks.places is not None:
+            return command._replace(label="all ranks")
+        return super()._as_it_is(command)
+
+    def _footer_commands(self) -> list[Command]:
+        return [self._as_it_is(one) for one in super()._footer_commands()]
 
     # Ranks
 

@@ -34,7 +34,23 @@ def spread_lines(
     rows = [*_rows(facts, labels, places, width - LABEL, unit), *_kept(facts)]
     median = int(facts.spread.spread.median[0])
     strip = draw_strip(facts.values, median, palette, width, halves)
-    return [title, *fields(rows, width), *strip.lines, *_reading(facts, labels, strip, width)]
+    lines = [
+        title,
+        *fields(rows, width),
+        *strip.lines,
+        *_reading(facts, labels, places, strip, width),
+    ]
+    return [*lines, *_waiting(facts, labels, places, width)]
+
+
+def _waiting(
+    facts: RankFacts, labels: Sequence[str], places: tuple[int, ...] | None, width: int
+) -> list[Line]:
+    """Say of the one rank that is shown, whatever the frame, how it came to collectives."""
+    if not facts.rank or not places:
+        return []
+    title: Line = [Piece(cut(f"{labels[places[0]]} in collectives", width), "dim")]
+    return [[], title, *fields(facts.rank, width)]
 
 
 def compact_words(facts: RankFacts | None, labels: Sequence[str], unit: str) -> Iterator[str]:
@@ -93,7 +109,13 @@ def _kept(facts: RankFacts) -> Iterator[tuple[str, str]]:
         yield "known", f"{share} by rank: small parts were left out, so ranks may have more"
 
 
-def _reading(facts: RankFacts, labels: Sequence[str], strip: Strip, width: int) -> list[Line]:
+def _reading(
+    facts: RankFacts,
+    labels: Sequence[str],
+    places: tuple[int, ...] | None,
+    strip: Strip,
+    width: int,
+) -> list[Line]:
     """Say what a cell of the strip is, and where ``r`` leads."""
     cell = "half a cell" if strip.halves else "a cell"
     each = (
@@ -101,7 +123,9 @@ def _reading(facts: RankFacts, labels: Sequence[str], strip: Strip, width: int) 
     )
     far = int(facts.spread.farthest[0])
     lines: list[Line] = [[Piece(cut(f"{each}, {line_cells(width)} a line", width), "dim")]]
-    if far >= 0:
+    if places is not None:
+        lines.append([Piece("r: all ranks", "key", Action.WORST_RANK.click())])
+    elif far >= 0:
         words = f"r: {labels[far]} {deviation_words(facts.deviation_of(far))}".rstrip()
         lines.append([Piece(cut(words, width), "key", Action.ONE_RANK.click(far))])
     return lines

@@ -13,6 +13,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.rank_values import values_of_ranks
 from flame.core.ranks.node_spread import NodeSpread, node_spread
 from flame.tui.ranks.session import RanksProjection
+from flame.tui.ranks.waiting import waiting_of
 from flame.tui.session.carry import same_frame
 from flame.tui.session.tree_view import TreeView
 
@@ -47,12 +48,14 @@ class RankFacts:
     """Say what each rank has of a frame, ``values`` i8[ranks], and how these are ``spread``.
 
     ``total`` is the exact sum over all ranks: more than that of ``values`` where a summary has kept
-    only what is large in each rank.
+    only what is large in each rank. ``rank`` says how the rank that is shown alone came to
+    collectives, as labelled values.
     """
 
     values: I8
     spread: NodeSpread
     total: int
+    rank: tuple[tuple[str, str], ...] = ()
 
     @property
     def mean(self) -> float:
@@ -79,4 +82,6 @@ def rank_facts(subject: RankSubject) -> Iterator[RankFacts | None]:
         return
     tree, summary = whole.view.tree, whole.summary
     values = values_of_ranks(summary, tree, nodes).sum(axis=0)
-    yield RankFacts(values, node_spread(values[None, :]), int(tree.total[nodes].sum()))
+    total, places = int(tree.total[nodes].sum()), subject.shown.places or ()
+    waited = tuple(waiting_of(summary).rows(places[0])) if len(places) == 1 else ()
+    yield RankFacts(values, node_spread(values[None, :]), total, waited)

@@ -15,7 +15,7 @@ from flame.tui.toolkit.text import cut, width_of, wrap
 from flame.tui.widgets.header import choices, metric_choice, modes
 
 _LEAST_CONTENTS = 44
-_LEAST_TITLE, _LONGEST_TITLE = 8, 40
+_LEAST_TITLE, _LONGEST_TITLE = 16, 40
 _LINES = 40
 _DOT = " · "
 
@@ -28,27 +28,32 @@ def ranks_line(
     width: int,
     usual: Order,
     terms: Terms,
+    late: int = 0,
 ) -> Line:
-    """Compose the first line: file, ranks and their mean on the left; metric and levels."""
+    """Compose the first line: file, ranks and their mean on the left; metric and levels.
+
+    So many ranks are ``late`` to collectives beyond chance.
+    """
     tree, selection = shown.view.tree, shown.selection
     unusual = modes(selection, usual, linked=False)
     left: Line = [Piece(" flame ", "accent"), Piece(" ")]
     right = [*unusual, *choices(tree, palette, terms)]
     if width - line_width(left) - line_width(right) < _LEAST_CONTENTS:
         right = [*unusual, *metric_choice(tree)]
-    lost = _lost(shown)
-    room = width - line_width(left) - line_width(right) - line_width(lost) - 1
-    left += [Piece(_contents(title, [*_facts(shown, labels)], room)), *lost]
+    more = [*_late(late), *_lost(shown)]
+    room = width - line_width(left) - line_width(right) - line_width(more) - 1
+    left += [Piece(_contents(title, [*_facts(shown, labels)], room)), *more]
     return [*left, Piece(" " * max(width - line_width(left) - line_width(right), 1)), *right]
 
 
 def _contents(title: str, facts: list[str], width: int) -> str:
     """The title and as many of the facts as there is room for, the first before the title."""
-    while len(facts) > 1 and width - len(_DOT) - width_of(_DOT.join(facts)) < _LEAST_TITLE:
+    least = min(_LEAST_TITLE, width_of(title))
+    while len(facts) > 1 and width - len(_DOT) - width_of(_DOT.join(facts)) < least:
         facts.pop()
     text = _DOT.join(facts)
     room = min(width - len(_DOT) - width_of(text), _LONGEST_TITLE)
-    return cut(text, max(width, 1)) if room < _LEAST_TITLE else _DOT.join((cut(title, room), text))
+    return cut(text, max(width, 1)) if room < least else _DOT.join((cut(title, room), text))
 
 
 def _facts(shown: RanksProjection, labels: Sequence[str]) -> Iterator[str]:
@@ -65,6 +70,12 @@ def _facts(shown: RanksProjection, labels: Sequence[str]) -> Iterator[str]:
     yield format_value(total, unit) if len(places) == 1 else f"{format_value(total, unit)} in all"
 
 
+def _late(number: int) -> Line:
+    """How many ranks others wait for beyond chance; a click shows them."""
+    click = Action.SHOW_VIEW.click("ranks")
+    return [Piece(_DOT), Piece(f"{format_count(number)} late", "warning", click)] if number else []
+
+
 def _lost(shown: RanksProjection) -> Line:
     """How many ranks could not be read; a click names them."""
     number = len(shown.summary.lost)
@@ -79,7 +90,9 @@ _READING = (
     "of all. O colours by imbalance: how far the rank that is farthest from the median is above "
     "it, or below. A rank for which the others wait has less than they have in collectives.",
     "In the details and in the view ranks a cell is a rank, or several of which the farthest from "
-    "the median is drawn. ≈ stands before what is known to 1 %: it is of a histogram.",
+    "the median is drawn. In the view ranks caused is how long others waited in collectives for a "
+    "rank that came last: ! stands beside what is beyond chance. ≈ stands before what is known to "
+    "1 %: it is of a histogram.",
 )
 _LEGEND = (
     (" ▲ a rank has more ", 0.9, False),

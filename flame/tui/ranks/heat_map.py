@@ -11,14 +11,16 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
+from flame.core.rank_summary.rank_waits import UNKNOWN
 from flame.core.units import format_ns
 from flame.tui.ranks.imbalance import deviation_words, strength_of
 from flame.tui.ranks.step_table import ABSENT, StepTable
 from flame.tui.ranks.strip import glyph
+from flame.tui.ranks.waiting import Waiting
 from flame.tui.toolkit.lines import RowView
 from flame.tui.toolkit.text import cut, fill
 
-VALUE, FAR = 9, 9
+VALUE, FAR, CAUSED = 9, 9, 10
 _LEAST_LABEL, _MOST_LABEL = 6, 24
 _MISSING = "╌"
 _WIDEST = 4
@@ -44,6 +46,7 @@ class HeatMap(RowView):
         self.label = min(max(map(len, labels), default=0) + 1, _MOST_LABEL)
         self.label = max(self.label, _LEAST_LABEL)
         self._table: StepTable | None = None
+        self._waiting: Waiting | None = None
         self._order: I8 = np.zeros(0, np.int64)
         self._selected = (-1, -1)
         self._revealed: tuple[int, Size] | None = None
@@ -53,7 +56,12 @@ class HeatMap(RowView):
     @property
     def left(self) -> int:
         """Cells before the first step."""
-        return self.label + VALUE + FAR + 1
+        return self.label + VALUE + FAR + (CAUSED if self._caused is not None else 0) + 1
+
+    @property
+    def _caused(self) -> I8 | None:
+        """How long others waited for each rank; None where that is known of none."""
+        return self._waiting.caused if self._waiting else None
 
     @property
     def room(self) -> int:
@@ -71,15 +79,25 @@ class HeatMap(RowView):
         """How wide a cell of steps is drawn: few steps are not lost on a wide screen."""
         return max(min(self.room // max(self.cells, 1), _WIDEST), 1)
 
-    def show(self, table: StepTable | None, order: I8, selected: tuple[int, int]) -> None:
-        """Draw the ranks of ``table`` in ``order``, that of a line and a cell as ``selected``."""
+    def show(
+        self,
+        table: StepTable | None,
+        order: I8,
+        selected: tuple[int, int],
+        waiting: Waiting | None,
+    ) -> None:
+        """Draw the ranks of ``table`` in ``order``, that of a line and a cell as ``selected``.
+
+        ``waiting`` says how long others waited for each.
+        """
+        self._waiting = waiting
         self._table, self._order, self._selected = table, order, selected
         self.reach(len(order) if table is not None else 0)
         self._reveal()
         self.redraw()
 
     def on_resize(self) -> None:
-        self.show(self._table, self._order, self._selected)
+        self.show(self._table, self._order, self._selected, self._waiting)
 
     def _reveal(self) -> None:
         row, height = self._selected[0], self.inner.height
@@ -118,9 +136,17 @@ class HeatMap(RowView):
         value = "–" if total == ABSENT else format_ns(total)
         far = deviation_words(table.total_deviation(rank))
         head = f"{fill(cut(self._labels[rank], self.label), self.label)}"
-        head += f"{value:>{VALUE}}{far:>{FAR}} "
+        head += f"{value:>{VALUE}}{far:>{FAR}}{self._caused_by(rank)} "
         segments = [Segment(head, style), *self._cells_of(table, rank, cell)]
         return self.padded(segments, sum(len(one.text) for one in segments))
+
+    def _caused_by(self, rank: int) -> str:
+        """How long others waited for ``rank``, marked where that is beyond chance."""
+        if self._caused is None or self._waiting is None:
+            return ""
+        caused = int(self._caused[rank])
+        text = "–" if caused == UNKNOWN else format_ns(caused)
+        return f"{text:>{CAUSED - 1}}{'!' if self._waiting.is_late(rank) else ' '}"
 
     def _cells_of(self, table: StepTable, rank: int, selected: int) -> list[Segment]:
         base, palette, _ = self.look

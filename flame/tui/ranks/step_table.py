@@ -12,6 +12,7 @@ from flame.core.columns import F8, I8, Bool, run_starts, sum_by, unique
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.summary import METRICS, RankSummary
+from flame.tui.ranks.waiting import waiting_of
 
 ABSENT = -1
 
@@ -122,7 +123,10 @@ def _deviation(values: I8, median: I8, scale: I8, there: Bool) -> F8:
 
 @kept
 def step_tables(summary: RankSummary) -> tuple[StepTable, ...]:
-    """Lay out each measure that ``summary`` has: by step, if it knows any, and of the whole run."""
+    """Lay out each measure that ``summary`` has: by step, if it knows any, and of the whole run.
+
+    What it knows of no rank, it does not have.
+    """
     tables = (*_by_step(summary), *_of_run(summary))
     for table in tables:
         table.prepare()
@@ -130,6 +134,7 @@ def step_tables(summary: RankSummary) -> tuple[StepTable, ...]:
 
 
 def _by_step(summary: RankSummary) -> Iterator[StepTable]:
+    """What GPUs did for each step first: ranks that meet in collectives take equally long."""
     counts = [len(one.step_numbers) for one in summary.info]
     numbers = _joined([one.step_numbers for one in summary.info])
     if not len(numbers):
@@ -178,9 +183,9 @@ def _of_run(summary: RankSummary) -> Iterator[StepTable]:
 
 
 def _waits(summary: RankSummary) -> I8:
-    """How long each rank waited in all."""
-    unknown = np.full(len(summary), ABSENT, np.int64)
-    return unknown if summary.waits is None else np.maximum(summary.waits.wait, ABSENT)
+    """How long each rank waited in all, which is known of those summed up apart, too."""
+    waited = waiting_of(summary).waited
+    return np.full(len(summary), ABSENT, np.int64) if waited is None else waited
 
 
 def _work(summary: RankSummary) -> I8:

@@ -17,6 +17,8 @@ from flame.tui.shell.view_commands import (
 _WORST = "the rank that is farthest off in this frame, alone; then all ranks again"
 _OPEN = "open the rank's own trace at this frame; leaving it leads back here"
 _STEPS = "the ranks side by side, step by step"
+_MEASURE = "the measure of ranks: own work, time or wait by step; sums of the run"
+_SORT = "order: weight, name; columns of the table; ranks: who made others wait, number, worst"
 
 RANKS = (
     Command("r", "r", Action.WORST_RANK, "worst rank", _WORST, 2, TREES),
@@ -32,10 +34,6 @@ _HELP = {
     (Action.COPY("name"), ()): "copy the frame's name, its stack",
     (Action.COLOURS, FRAMES): "colours: by level, by imbalance of ranks, by category of kernels",
     (Action.FILTERS, ()): "filters: frames, ranks, ranges, kernels, …",
-    (
-        Action.SORT(1),
-        (),
-    ): "order: weight, name; columns of the table; ranks: by number, worst first",
     (Action.EXPORT, ()): "export: folded, speedscope, SVG",
     (Action.LEVEL("process"), ()): "a level on or off, as the levels dialog (L) lists them",
 }
@@ -44,8 +42,9 @@ _HELP = {
 _INSTEAD = {
     (Move.KINDS(1), TOP): (
         Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, TOP),
-        Command("", "v", Move.KINDS(1), "measure", "what the view ranks shows", 6, RANKS_VIEW),
+        Command("", "v", Move.KINDS(1), "measure", _MEASURE, 3, RANKS_VIEW),
     ),
+    (Action.SORT(1), ()): (Command("s", "s", Action.SORT(1), "sort", _SORT, 4),),
     (Move.ENTER(), REPORT): (Command("", "enter", Move.ENTER(), "this rank", "", 2, RANKS_VIEW),),
     (Action.ESCAPE, REPORT): (Command("", "esc", Action.ESCAPE, "back", "", 5, RANKS_VIEW),),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from flame.cli.parser import parse_command_line
 from flame.core.projection.filters import Devices, Pids, Ranks, Steps, Streams, Tids, Time
+from flame.core.rank_summary.collective_table import no_collectives
+from flame.core.rank_summary.rank_communication import no_communication
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.units import format_ns
 from flame.options.command_line import command_line
@@ -25,7 +28,7 @@ from flame.tui.ranks.session import RanksProjection
 from flame.tui.shell.commands import RANKS_COMMANDS
 from tests.support.rank_traces import ODD_KERNEL
 from tests.tui.conftest import USUAL, User, open_app
-from tests.tui.ranks.conftest import ODD, RANKS, SLOW
+from tests.tui.ranks.conftest import ODD, RANKS, SLOW, Eight, written
 
 
 def shown(user: User) -> RanksProjection:
@@ -191,23 +194,103 @@ async def test_a_rank_alone_has_what_its_own_trace_has(
         assert "0 ns" not in user.read("table")
 
 
-async def test_the_ranks_are_shown_step_by_step(summary_file: Path) -> None:
-    async with open_app(summary_file) as user:
+def ranks_in(user: User) -> list[int]:
+    """The ranks of the heat map, from the top on."""
+    return [int(one.split()[1]) for one in lines(user, "heat-map") if one.startswith("rank")]
+
+
+def hint(user: User) -> str:
+    return user.read("status").split("/ search")[-1].strip()
+
+
+async def test_the_ranks_are_shown_step_by_step(summary_file: Path, eight: Eight) -> None:
+    async with open_app(summary_file, (120, 40)) as user:
         await user.press("p")
         await user.rest()
         assert user.screen.pane_name == "ranks"
-        assert "step time ▾" in user.read("ranks-head")
-        assert [one.split()[1] for one in lines(user, "heat-map")[:RANKS]] == [
-            str(rank) for rank in range(RANKS)
-        ]
-        await user.press("down", "right")
-        assert user.read("status").split("/ search")[-1].strip().startswith("rank 1 · step 1 · ")
-        await user.press("v")
-        assert "work between collectives ▾" in user.read("ranks-head")
+        assert "caused▾ own work ▾" in user.read("ranks-head")
+        by_caused, never = ranks_in(user), [at for at in range(RANKS) if not eight.run.last[at]]
+        assert by_caused[0] == SLOW and by_caused[-len(never) :] == never
+        assert hint(user).startswith(f"rank {SLOW} · step 0 · ")
+        about = user.read("rank-about")
+        assert f"last to {eight.run.last[SLOW]} of {eight.run.collectives} collectives" in about
+        assert f"a: flame view runs/rank000{SLOW}.sqlite" in about and "by step" not in about
+        await user.press("end", "right")
+        assert hint(user).startswith(f"rank {never[-1]} · step 1 · ")
+        assert "others wait never: last to none of" in user.read("rank-about")
         await user.press("s")
-        assert lines(user, "heat-map")[0].startswith(f"rank {SLOW}")
+        assert "rank▾" in user.read("ranks-head") and ranks_in(user) == [*range(RANKS)]
+        await user.press("s")
+        assert "off▾" in user.read("ranks-head") and ranks_in(user)[0] == SLOW
+        await user.press("s")
+        assert ranks_in(user) == by_caused
         await user.press("enter")
         assert shown(user).places == (SLOW,) and user.screen.pane_name == "icicle"
+
+
+@pytest.mark.deep
+async def test_all_measures_of_the_ranks_are_shown_in_turn(
+    summary_file: Path, eight_ranks: RankSummary
+) -> None:
+    waits = eight_ranks.waits
+    assert waits is not None
+    async with open_app(summary_file, (160, 40)) as user:
+        await user.press("p")
+        await user.rest()
+        for title in ("own work", "step time", "wait in collectives", "work between collectives"):
+            assert f"{title} ▾" in user.read("ranks-head")
+            if title.startswith("wait"):
+                wait = format_ns(int(waits.step_wait[3 * SLOW]))
+                assert f"rank {SLOW} · step 0 · {wait}  −" in hint(user)
+                assert " of the step  median " in hint(user)
+                assert "as a part of the step" in user.read("ranks-head")
+            await user.press("v")
+            await user.press("home")
+        assert "wait in collectives, whole run ▾" in user.read("ranks-head")
+        assert f"{format_ns(int(waits.wait[SLOW]))} " in lines(user, "heat-map")[0]
+
+
+@pytest.mark.deep
+async def test_waiting_that_nobody_measured_is_said_to_be_unknown(
+    eight: Eight, tmp_path: Path
+) -> None:
+    async with open_app(written(eight.merged, tmp_path), (120, 40)) as user:
+        await user.press("p")
+        await user.rest()
+        assert ranks_in(user)[0] == SLOW
+        assert "by step     not known: ranks were summed up apart" in user.read("rank-about")
+        await user.press("v", "v")
+        assert "work between collectives ▾" in user.read("ranks-head")
+
+
+@pytest.mark.deep
+async def test_without_collectives_nothing_is_said_of_waiting(eight: Eight, tmp_path: Path) -> None:
+    table, found = no_collectives(), no_communication()
+    summary = replace(eight.merged, collectives=table, communication=found, waits=None)
+    async with open_app(written(summary, tmp_path), (120, 40)) as user:
+        await user.rest()
+        assert " late" not in user.read("header")
+        await user.press("p")
+        await user.rest()
+        assert "caused" not in user.read("ranks-head") and "rank▾" in user.read("ranks-head")
+        assert ranks_in(user) == [*range(RANKS)]
+        assert "waiting     not known: no collectives were recorded" in user.read("rank-about")
+        for _ in range(6):
+            await user.press("v")
+            assert "wait" not in user.read("ranks-head")
+
+
+async def test_a_rank_alone_is_said_to_be_late(eight_ranks: RankSummary, tmp_path: Path) -> None:
+    whole = written(replace(eight_ranks, lost=()), tmp_path)
+    async with open_app(whole, (120, 40)) as user:
+        await user.rest()
+        assert f"{RANKS} ranks · mean " in user.read("header") and "1 late" in user.read("header")
+        assert f"rank {SLOW}: others wait " in hint(user) and "p: ranks" in hint(user)
+        await user.app.run_action(f"screen.one_rank({SLOW})")
+        await user.rest()
+        details = user.read("details")
+        assert f"rank {SLOW} in collectives" in details and "r: all ranks" in details
+        assert "r all ranks" in user.read("keys")
 
 
 @pytest.mark.deep
@@ -215,12 +298,13 @@ async def test_a_double_click_on_a_rank_shows_it_alone(summary_file: Path) -> No
     async with open_app(summary_file) as user:
         await user.press("p")
         await user.rest()
-        await user.pilot.click(HeatMap, offset=(40, 4))
+        fourth, sixth = ranks_in(user)[4], ranks_in(user)[6]
+        await user.pilot.click(HeatMap, offset=(44, 4))
         await user.settle()
-        assert "rank 4 · step" in user.read("status")
-        await user.pilot.click(HeatMap, offset=(40, 6), times=2)
+        assert f"rank {fourth} · step" in user.read("status")
+        await user.pilot.click(HeatMap, offset=(44, 6), times=2)
         await user.rest()
-        assert shown(user).places == (6,)
+        assert shown(user).places == (sixth,)
 
 
 async def test_a_opens_the_trace_of_the_rank_at_the_same_frame(

@@ -29,8 +29,12 @@ def with_steps(steps: Steps) -> RankSummary:
     return replace(summary, info=info)
 
 
+def times_of(summary: RankSummary) -> StepTable:
+    return next(one for one in step_tables(summary) if one.title == "step time")
+
+
 def table_of(steps: Steps) -> StepTable:
-    return step_tables(with_steps(steps))[0]
+    return times_of(with_steps(steps))
 
 
 def random_steps(seed: int) -> Steps:
@@ -88,7 +92,7 @@ def test_the_rank_that_is_slowest_over_all_steps_is_the_first() -> None:
 def test_the_longer_time_of_a_step_counts_that_a_rank_has_twice() -> None:
     summary = with_steps([{0: 5, 1: 6}, {0: 5, 1: 6}])
     twice = msgspec.structs.replace(summary.info[0], step_numbers=(1, 1), step_times=(9, 4))
-    table = step_tables(replace(summary, info=(twice, summary.info[1])))[0]
+    table = times_of(replace(summary, info=(twice, summary.info[1])))
     assert table.values.tolist() == [[ABSENT, 9], [5, 6]]
 
 

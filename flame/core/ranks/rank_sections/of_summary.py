@@ -58,9 +58,9 @@ def questions_of(
         left_out(summary, tree.metric.key),
         summary.lost,
         _counts(matching),
-        _late(summary, matching) if matching.matched.any() else None,
-        _why_not_late(matching),
-        _clocks(summary),
+        late_ranks(summary, matching),
+        why_not_late(matching),
+        clocks_of_summary(summary),
     )
 
 
@@ -71,7 +71,10 @@ def _counts(matching: Matching) -> CollectiveCounts:
     return CollectiveCounts(len(matching.matched), int(matching.matched.sum()), unmatched)
 
 
-def _late(summary: RankSummary, matching: Matching) -> LateRanks:
+def late_ranks(summary: RankSummary, matching: Matching) -> LateRanks | None:
+    """Tell how ranks came to the collectives that are matched; None where none is."""
+    if not matching.matched.any():
+        return None
     table, rank = summary.collectives, unique(summary.rank)
     causes = causes_of(table, matching, rank)
     found = [one.rank for one in find_late(table, matching, summary.communication)]
@@ -89,15 +92,15 @@ def _late(summary: RankSummary, matching: Matching) -> LateRanks:
     return LateRanks(last, caused, waited, by_work, by_idle, is_late)
 
 
-def _clocks(summary: RankSummary) -> RankClocks | None:
-    """The clocks that collectives tell of; None where they tell of none."""
+def clocks_of_summary(summary: RankSummary) -> RankClocks | None:
+    """List the clocks that collectives tell of; None where they tell of none."""
     waits = summary.waits
     if waits is None or not (told := waits.error > UNKNOWN).any():
         return None
     return RankClocks(summary.rank[told], waits.offset[told], waits.error[told], waits.part[told])
 
 
-def _why_not_late(matching: Matching) -> str:
+def why_not_late(matching: Matching) -> str:
     """Say why nothing is known of who is late, where nothing is."""
     if not len(matching.matched):
         return "no collectives were recorded"
