@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.analysis.frame_totals import outermost_by_frame
-from flame.core.columns import F8, I4, I8, run_starts
+from flame.core.columns import F8, I4, I8, Bool, run_starts
+from flame.core.frame import Kind
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
 from flame.core.rank_summary.rank_values import values_of_ranks
@@ -56,6 +57,36 @@ def spread_of_frames(summary: RankSummary, tree: StackTree, frames: I4) -> NodeS
     nodes, frame = outermost_by_frame(tree)
     chosen = np.isin(frame, frames)
     return _joined(_spreads(summary, tree, nodes[chosen], frame[chosen]))
+
+
+def same_nodes(tree: StackTree, other: StackTree) -> I8:
+    """Find for each node of ``tree`` the one of ``other`` with the same path, -1 of none; i8[n].
+
+    Both are of one trace; of frames that stand for smaller ones nobody knows what they have in
+    common.
+    """
+    found = np.full(len(tree), -1)
+    if tree.frames is not other.frames:
+        return found
+    found[0] = 0
+    size, smaller = len(tree.frames), _smaller(tree)
+    for mine, others in zip(tree.rows[1:], other.rows[1:], strict=False):
+        key = other.parent[others].astype(np.int64) * size + other.frame[others]
+        order = np.argsort(key)
+        wanted = found[tree.parent[mine]] * size + tree.frame[mine]
+        at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+        place = others[order[at]]
+        fits = (key[order[at]] == wanted) & (found[tree.parent[mine]] >= 0)
+        found[mine] = np.where(fits & ~smaller[tree.frame[mine]], place, -1)
+    return found
+
+
+def _smaller(tree: StackTree) -> Bool:
+    """Mark the frames that stand for smaller ones, bool[frames]."""
+    marked = np.zeros(len(tree.frames), bool)
+    for frame in np.unique(tree.frame).tolist():
+        marked[frame] = tree.frames[frame].kind == Kind.REST
+    return marked
 
 
 def _spreads(summary: RankSummary, tree: StackTree, nodes: I8, key: I8) -> Iterator[NodeSpread]:

@@ -35,8 +35,9 @@ from flame.tui.shell.command import Command
 from flame.tui.shell.commands import RANKS_COMMANDS, bindings
 from flame.tui.shell.start import Start
 from flame.tui.toolkit.latest import Answer, LatestRequest
-from flame.tui.toolkit.lines import Line
+from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut_start
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
 from flame.tui.views.top_pane import TopPane
@@ -134,6 +135,17 @@ class RanksScreen(MainScreen, inherit_bindings=False):
     def _footer_commands(self) -> list[Command]:
         return [self._as_it_is(one) for one in super()._footer_commands()]
 
+    def _status_without_note(self, width: int) -> Line:
+        if self.pane is self.parts.ranks:
+            return [Piece(cut_start(f" {self.pane.hint()}", width))]
+        return super()._status_without_note(width)
+
+    def _go_to_match(self) -> None:
+        if self.pane is self.parts.ranks and self.finder.query:
+            self._show(self.pane.match(1))
+        else:
+            super()._go_to_match()
+
     # Ranks
 
     def action_worst_rank(self) -> None:
@@ -221,8 +233,7 @@ class RanksScreen(MainScreen, inherit_bindings=False):
         """Colour by level, by the imbalance of ranks, by category of kernels."""
         at = _COLOURS.index(self.wanted.colours)
         others = _COLOURS[at + 1 :] + _COLOURS[:at]
-        shown = self._of_ranks
-        if others[0] == IMBALANCE and (shown.places is not None or not shown.can_compare):
+        if others[0] == IMBALANCE and not self._of_ranks.can_compare:
             others = others[1:]
         self._project(replace(self.wanted, colours=others[0]))
 

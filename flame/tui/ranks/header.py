@@ -88,7 +88,8 @@ def _lost(shown: RanksProjection) -> Line:
 _READING = (
     "Frames are those of all ranks; width is the mean over ranks, and numbers in frames are sums "
     "of all. O colours by imbalance: how far the rank that is farthest from the median is above "
-    "it, or below. A rank for which the others wait has less than they have in collectives.",
+    "it, or below; of a rank alone how far it is. A rank for which the others wait has less than "
+    "they have in collectives.",
     "In the details and in the view ranks a cell is a rank, or several of which the farthest from "
     "the median is drawn. In the view ranks caused is how long others waited in collectives for a "
     "rank that came last: ! stands beside what is beyond chance. ≈ stands before what is known to "

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import F8
+from flame.core.columns import F8, I8
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
-from flame.core.ranks.node_spread import NodeSpread
+from flame.core.ranks.node_spread import NodeSpread, same_nodes
 from flame.core.units import MINUS, format_value
 
 LEAST = 0.05
@@ -61,6 +61,59 @@ class Imbalance:
 
     def derive(self, make: Callable[[StackTree], StackTree]) -> None:
         """Colour nothing: what is made of a tree has no sums of each rank."""
+
+
+@dataclass(frozen=True, eq=False)
+class AgainstMedian:
+    """Colour the nodes of ``tree``, which is of some ranks, by how far these are off all ranks.
+
+    ``deviation`` f8[n] is how far their mean is above the ``median`` (i8[n]) of all, as a part of
+    it: infinite where most have nothing, NaN where it is not known.
+    """
+
+    tree: StackTree
+    deviation: F8
+    median: I8
+
+    @property
+    def found(self) -> AgainstMedian:
+        """What the colours come of."""
+        return self
+
+    @cached_property
+    def strength(self) -> F8:
+        """The strength of each node's colour, f8[n]: more from 0 to 1, less from 0 to -1."""
+        return strength_of(self.deviation)
+
+    def is_one_sided(self, node: int) -> bool:
+        """Tell whether most ranks have nothing of ``node``."""
+        return bool(np.isposinf(self.deviation[node]))
+
+    def sign(self, node: int) -> str:
+        """Say in a sign whether there is more than on most ranks, less, or only here anything."""
+        return sign_of(float(self.deviation[node]))
+
+    def words(self, node: int) -> list[str]:
+        """Say what ``node`` has here, and how far that is from the median of all ranks."""
+        value = format_value(int(self.tree.total[node]), self.tree.metric.unit)
+        if self.is_one_sided(node):
+            return ["most ranks lack it", value]
+        return [*filter(None, [deviation_words(float(self.deviation[node]))]), value]
+
+    def derive(self, make: Callable[[StackTree], StackTree]) -> None:
+        """Colour nothing: what is made of a tree has no sums of each rank."""
+
+
+def against_median(
+    tree: StackTree, ranks: int, whole: StackTree, found: NodeSpread
+) -> AgainstMedian:
+    """Compare ``tree``, of so many ``ranks``, with what is ``found`` of all in the ``whole``."""
+    place = same_nodes(tree, whole)
+    median = np.where(place >= 0, found.spread.median[place], 0)
+    above = tree.total / ranks - median
+    far = np.where(above > 0, np.inf, 0.0)
+    np.divide(above, median, out=far, where=median > 0)
+    return AgainstMedian(tree, np.where(place >= 0, far, np.nan), median)
 
 
 def strength_of(deviation: F8) -> F8:

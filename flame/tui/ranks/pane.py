@@ -202,6 +202,28 @@ class RanksPane(Pane):
         self._go_to(0)
         return f"ranks {_ORDERS[self._sorted]}"
 
+    def match(self, step: int) -> str:
+        """Select the next (+1) or previous (-1) rank with the searched number, name or file."""
+        result = self.shown.view.matches.result
+        text = result.query.text if result else ""
+        rows = np.flatnonzero(np.isin(self._order, self._called(text)))
+        if not len(rows):
+            return f"no rank is called {printable(text)}"
+        beyond = rows[rows > self._row] if step > 0 else rows[rows < self._row]
+        at = 0 if step > 0 else -1
+        self._go_to(int(beyond[at] if len(beyond) else rows[at]))
+        return "" if len(rows) == 1 else f"{format_count(len(rows))} ranks are called that"
+
+    def _called(self, text: str) -> list[int]:
+        """The places of ranks with this number, or this text in their name or file."""
+        assert isinstance(self.shown, RanksProjection)
+        info = self.shown.summary.info
+        if text.isdecimal():
+            return [at for at, one in enumerate(info) if one.rank == int(text)]
+        low = text.casefold()
+        names = (f"{label} {one.path}" for label, one in zip(self._labels, info, strict=True))
+        return [at for at, name in enumerate(names) if low in name.casefold()]
+
     def kinds(self, step: int) -> str:
         if len(self._tables) < 2:
             return "no other measure of ranks in this summary"

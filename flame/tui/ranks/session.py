@@ -17,9 +17,10 @@ from flame.core.projection.filters import Filter, Ranks
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.opened import rank_labels, summary_of
 from flame.core.rank_summary.summary import RankSummary
-from flame.core.ranks.node_spread import NodeSpread, spread_of_nodes
-from flame.tui.ranks.imbalance import Imbalance
+from flame.core.ranks.node_spread import spread_of_nodes
+from flame.tui.ranks.imbalance import Imbalance, against_median
 from flame.tui.session.carry import same_frame
+from flame.tui.session.node_colours import NodeColours
 from flame.tui.session.session import Projection, Session, prepared
 
 
@@ -83,14 +84,17 @@ class RanksSession(Session):
 
     def _coloured(self, shown: RanksProjection) -> RanksProjection:
         """The same in the colours that it asks for."""
-        if shown.selection.colours != IMBALANCE or shown.places or not shown.can_compare:
+        if shown.selection.colours != IMBALANCE or not shown.can_compare:
             return shown
-        tree = shown.view.tree
-        colours = Imbalance(tree, self._spread(shown), tuple(rank_labels(self.summary)))
-        return replace(shown, view=prepared(tree, colours))
+        return replace(shown, view=prepared(shown.view.tree, self._colours(shown)))
 
-    def _spread(self, shown: RanksProjection) -> NodeSpread:
-        return spread_of_nodes(self.summary, shown.view.tree)
+    def _colours(self, shown: RanksProjection) -> NodeColours:
+        """Colour by how far all ranks are apart, or how far those that are shown are from all."""
+        tree, whole = shown.view.tree, shown.of_all.view.tree
+        found = spread_of_nodes(self.summary, whole)
+        if shown.places is None:
+            return Imbalance(tree, found, tuple(rank_labels(self.summary)))
+        return against_median(tree, len(shown.places), whole, found)
 
     def _whole(self, selection: Selection) -> RanksProjection | None:
         """The same of all ranks together; from what is kept, if it is there."""

@@ -9,7 +9,9 @@ import pytest
 
 from flame.core.analysis.frame_totals import frame_totals
 from flame.core.columns import I8
-from flame.core.model.tree import StackTree
+from flame.core.frame import Kind
+from flame.core.model.tree import StackTree, TreeLayout
+from flame.core.projection.filters import MinShare, Ranks
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection, select
 from flame.core.rank_summary.merge import merge_summaries
@@ -17,7 +19,13 @@ from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.rank_values import values_of_ranks
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.ranks import node_spread as module
-from flame.core.ranks.node_spread import NodeSpread, node_spread, spread_of_frames, spread_of_nodes
+from flame.core.ranks.node_spread import (
+    NodeSpread,
+    node_spread,
+    same_nodes,
+    spread_of_frames,
+    spread_of_nodes,
+)
 from tests.support.random_ranks import random_summary
 from tests.support.tiers import deep_except
 
@@ -92,3 +100,38 @@ def test_the_farthest_rank_is_the_one_with_the_least_where_that_is_farther() -> 
     assert found.excess.tolist() == [1, 4, 0, 3]
     assert found.deviation[:3].tolist() == [-0.8, 0.4, 0.0]
     assert found.deviation[3] == np.inf
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+def test_the_nodes_of_a_rank_are_found_among_those_of_all(
+    summary: RankSummary, inverted: bool
+) -> None:
+    profile = profile_of(summary)
+    layout = TreeLayout(inverted=inverted)
+    whole = project(profile, select(layout=layout))
+    paths = {whole.names(node): node for node in range(len(whole))}
+    for rank in range(RANKS):
+        where = (Ranks((str(rank),)),)
+        tree = project(profile, select(where=where, layout=layout))
+        found = same_nodes(tree, whole)
+        wanted = [paths[tree.names(node)] for node in range(len(tree))]
+        if len(paths) == len(whole):  # else several frames have one name
+            assert found.tolist() == wanted
+        assert (found >= 0).all() and len({*found.tolist()}) == len(tree)
+        assert [tree.frame[at] for at in range(1, len(tree))] == [
+            whole.frame[at] for at in found[1:].tolist()
+        ]
+        back = same_nodes(whole, tree)
+        assert back[found].tolist() == [*range(len(tree))]
+        assert (back >= 0).sum() == len(tree)
+
+
+def test_what_stands_for_smaller_frames_is_not_the_same(summary: RankSummary) -> None:
+    profile = profile_of(summary)
+    share = (MinShare(5.0),)
+    whole = project(profile, select(where=share))
+    tree = project(profile, select(where=(*share, Ranks(("1",)))))
+    found = same_nodes(tree, whole)
+    for node in range(len(tree)):
+        below_smaller = tree.kind(node) == Kind.REST
+        assert not below_smaller or found[node] == -1

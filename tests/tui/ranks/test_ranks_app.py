@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from flame.cli.parser import parse_command_line
 from flame.core.projection.filters import Devices, Pids, Ranks, Steps, Streams, Tids, Time
 from flame.core.rank_summary.collective_table import no_collectives
 from flame.core.rank_summary.rank_communication import no_communication
+from flame.core.rank_summary.rank_values import values_of_ranks
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.units import format_ns
 from flame.options.command_line import command_line
@@ -24,6 +26,7 @@ from flame.tui.dialogs.filter_fields import FIELDS
 from flame.tui.main.ranks_screen import RanksScreen
 from flame.tui.ranks import open_rank
 from flame.tui.ranks.heat_map import HeatMap
+from flame.tui.ranks.imbalance import deviation_words
 from flame.tui.ranks.session import RanksProjection
 from flame.tui.shell.commands import RANKS_COMMANDS
 from tests.support.rank_traces import ODD_KERNEL
@@ -291,6 +294,47 @@ async def test_a_rank_alone_is_said_to_be_late(eight_ranks: RankSummary, tmp_pat
         details = user.read("details")
         assert f"rank {SLOW} in collectives" in details and "r: all ranks" in details
         assert "r all ranks" in user.read("keys")
+
+
+@pytest.mark.deep
+async def test_a_rank_alone_is_coloured_by_how_far_it_is_from_the_median(
+    summary_file: Path, eight_ranks: RankSummary
+) -> None:
+    async with open_app(summary_file) as user:
+        await user.press("O")
+        await user.app.run_action(f"screen.one_rank({SLOW})")
+        await user.rest()
+        view = user.screen.shown.view
+        tree, colours = view.tree, view.colouring
+        assert colours is not None and "by imbalance" in user.read("header")
+        whole = shown(user).of_all.view.tree
+        for node in range(1, len(tree)):
+            values = values_of_ranks(eight_ranks, whole, np.array([whole.find(tree.names(node))]))
+            median = sorted(values[0].tolist())[RANKS // 2 - 1]
+            far = (int(tree.total[node]) - median) / median
+            assert colours.words(node)[0] == deviation_words(far)
+            assert colours.sign(node) == ("" if abs(far) < 0.05 else "▲" if far > 0 else "▼")
+        await user.app.run_action(f"screen.one_rank({ODD})")
+        await user.rest()
+        view = user.screen.shown.view
+        odd = next(at for at in range(len(view.tree)) if view.tree.name(at) == ODD_KERNEL)
+        assert view.colouring is not None and view.colouring.is_one_sided(odd)
+        assert view.colouring.words(odd)[0] == "most ranks lack it"
+
+
+@pytest.mark.deep
+async def test_ranks_are_searched_by_number_and_by_name(summary_file: Path) -> None:
+    async with open_app(summary_file, (120, 40)) as user:
+        await user.press("p")
+        await user.rest()
+        await user.press("/", "3", "enter")
+        assert hint(user).startswith("rank 3 · step 0")
+        await user.press("/", *"rank000", "enter")
+        assert f"{RANKS} ranks are called that" in user.read("status")
+        await user.press("/", "9", "9", "enter")
+        assert "no rank is called 99" in user.read("status")
+        await user.press("escape")
+        assert user.screen.pane_name == "ranks" and hint(user).startswith("rank ")
 
 
 @pytest.mark.deep
