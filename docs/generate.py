@@ -42,6 +42,12 @@ def key_table(commands: Sequence[Command]) -> str:
     return _table("key", ((_code(one.shown), one.help) for one in commands if one.help))
 
 
+def unlike(commands: Sequence[Command]) -> list[Command]:
+    """List those of ``commands`` that are not, with the same help, those of a trace."""
+    usual = {(one.shown, one.help) for one in COMMANDS}
+    return [one for one in commands if (one.shown, one.help) not in usual]
+
+
 def command_names() -> str:
     """Return the names by which the configuration file calls commands."""
     every = (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *RANKS_COMMANDS, *SASS_COMMANDS)
@@ -212,6 +218,7 @@ def parts() -> dict[str, str]:
         "keys": key_table(COMMANDS),
         "live keys": key_table(LIVE),
         "diff keys": key_table(DIFF),
+        "ranks keys": key_table(unlike(RANKS_COMMANDS)),
         "sass keys": key_table(SASS_COMMANDS),
         "command names": command_names(),
         "settings": setting_table(),

@@ -34,6 +34,7 @@ _HELP = {
     (Action.COPY("name"), ()): "copy the frame's name, its stack",
     (Action.COLOURS, FRAMES): "colours: by level, by imbalance of ranks, by category of kernels",
     (Action.FILTERS, ()): "filters: frames, ranks, ranges, kernels, …",
+    (Action.SEARCH, ()): "search names: a regular expression; ranks: a number, a part of a name",
     (Action.EXPORT, ()): "export: folded, speedscope, SVG",
     (Action.LEVEL("process"), ()): "a level on or off, as the levels dialog (L) lists them",
 }
