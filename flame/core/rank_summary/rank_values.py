@@ -12,8 +12,8 @@ from flame.core.model.tree import StackTree
 from flame.core.rank_summary.opened import table_cells, table_groups
 from flame.core.rank_summary.summary import METRICS, RankSummary
 
-_BLOCK = 1 << 21
-"""Sums that are worked out at a time: 16 MB."""
+_BLOCK = 1 << 18
+"""Sums that are worked out at a time, or cells that are summed up: 2 MB."""
 
 
 def values_of_ranks(summary: RankSummary, tree: StackTree, nodes: I8) -> I8:
@@ -27,7 +27,7 @@ def values_of_ranks(summary: RankSummary, tree: StackTree, nodes: I8) -> I8:
     first, last = (np.searchsorted(edges, one) for one in (nodes, tree.end[nodes]))
     found = np.zeros((len(nodes), len(summary)), np.int64)
     row = METRICS.index(tree.metric.key)
-    for begin, end in _blocks(len(summary), len(edges)):
+    for begin, end in _blocks(summary, len(edges)):
         cells, rank, node = _cells_of(summary, tree, range(begin, end))
         place = np.searchsorted(edges, node, "right")  # 0: before the first edge, or in no node
         ranks = end - begin
@@ -38,9 +38,11 @@ def values_of_ranks(summary: RankSummary, tree: StackTree, nodes: I8) -> I8:
     return found
 
 
-def _blocks(ranks: int, edges: int) -> Iterator[tuple[int, int]]:
-    """Split so many ``ranks`` into stretches [first, last), each with `_BLOCK` sums or so."""
-    size = max(_BLOCK // (edges + 1), 1)
+def _blocks(summary: RankSummary, edges: int) -> Iterator[tuple[int, int]]:
+    """Split the ranks into stretches [first, last), each with `_BLOCK` sums and cells or so."""
+    ranks = len(summary)
+    cells = len(summary.cell_group) // max(ranks, 1)
+    size = max(_BLOCK // (max(edges, cells) + 1), 1)
     yield from pairwise([*range(0, ranks, size), ranks])
 
 
