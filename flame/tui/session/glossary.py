@@ -138,7 +138,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("work between collectives", "what the GPU did from one collective to the next"),
             Entry("in all", "the sum over the steps of the run"),
             Entry("off", "how far that is above the median of the ranks, or below"),
-            Entry("caused", "how long others waited for the rank where it came last; !: late"),
+            Entry("caused", "how long others waited for the rank that was last; !: late"),
             Entry("others wait", "how long others waited for the rank, and why it was late"),
             Entry("waits", "how long the rank waited itself"),
             Entry("clock", "how far it is behind, told by the ends of collectives"),

@@ -20,6 +20,10 @@ class NodeColours(Protocol):
         """The tree whose nodes are coloured."""
 
     @property
+    def found(self) -> object:
+        """What colours were worked out of: the same object as long as they are the same."""
+
+    @property
     def strength(self) -> F8:
         """The strength of each node's colour, f8[n]: warm from 0 to 1, cold from 0 to -1."""
 

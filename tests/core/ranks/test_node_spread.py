@@ -64,7 +64,7 @@ def values_by_frame(summary: RankSummary, tree: StackTree, frame: int) -> list[i
         if tree.frame[node] == frame and node not in below:
             below.update(range(node, int(tree.end[node])))
             values += values_of_ranks(summary, tree, np.array([node]))[0]
-    return values.tolist()
+    return [int(value) for value in values]
 
 
 @pytest.mark.parametrize("size", deep_except([3], [1, 3, 1000]))

@@ -24,7 +24,6 @@ from flame.options.config import Config
 from flame.options.selection import selection_of
 from flame.tui.dialogs.filter_fields import FIELDS
 from flame.tui.main.ranks_screen import RanksScreen
-from flame.tui.ranks import open_rank
 from flame.tui.ranks.heat_map import HeatMap
 from flame.tui.ranks.imbalance import deviation_words
 from flame.tui.ranks.session import RanksProjection
@@ -367,7 +366,7 @@ async def test_a_opens_the_trace_of_the_rank_at_the_same_frame(
     def suspended() -> Any:
         yield
 
-    monkeypatch.setattr(open_rank.subprocess, "run", run)
+    monkeypatch.setattr("flame.tui.ranks.open_rank.subprocess.run", run)
     async with open_app(summary_file) as user:
         monkeypatch.setattr(user.app, "suspend", suspended)
         await user.press("a")
