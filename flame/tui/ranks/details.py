@@ -50,7 +50,7 @@ def _waiting(
     if not facts.rank or not places:
         return []
     title: Line = [Piece(cut(f"{labels[places[0]]} in collectives", width), "dim")]
-    return [[], title, *fields(facts.rank, width)]
+    return [[], title, *fields(facts.rank, width, prose=True)]
 
 
 def compact_words(facts: RankFacts | None, labels: Sequence[str], unit: str) -> Iterator[str]:

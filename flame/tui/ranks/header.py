@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from flame.core.analysis.wording import Terms
+from flame.core.frame import IMBALANCE
 from flame.core.model.tree import Order
 from flame.core.units import format_count, format_counted, format_value
 from flame.tui.ranks.session import RanksProjection
@@ -35,6 +37,8 @@ def ranks_line(
     So many ranks are ``late`` to collectives beyond chance.
     """
     tree, selection = shown.view.tree, shown.selection
+    if selection.colours == IMBALANCE and shown.view.colouring is None:
+        selection = replace(selection, colours="level")
     unusual = modes(selection, usual, linked=False)
     left: Line = [Piece(" flame ", "accent"), Piece(" ")]
     right = [*unusual, *choices(tree, palette, terms)]

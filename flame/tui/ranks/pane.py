@@ -301,7 +301,7 @@ class RanksPane(Pane):
             Piece(cut_start(printable(f"  {gpus}"), max(width - line_width(title), 0)), "dim")
         )
         rows = [*self._waiting.rows(self._rank), ("by step", self._waiting.note_of_steps)]
-        return [title, *fields(rows, width)]
+        return [title, *fields(rows, width, prose=True)]
 
     def hint(self) -> str:
         table = self._table

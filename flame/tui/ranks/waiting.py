@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
 from flame.core.columns import I8, Bool, distinct
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.rank_waits import UNKNOWN
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.ranks.communication.clocks import RankClocks
@@ -22,7 +23,8 @@ from flame.core.units import format_count, format_counted, format_ns, format_per
 _NOT_BY_STEP = "not known: ranks were summed up apart; flame ranks of all traces measures it"
 
 
-class Waiting(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Waiting:
     """Hold what is known of the ``matched`` collectives of a summary.
 
     ``late`` is None where none is matched: then ``why`` says why nothing is known. ``by_step`` says
@@ -40,12 +42,12 @@ class Waiting(NamedTuple):
     alone: Bool
     clocks: RankClocks | None
 
-    @property
+    @cached_property
     def waited(self) -> I8 | None:
         """How long each rank waited itself, i8[ranks] in ns, `UNKNOWN` where that is so."""
         return None if self.late is None else np.where(self.alone, self.late.waited, UNKNOWN)
 
-    @property
+    @cached_property
     def caused(self) -> I8 | None:
         """How long others waited for each rank, i8[ranks] in ns, `UNKNOWN` where that is so."""
         return None if self.late is None else np.where(self.alone, self.late.caused, UNKNOWN)
@@ -55,7 +57,7 @@ class Waiting(NamedTuple):
         """Why waiting is not known by step; empty where it is, or there are no steps."""
         return _NOT_BY_STEP if self.late and self.has_steps and not self.by_step else ""
 
-    @property
+    @cached_property
     def most_first(self) -> I8 | None:
         """List the ranks by how long others waited for them, the longest first; i8[ranks]."""
         caused = self.caused
@@ -73,8 +75,17 @@ class Waiting(NamedTuple):
             yield "waiting", f"not known: several files are of rank {int(self.rank[place])}"
         else:
             yield "others wait", _caused_words(self.late, place, self.matched)
-            yield "waits", _own_words(self.late, place)
+            yield "waits", self._own_words(place)
             yield "clock", self._clock_words(place)
+
+    def _own_words(self, place: int) -> str:
+        """How long the rank at ``place`` waited itself."""
+        waited = np.zeros(0, np.int64) if self.waited is None else self.waited
+        if not len(waited) or waited[place] < 0:
+            return "not known: only some of its collectives are matched"
+        known = np.sort(waited[waited >= 0])
+        median = int(known[nearest_rank(50, len(known))])
+        return f"{format_ns(int(waited[place]))} itself, median {format_ns(median)}"
 
     def _clock_words(self, place: int) -> str:
         """How far its clock is behind, told by the ends of collectives; empty if that is not."""
@@ -82,11 +93,11 @@ class Waiting(NamedTuple):
             return ""
         at = int(np.flatnonzero(self.clocks.rank == self.rank[place])[0])
         offset, error = int(self.clocks.offset[at]), int(self.clocks.error[at])
-        together = self.clocks.part == self.clocks.part[at]
-        ahead = int(self.clocks.rank[np.flatnonzero(together & (self.clocks.offset == 0))[0]])
-        if not offset:
-            return f"ahead of all, ± {format_ns(error)}"
-        return f"{format_ns(offset)} behind that of rank {ahead}, ± {format_ns(error)}"
+        together = np.flatnonzero(self.clocks.part == self.clocks.part[at])
+        ahead = int(self.clocks.rank[together[self.clocks.offset[together].argmin()]])
+        if ahead == self.rank[place]:
+            return f"ahead of all, to within {format_ns(error)}"
+        return f"{format_ns(offset)} behind that of rank {ahead}, to within {format_ns(error)}"
 
     def late_words(self, labels: Sequence[str]) -> list[str]:
         """Say who makes the others wait beyond chance, a line each, the longest first."""
@@ -113,15 +124,6 @@ def _caused_words(late: LateRanks, place: int, matched: int) -> str:
         return f"{facts}, as by chance"
     cause, part = why_late(late, place)
     return facts if part is None else f"{facts}, late by {cause} ({100 * part:.0f} %)"
-
-
-def _own_words(late: LateRanks, place: int) -> str:
-    """Say how long the rank at ``place`` waited itself."""
-    own = int(late.waited[place])
-    if own < 0:
-        return "not known: only some of its collectives are matched"
-    known = np.sort(late.waited[late.waited >= 0])
-    return f"{format_ns(own)} itself, median {format_ns(int(known[nearest_rank(50, len(known))]))}"
 
 
 @kept

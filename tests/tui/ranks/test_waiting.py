@@ -43,7 +43,7 @@ def test_clocks_are_compared_with_the_one_that_is_ahead(
     for at, clock in enumerate(clocks):
         words = dict(waiting.rows(at))["clock"]
         behind = f"{format_ns(clocks[ahead] - clock)} behind that of rank {ahead}, "
-        assert words.startswith("ahead of all, ±" if at == ahead else behind)
+        assert words.startswith("ahead of all, to within" if at == ahead else behind)
 
 
 def test_ranks_summed_up_apart_waited_as_long_but_nobody_knows_in_which_step(eight: Eight) -> None:

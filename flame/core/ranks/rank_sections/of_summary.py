@@ -78,12 +78,12 @@ def late_ranks(summary: RankSummary, matching: Matching) -> LateRanks | None:
     table, rank = summary.collectives, unique(summary.rank)
     causes = causes_of(table, matching, rank)
     found = [one.rank for one in find_late(table, matching, summary.communication)]
+    # Where several files say that they are one rank, nobody knows whose it is: the first has it.
+    place = np.searchsorted(summary.rank, rank)
     if summary.waits is None:
         waited = waits_by_sums(summary.communication, table, matching, rank)
     else:
-        waited = summary.waits.wait
-    # Where several files say that they are one rank, nobody knows whose it is: the first has it.
-    place = np.searchsorted(summary.rank, rank)
+        waited = summary.waits.wait[place]
     columns = np.zeros((5, len(summary)), np.int64)
     columns[:, place] = causes.last, causes.caused, waited, causes.by_work, causes.by_idle
     last, caused, waited, by_work, by_idle = columns
