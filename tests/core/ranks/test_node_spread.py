@@ -14,6 +14,7 @@ from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.projection.filters import MinShare, Ranks
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection, select
+from flame.core.rank_summary import rank_values
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.rank_values import values_of_ranks
@@ -135,3 +136,15 @@ def test_what_stands_for_smaller_frames_is_not_the_same(summary: RankSummary) ->
     for node in range(len(tree)):
         below_smaller = tree.kind(node) == Kind.REST
         assert not below_smaller or found[node] == -1
+
+
+@pytest.mark.parametrize("size", [1, 40])
+def test_what_ranks_have_does_not_depend_on_how_many_are_looked_at_at_once(
+    summary: RankSummary, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = project(profile_of(summary), select())
+    nodes = np.arange(len(tree))
+    whole = values_of_ranks(summary, tree, nodes)
+    assert whole[0].any()
+    monkeypatch.setattr(rank_values, "_BLOCK", size)
+    assert np.array_equal(values_of_ranks(summary, tree, nodes), whole)
