@@ -11,7 +11,7 @@ from textual.message import Message
 
 from flame.core.columns import I8
 from flame.core.rank_summary.summary import RankSummary
-from flame.core.units import format_count, format_ns
+from flame.core.units import format_count, format_counted, format_ns
 from flame.tui.ranks.heat_map import CAUSED, FAR, VALUE, HeatMap
 from flame.tui.ranks.imbalance import deviation_words
 from flame.tui.ranks.rank_file import view_words
@@ -322,9 +322,9 @@ class RanksPane(Pane):
     def _value(self, table: StepTable, column: int) -> str:
         value, median = int(table.values[self._rank, column]), int(table.median[column])
         far = deviation_words(float(table.deviation(self._rank)[column]))
-        there = format_count(int(table.there[:, column].sum()))
+        there = format_counted(int(table.there[:, column].sum()), "rank", "ranks")
         far += " of the step" if far and table.scale is not None else ""
-        return f"{format_ns(value)}  {far}  median {format_ns(median)} of {there} ranks"
+        return f"{format_ns(value)}  {far}  median {format_ns(median)} of {there}"
 
     # Mouse
 

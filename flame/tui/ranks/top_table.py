@@ -106,7 +106,8 @@ class RankTable(SumTable):
             return cut(label, _RANK_WIDTH - 2) if worst >= 0 else NONE
         if key == "imbalance":
             return self._imbalance(found, row)
-        return format_value(int(_SORTED[key](found)[row]), self.tree.metric.unit)
+        value = int(_SORTED[key](found)[row])
+        return format_value(value, self.tree.metric.unit) if value else NONE
 
     def _imbalance(self, found: NodeSpread, row: int) -> str:
         """How far the worst is above the median; of what most ranks lack, how many have it."""

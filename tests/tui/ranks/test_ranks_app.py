@@ -159,7 +159,8 @@ async def test_the_table_sorts_by_how_much_more_the_worst_rank_has(summary_file:
         found = next(one for one in lines(user, "table") if "sm90_xmma_gemm_mlp_up" in one)
         assert f" {SLOW} " in found and "+2" in found
         odd = next(one for one in lines(user, "table") if "fallback" in one)
-        assert f"1 of {RANKS}" in odd
+        assert f"1 of {RANKS}" in odd and "0 ns" not in table
+        assert odd.split().count("–") == 2  # min and median of what most ranks lack
 
 
 async def test_r_goes_to_the_worst_rank_and_back(summary_file: Path) -> None:
