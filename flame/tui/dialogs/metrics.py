@@ -22,6 +22,7 @@ from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of
 
 _DIGITS = "123456789"
 _NOT_LIVE = "not while a recording goes on"
+_NOT_SUMMED = "not in a summary: see a rank's own trace"
 _UNITS = {"ns": "time", "bytes": "bytes"}
 _TITLE = 17
 _VALUE = 9
@@ -34,11 +35,12 @@ def listed_metrics(profile: Profile) -> tuple[Metric, ...]:
     if profile.resolved:
         return profile.metrics
     known = {metric.key: metric for metric in profile.metrics}
-    return tuple(known.get(metric.key, _lacking(metric)) for metric in ALL_METRICS)
+    why = _NOT_LIVE if profile.ranks is None else _NOT_SUMMED
+    return tuple(known.get(metric.key, _lacking(metric, why)) for metric in ALL_METRICS)
 
 
-def _lacking(metric: Metric) -> Metric:
-    return replace(metric, lacking=_NOT_LIVE) if metric.when_asked else metric
+def _lacking(metric: Metric, why: str) -> Metric:
+    return replace(metric, lacking=why) if metric.when_asked else metric
 
 
 def about_metric(metric: Metric) -> str:

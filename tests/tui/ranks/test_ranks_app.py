@@ -15,6 +15,7 @@ import pytest
 from flame.cli.parser import parse_command_line
 from flame.core.projection.filters import Devices, Pids, Ranks, Steps, Streams, Tids, Time
 from flame.core.rank_summary.collective_table import no_collectives
+from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.rank_communication import no_communication
 from flame.core.rank_summary.rank_values import values_of_ranks
 from flame.core.rank_summary.summary import RankSummary
@@ -23,6 +24,7 @@ from flame.options.command_line import command_line
 from flame.options.config import Config
 from flame.options.selection import selection_of
 from flame.tui.dialogs.filter_fields import FIELDS
+from flame.tui.dialogs.metrics import listed_metrics
 from flame.tui.main.ranks_screen import RanksScreen
 from flame.tui.ranks.heat_map import HeatMap
 from flame.tui.ranks.imbalance import deviation_words
@@ -402,6 +404,13 @@ async def test_what_only_a_trace_can_tell_is_refused_with_its_file(summary_file:
         offered = {field.type for field in FIELDS if field.applies(user.screen.session.profile)}
         assert Ranks in offered
         assert offered.isdisjoint((Time, Steps, Devices, Streams, Pids, Tids))
+
+
+def test_metrics_that_need_activities_are_said_to_be_in_a_ranks_own_trace(
+    eight_ranks: RankSummary,
+) -> None:
+    listed = {one.key: one.lacking for one in listed_metrics(profile_of(eight_ranks))}
+    assert "rank's own trace" in listed["exposed"] and not listed["gpu"]
 
 
 def test_the_keys_of_ranks_are_of_nothing_else() -> None:
