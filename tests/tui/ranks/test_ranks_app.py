@@ -94,6 +94,7 @@ async def test_what_a_rank_alone_has_is_told_and_never_as_zero(summary_file: Pat
         assert "alone has this frame" in user.read("status")
 
 
+@pytest.mark.deep
 async def test_frames_are_coloured_by_imbalance_and_back(summary_file: Path) -> None:
     async with open_app(summary_file) as user:
         plain = user.read("icicle")
@@ -165,6 +166,7 @@ async def test_the_table_sorts_by_how_much_more_the_worst_rank_has(summary_file:
         assert odd.split().count("–") == 2  # min and median of what most ranks lack
 
 
+@pytest.mark.deep
 async def test_r_goes_to_the_worst_rank_and_back(summary_file: Path) -> None:
     async with open_app(summary_file) as user:
         await go_to(user, "model.layers.1.mlp")
@@ -285,6 +287,7 @@ async def test_without_collectives_nothing_is_said_of_waiting(eight: Eight, tmp_
             assert "wait" not in user.read("ranks-head")
 
 
+@pytest.mark.deep
 async def test_a_rank_alone_is_said_to_be_late(eight_ranks: RankSummary, tmp_path: Path) -> None:
     whole = written(replace(eight_ranks, lost=()), tmp_path)
     async with open_app(whole, (120, 40)) as user:
@@ -353,6 +356,7 @@ async def test_a_double_click_on_a_rank_shows_it_alone(summary_file: Path) -> No
         assert shown(user).places == (sixth,)
 
 
+@pytest.mark.deep
 async def test_a_opens_the_trace_of_the_rank_at_the_same_frame(
     summary_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
