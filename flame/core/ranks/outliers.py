@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import F8, I4, I8, Bool
+from flame.core.columns import F8, I4, I8, Bool, Column
 from flame.core.lazy_dataclass import dataclass
 from flame.core.ranks.spread import ValuesOf, block_size
 
@@ -41,7 +41,7 @@ class Robust(NamedTuple):
     deviation: F8
 
     @classmethod
-    def of(cls, values: I8, unsure: F8 | float = 0.0) -> Robust:
+    def of(cls, values: Column, unsure: F8 | float = 0.0) -> Robust:
         """Measure ``values``, i8[n, ranks]; each may be as much as ``unsure`` more than it says.
 
         Then both are the most that they may be.

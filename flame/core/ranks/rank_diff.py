@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from flame.core.columns import F8, I8, Bool, distinct, sum_by
+from flame.core.columns import F8, I8, Bool, Column, distinct, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.collective_table import CollectiveTable
 from flame.core.ranks.outliers import Robust, noise_of
@@ -28,8 +28,8 @@ class RankChanges:
     base_median: F8
     new_median: F8
     deviation: F8
-    base_most: I8
-    new_most: I8
+    base_most: Column
+    new_most: Column
     base_worst: I8
     new_worst: I8
 
@@ -39,7 +39,7 @@ class RankChanges:
         return self.new_median - self.base_median
 
     @property
-    def most_change(self) -> I8:
+    def most_change(self) -> Column:
         """By how much the worst rank of new is above that of base."""
         return self.new_most - self.base_most
 
@@ -57,11 +57,12 @@ class RankChanges:
     @property
     def is_worst_beyond(self) -> Bool:
         """Whether the worst ranks are, bool[nodes]."""
-        return np.abs(self.most_change) > DEVIATIONS * self.deviation
+        beyond: Bool = np.abs(self.most_change) > DEVIATIONS * self.deviation
+        return beyond
 
 
-def compare_ranks(base: I8, new: I8) -> RankChanges:
-    """Compare what the ranks of two runs have of the same nodes, i8[nodes, ranks] each.
+def compare_ranks(base: Column, new: Column) -> RankChanges:
+    """Compare what the ranks of two runs have of the same nodes, i8 or f8[nodes, ranks] each.
 
     There may be more ranks on one side, and one at least on each.
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.compare.changes import Changes
+from flame.core.compare.changes import Changes, heirs
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.evidence import EvidenceLevel, find_evidence
 from flame.core.compare.noise.beyond_noise import changed_nodes
@@ -26,9 +26,6 @@ from flame.core.model.tree import StackTree
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
 
 NAME, TITLE = "frames", "Which frames changed"
-
-_HELD = 0.8
-"""The part of a change that the deepest frame has that the change is told of."""
 
 _EVIDENCE = (
     TableColumn("evidence", "known from"),
@@ -60,7 +57,7 @@ def changed_frames(comparison: Comparison) -> ChangedFrames:
     the outermost frame's change is told.
     """
     changes, tree, marked = comparison.changes, comparison.union.tree, changed_nodes(comparison)
-    heir = _heirs(tree, changes)
+    heir = heirs(tree, changes.delta)
     last = heir < 0
     one_sided = changes.is_new | changes.is_gone
     one_sided[0] = False
@@ -78,19 +75,6 @@ def changed_frames(comparison: Comparison) -> ChangedFrames:
 
 def _by_size(nodes: I8, changes: Changes) -> I8:
     return nodes[np.argsort(-np.abs(changes.delta[nodes]), kind="stable")]
-
-
-def _heirs(tree: StackTree, changes: Changes) -> I8:
-    """For each node the child that has most of its change, if that is enough; -1 without."""
-    delta, heir = changes.delta, np.full(len(tree), -1, np.int64)
-    parent = tree.parent[1:]
-    part = np.sign(delta[parent]) * delta[1:]
-    enough = (part >= _HELD * np.abs(delta[parent])) & (part > 0)
-    nodes = np.flatnonzero(enough) + 1
-    # The last one written stays: so the largest comes last, of equals the first in the tree.
-    nodes = nodes[np.lexsort((-nodes, part[nodes - 1]))]
-    heir[tree.parent[nodes]] = nodes
-    return heir
 
 
 def _ends(heir: I8) -> I8:
