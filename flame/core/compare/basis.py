@@ -158,9 +158,7 @@ def periods_of(run: Run, selection: Selection) -> Periods:
 
 def _periods_of_ranks(infos: Sequence[RankInfo]) -> Periods:
     """Measure the steps after the warm-up that all ranks have, each by its slowest rank."""
-    found = step_spread(
-        [one.step_numbers for one in infos], [one.step_times for one in infos]
-    )
+    found = step_spread([one.step_numbers for one in infos], [one.step_times for one in infos])
     whole = np.flatnonzero(found.there == len(infos))
     whole = whole[~judge(found.most[whole]).warm_up]
     return Periods(found.number[whole], found.most[whole])

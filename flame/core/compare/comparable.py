@@ -168,9 +168,11 @@ def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
     used = np.flatnonzero(100 * by_device >= _USED * max(float(time.sum()), 1)).tolist()
     names = (profile.devices[device].name for device in used)
     graphs = int(np.count_nonzero(table.kind[rows.row] == Kind.GRAPH))
-    nodes = profile.graph_nodes.activities
+    nodes, gpus = profile.graph_nodes.activities, len(used)
+    if comparison.sides.has_summary:  # of which there are the GPUs of a rank
+        gpus = -(-gpus // max(len(run.rank_places(comparison.selection)), 1))
     return GpuFacts(
-        kernels, len(used), frozenset(filter(None, names)), graphs, nodes, _is_serialized(profile)
+        kernels, gpus, frozenset(filter(None, names)), graphs, nodes, _is_serialized(profile)
     )
 
 
@@ -251,6 +253,8 @@ def _differences(comparison: Comparison) -> Iterator[str]:
     if abs(held[0] - held[1]) > _MORE_PROFILER:
         shares = [format_percent(share, 100) for share in held]
         yield f"the profiler held BASE up for {shares[0]} of its time, NEW for {shares[1]}"
+    if comparison.sides.has_summary and not comparison.sides.are_summaries:
+        yield _ranks_and_trace(comparison)
     for name, side in zip(SIDES, comparison.sides, strict=True):
         for text in dict.fromkeys(chain.from_iterable(map(losses_of, side))):
             yield f"{name}: {text}"
@@ -278,6 +282,18 @@ def _gpu_differences(comparison: Comparison, base: GpuFacts, new: GpuFacts) -> I
         yield f"the numbers of activities{words and ' ' + words} are {told}"
 
 
+def _ranks_and_trace(comparison: Comparison) -> str:
+    """Say what can be compared of a summary of ranks and a trace."""
+    runs = comparison.sides.runs
+    ranks, trace = (
+        next(run for run in runs if (run.summary is None) == is_trace) for is_trace in (False, True)
+    )
+    return (
+        f"{ranks.label} has sums of ranks, {trace.label} is a trace: comparable are their means of "
+        "a rank, and no spread, waiting or steps"
+    )
+
+
 def _listed(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
 
@@ -291,10 +307,13 @@ def producers_of(run: Run, versions: bool = True) -> list[str]:
     """List the producers and formats of the files of ``run``, with their ``versions``."""
     if isinstance(run, KeptRun):
         return run.data.facts.recorded_by
-    sources = (run.profile.ranks or run.profile).sources
-    metas = [source.meta for source in sources] or [run.profile.meta]
+    if run.summary is not None:
+        return sorted({f"{one.producer} ({one.format})".strip() for one in run.summary.info})
+    metas = [source.meta for source in run.profile.sources] or [run.profile.meta]
     written = {
-        f"{meta.producer} ({meta.format} {meta.schema_version if versions else ''})".strip()
+        " ".join(filter(None, (meta.producer, f"({meta.format} {meta.schema_version})")))
+        if versions
+        else f"{meta.producer} ({meta.format})".strip()
         for meta in metas
     }
     return sorted(one.replace(" )", ")") for one in written)

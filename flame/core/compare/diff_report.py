@@ -34,10 +34,13 @@ SECTIONS = {
 def usual_sections(comparison: Comparison) -> list[str]:
     """List the sections that are shown unless others are asked for, by name.
 
-    Ranks are compared where there are any, and budgets, which need times, where there are none.
+    Ranks are compared where both sides have some, and budgets, which need times, where none has.
     """
-    lacking = budget.NAME if comparison.sides.has_summary else ranks.NAME
-    return [name for name in SECTIONS if name != lacking]
+    lacking = {
+        ranks.NAME: not comparison.sides.are_summaries,
+        budget.NAME: comparison.sides.has_summary,
+    }
+    return [name for name in SECTIONS if not lacking.get(name)]
 
 
 def diff_sections(comparison: Comparison, names: Iterable[str] | None = None) -> list[Section]:

@@ -44,7 +44,7 @@ def keep_run(run: Run, selection: Selection) -> KeptRunData:
     profile = run.profile
     if run.summary is not None:
         raise UsageError(
-            f"{run.label} is a summary of ranks, which is small: keep it as it is, and compare with it"
+            f"{run.label} is a summary of ranks: that is small, and can be compared as it is"
         )
     if not run.has_rows or not len(profile.activities):
         raise UsageError(f"{run.label}: has no GPU activities to keep a base of")

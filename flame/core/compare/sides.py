@@ -59,9 +59,7 @@ class Run:
         filters = [one for one in self.selection(common).where if isinstance(one, Ranks)]
         ranks = self.profile.ranks
         sources = self.profile.sources if ranks is None else ranks.sources
-        return [
-            at for at, source in enumerate(sources) if all(one.fits(source) for one in filters)
-        ]
+        return [at for at, source in enumerate(sources) if all(one.fits(source) for one in filters)]
 
     def selection(self, common: Selection) -> Selection:
         """Choose of this run what is compared under a ``common`` selection.
@@ -188,7 +186,7 @@ class Sides:
         kept = [run.label for run in self.runs if isinstance(run, KeptRun)]
         if kept and self.has_summary:
             raise UsageError(
-                f"{kept[0]} is a kept base, which knows no ranks: compare the summary of ranks with "
+                f"{kept[0]} is a kept base, which knows no ranks: compare a summary of ranks with "
                 "another one, or with a trace"
             )
 

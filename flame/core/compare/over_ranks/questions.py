@@ -27,7 +27,5 @@ def ask(run: Run, selection: Selection) -> RankQuestions | None:
     summary = run.summary
     if not summary:
         return None
-    where = tuple(
-        one for one in run.selection(selection).where if not isinstance(one, Ranks)
-    )
+    where = tuple(one for one in run.selection(selection).where if not isinstance(one, Ranks))
     return questions_of(summary, Selection(where=where, naming=selection.naming), run.profile)

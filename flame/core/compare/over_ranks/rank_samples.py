@@ -24,7 +24,7 @@ def why_no_spread(comparison: Comparison) -> str:
     sides, selection = comparison.sides, comparison.selection
     if not sides.are_summaries:
         traces = [run.label for run in sides.runs if run.summary is None]
-        return f"{traces[0]} is no summary of ranks, and tells no spread of them"
+        return f"{traces[0]} is no summary of ranks"
     if any(isinstance(one, Ranks) for one in selection.where) or any(
         isinstance(one, Ranks) for run in sides.runs for one in run.where
     ):
@@ -57,8 +57,9 @@ def rank_samples(comparison: Comparison, nodes: I8) -> RankSamples:
     for at in range(len(comparison.sides.runs)):
         values = rank_values(comparison, at, nodes)
         scale = _scale(comparison, at, values.shape[1])
-        found.append(values * scale)
-        unsure += _lacking(comparison, at, nodes, values) * float(np.max(scale))
+        scaled: F8 = values * scale
+        found.append(scaled)
+        unsure += _lacking(comparison, at, nodes, values) * float(scale.max(initial=0))
     split = len(comparison.sides.base)
     base, new = (np.concatenate(some, axis=1) for some in (found[:split], found[split:]))
     return RankSamples(base, new, unsure)
@@ -69,7 +70,11 @@ def rank_values(comparison: Comparison, at: int, nodes: I8) -> I8:
 
     It is as recorded; what a summary has left out of a rank is lacking.
     """
-    summary, tree, place = summary_at(comparison, at), comparison.trees[at], comparison.union.node[at]
+    summary, tree, place = (
+        summary_at(comparison, at),
+        comparison.trees[at],
+        comparison.union.node[at],
+    )
     wanted = np.full(len(comparison.union), -1, np.int64)
     wanted[nodes] = np.arange(len(nodes))
     # Siblings that were merged have what is below them in the same node.
@@ -88,19 +93,25 @@ def summary_at(comparison: Comparison, at: int) -> RankSummary:
     return summary
 
 
-def _scale(comparison: Comparison, at: int, ranks: int) -> F8 | float:
-    """What values of a rank are multiplied by: their mean is that of the basis then."""
+def ranks_of_side(comparison: Comparison, side: int) -> I8:
+    """List the numbers of the ranks of a side, run by run."""
+    places = np.flatnonzero(np.array(comparison.sides.side_of_run) == side)
+    return np.concatenate([summary_at(comparison, at).rank for at in places.tolist()])
+
+
+def _scale(comparison: Comparison, at: int, ranks: int) -> F8:
+    """What values of each rank are multiplied by: their mean is that of the basis then."""
     basis: Basis = comparison.basis
-    if basis.kind == "share":
-        own = rank_values(comparison, at, np.zeros(1, np.int64))[0]
-        return np.divide(100.0, own, out=np.zeros(len(own)), where=own > 0)
-    if basis.kind == "rank":
-        return 1.0
-    return ranks / basis.divisor[at]
+    if basis.kind != "share":
+        return np.full(ranks, ranks / basis.divisor[at])
+    own = rank_values(comparison, at, np.zeros(1, np.int64))[0]
+    shares: F8 = np.divide(100.0, own, out=np.zeros(len(own)), where=own > 0)
+    return shares
 
 
 def _lacking(comparison: Comparison, at: int, nodes: I8, values: I8) -> F8:
     """How much more a rank may have of ``nodes`` than its cells say, f8[k]."""
     most = left_out(summary_at(comparison, at), comparison.metric.key).max(initial=0)
     lacking = comparison.union.total[at, nodes] - values.sum(axis=1)
-    return np.minimum(lacking, most).astype(np.float64)
+    unsure: F8 = np.minimum(lacking, most).astype(np.float64)
+    return unsure

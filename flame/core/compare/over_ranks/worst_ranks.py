@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.columns import F8, I8, Bool, Column
 from flame.core.compare.changes import heirs
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.over_ranks.rank_samples import rank_samples, summary_at, why_no_spread
+from flame.core.compare.over_ranks.rank_samples import rank_samples, ranks_of_side, why_no_spread
 from flame.core.compare.samples import HeaviestNodes
 from flame.core.compare.sides import BASE, NEW
 from flame.core.kept_results import kept
@@ -56,7 +56,7 @@ def worst_ranks(comparison: Comparison) -> WorstRanks | None:
     size, root = np.abs(found.most_change), max(base[:1].max(), new[:1].max())
     marked = found.is_worst_beyond & (size >= of_base * found.base_most)
     marked &= size >= of_root * root
-    numbers = [_numbers(comparison, side) for side in (BASE, NEW)]
+    numbers = [ranks_of_side(comparison, side) for side in (BASE, NEW)]
     spread = partial(_spread, nodes.place)
     marked, change = spread(marked), spread(found.most_change)
     return WorstRanks(
@@ -77,9 +77,3 @@ def _spread(place: I8, values: Column) -> Column:
     """Spread what is known of some nodes over all that they stand for; 0 elsewhere."""
     found: Column = np.append(values, values.dtype.type(0))[place]
     return found
-
-
-def _numbers(comparison: Comparison, side: int) -> I8:
-    """The numbers of the ranks of a side, run by run."""
-    places = np.flatnonzero(np.array(comparison.sides.side_of_run) == side)
-    return np.concatenate([summary_at(comparison, at).rank for at in places.tolist()])

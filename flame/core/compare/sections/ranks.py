@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,8 +11,15 @@ from flame.core.columns import I8, Column
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.over_ranks.questions import both_questions
 from flame.core.compare.over_ranks.waiting import waiting_changes
-from flame.core.compare.sections.cells import change_columns, change_percent, plain, suffix_of, units_of
+from flame.core.compare.sections.cells import (
+    change_columns,
+    change_percent,
+    plain,
+    suffix_of,
+    units_of,
+)
 from flame.core.compare.sides import SIDES
+from flame.core.projection.filters import Ranks
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.only_some import rank_words
@@ -22,7 +30,7 @@ from flame.core.ranks.rank_diff import (
 )
 from flame.core.ranks.rank_sections.questions import RankQuestions, collective_nodes
 from flame.core.ranks.rank_sections.rank_findings import why_late
-from flame.core.report.table import Section, Table, TableColumn, Value
+from flame.core.report.table import Section, Table, TableColumn, Value, share
 from flame.core.units import format_count, format_counted
 
 NAME, TITLE = "ranks", "The ranks, before and after"
@@ -36,7 +44,10 @@ _COLLECTIVES = (
 _STEPS = (TableColumn("rank", "a step of the"), *_CHANGES)
 _LATE = (
     TableColumn("rank", "rank", "number"),
-    *_CHANGES[:3],
+    TableColumn("base_ns", "base", "ns"),
+    TableColumn("base_percent", "of all", "percent"),
+    TableColumn("new_ns", "new", "ns"),
+    TableColumn("new_percent", "of all", "percent"),
     TableColumn("base_last", "last in", "count"),
     TableColumn("new_last", "now", "count"),
     TableColumn("base_finding", "late in BASE"),
@@ -99,7 +110,9 @@ def _parts(comparison: Comparison) -> Iterator[Table]:
             waited = float((waits.base, waits.new)[at].value[0])
         both.append((whole, whole - communicated, communicated - waited, waited))
     names = ("all", "work", "collectives: transfer", "collectives: waiting")
-    rows = [(name, *_changed(*pair)) for name, pair in zip(names, zip(*both, strict=True), strict=True)]
+    rows = [
+        (name, *_changed(*pair)) for name, pair in zip(names, zip(*both, strict=True), strict=True)
+    ]
     if waits is None:
         rows = [*rows[:2], ("collectives", *rows[2][1:])]
     if len(inside):
@@ -112,29 +125,47 @@ def _parts(comparison: Comparison) -> Iterator[Table]:
 # Who was late
 
 
+class _Late(NamedTuple):
+    """Say how long others waited for a rank, how often it came last, and why if beyond chance."""
+
+    caused: int | None = None
+    percent: float | None = None
+    last: int | None = None
+    why: str | None = None
+
+
 def _late(both: Sequence[RankQuestions]) -> Table:
-    """List the ranks by how long the others waited for them, on the side where that is longer."""
+    """List the ranks that are late beyond chance on a side, who cost most first."""
     sides = [_late_by_rank(side) for side in both]
-    keys = {*sides[0], *sides[1]}
-    known = [(rank, *(side.get(rank) for side in sides)) for rank in keys]
-    order = sorted(known, key=lambda one: (-max(each[0] for each in one[1:] if each), one[0]))
-    rows = []
-    for rank, *found in order:
-        base, new = (each or (None, None, None) for each in found)
-        delta = None if base[0] is None or new[0] is None else new[0] - base[0]
-        rows.append((rank, base[0], new[0], delta, base[1], new[1], base[2], new[2]))
-    return Table.of("late", "how long all others waited for it", _LATE, rows)
+    ranks = {rank for side in sides for rank, one in side.items() if one.why}
+    found = [(rank, sides[0].get(rank, _Late()), sides[1].get(rank, _Late())) for rank in ranks]
+    found.sort(key=lambda one: (-max(one[1].caused or 0, one[2].caused or 0), one[0]))
+    rows = [
+        (
+            rank,
+            base.caused,
+            base.percent,
+            new.caused,
+            new.percent,
+            base.last,
+            new.last,
+            base.why,
+            new.why,
+        )
+        for rank, base, new in found
+    ]
+    return Table.of("late", "how long all others together waited for a rank", _LATE, rows)
 
 
-def _late_by_rank(side: RankQuestions) -> dict[int, tuple[int, int, str | None]]:
-    """How long others waited for each rank, how often it came last, why if beyond chance."""
+def _late_by_rank(side: RankQuestions) -> dict[int, _Late]:
     late = side.late
     if late is None:
         return {}
+    whole = int(late.caused.sum())
+    rows = zip(late.caused.tolist(), late.last.tolist(), strict=True)
     return {
-        one.rank: (int(late.caused[at]), int(late.last[at]), _why(side, at))
-        for at, one in enumerate(side.info)
-        if late.last[at]
+        side.info[at].rank: _Late(caused, share(caused, whole), last, _why(side, at))
+        for at, (caused, last) in reversed([*enumerate(rows)])
     }
 
 
@@ -185,7 +216,9 @@ def _steps(both: Sequence[RankQuestions]) -> Iterator[Table]:
         medians.append((_median(found.median[whole]), _median(found.most[whole])))
     names = ("median rank", "slowest rank")
     pairs = zip(names, zip(*medians, strict=True), strict=True)
-    yield Table.of("steps", "the median of the steps", _STEPS, [(n, *_changed(*p)) for n, p in pairs])
+    yield Table.of(
+        "steps", "the median of the steps", _STEPS, [(n, *_changed(*p)) for n, p in pairs]
+    )
 
 
 def _median(times: I8) -> float:
@@ -210,6 +243,8 @@ def _notes(comparison: Comparison, both: Sequence[RankQuestions]) -> Iterator[st
         yield from _notes_on(name, side)
     if comparison.metric.key == "gpu" and waiting_changes(comparison) is None:
         yield "how long ranks waited in which frame is not known of both: see collectives"
+    if any(isinstance(one, Ranks) for one in comparison.selection.where):
+        yield "who is late, collectives and steps are of all ranks"
     if any(len(side) > 1 for side in comparison.sides):
         yield "of several runs of a side the first is told here"
 
@@ -221,7 +256,8 @@ def _notes_on(name: str, side: RankQuestions) -> Iterator[str]:
         yield f"{name}: no rank is late beyond chance"
     counts, habit = side.collectives, side.habit
     if lacking := counts.number - counts.matched:
-        yield f"{name}: {format_count(lacking)} of {format_count(counts.number)} collectives do not match over ranks"
+        number = format_count(counts.number)
+        yield f"{name}: {format_count(lacking)} of {number} collectives do not match over ranks"
     if habit is not None and habit.repeats:
         yield (
             f"{name}: {side.rank_name(habit.worst)} is the slowest in {100 * habit.share:.0f} % "
