@@ -10,11 +10,8 @@ import numpy as np
 from flame.core.columns import F8, I8, U1, Bool, Column, order_by, sum_by
 from flame.core.compare.changes import Changes, Limits, large_changes
 from flame.core.compare.comparison import Comparison
-from flame.core.compare.over_ranks.rank_samples import (
-    RankSamples,
-    rank_samples,
-    why_no_spread,
-)
+from flame.core.compare.over_ranks.collective_noise import noise_in_common
+from flame.core.compare.over_ranks.rank_samples import rank_samples, why_no_spread
 from flame.core.compare.samples import (
     STRETCHES,
     ActivitySamples,
@@ -186,7 +183,7 @@ def test_nodes(comparison: Comparison) -> NodeTests:
         return _spread(comparison, nodes, _by_steps(step_samples(comparison, nodes)))
     nodes = HeaviestNodes.of(comparison)
     if level == EvidenceLevel.RANKS:
-        return _spread(comparison, nodes, _by_ranks(rank_samples(comparison, nodes.node)))
+        return _spread(comparison, nodes, _by_ranks(comparison, nodes))
     if level == EvidenceLevel.RUNS:
         found = _by_runs(comparison, nodes, run_samples(comparison, nodes))
         return _spread(comparison, nodes, found)
@@ -279,10 +276,12 @@ def _by_runs(comparison: Comparison, nodes: HeaviestNodes, samples: Samples) -> 
     return _of_samples(EvidenceLevel.RUNS, samples, found.p, Interval(low, high), found.probability)
 
 
-def _by_ranks(samples: RankSamples) -> _Found:
-    """Compare medians by how far ranks are apart; what is on one side alone has no interval."""
+def _by_ranks(comparison: Comparison, nodes: HeaviestNodes) -> _Found:
+    """Compare medians by how far ranks are apart, and collectives from one to the next."""
+    samples = rank_samples(comparison, nodes.node)
     found = compare_ranks(samples.base, samples.new)
-    room = DEVIATIONS * found.deviation + samples.unsure
+    in_common = noise_in_common(comparison)[nodes.node]
+    room = DEVIATIONS * np.hypot(found.deviation, in_common) + samples.unsure
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = ((found.change + far) / found.base_median for far in (-room, room))
     size, unknown = len(room), np.full(len(room), np.nan)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from flame.core.analysis.distribution import distribution
 from flame.core.columns import F8, I8
 from flame.core.compare.basis import periods_of
 from flame.core.compare.comparison import Comparison
+from flame.core.compare.over_ranks.collective_noise import (
+    deviation_of,
+    ratio_deviation,
+    time_in_collectives,
+)
 from flame.core.compare.over_ranks.questions import ask
 from flame.core.compare.over_ranks.rank_samples import summary_at, why_no_spread
 from flame.core.compare.sides import BASE, NEW, Run
@@ -66,23 +73,43 @@ def half_of_ranks(comparison: Comparison, term: Term) -> float | None:
     """
     if term.name not in _TIMES or why_no_spread(comparison):
         return None
-    base, new = (_values(comparison, term, side) for side in (BASE, NEW))
-    found = compare_ranks(base[None], new[None])
+    base, new = (_of_side(comparison, term, side) for side in (BASE, NEW))
+    found = compare_ranks(base.values[None], new.values[None])
+    parts = [(one.time / len(one.values), one.calls / len(one.values)) for one in (base, new)]
+    in_common = deviation_of(parts[0], parts[1], ratio_deviation(comparison))
     median = float(found.base_median[0])
-    return 100 * DEVIATIONS * float(found.deviation[0]) / median if median else None
+    far = float(np.hypot(found.deviation, in_common)[0])
+    return 100 * DEVIATIONS * far / median if median else None
 
 
-def _values(comparison: Comparison, term: Term, side: int) -> F8:
-    """What each rank of a side has, on the basis of the comparison but for how many ranks."""
+class _OfSide(NamedTuple):
+    """Hold what each rank of a side has, f8[ranks], and all of them in collectives, f8[1] each."""
+
+    values: F8
+    time: F8
+    calls: F8
+
+
+def _of_side(comparison: Comparison, term: Term, side: int) -> _OfSide:
     places = np.flatnonzero(np.array(comparison.sides.side_of_run) == side).tolist()
-    return np.concatenate([_values_of(comparison, term, at) for at in places])
+    found = [_of_run(comparison, term, at) for at in places]
+    return _OfSide(
+        np.concatenate([one.values for one in found]),
+        *(np.sum(column, axis=0) for column in zip(*(one[1:] for one in found), strict=True)),
+    )
 
 
-def _values_of(comparison: Comparison, term: Term, at: int) -> F8:
+def _of_run(comparison: Comparison, term: Term, at: int) -> _OfSide:
+    """What the ranks of a run have, on the basis of the comparison, each for itself."""
     tree = comparison.scopes[at].tree
     nodes: I8 = np.zeros(1, np.int64)
     if term.text is not None:
         nodes = outermost_matches(tree, term.text)
     values = values_of_ranks(summary_at(comparison, at), tree, nodes).sum(axis=0)
-    scaled: F8 = values * (len(values) / comparison.basis.divisor[at])
-    return scaled
+    scale = len(values) / comparison.basis.divisor[at]
+    time, calls = time_in_collectives(tree, tree.own, tree.own_count)
+    return _OfSide(
+        values * scale,
+        scale * time[nodes].sum(keepdims=True),
+        calls[nodes].sum(keepdims=True) * 1.0,
+    )
