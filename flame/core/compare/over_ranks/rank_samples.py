@@ -15,8 +15,8 @@ from flame.core.rank_summary.rank_values import values_of_ranks
 from flame.core.rank_summary.summary import METRICS, RankSummary
 from flame.core.ranks.rank_sections.of_summary import left_out
 
-FEWEST_RANKS = 4
-"""Ranks that each side needs: of fewer the spread is not known."""
+FEWEST_RANKS = 2
+"""Ranks that each side needs: one has no spread."""
 
 
 def why_no_spread(comparison: Comparison) -> str:
