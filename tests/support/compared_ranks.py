@@ -25,18 +25,19 @@ def rank_parts(
     *,
     steps: int = 4,
     slower: Mapping[str, float] | None = None,
+    renamed: Mapping[str, str] | None = None,
     straggles: float = rank_traces.SLOWER,
     straggler: int | None = None,
     odd: int | None = None,
 ) -> list[RankPart]:
     """Make a run of `write_ranks`: of each rank its summary, and its arrivals at collectives.
 
-    Kernels are ``slower`` on all ranks, by name; ``straggles`` is how much slower the `mlp` of the
-    ``straggler`` is.
+    Kernels are ``slower`` on all ranks, or ``renamed``, by name; ``straggles`` is how much slower
+    the `mlp` of the ``straggler`` is.
     """
-    factor = slower or {}
+    factor, called = slower or {}, renamed or {}
     kernels = [
-        (name, round(usual * factor.get(name, 1)), module)
+        (called.get(name, name), round(usual * factor.get(name, 1)), module)
         for name, usual, module in rank_traces.KERNELS
     ]
     with (

@@ -26,10 +26,12 @@ from flame.core.compare.over_ranks.collective_noise import noise_in_common, rati
 from flame.core.compare.over_ranks.rank_samples import rank_samples, rank_values
 from flame.core.compare.over_ranks.waiting import changed_by_waiting, waiting_changes
 from flame.core.compare.over_ranks.worst_ranks import worst_ranks
+from flame.core.compare.sections.frames import changed_frames
 from flame.core.compare.sides import Run, Sides, runs_of
 from flame.core.compare.verdict import find_verdict
 from flame.core.loading.many import load
-from flame.core.projection.filters import Kernel, Ranks
+from flame.core.model.frames import SMALLER
+from flame.core.projection.filters import Kernel, MinShare, Ranks
 from flame.core.projection.selection import Selection, select
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
@@ -55,6 +57,7 @@ _RUNS = {
     "one slow": lambda folder: rank_parts(folder, RANKS, 2, straggler=5, straggles=1.10),
     "straggler": lambda folder: rank_parts(folder, RANKS, 3, straggler=3, steps=8),
     "more steps": lambda folder: rank_parts(folder, RANKS, 2, steps=8),
+    "renamed": lambda folder: rank_parts(folder, RANKS, 2, renamed={KERNEL: "flash_v3"}),
     "odd": lambda folder: rank_parts(folder, RANKS, 2, odd=6),
     "wide": lambda folder: rank_parts(folder, 2 * RANKS, 4),
 }
@@ -83,9 +86,9 @@ Compared = Callable[[str, str], Comparison]
 # Sums and basis
 
 
-@pytest.mark.parametrize(("base", "new"), [("even", "slow"), ("even", "wide")])
-def test_values_are_the_mean_of_the_ranks(compared: Compared, base: str, new: str) -> None:
-    found = compared(base, new)
+@pytest.mark.parametrize("new", deep_except(["slow"], ["slow", "wide"]))
+def test_values_are_the_mean_of_the_ranks(compared: Compared, new: str) -> None:
+    found = compared("even", new)
     assert (found.basis.kind, found.basis.words) == ("rank", "per rank")
     for at, side in enumerate((found.changes.base, found.changes.new)):
         values = rank_values(found, at, np.arange(len(found.union)))
@@ -127,6 +130,7 @@ def _positive(values: dict[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:
     return {path: value for path, value in values.items() if value}
 
 
+@pytest.mark.deep
 def test_the_other_way_round_all_signs_turn(compared: Compared) -> None:
     there, back = compared("even", "straggler"), compared("straggler", "even")
     names = [
@@ -146,6 +150,7 @@ def waits(comparison: Comparison) -> np.ndarray:
     return found.delta
 
 
+@pytest.mark.deep
 def test_a_run_is_identical_to_itself_and_not_to_ranks_that_changed_places(
     parts: Parts, compared: Compared
 ) -> None:
@@ -165,6 +170,7 @@ def renumbered(summary: RankSummary, rank: int) -> RankSummary:
     return replace(summary, info=(msgspec.structs.replace(summary.info[0], rank=rank),))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("per", "divisor"), [("step", 4 * RANKS), ("total", 1), ("2,4", 2)])
 def test_other_bases(parts: Parts, per: str, divisor: int) -> None:
     sides = sides_of(summed_up(parts("even")), summed_up(parts("more steps")))
@@ -193,6 +199,7 @@ def test_a_kernel_that_is_slower_on_all_ranks_has_changed(compared: Compared) ->
     assert not changed_by_waiting(found)[node]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("new", ["slightly", "other"])
 def test_two_percent_and_nothing_are_not_told(compared: Compared, new: str) -> None:
     found = compared("even", new)
@@ -200,6 +207,7 @@ def test_two_percent_and_nothing_are_not_told(compared: Compared, new: str) -> N
     assert find_verdict(found).outcome in ("same", "unclear")
 
 
+@pytest.mark.deep
 def test_a_rank_alone_is_told_as_the_worst(compared: Compared) -> None:
     found = compared("even", "one slow")
     assert not called(found, FrameVerdict.CHANGED)
@@ -215,6 +223,7 @@ def test_a_rank_alone_is_told_as_the_worst(compared: Compared) -> None:
     assert not worst.marked[node_called(found, COLLECTIVE)], "who waits is not the worst"
 
 
+@pytest.mark.deep
 def test_a_kernel_of_one_rank_alone_is_told(compared: Compared) -> None:
     found = compared("even", "odd")
     worst, node = worst_ranks(found), node_called(found, ODD_KERNEL)
@@ -222,6 +231,29 @@ def test_a_kernel_of_one_rank_alone_is_told(compared: Compared) -> None:
     assert worst.told[node] and worst.new_rank[node] == 6 and not changed_nodes(found)[node]
 
 
+@pytest.mark.deep
+def test_what_all_ranks_have_on_one_side_alone_has_changed(compared: Compared) -> None:
+    found = compared("even", "renamed")
+    told = changed_frames(found)
+    names = [[found.union.tree.name(node) for node in some.tolist()] for some in told]
+    assert names == [[], [], ["flash_v3"], [KERNEL]]
+    levels = find_evidence(found).level[
+        [node_called(found, "flash_v3"), node_called(found, KERNEL)]
+    ]
+    assert (levels == EvidenceLevel.RANKS).all()
+
+
+@pytest.mark.deep
+def test_small_siblings_are_merged_on_all_ranks(parts: Parts) -> None:
+    sides = sides_of(summed_up(parts("even")), summed_up(parts("renamed")))
+    found = compare(sides, replace(FOLDED, where=(MinShare(6),)))
+    assert SMALLER in found.union.tree.text
+    for at in (0, 1):
+        values = rank_values(found, at, np.arange(len(found.union)))
+        assert values.sum(axis=1).tolist() == found.union.total[at].tolist()
+
+
+@pytest.mark.deep
 def test_a_straggler_that_is_gone_is_told_as_waiting(compared: Compared) -> None:
     found = compared("straggler", "more steps")
     node = node_called(found, COLLECTIVE)
@@ -315,6 +347,7 @@ def test_filters_by_name_leave_the_rest_out(parts: Parts) -> None:
     assert find_verdict(found).outcome == "regression"
 
 
+@pytest.mark.deep
 def test_a_trace_is_one_rank(parts: Parts) -> None:
     whole = summed_up(parts("even"))
     one = load(Path(whole.info[2].path))
