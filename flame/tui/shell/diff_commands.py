@@ -8,12 +8,7 @@ from flame.tui.shell.view_commands import TREES, ZOOMED
 
 DIFF = (
     Command(
-        "p",
-        "p",
-        Action.BASIS(1),
-        "basis",
-        "per step, second, activity, share, rank, or in total",
-        1,
+        "p", "p", Action.BASIS(1), "basis", "per step, second, activity, share, or in total", 1
     ),
     Command(
         "D",

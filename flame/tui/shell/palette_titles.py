@@ -12,7 +12,7 @@ TITLES = {
     "findings": "Show the findings of the report",
     "pause": "Pause, or go on",
     "window": "Choose the window of time",
-    "basis": "Compare on another basis: per step, second, activity, share, rank, total",
+    "basis": "Compare on another basis: per step, second, activity, share, total",
     "width": "Draw the widths of the other side, or of both",
     "all_changes": "Colour all changes, or only those that are notable",
     "measure": "Colour by the change of the total, or of each frame itself",

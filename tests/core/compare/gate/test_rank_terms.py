@@ -13,6 +13,9 @@ from flame.core.projection.selection import select
 from tests.support.compared_ranks import rank_parts, sides_of, summed_up
 
 
+pytestmark = pytest.mark.deep
+
+
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     """Twice as many steps, and a kernel that takes 20 % longer on all ranks."""
