@@ -166,6 +166,17 @@ def test_a_run_is_identical_to_itself_and_not_to_ranks_that_changed_places(
     assert not found.changes.delta.any() and not compare_facts(found).identical
 
 
+@pytest.mark.deep
+def test_steps_that_took_longer_are_not_identical(parts: Parts) -> None:
+    whole = summed_up(parts("even"))
+    longer = [
+        msgspec.structs.replace(one, step_times=tuple(time + 1 for time in one.step_times))
+        for one in whole.info
+    ]
+    other = replace(whole, info=tuple(longer))
+    assert not compare_facts(compare(sides_of(whole, other), FOLDED)).identical
+
+
 def renumbered(summary: RankSummary, rank: int) -> RankSummary:
     return replace(summary, info=(msgspec.structs.replace(summary.info[0], rank=rank),))
 
@@ -246,7 +257,7 @@ def test_what_all_ranks_have_on_one_side_alone_has_changed(compared: Compared) -
 @pytest.mark.deep
 def test_small_siblings_are_merged_on_all_ranks(parts: Parts) -> None:
     sides = sides_of(summed_up(parts("even")), summed_up(parts("renamed")))
-    found = compare(sides, replace(FOLDED, where=(MinShare(6),)))
+    found = compare(sides, replace(FOLDED, where=(MinShare(35),)))
     assert SMALLER in found.union.tree.text
     for at in (0, 1):
         values = rank_values(found, at, np.arange(len(found.union)))
