@@ -34,7 +34,7 @@ def why_no_spread(comparison: Comparison) -> str:
     if comparison.basis.kind == "activity":
         return "means of activities are not known by rank"
     if comparison.metric.key not in METRICS:
-        return f"ranks have no sums of {comparison.metric.title}"
+        return f"{comparison.metric.title} is not compared over ranks"
     fewest = min(sum(len(run.summary or ()) for run in side) for side in sides)
     return f"fewer than {FEWEST_RANKS} ranks a side" if fewest < FEWEST_RANKS else ""
 
