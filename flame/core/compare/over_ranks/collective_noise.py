@@ -39,13 +39,14 @@ def noise_in_common(comparison: Comparison) -> F8:
     It is a standard deviation on the basis of the comparison, of a rank; 0 of nodes without any.
     """
     union, changes = comparison.union, comparison.changes
-    parts = []
+    parts = list[tuple[F8, F8]]()
     for side, whole in ((BASE, changes.base), (NEW, changes.new)):
         runs = np.array(comparison.sides.side_of_run) == side
         scale = float(whole.value[0]) / max(int(whole.total[0]), 1)
         own, count = union.own[runs].sum(axis=0), union.own_count[runs].sum(axis=0)
         time, calls = time_in_collectives(union.tree, own, count)
-        parts.append((time * scale, calls / max(len(ranks_of_side(comparison, side)), 1)))
+        scaled: F8 = time * scale
+        parts.append((scaled, calls / max(len(ranks_of_side(comparison, side)), 1)))
     return deviation_of(parts[0], parts[1], ratio_deviation(comparison))
 
 

@@ -28,6 +28,7 @@ from flame.core.ranks.rank_diff import (
     compare_collectives,
     kind_names,
 )
+from flame.core.ranks.rank_sections.late import late_section
 from flame.core.ranks.rank_sections.questions import RankQuestions, collective_nodes
 from flame.core.ranks.rank_sections.rank_findings import why_late
 from flame.core.report.table import Section, Table, TableColumn, Value, share
@@ -251,7 +252,8 @@ def _notes(comparison: Comparison, both: Sequence[RankQuestions]) -> Iterator[st
 
 def _notes_on(name: str, side: RankQuestions) -> Iterator[str]:
     if side.late is None:
-        yield f"{name}: who makes the others wait is not known: {side.why_not_late}"
+        why = late_section(side).why
+        yield f"{name}: who makes the others wait is not known: {why}"
     elif not side.late.is_late.any():
         yield f"{name}: no rank is late beyond chance"
     counts, habit = side.collectives, side.habit
