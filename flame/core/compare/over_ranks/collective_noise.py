@@ -45,7 +45,7 @@ def noise_in_common(comparison: Comparison) -> F8:
         scale = float(whole.value[0]) / max(int(whole.total[0]), 1)
         own, count = union.own[runs].sum(axis=0), union.own_count[runs].sum(axis=0)
         time, calls = time_in_collectives(union.tree, own, count)
-        scaled: F8 = time * scale
+        scaled = (time * scale).astype(np.float64)
         parts.append((scaled, calls / max(len(ranks_of_side(comparison, side)), 1)))
     return deviation_of(parts[0], parts[1], ratio_deviation(comparison))
 
