@@ -15,7 +15,7 @@ from flame.core.compare.samples import HeaviestNodes
 from flame.core.compare.sides import BASE, NEW
 from flame.core.kept_results import kept
 from flame.core.ranks.outliers import without_collectives
-from flame.core.ranks.rank_diff import compare_ranks
+from flame.core.ranks.rank_diff import DEVIATIONS, RankChanges, compare_ranks
 from flame.core.ranks.rank_sections.questions import collective_nodes
 
 
@@ -24,7 +24,8 @@ class WorstRanks(NamedTuple):
 
     ``base`` and ``new`` f8[n] are without collectives; ``base_rank`` and ``new_rank`` i8[n] are the
     numbers of these ranks. ``marked`` bool[n] are the nodes in which they differ by more than ranks
-    of one run do, and by enough to count. ``told`` bool[n] are the innermost of these.
+    of one run do, by more than the medians, and by enough to count. ``told`` bool[n] are the
+    innermost of these.
     """
 
     base: F8
@@ -52,10 +53,7 @@ def worst_ranks(comparison: Comparison) -> WorstRanks | None:
         for side in (BASE, NEW)
     )
     found = compare_ranks(base, new)
-    of_base, of_root = comparison.limits
-    size, root = np.abs(found.most_change), max(base[:1].max(), new[:1].max())
-    marked = found.is_worst_beyond & (size >= of_base * found.base_most)
-    marked &= size >= of_root * root
+    marked = found.is_worst_beyond & _counts(comparison, found, max(base[:1].max(), new[:1].max()))
     numbers = [ranks_of_side(comparison, side) for side in (BASE, NEW)]
     spread = partial(_spread, nodes.place)
     marked, change = spread(marked), spread(found.most_change)
@@ -67,6 +65,15 @@ def worst_ranks(comparison: Comparison) -> WorstRanks | None:
         marked,
         marked & (heirs(tree, np.where(marked, change, 0.0)) < 0),
     )
+
+
+def _counts(comparison: Comparison, found: RankChanges, root: float) -> Bool:
+    """Mark the nodes whose worst ranks changed enough, and by more than the median rank."""
+    of_base, of_root = comparison.limits
+    more = np.abs(found.most_change - found.change)
+    size = np.minimum(np.abs(found.most_change), more)
+    counts: Bool = (size >= of_base * found.base_most) & (size >= of_root * root)
+    return counts & (more > DEVIATIONS * found.deviation)
 
 
 def _side(comparison: Comparison, side: int, nodes: I8) -> F8:

@@ -208,6 +208,8 @@ def test_a_kernel_that_is_slower_on_all_ranks_has_changed(compared: Compared) ->
     kernels = {name for name in called(found, FrameVerdict.CHANGED) if not name.startswith("model")}
     assert kernels == {KERNEL}
     assert not changed_by_waiting(found)[node]
+    worst = worst_ranks(found)
+    assert worst is not None and not worst.marked.any(), "it is all ranks, not the worst alone"
 
 
 @pytest.mark.deep
