@@ -23,6 +23,7 @@ class RankChanges:
     root of the sum of squares of their robust deviations, which for few ranks are not less than
     the noise of all nodes that are compared. ``base_most`` and ``new_most`` are of the
     worst ranks, at the places ``base_worst`` and ``new_worst``: only these may have changed.
+    ``base_noise`` and ``new_noise`` are the noise of all nodes of a run, as parts of them.
     """
 
     base_median: F8
@@ -32,6 +33,8 @@ class RankChanges:
     new_most: Column
     base_worst: I8
     new_worst: I8
+    base_noise: float
+    new_noise: float
 
     @property
     def change(self) -> F8:
@@ -57,8 +60,17 @@ class RankChanges:
     @property
     def is_worst_beyond(self) -> Bool:
         """Whether the worst ranks are, bool[nodes]."""
-        beyond: Bool = np.abs(self.most_change) > DEVIATIONS * self.deviation
+        beyond: Bool = np.abs(self.most_change) > DEVIATIONS * self.most_deviation
         return beyond
+
+    @property
+    def most_deviation(self) -> F8:
+        """The deviation of the worst ranks, f8[nodes].
+
+        Of what only a few ranks have there is no other than the noise of all nodes.
+        """
+        own: F8 = np.hypot(self.base_noise * self.base_most, self.new_noise * self.new_most)
+        return np.maximum(self.deviation, own)
 
 
 def compare_ranks(base: Column, new: Column) -> RankChanges:
@@ -67,19 +79,22 @@ def compare_ranks(base: Column, new: Column) -> RankChanges:
     There may be more ranks on one side, and one at least on each.
     """
     before, after = Robust.of(base), Robust.of(new)
+    noises = [
+        noise_of(one.relative(), values.shape[1]) for one, values in ((before, base), (after, new))
+    ]
     return RankChanges(
         before.median,
         after.median,
-        np.hypot(_deviation(before, base.shape[1]), _deviation(after, new.shape[1])),
+        np.hypot(_deviation(before, noises[0]), _deviation(after, noises[1])),
         base.max(axis=1),
         new.max(axis=1),
         base.argmax(axis=1),
         new.argmax(axis=1),
+        *noises,
     )
 
 
-def _deviation(robust: Robust, ranks: int) -> F8:
-    noise = noise_of(robust.relative(), ranks)
+def _deviation(robust: Robust, noise: float) -> F8:
     deviation: F8 = np.maximum(robust.deviation, noise * robust.median)
     return deviation
 

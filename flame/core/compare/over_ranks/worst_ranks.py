@@ -73,7 +73,7 @@ def _counts(comparison: Comparison, found: RankChanges, root: float) -> Bool:
     more = np.abs(found.most_change - found.change)
     size = np.minimum(np.abs(found.most_change), more)
     counts: Bool = (size >= of_base * found.base_most) & (size >= of_root * root)
-    return counts & (more > DEVIATIONS * found.deviation)
+    return counts & (more > DEVIATIONS * found.most_deviation)
 
 
 def _side(comparison: Comparison, side: int, nodes: I8) -> F8:
