@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distribution, distribution
-from flame.core.columns import F8, I8
+from flame.core.columns import I8
 from flame.core.compare.amounts import Amounts
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.over_ranks.rank_samples import rank_samples, ranks_of_side, why_no_spread
 from flame.core.compare.over_ranks.waiting import waiting_changes
 from flame.core.compare.sides import BASE, NEW
+from flame.core.ranks.spread import blocks
 from flame.tui.toolkit.fields import fields
 from flame.tui.toolkit.lines import Line, Piece
 
@@ -37,8 +38,7 @@ def rank_facts(comparison: Comparison, nodes: I8) -> RankFacts | None:
     """Work out the facts of ``nodes`` of the union together; None where ranks tell nothing."""
     if why_no_spread(comparison):
         return None
-    samples = rank_samples(comparison, nodes)
-    base, new = (_rounded(side.sum(axis=0)) for side in (samples.base, samples.new))
+    base, new = _summed(comparison, nodes)
     of_base, of_new = distribution(base), distribution(new)
     if of_base is None or of_new is None:
         return None
@@ -46,8 +46,12 @@ def rank_facts(comparison: Comparison, nodes: I8) -> RankFacts | None:
     return RankFacts((base, new), (of_base, of_new), worst, _waiting(comparison, nodes))
 
 
-def _rounded(values: F8) -> I8:
-    return np.rint(values).astype(np.int64)
+def _summed(comparison: Comparison, nodes: I8) -> tuple[I8, I8]:
+    """What the ranks of both sides have of ``nodes`` together, a few of these at a time."""
+    ranks = max(len(ranks_of_side(comparison, side)) for side in (BASE, NEW))
+    found = [rank_samples(comparison, some) for some in blocks(nodes, ranks)]
+    base, new = (np.sum([one[side].sum(axis=0) for one in found], axis=0) for side in (BASE, NEW))
+    return np.rint(base).astype(np.int64), np.rint(new).astype(np.int64)
 
 
 def _worst(comparison: Comparison, side: int, values: I8) -> int | None:
