@@ -284,6 +284,7 @@ def _by_ranks(comparison: Comparison, nodes: HeaviestNodes) -> _Found:
     room = DEVIATIONS * np.hypot(found.deviation, in_common) + samples.unsure
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = ((found.change + far) / found.base_median for far in (-room, room))
+        low = np.maximum(low, -1.0)  # nothing takes less than no time
     size, unknown = len(room), np.full(len(room), np.nan)
     numbers = (np.full(size, side.shape[1]) for side in (samples.base, samples.new))
     known = np.ones(size, bool)

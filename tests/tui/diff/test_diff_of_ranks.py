@@ -13,6 +13,7 @@ from flame.core.compare.comparison import compare
 from flame.core.compare.over_ranks.rank_samples import rank_values
 from flame.core.projection.selection import Selection, select
 from flame.core.rank_summary.summary_file import pack_summary
+from flame.core.ranks import spread
 from flame.tui.diff.facts import side_facts
 from flame.tui.diff.rank_facts import rank_facts, spread_lines, worst_lines
 from flame.tui.toolkit.lines import Line
@@ -29,13 +30,17 @@ def text_of(line: Line) -> str:
     return "".join(piece.text for piece in line)
 
 
-def test_ranks_of_a_frame(tmp_path: Path) -> None:
+def test_ranks_of_a_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = summed_up(rank_parts(tmp_path / "a", 4, 1, steps=2))
     new = summed_up(rank_parts(tmp_path / "b", 5, 2, steps=2, straggler=3))
     found = compare(sides_of(base, new), select(fold=True))
     nodes = np.array([node_called(found, UP), node_called(found, "flash_fwd_kernel")])
     facts = rank_facts(found, nodes)
-    assert facts is not None and next(iter(side_facts(found, nodes))).ranks is not None
+    monkeypatch.setattr(spread, "_BLOCK", 1)
+    few_at_a_time = rank_facts(found, nodes)
+    assert few_at_a_time is not None and facts is not None
+    assert few_at_a_time.spread == facts.spread
+    assert next(iter(side_facts(found, nodes))).ranks is not None
     for at in (0, 1):
         values = rank_values(found, at, nodes).sum(axis=0)
         assert facts.values[at].tolist() == values.tolist()
