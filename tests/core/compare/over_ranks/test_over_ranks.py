@@ -247,13 +247,12 @@ def test_a_kernel_of_one_rank_alone_is_told(compared: Compared) -> None:
 @pytest.mark.deep
 def test_what_all_ranks_have_on_one_side_alone_has_changed(compared: Compared) -> None:
     found = compared("even", "renamed")
-    told = changed_frames(found)
-    names = [[found.union.tree.name(node) for node in some.tolist()] for some in told]
+    lists = changed_frames(found)
+    names = [[found.union.tree.name(node) for node in some.tolist()] for some in lists]
     assert names == [[], [], ["flash_v3"], [KERNEL]]
-    levels = find_evidence(found).level[
-        [node_called(found, "flash_v3"), node_called(found, KERNEL)]
-    ]
-    assert (levels == EvidenceLevel.RANKS).all()
+    told, nodes = find_evidence(found), [node_called(found, one) for one in ("flash_v3", KERNEL)]
+    assert (told.level[nodes] == EvidenceLevel.RANKS).all()
+    assert told.low[nodes].tolist() == [math.inf, -1.0]
 
 
 @pytest.mark.deep
@@ -343,7 +342,7 @@ def test_collectives_vary_by_what_their_ratios_do(compared: Compared) -> None:
 @pytest.mark.parametrize(
     ("selection", "why"),
     [
-        (select(where=[Ranks(("3",))]), "some of the ranks alone"),
+        (select(where=(Ranks(("3",)),)), "some of the ranks alone"),
         (select(levels="rank,kernel"), "each rank stands by itself"),
     ],
 )
@@ -355,7 +354,7 @@ def test_why_ranks_tell_nothing(parts: Parts, selection: Selection, why: str) ->
 
 def test_filters_by_name_leave_the_rest_out(parts: Parts) -> None:
     whole, other = summed_up(parts("even")), summed_up(parts("slow"))
-    found = compare(sides_of(whole, other), select(where=[Kernel(KERNEL)], fold=True))
+    found = compare(sides_of(whole, other), select(where=(Kernel(KERNEL),), fold=True))
     assert KERNEL in called(found, FrameVerdict.CHANGED) and not waits(found).any()
     assert find_verdict(found).outcome == "regression"
 
