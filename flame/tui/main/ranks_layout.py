@@ -6,13 +6,12 @@ from typing import ClassVar
 
 from flame.core.analysis.wording import terms_of
 from flame.core.model.tree import Order
-from flame.core.rank_summary.opened import rank_labels
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.main.layout import MainLayout
 from flame.tui.ranks.details_pane import RanksDetailsPane
 from flame.tui.ranks.header import ranks_line
 from flame.tui.ranks.pane import RanksPane
-from flame.tui.ranks.session import RanksProjection
+from flame.tui.ranks.session import RanksProjection, labels_of
 from flame.tui.ranks.top_pane import RanksTopPane
 from flame.tui.session.session import Projection
 from flame.tui.timeline.pane import TimelinePane
@@ -60,7 +59,7 @@ class RanksLayout(MainLayout):
 
     def _make_timeline(self, shown: Projection) -> TimelinePane:
         assert isinstance(shown, RanksProjection)
-        self._labels = tuple(rank_labels(shown.summary))
+        self._labels = labels_of(shown.summary)
         self.ranks = RanksPane(shown, self._labels)
         return super()._make_timeline(shown)
 

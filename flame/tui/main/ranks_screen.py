@@ -12,7 +12,6 @@ from textual.binding import BindingType
 
 from flame.core.frame import COLOURS, IMBALANCE
 from flame.core.model.tree import Order
-from flame.core.rank_summary.opened import rank_labels
 from flame.core.rank_summary.summary import RankSummary
 from flame.options.config import Config
 from flame.options.state import AppState
@@ -28,7 +27,7 @@ from flame.tui.ranks.imbalance import deviation_words
 from flame.tui.ranks.open_rank import open_rank
 from flame.tui.ranks.pane import RanksPane
 from flame.tui.ranks.rank_file import view_words
-from flame.tui.ranks.session import RanksProjection, RanksSession, without_ranks
+from flame.tui.ranks.session import RanksProjection, RanksSession, labels_of, without_ranks
 from flame.tui.ranks.waiting import Waiting, waiting_of
 from flame.tui.shell.actions import Action, check_actions
 from flame.tui.shell.command import Command
@@ -114,7 +113,7 @@ class RanksScreen(MainScreen, inherit_bindings=False):
     @on(Judged)
     def _judged(self, message: Judged) -> None:
         self._judging.take(message)
-        late = message.result().late_words(rank_labels(message.request))
+        late = message.result().late_words(labels_of(message.request))
         self.parts.ranks_header.show_late(len(late))
         if late and self._untouched and not message.request.lost:
             self._show(late[0], "warning", "p: ranks")
@@ -195,7 +194,7 @@ class RanksScreen(MainScreen, inherit_bindings=False):
     def _show_rank(self, place: int, why: str = "") -> None:
         session = self._ranks
         opens = f"a: {view_words(session.summary.info[place].path)}"
-        label = rank_labels(session.summary)[place]
+        label = labels_of(session.summary)[place]
         note = " · ".join(filter(None, (label, why, "r: all ranks", opens)))
         self._project(replace_filter(self.wanted, session.rank_filter(place)), note=note)
 

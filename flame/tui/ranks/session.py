@@ -22,6 +22,7 @@ from flame.tui.ranks.imbalance import Imbalance, against_median
 from flame.tui.session.carry import same_frame
 from flame.tui.session.node_colours import NodeColours
 from flame.tui.session.session import Projection, Session, prepared
+from flame.tui.toolkit.text import printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class RanksSession(Session):
         tree, whole = shown.view.tree, shown.of_all.view.tree
         found = spread_of_nodes(self.summary, whole)
         if shown.places is None:
-            return Imbalance(tree, found, tuple(rank_labels(self.summary)))
+            return Imbalance(tree, found, labels_of(self.summary))
         return against_median(tree, len(shown.places), whole, found)
 
     def _whole(self, selection: Selection) -> RanksProjection | None:
@@ -121,6 +122,11 @@ class RanksSession(Session):
         if int((numbers == number).sum()) == 1:
             return Ranks((str(number),))
         return Ranks((re.sub(r"[*?\[\],]", "?", rank_labels(self.summary)[place]),))
+
+
+def labels_of(summary: RankSummary) -> tuple[str, ...]:
+    """Label the ranks of ``summary``, in printable text: files may be called whatever they like."""
+    return tuple(map(printable, rank_labels(summary)))
 
 
 def without_ranks(where: Sequence[Filter]) -> tuple[Filter, ...]:

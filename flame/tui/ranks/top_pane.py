@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.rank_summary.opened import rank_labels
-from flame.tui.ranks.session import RanksProjection
+from flame.tui.ranks.session import RanksProjection, labels_of
 from flame.tui.ranks.top_table import RankColumns, RankTable, SumColumns, SumTable
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
@@ -25,7 +24,7 @@ class RanksTopPane(TopPane):
         tree = shown.view.tree
         if not _compares(shown):
             return SumTable(tree)
-        return RankTable(tree, shown.summary, rank_labels(shown.summary))
+        return RankTable(tree, shown.summary, labels_of(shown.summary))
 
     def _complete(self, table: TopTable, shown: Projection) -> SlowColumns:
         assert isinstance(table, SumTable)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -325,6 +326,25 @@ async def test_a_rank_alone_is_coloured_by_how_far_it_is_from_the_median(
         odd = next(at for at in range(len(view.tree)) if view.tree.name(at) == ODD_KERNEL)
         assert view.colouring is not None and view.colouring.is_one_sided(odd)
         assert view.colouring.words(odd)[0] == "most ranks lack it"
+
+
+@pytest.mark.deep
+async def test_hostile_names_of_files_do_not_reach_the_terminal(
+    eight: Eight, tmp_path: Path
+) -> None:
+    odd = [
+        msgspec.structs.replace(one, path=f"r\x1b[2J{at}\r.sqlite", rank=0)
+        for at, one in enumerate(eight.merged.info)
+    ]
+    table, found = no_collectives(), no_communication()
+    plain = replace(eight.merged, collectives=table, communication=found, lost=())
+    summary = replace(plain, info=tuple(odd), longest_rank=0 * plain.longest_rank)
+    async with open_app(written(summary, tmp_path), (120, 40)) as user:
+        for key in ("O", "r", "p", "v", "down", "enter", "tab", "tab"):
+            await user.press(key)
+            await user.rest()
+            for name in ("header", "status", "details", "heat-map", "ranks-head", "rank-about"):
+                assert not {"\x1b", "\r"} & {*user.read(name)}, (key, name)
 
 
 @pytest.mark.deep
