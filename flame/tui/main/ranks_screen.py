@@ -36,7 +36,7 @@ from flame.tui.shell.start import Start
 from flame.tui.toolkit.latest import Answer, LatestRequest
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import cut_start
+from flame.tui.toolkit.text import cut_start, printable
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
 from flame.tui.views.top_pane import TopPane
@@ -102,7 +102,8 @@ class RanksScreen(MainScreen, inherit_bindings=False):
         lost = self._ranks.summary.lost
         if lost:
             word = "rank is" if len(lost) == 1 else "ranks are"
-            return Greeting(f"{len(lost):,} {word} lacking: {lost[0].path}", "warning", "w: which")
+            first = printable(lost[0].path)
+            return Greeting(f"{len(lost):,} {word} lacking: {first}", "warning", "w: which")
         return super()._greeting()
 
     def look_for_findings(self) -> None:

@@ -19,7 +19,7 @@ from flame.core.rank_summary.collective_table import no_collectives
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.rank_communication import no_communication
 from flame.core.rank_summary.rank_values import values_of_ranks
-from flame.core.rank_summary.summary import RankSummary
+from flame.core.rank_summary.summary import LostRank, RankSummary
 from flame.core.units import format_ns
 from flame.options.command_line import command_line
 from flame.options.config import Config
@@ -337,9 +337,13 @@ async def test_hostile_names_of_files_do_not_reach_the_terminal(
         for at, one in enumerate(eight.merged.info)
     ]
     table, found = no_collectives(), no_communication()
-    plain = replace(eight.merged, collectives=table, communication=found, lost=())
+    lost = (LostRank("\x1b[2Jlost\r", "\x1b]0;gone\r"),)
+    plain = replace(eight.merged, collectives=table, communication=found, lost=lost)
     summary = replace(plain, info=tuple(odd), longest_rank=0 * plain.longest_rank)
     async with open_app(written(summary, tmp_path), (120, 40)) as user:
+        await user.rest()
+        note = user.read("status")
+        assert "1 rank is lacking" in note and not {"\x1b", "\r"} & {*note}
         for key in ("O", "r", "p", "v", "down", "enter", "tab", "tab"):
             await user.press(key)
             await user.rest()
