@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from flame.core.rank_summary.summary import RankSummary
     from flame.core.ranks.inputs import RankInputs
     from flame.core.ranks.job import Engine
+    from flame.core.ranks.summarise import RankOptions
     from flame.engines.output import SummaryOutput
 
 INCOMPLETE = 7
@@ -55,6 +56,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "the mesh of ranks, whose groups communicate, where traces do not record these: "
     text += "pp=4,dp=2,tp=8 (ranks count up along the last first)"
     add("--groups", metavar="A=N,…", help=text)
+    text = (
+        "ranges whose name matches are the iterations, as for flame report (default: steps of the "
+    )
+    text += "profiler, else ranges that repeat, such as step 7)"
+    add("--iteration", metavar="RE", default="", help=text)
     text = "write nothing and exit with 3, not 7, where a rank cannot be read"
     add("--strict", action="store_true", help=text)
     add("--json", action="store_true", help="print JSON, for scripts")
@@ -70,8 +76,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--workers {args.workers}: is no number of files")
     from flame.core.ranks.inputs import fill_in, list_paths, read_inputs
 
+    options = _options(args)
     paths = _share(list_paths(map(fill_in, args.paths)), args.share)
-    inputs = read_inputs(paths)
+    inputs = read_inputs(paths, options.iteration)
     for note in inputs.notes:
         say(note)
     if args.output is None:
@@ -82,7 +89,25 @@ def run(args: argparse.Namespace) -> int:
     from flame.engines.output import SummaryOutput
 
     output = SummaryOutput(fill_in(args.output), inputs, force=args.force)
-    return _write(_sum_up(inputs, output, args), output, args)
+    summary = _sum_up(inputs, output, args, options)
+    for note in _notes_on_iterations(summary, options.iteration):
+        say(note)
+    return _write(summary, output, args)
+
+
+def _options(args: argparse.Namespace) -> RankOptions:
+    """Return how ranks are to be read; UsageError for what cannot be understood."""
+    from flame.core.ranks.communication.rank_groups import RankGroups
+    from flame.core.ranks.summarise import RankOptions
+
+    if args.iteration:
+        from flame.core.regex import compile_expression
+
+        try:
+            compile_expression(args.iteration)
+        except UsageError as error:
+            raise UsageError(f"--iteration {args.iteration!r}: {error}") from None
+    return RankOptions(args.groups and RankGroups.parse(args.groups), args.iteration)
 
 
 def _share(paths: list[str], share: str | None) -> list[str]:
@@ -110,25 +135,35 @@ def _only_summary(inputs: RankInputs) -> RankSummary:
 # Summing up
 
 
-def _sum_up(inputs: RankInputs, output: SummaryOutput, args: argparse.Namespace) -> RankSummary:
+def _sum_up(
+    inputs: RankInputs, output: SummaryOutput, args: argparse.Namespace, options: RankOptions
+) -> RankSummary:
     """Read the files; where ctrl+c ends that, say where what has been read is."""
     from flame.console.interrupting import ended_by_interrupt
     from flame.console.progress import progress_on_stderr
-    from flame.core.ranks.communication.rank_groups import RankGroups
     from flame.core.ranks.job import RankJob
     from flame.engines.progress import RankMeter
 
-    mesh = None if args.groups is None else RankGroups.parse(args.groups)
     with _engine(args) as engine:
         job = RankJob(engine, inputs.summaries, output.keep)
         try:
             with progress_on_stderr() as shown, ended_by_interrupt(shown) as progress:
                 meter = RankMeter(inputs.files, progress)
-                return job.run(inputs.files, meter, mesh)
+                return job.run(inputs.files, meter, options)
         except CancelledError:
             if kept := output.kept:
                 say(f"stopped: what has been read is in {kept}; name it, too, to go on from there")
             raise
+
+
+def _notes_on_iterations(summary: RankSummary, asked: str) -> Iterator[str]:
+    """Say where iterations are not what was asked for, or of several kinds."""
+    if asked and not any(one.step_numbers for one in summary.info if one.iteration == asked):
+        yield f"--iteration {asked!r}: no range of any rank matches"
+    told = sorted({one.iteration for one in summary.info})
+    if len(told) > 1:
+        words = " and ".join(f"--iteration {one!r}" if one else "no --iteration" for one in told)
+        yield f"the ranks were read with {words}: their steps may be different things"
 
 
 @contextmanager

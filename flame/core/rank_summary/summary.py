@@ -65,6 +65,7 @@ class RankInfo(Struct, frozen=True, order=True):
     step_numbers: tuple[int, ...] = ()
     step_times: tuple[int, ...] = ()
     step_work: tuple[int, ...] = ()
+    iteration: str = ""
 
 
 class LostRank(NamedTuple):
