@@ -151,6 +151,7 @@ class _WireInfo(msgspec.Struct, array_like=True, frozen=True):
     step_times: list[int]
     step_work: list[int]
     iteration: bytes = b""
+    host: bytes = b""
 
 
 class _WireRanks(msgspec.Struct, array_like=True, frozen=True):

@@ -111,7 +111,7 @@ def summarise(
     for number, chosen in zip(numbers, _divide(profile, processes), strict=True):
         found = tables.arrivals(chosen[0], number)
         info = _info(profile, str(path), number, chosen[0], found.steps)
-        info = msgspec.structs.replace(info, iteration=options.iteration)
+        info = msgspec.structs.replace(info, iteration=options.iteration, host=profile.meta.host)
         arrivals.append(found if options.mesh is None else name_groups(found, options.mesh))
         parts.append(tables.sum_up(chosen, info, arrivals[-1], most))
     return RankPart(parts[0] if len(parts) == 1 else merge_summaries(parts), tuple(arrivals))

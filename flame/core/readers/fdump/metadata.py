@@ -43,6 +43,7 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
         rank=_number(fact("rank")),
         label=f"{name} [{header.pid}]" if name else f"[{header.pid}]",
         clock=f"{fact('boot_id')} {offset}" if fact("boot_id") else "",
+        host=fact("host"),
         producer=", ".join(f"{title} {version}" for title, version in parts if version),
         schema_version=str(header.version),
         synthetic=fact("synthetic") == "yes",
