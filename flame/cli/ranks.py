@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from flame.console.terminal import say
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.starting import prepare_process
+from flame.core.units import format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,18 +81,19 @@ def run(args: argparse.Namespace) -> int:
     options = _options(args)
     paths = _share(list_paths(map(fill_in, args.paths)), args.share)
     inputs = read_inputs(paths, options.iteration)
-    for note in inputs.notes:
-        say(note)
     if args.output is None:
         from flame.cli.rank_report import print_summary
 
         print_summary(_only_summary(inputs), args.paths, as_json=args.json)
         return 0
+    from flame.cli.rank_notes import notes_on
     from flame.engines.output import SummaryOutput
 
     output = SummaryOutput(fill_in(args.output), inputs, force=args.force)
+    for note in inputs.notes:
+        say(note)
     summary = _sum_up(inputs, output, args, options)
-    for note in _notes_on_iterations(summary, options.iteration):
+    for note in notes_on(summary, options.iteration):
         say(note)
     return _write(summary, output, args)
 
@@ -124,12 +127,25 @@ def _share(paths: list[str], share: str | None) -> list[str]:
 
 def _only_summary(inputs: RankInputs) -> RankSummary:
     """Return the summary to report on, where there is nothing to be read and nothing to merge."""
+    for file in inputs.files[:1]:
+        _check_readable(file.path)
     if inputs.files or len(inputs.summaries) != 1:
-        raise UsageError("name the file to write: -o run.flamesum")
+        number = format_counted(len(inputs.files), "file", "files")
+        what = f"{number} to read" if inputs.files else "several summaries to merge"
+        raise UsageError(f"{what}: name the file to write, too: -o run.flamesum")
     summary = inputs.summaries[0]
     if not inputs.merged:
         raise InputError(f"{summary.lost[0].path}: {summary.lost[0].reason}")
     return summary
+
+
+def _check_readable(path: str) -> None:
+    from flame.core.mapped_files import open_regular
+
+    try:
+        os.close(open_regular(path))
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
 # Summing up
@@ -154,16 +170,6 @@ def _sum_up(
             if kept := output.kept:
                 say(f"stopped: what has been read is in {kept}; name it, too, to go on from there")
             raise
-
-
-def _notes_on_iterations(summary: RankSummary, asked: str) -> Iterator[str]:
-    """Say where iterations are not what was asked for, or of several kinds."""
-    if asked and not any(one.step_numbers for one in summary.info if one.iteration == asked):
-        yield f"--iteration {asked!r}: no range of any rank matches"
-    told = sorted({one.iteration for one in summary.info})
-    if len(told) > 1:
-        words = " and ".join(f"--iteration {one!r}" if one else "no --iteration" for one in told)
-        yield f"the ranks were read with {words}: their steps may be different things"
 
 
 @contextmanager
@@ -194,8 +200,6 @@ def _engine(args: argparse.Namespace) -> Iterator[Engine]:
 
 def _write(summary: RankSummary, output: SummaryOutput, args: argparse.Namespace) -> int:
     """Write the summary, and name what it lacks; InputError where that is not to be written."""
-    from flame.core.units import format_counted
-
     for one in summary.lost:
         say(f"{one.path}: {one.reason}")
     lost = format_counted(len(summary.lost), "file", "files")

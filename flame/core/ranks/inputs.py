@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.errors import InputError
+from flame.core.errors import InputError, UsageError
 from flame.core.lazy_regex import lazy_regex
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
 from flame.core.rank_summary.summary_file import SUFFIX, is_summary, unpack_summary
@@ -20,6 +21,7 @@ from flame.core.readers.fdump.folder import is_folder, list_dumps
 from flame.core.units import format_counted
 
 _VARIABLE = lazy_regex(r"%q\{([^{}]*)\}")
+_ENDS = frozenset((".sqlite", ".nsys-rep", ".json", ".gz", ".flame"))
 _PATTERN = frozenset("*?[")
 
 
@@ -39,8 +41,10 @@ class RankInputs(NamedTuple):
 def fill_in(word: str) -> str:
     """Replace each ``%q{NAME}`` by that variable of the environment, as Nsight Systems does.
 
-    Raises InputError where there is none.
+    Raises InputError where there is none, UsageError for an empty word.
     """
+    if not word:
+        raise UsageError("an empty name: name a file")
 
     def value(match: object) -> str:
         name = match[1]  # type: ignore[index]
@@ -97,8 +101,17 @@ def _dumps(folder: Path) -> list[str]:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
     kept = [one for one in alone if origin_of(one)]
     if not dumps and not kept:
-        raise InputError(f"{folder}: is a folder with no dump (*.fdump) in it: name files in it")
+        what = "is a folder with no dump (*.fdump) in it"
+        raise InputError(f"{folder}: {what}: {_instead_of(folder)}")
     return [str(one) for one in (*(dump for dump in dumps if not _is_empty(dump)), *kept)]
+
+
+def _instead_of(folder: Path) -> str:
+    """Say how to name what is in a folder: by the ending of traces that most there have."""
+    ends = Counter(one.suffix for one in folder.iterdir() if one.suffix in _ENDS)
+    if not ends:
+        return "name files in it"
+    return f"name what is in it: '{folder / ('*' + ends.most_common(1)[0][0])}'"
 
 
 def _is_empty(dump: Path) -> bool:

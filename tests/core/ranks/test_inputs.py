@@ -50,6 +50,14 @@ def test_a_folder_stands_for_its_dumps_and_has_some(folder: Path) -> None:
     assert list_paths(["run"]) == ["run/9-01.fdump", "run/7-02.fdump"]
 
 
+def test_a_folder_without_dumps_says_how_to_name_what_is_in_it(folder: Path) -> None:
+    (folder / "run").mkdir()
+    for name in ("a.sqlite", "b.sqlite", "c.json", "d.txt", "e.txt", "f.txt"):
+        (folder / "run" / name).touch()
+    with pytest.raises(InputError, match=r"name what is in it: 'run/\*\.sqlite'$"):
+        list_paths(["run"])
+
+
 def test_variables_of_the_environment_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "7")
     assert fill_in("part.%q{RANK}.flamesum") == "part.7.flamesum"
