@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from flame.console.terminal import say
@@ -76,9 +78,9 @@ def _finish(plan: Plan, folder: Path, elapsed: int) -> None:
     """Take the steps after a recording; one that fails is told, and keeps no other from its."""
     from flame.record.finish import report_recording, sum_up_ranks
 
-    steps = (
-        ("no summary", lambda: report_recording(plan, folder, elapsed)),
-        ("ranks are not summed up", lambda: sum_up_ranks(plan, folder)),
+    steps: tuple[tuple[str, Callable[[], None]], ...] = (
+        ("no summary", partial(report_recording, plan, folder, elapsed)),
+        ("ranks are not summed up", partial(sum_up_ranks, plan, folder)),
     )
     for what, take in steps:
         try:

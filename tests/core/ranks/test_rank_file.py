@@ -19,8 +19,9 @@ from flame.core.rank_summary.packed_columns import pack_column, unpack_column
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.rank_summary.summary_check import holds_together
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
-from flame.core.rank_summary.summary_head import HEAD, seal
+from flame.core.rank_summary.summary_head import HEAD, origin_in, seal
 from flame.core.ranks import rank_file
+from flame.core.ranks.communication.arrivals import COLUMNS
 from flame.core.ranks.communication.rank_groups import RankGroups
 from flame.core.ranks.inputs import list_paths, read_inputs
 from flame.core.ranks.job import RankJob, read_part
@@ -209,10 +210,10 @@ def test_a_part_comes_back_as_it_was() -> None:
     again = unpack_part(data := pack_part(part, SIGN), "run/rank0000.flamesum")
     assert pack_summary(again.summary) == pack_summary(part.summary)
     assert pack_part(again, SIGN) == data
-    for name, column in zip(rank_file.COLUMNS, part.arrivals[0][2:13], strict=True):
+    for name, column in zip(COLUMNS, part.arrivals[0][2:13], strict=True):
         if name != "group":
             assert getattr(again.arrivals[0], name).tolist() == column.tolist()
-    assert summary_file.origin_in(data) == SIGN
+    assert origin_in(data) == SIGN
 
 
 @pytest.mark.deep

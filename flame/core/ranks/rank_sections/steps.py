@@ -79,8 +79,8 @@ def _expressions(questions: RankQuestions) -> list[str]:
 
 def _notes(questions: RankQuestions) -> Iterator[str]:
     habit = questions.habit
-    if len(told := _expressions(questions)) > 1:
-        ways = ", ".join(f"--iteration {one}" if one else "none" for one in told)
+    if len(named := _expressions(questions)) > 1:
+        ways = ", ".join(f"--iteration {one}" if one else "none" for one in named)
         yield f"iterations were named differently ({ways}): a number may be of different things"
     if habit is None:
         yield "no step is known of two ranks or more"
