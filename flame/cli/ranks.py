@@ -86,16 +86,12 @@ def run(args: argparse.Namespace) -> int:
 
         print_summary(_only_summary(inputs), args.paths, as_json=args.json)
         return 0
-    from flame.cli.rank_notes import notes_on
     from flame.engines.output import SummaryOutput
 
     output = SummaryOutput(fill_in(args.output), inputs, force=args.force)
     for note in inputs.notes:
         say(note)
-    summary = _sum_up(inputs, output, args, options)
-    for note in notes_on(summary, options.iteration):
-        say(note)
-    return _write(summary, output, args)
+    return _write(_sum_up(inputs, output, args, options), output, args)
 
 
 def _options(args: argparse.Namespace) -> RankOptions:
@@ -200,6 +196,8 @@ def _engine(args: argparse.Namespace) -> Iterator[Engine]:
 
 def _write(summary: RankSummary, output: SummaryOutput, args: argparse.Namespace) -> int:
     """Write the summary, and name what it lacks; InputError where that is not to be written."""
+    from flame.cli.rank_notes import notes_on
+
     for one in summary.lost:
         say(f"{one.path}: {one.reason}")
     lost = format_counted(len(summary.lost), "file", "files")
@@ -208,6 +206,8 @@ def _write(summary: RankSummary, output: SummaryOutput, args: argparse.Namespace
     if summary.lost and args.strict:
         raise InputError(f"{lost} cannot be read: {output.path} is not written (--strict)")
     output.write(summary)
+    for note in notes_on(summary, args.iteration):
+        say(note)
     ranks = format_counted(len(summary), "rank", "ranks")
     say(f"wrote {output.path}: {ranks}" + (f", without {lost}" if summary.lost else ""))
     return INCOMPLETE if summary.lost else 0

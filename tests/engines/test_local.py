@@ -148,10 +148,11 @@ def test_files_that_cannot_be_read_are_named_and_the_rest_is_written(
     assert [line.split(": ")[1] for line in said[:-1]] == bad
     assert said[-1] == "flame: 5 files cannot be read: x.flamesum is not written (--strict)"
     assert not (tmp_path / "x.flamesum").exists()
-    assert ranks(*words, "-o", "x.flamesum") == (
-        7,
-        [*said[:-1], "flame: wrote x.flamesum: 10 ranks, without 5 files"],
-    )
+    code, told = ranks(*words, "-o", "x.flamesum")
+    # What the reader that ended has left behind has the number of another.
+    assert "rank0.sqlite are both rank 0" in told.pop(-2)
+    assert (code, told[:-1]) == (7, said[:-1])
+    assert told[-1] == "flame: wrote x.flamesum: 10 ranks, without 5 files"
     assert ranks(*bad, "-o", "y.flamesum")[0] == 3
     assert not (tmp_path / "y.flamesum").exists()
 
