@@ -46,8 +46,9 @@ def test_each_rank_has_a_summary_that_stands_for_its_dump(
     assert summed_up(Path("run")) == [0, 1, 2, 3]
     assert {oct(path.stat().st_mode)[-3:] for path in Path("run").iterdir()} == {"600"}
     result = flame("ranks", "run", "-o", "kept.flamesum")
-    assert "4 dumps have a summary beside: read from that" in result.err
+    assert "4 dumps are read from what flame record has summed up beside" in result.err
     assert len(load_all([Path("run")]).sources) == 4
+    assert len(load_all(sorted(Path("run").iterdir())).sources) == 4
     for path in Path("run").glob("*.flamesum"):
         path.unlink()
     assert flame("ranks", "run", "-o", "read.flamesum").code == 0

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from flame.core.errors import InputError, UsageError
 from flame.core.lazy_regex import lazy_regex
+from flame.core.loading.search import describe_folder
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
 from flame.core.rank_summary.summary_file import SUFFIX, is_summary, unpack_summary
 from flame.core.rank_summary.summary_head import origin_in
@@ -101,17 +102,20 @@ def _dumps(folder: Path) -> list[str]:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
     kept = [one for one in alone if origin_of(one)]
     if not dumps and not kept:
-        what = "is a folder with no dump (*.fdump) in it"
-        raise InputError(f"{folder}: {what}: {_instead_of(folder)}")
+        raise InputError(f"{folder}: {_instead_of(folder)}")
     return [str(one) for one in (*(dump for dump in dumps if not _is_empty(dump)), *kept)]
 
 
 def _instead_of(folder: Path) -> str:
-    """Say how to name what is in a folder: by the ending of traces that most there have."""
+    """Say how to name what is in a folder without dumps: by the ending that most traces there have.
+
+    Or which traces there are.
+    """
     ends = Counter(one.suffix for one in folder.iterdir() if one.suffix in _ENDS)
     if not ends:
-        return "name files in it"
-    return f"name what is in it: '{folder / ('*' + ends.most_common(1)[0][0])}'"
+        return describe_folder(folder)
+    pattern = folder / f"*{ends.most_common(1)[0][0]}"
+    return f"is a folder with no dump (*{DUMP}) in it: name what is in it: '{pattern}'"
 
 
 def _is_empty(dump: Path) -> bool:
@@ -162,7 +166,8 @@ def _summary_of(path: str) -> str | None:
 def _notes_on_kept(beside: Mapping[str, str | None]) -> Iterator[str]:
     fresh = sum(bool(one) for one in beside.values())
     if fresh:
-        yield f"{format_counted(fresh, 'dump has', 'dumps have')} a summary beside: read from that"
+        number = format_counted(fresh, "dump is", "dumps are")
+        yield f"{number} read from what flame record has summed up beside"
     for path, one in beside.items():
         if one == "":
             yield f"{summary_beside(Path(path))}: is not of the dump as it is: the dump is read"

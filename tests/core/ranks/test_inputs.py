@@ -43,7 +43,9 @@ def test_a_pattern_that_matches_nothing_is_an_error() -> None:
 
 def test_a_folder_stands_for_its_dumps_and_has_some(folder: Path) -> None:
     (folder / "run").mkdir()
-    with pytest.raises(InputError, match=r"run: is a folder with no dump"):
+    with pytest.raises(
+        InputError, match=r"run: is a folder with no dump \(\*\.fdump\) and no other trace"
+    ):
         list_paths(["run"])
     for name in ("7-02.fdump", "9-01.fdump", "other"):
         (folder / "run" / name).write_text("damaged")  # Their reader says so.
