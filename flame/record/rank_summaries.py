@@ -7,10 +7,12 @@ all others.
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +28,8 @@ LONGEST = 30.0
 
 _POLL = 0.1
 _NICE = 10
+_LEAST_MEMORY = 1 << 28
+"""Bytes that a process takes to read anything."""
 
 
 class RankSummaries(NamedTuple):
@@ -85,7 +89,7 @@ def write_summaries(
                 if reason := _reason(future, dump := left.pop(future)):
                     failed[dump] = reason
     for dump in left.values():
-        failed[dump] = f"it takes longer than {longest:.0f} s"
+        failed[dump] = f"not done within {longest:.0f} s"
     return RankSummaries(len(dumps) - len(failed), failed)
 
 
@@ -93,18 +97,20 @@ def write_summaries(
 def _reading(dumps: Sequence[Path]) -> Iterator[dict[Future[None], Path]]:
     """Have ``dumps`` read, the smallest first, as many at a time as cores and memory allow."""
     processes = LoadProcesses()
-    order = sorted(dumps, key=_size)
-    pool = ThreadPoolExecutor(_workers(order), "rank")
+    order, memory = sorted(dumps, key=_size), bytes_to_use()
+    workers = _workers(order, memory)
+    most = None if memory is None else max(memory // workers, _LEAST_MEMORY)
+    pool = ThreadPoolExecutor(workers, "rank")
     try:
-        yield {pool.submit(_read, processes, dump): dump for dump in order}
+        yield {pool.submit(_read, processes, dump, most): dump for dump in order}
     finally:
         processes.stop()
         pool.shutdown(cancel_futures=True)
         processes.close()
 
 
-def _workers(order: Sequence[Path]) -> int:
-    memory, need = bytes_to_use(), PER_BYTE * max(_size(order[-1]), 1)
+def _workers(order: Sequence[Path], memory: int | None) -> int:
+    need = PER_BYTE * max(_size(order[-1]), 1)
     fitting = len(order) if memory is None else max(memory // need, 1)
     return min(available_cores(), len(order), fitting)
 
@@ -116,9 +122,9 @@ def _size(dump: Path) -> int:
         return 0  # Its reader says why.
 
 
-def _read(processes: LoadProcesses, dump: Path) -> None:
+def _read(processes: LoadProcesses, dump: Path, memory: int | None) -> None:
     with processes.lend(dump) as process:
-        process.run(_write_summary, dump, LoadOptions(), silent)
+        process.run(partial(_write_summary, memory=memory), dump, LoadOptions(), silent)
 
 
 def _reason(future: Future[None], dump: Path) -> str:
@@ -130,14 +136,24 @@ def _reason(future: Future[None], dump: Path) -> str:
 # In a process of its own
 
 
-def _write_summary(dump: Path, options: LoadOptions, progress: Progress) -> None:
-    """Write the summary of ``dump``; raises InputError."""
+def _give_way(memory: int | None) -> None:
+    """Let others have the processors first, and all but so much of the memory."""
+    with suppress(OSError, ValueError):
+        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        if memory is not None:
+            hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+            resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
+
+
+def _write_summary(
+    dump: Path, options: LoadOptions, progress: Progress, *, memory: int | None
+) -> None:
+    """Write the summary of ``dump`` with so many bytes of ``memory`` at most; raises InputError."""
     from flame.core.loading.file import load_file
     from flame.core.ranks.rank_file import pack_part, sign_of, summary_beside
     from flame.core.ranks.summarise import summarise
 
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+    _give_way(memory)
     try:
         sign = sign_of(dump)
         data = pack_part(summarise(load_file(dump, options, progress), dump), sign)

@@ -176,4 +176,14 @@ def test_what_takes_too_long_is_told(dumps: list[Path]) -> None:
     found = write_summaries(dumps, longest=0)
     assert found.written == 0
     (line,) = found.lines
-    assert line.endswith(" and 3 more: not summed up: it takes longer than 0 s")
+    assert line.endswith(" and 3 more: not summed up: not done within 0 s")
+
+
+def test_what_needs_too_much_memory_is_told(
+    dumps: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flame.record.rank_summaries._LEAST_MEMORY", 1 << 20)
+    monkeypatch.setattr("flame.record.rank_summaries.bytes_to_use", lambda: 1 << 20)
+    found = write_summaries(dumps[:1])
+    assert found.written == 0 and len(list(found.lines)) == 1
+    assert not summed_up(Path("run"))
