@@ -56,7 +56,10 @@ def _notes_on_iterations(summary: RankSummary, asked: str) -> Iterator[str]:
     if asked and mine and not any(one.step_numbers for one in mine):
         yield f"--iteration {asked!r}: no range of any rank matches"
     told = sorted({one.iteration for one in summary.info})
-    if len(told) > 1:
+    if asked and len(mine) < len(summary):
+        number = format_counted(len(summary) - len(mine), "rank", "ranks")
+        yield f"--iteration {asked!r}: {number} of summaries keep the iterations that they had"
+    elif len(told) > 1:
         words = [f"--iteration {one!r}" if one else "no --iteration" for one in told]
         number = format_counted(len(told), "way", "ways")
         what = f"iterations were told in {number} ({', '.join(words)})"

@@ -84,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None:
         from flame.cli.rank_report import print_summary
 
+        if options.iteration and not inputs.files:
+            raise UsageError("--iteration: a summary keeps the iterations that it has: name traces")
         print_summary(_only_summary(inputs), args.paths, as_json=args.json)
         return 0
     from flame.engines.output import SummaryOutput

@@ -163,5 +163,7 @@ def _write_summary(
             written_whole(summary_beside(dump).name, folder, replace=False) as file,
         ):
             file.write(data)
+    except MemoryError:
+        raise InputError(f"{dump}: there is not enough memory to read it") from None
     except OSError as error:
         raise InputError(f"{dump}: {error.strerror or error}") from None

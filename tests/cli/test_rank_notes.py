@@ -49,4 +49,6 @@ def test_iterations_that_are_not_there_or_of_several_kinds_are_told() -> None:
     assert notes(none, iteration="x") == ["--iteration 'x': no range of any rank matches"]
     assert notes(none, some, iteration="x") == []
     (said,) = notes(some, RankInfo(2, "c"))
+    (kept,) = notes(some, RankInfo(2, "c"), iteration="x")
+    assert kept == "--iteration 'x': 1 rank of summaries keep the iterations that they had"
     assert said.startswith("iterations were told in 2 ways (no --iteration, --iteration 'x'): ")
