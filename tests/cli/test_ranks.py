@@ -74,7 +74,11 @@ def test_a_summary_alone_is_reported(flame: Flame) -> None:
             3,
             "some: is a folder with no dump (*.fdump) in it: name what is in it: 'some/*.sq",
         ),
-        (["x.flamesum", "--iteration", "a"], 2, "--iteration: a summary keeps the iterations that"),
+        (
+            ["ranks.flamesum", "--iteration", "a"],
+            2,
+            "--iteration: a summary keeps the iterations that",
+        ),
         (["a", "-o", "some"], 2, "-o some: is a folder: name a file in it"),
         (["a", "-o", ""], 2, "an empty name: name a file"),
         (["", "-o", "x"], 2, "an empty name: name a file"),
@@ -92,7 +96,7 @@ def test_what_cannot_be_done_is_one_line(
     words: list[str], code: int, said: str, flame: Flame
 ) -> None:
     Path("full.sqlite").touch()
-    write_summary("x.flamesum", 1)
+    write_summary("ranks.flamesum", 1)
     Path("some").mkdir()
     Path("some/a.sqlite").touch()
     result = flame("ranks", *words)

@@ -209,7 +209,7 @@ def _without_copies(summaries: Mapping[str, RankSummary]) -> tuple[list[RankSumm
             rank = min(common)
             raise InputError(f"{path}: has rank {rank[0]} ({rank[1]}), and so has {there[rank]}")
         if common:
-            notes.append(f"{path}: all of it is in {there[min(common)]}")
+            notes.append(f"{path}: all its ranks are in {there[min(common)]}: left out")
         there |= dict.fromkeys(ranks, path)
         kept.append(empty_summary(one.lost) if common else one)
     return kept, notes

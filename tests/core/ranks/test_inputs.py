@@ -91,7 +91,7 @@ def test_a_summary_within_another_is_left_out_and_one_across_is_an_error() -> No
     whole, part, across = write("whole", 1, 2, 3), write("part", 2), write("across", 3, 4)
     found = read_inputs([part, whole])
     assert sorted(len(one) for one in found.summaries) == [0, 3]
-    assert found.notes == ("part: all of it is in whole",)
+    assert found.notes == ("part: all its ranks are in whole: left out",)
     assert found.merged == (part, whole)
     with pytest.raises(InputError, match=r"across: has rank 3 \(.*\), and so has whole"):
         read_inputs([across, whole])
