@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flame.cli.rank_notes import notes_on
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import RankInfo, RankSummary
+from flame.core.ranks.doubts import doubts_about
 from tests.support.random_ranks import random_summary
 
 MINUTE = 60_000_000_000
@@ -18,7 +18,7 @@ def ranks(*infos: RankInfo) -> RankSummary:
 
 
 def notes(*infos: RankInfo, iteration: str = "") -> list[str]:
-    return list(notes_on(ranks(*infos), iteration))
+    return list(doubts_about(ranks(*infos), iteration))
 
 
 def at(rank: int, begin: int, end: int) -> RankInfo:
