@@ -12,6 +12,7 @@ import pytest
 from flame.console.rank_info import rank_facts, rank_lines
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankInfo, RankSummary
+from flame.core.units import format_percent
 from tests.support.random_ranks import random_summary
 
 SECOND = 1_000_000_000
@@ -86,7 +87,10 @@ def test_what_is_not_known_is_not_told() -> None:
 
 def test_what_was_left_out_of_single_ranks_is_told() -> None:
     some = ranks(0, 1)
-    whole, kept = int(some.rank_total[1].sum()), int(some.cell[1].sum())
+    cell = some.cell.copy()
+    cell[1, ::2] = 0
+    some = replace(some, cell=cell)
+    whole, kept = int(some.rank_total[1].sum()), int(cell[1].sum())
     assert 0 < kept < whole
     assert rank_facts(some)["left_out"]["gpu"] == whole - kept  # type: ignore[index]
-    assert line(some, "kept")[0].endswith(f" {100 * kept / whole:.1f} % of the GPU time")
+    assert line(some, "kept")[0].endswith(f" {format_percent(kept, whole)} of the GPU time")
