@@ -174,8 +174,14 @@ class Remembering:
             **{name: None if now == _USUAL[name] else now for name, now in changes.items()}
         )
         is_usual = table == shown.metric.table and _is_usual_table(after, shown.profile)
-        if self._kind and is_usual and shown_levels_of(after) != shown_levels_of(before):
-            self._memory.remember_levels(self._kind, shown_levels_of(after))
+        levels = shown_levels_of(after)
+        if self._kind and is_usual and levels != shown_levels_of(before) and not _by_rank(shown):
+            self._memory.remember_levels(self._kind, levels)
+
+
+def _by_rank(shown: Projection) -> bool:
+    """Whether each rank of a summary has frames of its own: of thousands that takes long."""
+    return shown.profile.ranks is not None and "rank" in shown.view.tree.levels
 
 
 def _settings(selection: Selection) -> dict[str, object]:

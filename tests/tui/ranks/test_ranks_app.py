@@ -23,6 +23,7 @@ from flame.core.rank_summary.summary import LostRank, RankSummary
 from flame.core.units import format_ns
 from flame.options.command_line import command_line
 from flame.options.config import Config
+from flame.options.preferences import Memory
 from flame.options.selection import selection_of
 from flame.tui.dialogs.filter_fields import FIELDS
 from flame.tui.dialogs.metrics import listed_metrics
@@ -30,6 +31,7 @@ from flame.tui.main.ranks_screen import RanksScreen
 from flame.tui.ranks.heat_map import HeatMap
 from flame.tui.ranks.imbalance import deviation_words
 from flame.tui.ranks.session import RanksProjection
+from flame.tui.session.recall import Remembering
 from flame.tui.shell.commands import RANKS_COMMANDS
 from tests.support.rank_traces import ODD_KERNEL
 from tests.tui.conftest import USUAL, User, open_app
@@ -144,6 +146,28 @@ async def test_colours_of_imbalance_are_not_remembered_for_other_traces(
         assert user.screen.memory.preferences.colours is None
     async with open_app(decode, selection=USUAL) as user:
         assert "by imbalance" not in user.read("header")
+
+
+@pytest.mark.deep
+async def test_frames_of_each_rank_are_not_what_the_next_summary_begins_with(
+    summary_file: Path, tmp_path: Path
+) -> None:
+    async with open_app(summary_file) as user:
+        memory = Memory(tmp_path / "remembered")
+        remembering = Remembering(memory, shown(user), "ranks")
+        await user.press("R")
+        await user.rest()
+        assert "rank" in shown(user).view.tree.levels
+        remembering.follow(shown(user))
+        assert not memory.preferences.levels
+        await user.press("R", "7")
+        await user.rest()
+        remembering.follow(shown(user))
+        assert [*memory.preferences.levels] == ["ranks"]
+        await user.press("O")
+        await user.rest()
+        remembering.follow(shown(user))
+        assert shown(user).selection.colours == "imbalance" and not memory.preferences.colours
 
 
 @pytest.mark.deep
