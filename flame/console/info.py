@@ -51,7 +51,8 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
     ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
     ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
     ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` and ``iterations``
-    are null where there are none; ``steps`` are all iterations.
+    are null where there are none; ``steps`` are all iterations. ``waits`` is null but for summaries
+    of ranks; what it says is null where ``why`` says why.
     """
     summary = summarize(profile)
     meta, samples = summary.meta, summary.pc_samples
@@ -100,6 +101,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
             {"key": metric.key, "title": metric.title, "unit": metric.unit, "total": total}
             for metric, total in summary.measures
         ],
+        "waits": _wait_facts(profile),
         "iterations": iteration_facts(summary.iterations),
         "steps": step_facts(profile, summary.iterations),
         "levels": list(summary.levels),
@@ -191,6 +193,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_coverage(summary)),
         list(_categories(summary)),
         list(_samples(summary)),
+        list(_waits(profile)),
         list(iteration_lines(profile, summary.iterations)),
         notes(summary.warnings, max(width, _NARROWEST)),
     ]
@@ -352,3 +355,31 @@ def _samples(summary: TraceSummary) -> Iterator[str]:
     places = "instructions {}, kernels {}".format(*map(format_count, counts))
     yield _line("PC samples", f"{format_count(samples.samples):>12}  {places}")
     yield _line("", _ATTRIBUTION[samples.attribution])
+
+
+def _wait_facts(profile: Profile) -> dict[str, object] | None:
+    """How long the collectives of summed-up ranks waited for the last rank of each."""
+    if profile.ranks is None:
+        return None
+    calls, waiting, transfer = _wait_sums(profile) or (None, None, None)
+    why = profile.ranks.why_no_waits or None
+    return {"collectives": calls, "wait_ns": waiting, "transfer_ns": transfer, "why": why}
+
+
+def _wait_sums(profile: Profile) -> tuple[int, int, int] | None:
+    """(number, waiting, transfer) of collectives whose waiting is known."""
+    waits = profile.totals and profile.totals.waits
+    if waits is None:
+        return None
+    return int(waits.calls.sum()), int(waits.waiting.sum()), int(waits.transfer.sum())
+
+
+def _waits(profile: Profile) -> Iterator[str]:
+    """How long collectives waited, or why it is not known; nothing of a trace."""
+    if sums := _wait_sums(profile):
+        calls, waiting, transfer = sums
+        yield f"collectives that brought ranks together: {format_count(calls)}"
+        for label, ns in (("  waiting", waiting), ("  transfer", transfer)):
+            yield _line(label, f"{format_percent(ns, waiting + transfer):>12}{format_ns(ns):>12}")
+    elif profile.ranks is not None:
+        yield f"how long collectives waited is not known: {profile.ranks.why_no_waits}"

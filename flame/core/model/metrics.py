@@ -194,6 +194,10 @@ NO_SAMPLES = (
 )
 
 
+NOT_OF_RANKS = (
+    "only of a summary of the ranks of a run: flame ranks FILE… -o run.flamesum, then name that"
+)
+
 NOT_ALL_ROWS = (
     "only of traces that have ended: stacks do not say when a GPU was busy, and of a recording "
     "that goes on not all is kept"

@@ -63,9 +63,7 @@ def recorded_levels(
     return frozenset(level for level in among if _has_level(profile, metric, table, level))
 
 
-def shown_levels(
-    profile: Profile, metric: Metric, levels: tuple[str, ...]
-) -> tuple[str, ...]:
+def shown_levels(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> tuple[str, ...]:
     """Leave out of ``levels`` those of parts that the profile cannot divide ``metric`` into."""
     known = recorded_levels(profile, metric, PART_LEVELS)
     return tuple(level for level in levels if level not in PART_LEVELS or level in known)

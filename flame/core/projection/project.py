@@ -7,9 +7,10 @@ import numpy as np
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
 from flame.core.model.activities import RankSums
-from flame.core.model.metrics import WAITING, Metric, metric_of
+from flame.core.model.metrics import WAITING, Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import (
     Filter,
     Ranks,
@@ -137,7 +138,7 @@ def _weighed_stacks(
 
 
 def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, tuple[str, ...]]:
-    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
+    metric = chosen_metric(profile, selection.metric)
     levels = selection.levels or default_levels(profile, metric, selection.naming)
     check_levels(levels)
     return metric, levels

@@ -29,7 +29,12 @@ from flame.core.model.meta import GraphNodes, Meta, Process, Source
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable, stack_depths
 from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankSummary
-from flame.core.rank_summary.waits_of_groups import waits_of_all, waits_of_cells, why_no_waits
+from flame.core.rank_summary.waits_of_groups import (
+    count_calls,
+    waits_of_all,
+    waits_of_cells,
+    why_no_waits,
+)
 
 FORMAT = "flame summary"
 
@@ -133,9 +138,7 @@ def _profile_of_all(summary: RankSummary) -> Profile:
     )
 
 
-def _totals(
-    sums: I8, gpu: I8, host: I8, ranks: _Ranks, waits: GroupWaits | None
-) -> GroupTotals:
+def _totals(sums: I8, gpu: I8, host: I8, ranks: _Ranks, waits: GroupWaits | None) -> GroupTotals:
     """Choose the sums of each table among ``sums``, i8[metrics, groups or cells]."""
     values = {key: sums[row][gpu] for row, key in enumerate(METRICS)}
     values["host"] = sums[METRICS.index("host")][host]
@@ -243,7 +246,9 @@ class _Ranks:
             host_builder=partial(self.table, summary.cell_group[host], of_host.astype(np.int32)),
             processes=tuple(Process(NONE, names[at], n) for n, at in enumerate(places)),
             grouping=replace(profile.grouping, rank=ranks, process=processes),
-            totals=_totals(summary.cell, gpu, host, self._of(places), self.waits(gpu, of_cells=True)),
+            totals=_totals(
+                summary.cell, gpu, host, self._of(places), self.waits(gpu, of_cells=True)
+            ),
             sources=tuple(self._sources[at] for at in places),
         )
 
@@ -280,7 +285,7 @@ def _common(texts: Iterable[str]) -> str:
 
 
 def _warnings(summary: RankSummary) -> list[str]:
-    """Say what ranks lack, which files could not be read, and what ranks were warned of."""
+    """Say which files could not be read, what ranks were warned of, and what never met."""
     often = Counter(text for one in summary.info for text in dict.fromkeys(one.warnings))
     notes = [
         f"{count:,} of {len(summary):,} ranks: {text}" if count < len(summary) else text
@@ -289,4 +294,6 @@ def _warnings(summary: RankSummary) -> list[str]:
     lost = [f"{one.path} is lacking: {one.reason}" for one in summary.lost[:_MOST_WARNINGS]]
     if len(summary.lost) > len(lost):
         lost.append(f"{len(summary.lost) - len(lost):,} more files are lacking")
-    return [*lost, *notes]
+    waits = summary.waits
+    met = count_calls(summary, waits).note if waits is not None and waits.by_group else ""
+    return [*lost, *notes, *filter(None, [met])]

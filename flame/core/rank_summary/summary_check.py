@@ -13,9 +13,8 @@ from flame.core.rank_summary.content_hash import is_ascending
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
-from flame.core.rank_summary.rank_waits import OF_GROUPS
+from flame.core.rank_summary.rank_waits import OF_GROUPS, RankWaitTable
 from flame.core.rank_summary.rank_waits import OF_RANKS as WAITS_OF_RANKS
-from flame.core.rank_summary.rank_waits import RankWaitTable
 from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankInfo, RankSummary
 from flame.core.rank_summary.waits_of_groups import cells_with_waits
 

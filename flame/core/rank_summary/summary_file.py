@@ -32,9 +32,8 @@ from flame.core.rank_summary.packed_columns import (
 )
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
-from flame.core.rank_summary.rank_waits import OF_GROUPS
+from flame.core.rank_summary.rank_waits import OF_GROUPS, RankWaitTable
 from flame.core.rank_summary.rank_waits import OF_RANKS as WAITS_OF_RANKS
-from flame.core.rank_summary.rank_waits import RankWaitTable
 from flame.core.rank_summary.signs import MAGIC
 from flame.core.rank_summary.signs import SUFFIX as SUFFIX
 from flame.core.rank_summary.signs import is_summary as is_summary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from flame.core.columns import I8, sum_by
 from flame.core.kept_results import kept
 from flame.core.rank_summary.rank_waits import RankWaitTable
 from flame.core.rank_summary.summary import RankSummary
+from flame.core.units import format_count
 
 _TOGETHER = "flame ranks FILE… -o run.flamesum"
 """What sums up the files of all ranks, and measures how they waited."""
@@ -33,6 +35,35 @@ def why_no_waits(summary: RankSummary) -> str:
     return f"some ranks were summed up before: {_TOGETHER}"
 
 
+class CollectiveCalls(NamedTuple):
+    """Count what ranks communicate: ``met`` are calls whose waiting is known.
+
+    The ``unmatched`` are not known to be the same on all their ranks, ``others`` do not bring all
+    ranks together, as a broadcast.
+    """
+
+    met: int
+    unmatched: int
+    others: int
+
+    @property
+    def note(self) -> str:
+        """Say how many have no waiting, and why; empty where all have."""
+        reasons = [
+            f"{format_count(self.unmatched)} do not match over ranks" * (self.unmatched > 0),
+            f"{format_count(self.others)} do not bring all ranks together" * (self.others > 0),
+        ]
+        why, whole = ", ".join(filter(None, reasons)), format_count(sum(self))
+        return why and f"waiting is known of {format_count(self.met)} of {whole} collectives: {why}"
+
+
+def count_calls(summary: RankSummary, waits: RankWaitTable) -> CollectiveCalls:
+    """Count the collectives of all ranks of ``summary``, graphs that hide some not looked into."""
+    calls, together = summary.communication.calls, summary.communication.together > 0
+    met = int(waits.group_calls.sum())
+    return CollectiveCalls(met, int(calls[together].sum()) - met, int(calls[~together].sum()))
+
+
 def waits_of_all(summary: RankSummary, waits: RankWaitTable) -> tuple[I8, I8, I8]:
     """(calls, waiting, transfer) of the collectives of each group, i8[groups] each; times in ns."""
     size = len(summary.group_hash)
@@ -42,9 +73,7 @@ def waits_of_all(summary: RankSummary, waits: RankWaitTable) -> tuple[I8, I8, I8
     return calls, waiting, transfer
 
 
-def waits_of_cells(
-    summary: RankSummary, waits: RankWaitTable, cells: I8
-) -> tuple[I8, I8, I8]:
+def waits_of_cells(summary: RankSummary, waits: RankWaitTable, cells: I8) -> tuple[I8, I8, I8]:
     """(calls, waiting, transfer) of the collectives in ``cells``, i8[cells] each; times in ns."""
     known = cells_with_waits(summary)
     assert known is not None

@@ -11,7 +11,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from flame.core.errors import InputError
-from flame.core.model.metrics import ALL_METRICS, Metric
+from flame.core.model.metrics import ALL_METRICS, WAIT, Metric
 from flame.core.model.profile import Profile
 from flame.core.units import format_value
 from flame.tui.session.glossary import meaning_of
@@ -22,6 +22,7 @@ from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of
 
 _DIGITS = "123456789"
 _NOT_LIVE = "not while a recording goes on"
+_NOT_OF_RANKS = "not of a summary: open the rank's own trace"
 _UNITS = {"ns": "time", "bytes": "bytes"}
 _TITLE = 17
 _VALUE = 9
@@ -34,11 +35,16 @@ def listed_metrics(profile: Profile) -> tuple[Metric, ...]:
     if profile.resolved:
         return profile.metrics
     known = {metric.key: metric for metric in profile.metrics}
-    return tuple(known.get(metric.key, _lacking(metric)) for metric in ALL_METRICS)
+    return tuple(known.get(metric.key, _lacking(metric, profile)) for metric in ALL_METRICS)
 
 
-def _lacking(metric: Metric) -> Metric:
-    return replace(metric, lacking=_NOT_LIVE) if metric.when_asked else metric
+def _lacking(metric: Metric, profile: Profile) -> Metric:
+    """``metric``, which ``profile`` lacks, with the reason."""
+    if profile.ranks is None:
+        return replace(metric, lacking=_NOT_LIVE) if metric.when_asked else metric
+    if metric.key == WAIT.key:
+        return replace(metric, lacking=profile.ranks.why_no_waits)
+    return replace(metric, lacking=_NOT_OF_RANKS) if metric.when_asked else metric
 
 
 def about_metric(metric: Metric) -> str:

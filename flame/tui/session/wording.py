@@ -61,6 +61,7 @@ _LEVELS = {
     "kernel": "kernel, copy, memset or graph",
     "sass": "instruction of the kernel, by PC samples",
     "stall": "what a warp waited for there",
+    "wait": "waiting for other ranks, transfer: of a summary",
 }
 
 

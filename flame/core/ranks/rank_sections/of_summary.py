@@ -9,9 +9,10 @@ import numpy as np
 
 from flame.core.columns import I8, unique
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.model.metrics import metric_of
+from flame.core.model.metrics import WAIT
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import Ranks
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.project import empty_tree, project
@@ -112,7 +113,7 @@ def with_levels(selection: Selection, profile: Profile) -> Selection:
         if "rank" in selection.levels:
             raise UsageError("--levels rank: ranks are what is compared")
         return selection
-    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
+    metric = chosen_metric(profile, selection.metric)
     recorded = recorded_levels(profile, metric)
     around = next(((level,) for level in _AROUND if level in recorded), ())
     return replace(selection, levels=(*around, "launch" if metric.table == "host" else "kernel"))
@@ -125,13 +126,15 @@ def _tree(profile: Profile, selection: Selection) -> StackTree:
         if selection.where:
             raise
         tree = empty_tree(profile, selection)
-    if tree.metric.key not in METRICS:
+    if tree.metric.key not in (*METRICS, WAIT.key):
         raise UsageError(f"--metric {tree.metric.key}: ranks have sums of {', '.join(METRICS)}")
     return tree
 
 
 def left_out(summary: RankSummary, metric: str) -> I8:
     """Compute how much of a rank's ``metric`` is in no cell, i8[ranks]."""
+    if metric == WAIT.key:
+        return np.zeros(len(summary), np.int64)  # of all groups with collectives there are cells
     row = METRICS.index(metric)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(summary.cell[row])])
     lacking: I8 = summary.rank_total[row] - np.diff(before[summary.cell_start])
