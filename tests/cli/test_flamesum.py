@@ -53,7 +53,6 @@ def test_a_trace_among_summaries_is_refused(
         (["view", "--print", "--step", "3"], "--step 3"),
         (["view", "--print", "--sort", "start"], "--sort start"),
         (["export", "-f", "folded", "--time", "1s/2s"], "--time 1s/2s"),
-        (["report"], "flame ranks"),
     ],
 )
 def test_what_needs_activities_is_refused_in_one_line(

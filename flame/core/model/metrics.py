@@ -173,7 +173,7 @@ METRICS: tuple[Metric, ...] = (
 )
 """Metrics of traces; files of resolved stacks bring metrics of their own."""
 
-ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, WAIT, *METRICS[5:], STALLS)
+ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
 """All of them, in the order in which they are listed."""
 
 

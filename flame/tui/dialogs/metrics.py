@@ -20,8 +20,9 @@ from flame.tui.toolkit.dialog import CURSOR, Dialog
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
 
-_DIGITS = "123456789"
+_DIGITS = "1234567890"
 _NOT_LIVE = "not while a recording goes on"
+_NONE_WAITED = "no rank waited for another"
 _NOT_OF_RANKS = "not of a summary: open the rank's own trace"
 _UNITS = {"ns": "time", "bytes": "bytes"}
 _TITLE = 17
@@ -34,16 +35,16 @@ def listed_metrics(profile: Profile) -> tuple[Metric, ...]:
     """Return the metrics worth a row: those of ``profile``, and, with why, those it lacks."""
     if profile.resolved:
         return profile.metrics
-    known = {metric.key: metric for metric in profile.metrics}
+    known = {metric.key: metric for metric in profile.metrics if metric.key != WAIT.key}
     return tuple(known.get(metric.key, _lacking(metric, profile)) for metric in ALL_METRICS)
 
 
 def _lacking(metric: Metric, profile: Profile) -> Metric:
-    """``metric``, which ``profile`` lacks, with the reason."""
+    """``metric`` with the reason why ``profile`` may have nothing of it."""
     if profile.ranks is None:
         return replace(metric, lacking=_NOT_LIVE) if metric.when_asked else metric
     if metric.key == WAIT.key:
-        return replace(metric, lacking=profile.ranks.why_no_waits)
+        return replace(metric, lacking=profile.ranks.why_no_waits or _NONE_WAITED)
     return replace(metric, lacking=_NOT_OF_RANKS) if metric.when_asked else metric
 
 
@@ -60,7 +61,7 @@ class MetricDialog(Dialog[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,space", "choose", "show the metric", key_display="enter"),
-        Binding("1", "pick(0)", "show a metric at once", key_display="1 … 9"),
+        Binding("1", "pick(0)", "show a metric at once", key_display="1 … 9 0"),
         *(Binding(digit, f"pick({place})") for place, digit in enumerate(_DIGITS[1:], 1)),
         Binding("escape,q,m", "leave", "leave without a change", key_display="esc q m"),
     ]
@@ -112,7 +113,8 @@ class MetricDialog(Dialog[str | None]):
         return [[], *([Piece(part, "dim")] for part in (*meaning, *padding))]
 
     def hint(self) -> str:
-        return f"1…{len(self._metrics)} or enter choose · m esc leave"
+        last = _DIGITS[min(len(self._metrics), len(_DIGITS)) - 1]
+        return f"1…{last} or enter choose · m esc leave"
 
     def _row(self, place: int, metric: Metric, width: int) -> Line:
         selected, total = place == self.cursor, self._totals.get(metric.key)

@@ -28,9 +28,9 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("queue delay", "how long work waited from the end of its launch to its start"),
             Entry("GPU idle before", "how long the GPU was empty just before the work started"),
             Entry("GPU waiting", "time a GPU was idle, by what the CPU did that launched next"),
-            Entry("collective wait", "how long collectives waited for the last rank to come"),
             Entry("host self time", "wall time of CPU threads, of each frame without those below"),
             Entry("PC samples", "how often a warp was seen at an instruction of a kernel"),
+            Entry("collective wait", "how long collectives waited for the last rank to come"),
         ),
     ),
     (

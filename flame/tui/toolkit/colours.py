@@ -62,7 +62,7 @@ HUES: dict[Kind, RGB] = {
     Kind.CATEGORY: (200, 200, 200),
     Kind.PHASE: (206, 192, 210),
     Kind.CAUSE: (160, 168, 176),
-    Kind.WAIT: (140, 132, 160),
+    Kind.WAIT: (158, 150, 178),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 
