@@ -25,11 +25,21 @@ from flame.core.ranks.communication.clocks import RankClocks
 from flame.core.ranks.communication.late import find_late
 from flame.core.ranks.communication.matching import Matching, match_table
 from flame.core.ranks.communication.waits import causes_of, waits_by_sums
+from flame.core.ranks.communication.worst import worst_collectives
 from flame.core.ranks.rank_sections.questions import (
+    NO_COLLECTIVES,
+    ONE_RANK,
     CollectiveCounts,
     LateRanks,
+    NotKnown,
     RankQuestions,
     Unmatched,
+)
+from flame.core.units import format_count
+
+_HOW_TO_MATCH = (
+    "record all ranks from the same collective on; where traces do not say who is in a group "
+    "--groups does"
 )
 
 _AROUND = ("nvtx", "python")
@@ -60,7 +70,8 @@ def questions_of(
         summary.lost,
         _counts(matching),
         _late(summary, matching) if matching.matched.any() else None,
-        _why_not_late(matching),
+        _not_late(summary, matching),
+        worst_collectives(summary.collectives, matching) if matching.matched.any() else None,
         _clocks(summary),
     )
 
@@ -98,11 +109,16 @@ def _clocks(summary: RankSummary) -> RankClocks | None:
     return RankClocks(summary.rank[told], waits.offset[told], waits.error[told], waits.part[told])
 
 
-def _why_not_late(matching: Matching) -> str:
+def _not_late(summary: RankSummary, matching: Matching) -> NotKnown:
     """Say why nothing is known of who is late, where nothing is."""
+    if len(summary) == 1:
+        return ONE_RANK
     if not len(matching.matched):
-        return "no collectives were recorded"
-    return f"no collective matches over ranks: {matching.names[0]}: {matching.why[0]}"
+        return NO_COLLECTIVES
+    others = len(matching.names) - 1
+    more = f", and those of {format_count(others)} more" if others else ""
+    why = f"no collective matches over ranks: of {matching.names[0]} {matching.why[0]}{more}"
+    return NotKnown(why, _HOW_TO_MATCH)
 
 
 def with_levels(selection: Selection, profile: Profile) -> Selection:

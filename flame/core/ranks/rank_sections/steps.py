@@ -31,7 +31,7 @@ def steps_section(questions: RankQuestions) -> Section:
     """List the steps, those first in which the slowest rank is farthest above the median."""
     found, habit = questions.steps, questions.habit
     if not len(found):
-        how = "mark them by ranges such as step 7, or name the ranges: --step-range RE"
+        how = "mark them by ranges such as step 7"
         return Section(NAME, TITLE, why="no steps were recorded", how=how)
     facts: dict[str, object] = {
         "count": len(found),
