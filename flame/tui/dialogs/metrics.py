@@ -23,7 +23,7 @@ from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of
 _DIGITS = "1234567890"
 _NOT_LIVE = "not while a recording goes on"
 _NONE_WAITED = "no rank waited for another"
-_NOT_OF_RANKS = "not of a summary: open the rank's own trace"
+_NOT_OF_RANKS = "not of a summary: open a rank's trace"
 _UNITS = {"ns": "time", "bytes": "bytes"}
 _TITLE = 17
 _VALUE = 9

@@ -102,6 +102,21 @@ def test_a_recorded_number_is_told_as_it_is_and_a_place_from_1_on() -> None:
     )
 
 
+def test_names_of_one_communicator_are_told_apart() -> None:
+    ranks = [
+        arrivals_by_hand(
+            rank, [Met(0, 5 + rank), Met(1, 9 - rank, kind="all-gather"), Met(2, 7 + 3 * rank)]
+        )
+        for rank in range(2)
+    ]
+    table = whole_table(ranks)
+    found = worst_collectives(table, match_table(table, 2))
+    assert [(one.name, one.calls, one.waited, one.last) for one in found.kinds] == [
+        ("all-reduce", 2, 4, 0),
+        ("all-gather", 1, 1, 1),
+    ]
+
+
 def test_only_so_many_are_told_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     job = simulate(4)
     table = whole_table(job.ranks)
