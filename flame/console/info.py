@@ -368,9 +368,9 @@ def _wait_facts(profile: Profile) -> dict[str, object] | None:
 
 def _wait_sums(profile: Profile) -> tuple[int, int, int] | None:
     """(number, waiting, transfer) of collectives whose waiting is known."""
-    waits = profile.totals and profile.totals.waits
-    if waits is None:
+    if profile.totals is None or profile.totals.waits is None:
         return None
+    waits = profile.totals.waits
     return int(waits.calls.sum()), int(waits.waiting.sum()), int(waits.transfer.sum())
 
 

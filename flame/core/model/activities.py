@@ -17,7 +17,6 @@ from flame.core.model.stacks import StackTable
 
 if TYPE_CHECKING:
     from flame.core.model.meta import Source
-    from flame.core.model.metrics import Metric
 
 NONE = -1
 """Absent: in index columns, and in ``launch_start``/``launch_end`` of rows without a launch."""
@@ -255,12 +254,12 @@ class GroupTotals:
     ranks: RankSums[Any] | None = None
     waits: GroupWaits | None = None
 
-    def of(self, metric: Metric) -> tuple[I8, I8]:
-        """(value of ``metric``, number of activities) of each group."""
-        if metric.key == "wait":
+    def of(self, metric: str, table: str) -> tuple[I8, I8]:
+        """(value of ``metric``, number of activities) of each group of ``table``."""
+        if metric == "wait":
             assert self.waits is not None
             return self.waits.waiting, self.waits.calls
-        return self.values[metric.key], self.counts[metric.table]
+        return self.values[metric], self.counts[table]
 
 
 @dataclass(frozen=True, eq=False)

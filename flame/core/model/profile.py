@@ -386,7 +386,7 @@ class Profile:
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
         """Sum (value, number of activities) per group, over ``rows`` (indices) or all."""
         if rows is None and self.totals is not None:
-            return self.totals.of(metric)
+            return self.totals.of(metric.key, metric.table)
         if rows is None and self.known is not None and metric.key in self.known.values:
             return self.known.values[metric.key], self.known.counts
         table = self.table(metric)

@@ -200,7 +200,8 @@ class _Ranks:
             return None
         if of_cells:
             return GroupWaits(*waits_of_cells(summary, waits, chosen), *self._parts)
-        return GroupWaits(*(one[chosen] for one in waits_of_all(summary, waits)), *self._parts)
+        calls, waiting, transfer = waits_of_all(summary, waits)
+        return GroupWaits(calls[chosen], waiting[chosen], transfer[chosen], *self._parts)
 
     def table(self, groups: Column, process: Column) -> Activities:
         """Make a table of ``groups`` of the summary that ``process`` has run, with no rows."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ GEMM = "sm90_xmma_gemm_o"
 BROADCAST = COLLECTIVE.replace("AllReduce_Sum_bf16", "Broadcast")
 
 
-Path_ = tuple[str, ...]
+Names = tuple[str, ...]
 
 
 def change(path: Path, rank: int) -> None:
@@ -72,8 +73,8 @@ class Made(NamedTuple):
 
     profiles: list[Profile]
     summary: RankSummary
-    waiting: dict[tuple[int, Path_], int]
-    transfer: dict[tuple[int, Path_], int]
+    waiting: dict[tuple[int, Names], int]
+    transfer: dict[tuple[int, Names], int]
 
 
 def summed_up(run: RankRun, profiles: list[Profile], most: int = MOST_CELLS) -> RankSummary:
@@ -83,7 +84,7 @@ def summed_up(run: RankRun, profiles: list[Profile], most: int = MOST_CELLS) -> 
     return with_waits(merged, measured)
 
 
-def loops(profiles: list[Profile]) -> tuple[dict[tuple[int, Path_], int], ...]:
+def loops(profiles: list[Profile]) -> tuple[dict[tuple[int, Names], int], ...]:
     """Match the collectives of stream 20 by their order, and nothing else."""
     calls = []
     for profile in profiles:
@@ -94,8 +95,8 @@ def loops(profiles: list[Profile]) -> tuple[dict[tuple[int, Path_], int], ...]:
                 found.append((path_of(profile, row), int(table.duration[row])))
         calls.append(found)
     waiting, transfer = (
-        defaultdict[tuple[int, Path_], int](int),
-        defaultdict[tuple[int, Path_], int](int),
+        defaultdict[tuple[int, Names], int](int),
+        defaultdict[tuple[int, Names], int](int),
     )
     for met in zip(*calls, strict=True):
         least = min(duration for _, duration in met)
@@ -105,7 +106,7 @@ def loops(profiles: list[Profile]) -> tuple[dict[tuple[int, Path_], int], ...]:
     return waiting, transfer
 
 
-def path_of(profile: Profile, row: int) -> Path_:
+def path_of(profile: Profile, row: int) -> Names:
     """The ranges and the name of an activity."""
     table = profile.activities
     stack = int(table.groups.nvtx[table.groups.of_row[row]])
@@ -130,13 +131,13 @@ def made(run: RankRun) -> Made:
     return Made(profiles, summed_up(run, profiles), *loops(profiles))
 
 
-def named(tree: StackTree) -> dict[Path_, int]:
+def named(tree: StackTree) -> dict[Names, int]:
     return {tree.names(node): node for node in range(len(tree))}
 
 
-def expected(made: Made, split: bool) -> dict[tuple[int, Path_], int]:
+def expected(made: Made, split: bool) -> dict[tuple[int, Names], int]:
     """GPU time by rank and path of ranges and kernels; waiting and transfer below, if split."""
-    found = defaultdict[tuple[int, Path_], int](int)
+    found = defaultdict[tuple[int, Names], int](int)
     for rank, profile in enumerate(made.profiles):
         for row in range(len(profile.activities)):
             found[rank, path_of(profile, row)] += int(profile.activities.duration[row])
@@ -148,9 +149,9 @@ def expected(made: Made, split: bool) -> dict[tuple[int, Path_], int]:
     return found
 
 
-def check(summary: RankSummary, tree: StackTree, wanted: dict[tuple[int, Path_], int]) -> None:
+def check(summary: RankSummary, tree: StackTree, wanted: dict[tuple[int, Names], int]) -> None:
     """Compare all nodes of ``tree`` with sums of ``wanted``, all ranks together and one by one."""
-    sums = defaultdict[tuple[int, Path_], int](int)
+    sums = defaultdict[tuple[int, Names], int](int)
     for (rank, path), value in wanted.items():
         for end in range(len(path) + 1):
             sums[rank, path[:end]] += value
@@ -193,7 +194,7 @@ def test_the_level_may_stand_anywhere(levels: str, metric: str, made: Made) -> N
     places = {"nvtx": slice(0, -1), "kernel": slice(-1, None)}
     parts = {"[waiting]": made.waiting, "[transfer]": made.transfer}
     tree = project(profile_of(made.summary), select(levels, metric=metric))
-    wanted = defaultdict[tuple[int, Path_], int](int)
+    wanted = defaultdict[tuple[int, Names], int](int)
     for (rank, path), value in expected(made, split=True).items():
         name = path[-1] if path[-1] in parts else ""
         if metric == "wait" and name != "[waiting]":
@@ -215,12 +216,13 @@ def test_ranks_have_their_part_however_stacks_are_turned(made: Made, layout: Tre
 
 def test_filters_on_frames_see_the_parts(made: Made) -> None:
     opened, whole = profile_of(made.summary), expected(made, split=True)
-    for where, passes in (
+    cases: tuple[tuple[dict[str, Any], Callable[[Names], bool]], ...] = (
         ({"show_stacks": r"^\[waiting\]$"}, lambda path: path[-1] == "[waiting]"),
         ({"hide_stacks": r"^\[transfer\]$"}, lambda path: path[-1] != "[transfer]"),
         ({"show_stacks": r"layers\.1"}, lambda path: any("layers.1" in one for one in path)),
         ({"kernel": COLLECTIVE}, lambda path: COLLECTIVE in path),
-    ):
+    )
+    for where, passes in cases:
         selection = select("nvtx,kernel,wait", parse_filters(**where))
         wanted = {key: value for key, value in whole.items() if passes(key[1])}
         check(made.summary, project(opened, selection), wanted)
@@ -235,7 +237,7 @@ def test_filters_on_frames_see_the_parts(made: Made) -> None:
 
 def test_folded_layers_are_added_up(made: Made) -> None:
     tree = project(profile_of(made.summary), select("nvtx,kernel,wait", fold=True))
-    wanted = defaultdict[tuple[int, Path_], int](int)
+    wanted = defaultdict[tuple[int, Names], int](int)
     for (rank, path), value in expected(made, split=True).items():
         wanted[rank, tuple(re.sub(r"layers\.\d", "layers.*", one) for one in path)] += value
     check(made.summary, tree, wanted)

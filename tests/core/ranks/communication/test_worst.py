@@ -21,7 +21,8 @@ from tests.support.tiers import examples
 def by_loops(ranks: list[Arrivals]) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """(kinds, calls) with all that is told of them but the kind's order among equals."""
     names = {hash_: name for one in ranks for hash_, name in (*one.communicators, *one.kinds)}
-    calls, kinds = [], defaultdict[tuple[str, str], list[tuple[int, ...]]](list)
+    calls: list[tuple[object, ...]] = []
+    kinds = defaultdict[tuple[str, str], list[tuple[int, ...]]](list)
     found = cells(ranks)
     for key in matched_by_loops(ranks, len(ranks)):
         of = dict(sorted(found[key].items()))
