@@ -194,7 +194,7 @@ def to_tell(found: Outliers, end: I4) -> Bool:
 
 
 def without_collectives(values_of: ValuesOf, end: I4, is_collective: Bool) -> ValuesOf:
-    """Look up what ranks have of nodes without the collectives in and below them.
+    """Look up what ranks have of nodes without the collectives in, below and above them.
 
     ``is_collective`` bool[nodes] has none below another. Who waits in a collective for a rank of
     its group has more time in all frames around it, and is no outlier for that.
@@ -204,10 +204,12 @@ def without_collectives(values_of: ValuesOf, end: I4, is_collective: Bool) -> Va
         return values_of
     own = values_of(nodes)
     before = np.concatenate([np.zeros_like(own[:1]), np.cumsum(own, axis=0)])
+    reach = np.maximum.accumulate(np.where(is_collective, end, 0))
 
     def work_of(chosen: I8) -> I8:
         first, last = np.searchsorted(nodes, chosen), np.searchsorted(nodes, end[chosen])
         work: I8 = values_of(chosen) - (before[last] - before[first])
+        work[chosen < reach[chosen]] = 0
         return work
 
     return work_of

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool
-from flame.core.frame import Kind
+from flame.core.frame import PART_KINDS, Kind
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.grouping import category_of_frame
 from flame.core.model.tree import StackTree
@@ -124,9 +124,10 @@ class RankQuestions:
         tree, collective = self.tree, collective_nodes(self.tree)
         own = np.where(collective, tree.total, 0)
         before = np.concatenate([[0], np.cumsum(own)])
+        inside = np.maximum.accumulate(np.where(collective, tree.end, 0)) > np.arange(len(tree))
         return find_outliers(
             without_collectives(self.values_of, tree.end, collective),
-            tree.total - (before[tree.end] - before[:-1]),
+            np.where(inside, 0, tree.total - (before[tree.end] - before[:-1])),
             tree.end,
             self.gpu_times,
             int(self.left_out.max(initial=0)),
@@ -134,8 +135,13 @@ class RankQuestions:
 
     @cached_property
     def only_some(self) -> OnlySome:
-        """The leaves that only some ranks have."""
-        return find_only_some(self.values_of, self.tree.total, self.tree.end, self.ranks)
+        """The leaves that only some ranks have.
+
+        That one has no waiting below a collective says no more than that it came last.
+        """
+        parts = np.isin(self.tree.frames.kind, PART_KINDS)[self.tree.frame]
+        total = np.where(parts, 0, self.tree.total)
+        return find_only_some(self.values_of, total, self.tree.end, self.ranks)
 
     @cached_property
     def steps(self) -> StepSpread:
