@@ -87,7 +87,7 @@ def test_ranks_that_lack_collectives_are_said_not_to_match(tmp_path: Path) -> No
     [told] = [one for one in find_in_ranks(questions) if one.id == "unmatched"]
     assert "1 rank has 8" in told.claim or "3 ranks have 12" in told.claim
     assert questions.worst is None
-    assert questions.not_late.why.startswith("no collective matches over ranks: of stream 0 ")
+    assert questions.not_late.why.startswith("no collective matches over ranks (stream 0: ")
 
 
 @pytest.mark.parametrize("levels", [("kernel", "nvtx"), ("nvtx", "kernel", "wait")])

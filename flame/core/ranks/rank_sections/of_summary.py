@@ -37,10 +37,7 @@ from flame.core.ranks.rank_sections.questions import (
 )
 from flame.core.units import format_count
 
-_HOW_TO_MATCH = (
-    "record all ranks from the same collective on; where traces do not say who is in a group "
-    "--groups does"
-)
+_HOW_TO_MATCH = "record all ranks from the same collective on, or name their groups: --groups"
 
 _AROUND = ("nvtx", "python")
 """What kernels are told by: the first of these levels that is recorded."""
@@ -116,8 +113,8 @@ def _not_late(summary: RankSummary, matching: Matching) -> NotKnown:
     if not len(matching.matched):
         return NO_COLLECTIVES
     others = len(matching.names) - 1
-    more = f", and those of {format_count(others)} more" if others else ""
-    why = f"no collective matches over ranks: of {matching.names[0]} {matching.why[0]}{more}"
+    more = f"; and {format_count(others)} more" if others else ""
+    why = f"no collective matches over ranks ({matching.names[0]}: {matching.why[0]}{more})"
     return NotKnown(why, _HOW_TO_MATCH)
 
 
