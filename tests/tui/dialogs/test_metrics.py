@@ -14,10 +14,12 @@ from flame.core.loading.many import load
 from flame.core.model.metrics import ALL_METRICS, STALLS, WAIT, Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
+from flame.core.rank_summary.opened import profile_of
 from flame.core.units import format_value
 from flame.tui.dialogs.metrics import MetricDialog, about_metric, listed_metrics
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import metrics_of
+from tests.support.random_ranks import random_summary
 from tests.tui import sources, traces
 from tests.tui.conftest import open_app
 from tests.tui.dialog_stage import PENDING, Player, stage
@@ -118,6 +120,14 @@ async def test_a_recording_that_goes_on_says_what_it_cannot_measure(recorded: Pr
             assert player.line(title).endswith("–  not while a recording goes on")
         await player.press("7")
         assert player.result is PENDING
+
+
+def test_a_summary_of_ranks_says_what_it_cannot_measure() -> None:
+    listed = {one.key: one for one in listed_metrics(profile_of(random_summary(1, 0)))}
+    assert list(listed) == [metric.key for metric in ALL_METRICS]
+    assert listed["wait"].lacking == "no collective was recorded that brings ranks together"
+    for key in ("exposed", "waiting"):
+        assert listed[key].lacking == "not of a summary: open a rank's trace"
 
 
 # Choosing
