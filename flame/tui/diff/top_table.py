@@ -39,6 +39,7 @@ _WORDS = {
     FrameVerdict.UNCLEAR: "unclear",
     FrameVerdict.SAME: "same",
     FrameVerdict.SMALL: "small",
+    FrameVerdict.WORST: "worst rank",
     FrameVerdict.CHANGED: "changed",
 }
 
