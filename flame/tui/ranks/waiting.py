@@ -135,7 +135,7 @@ def waiting_of(summary: RankSummary) -> Waiting:
     return Waiting(
         late_ranks(summary, matching),
         int(matching.matched.sum()),
-        why_not_late(matching),
+        why_not_late(summary, matching).why,
         waits is not None and bool((waits.step_wait > UNKNOWN).any()),
         any(one.step_numbers for one in summary.info),
         rank,
