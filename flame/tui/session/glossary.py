@@ -91,7 +91,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("cause", "what passed while a GPU was idle and waited for its next work"),
             Entry("sass", "an instruction of a kernel"),
             Entry("stall", "why a warp did not go on at an instruction"),
-            Entry("wait", "a part of a collective, of a summary of ranks: one of the next two"),
+            Entry("wait", "a part of a collective of ranks: one of the next two"),
             Entry("[waiting]", "the rank was there, and the last rank was not"),
             Entry("[transfer]", "what the collective took when all ranks were there"),
             Entry("stack", "a stack as the file has it, of any kind of frames"),

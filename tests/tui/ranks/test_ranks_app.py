@@ -462,7 +462,9 @@ def test_metrics_that_need_activities_are_said_to_be_in_a_ranks_own_trace(
     eight_ranks: RankSummary,
 ) -> None:
     listed = {one.key: one.lacking for one in listed_metrics(profile_of(eight_ranks))}
-    assert "rank's own trace" in listed["exposed"] and "recording" not in " ".join(listed.values())
+    assert "open a rank's trace" in listed["exposed"] and "recording" not in " ".join(
+        listed.values()
+    )
 
 
 def test_the_keys_of_ranks_are_of_nothing_else() -> None:
