@@ -24,6 +24,7 @@ import tempfile
 import termios
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -69,7 +70,7 @@ def growth(found: Mapping[int, Mapping[str, float]]) -> Iterator[Row]:
         kilobytes = times["bytes"] / size / 1e3
         yield Row(f"summary, {size:,} ranks", kilobytes, "kB a rank", f"{times['bytes']:,.0f} B")
     sizes = sorted(found)
-    for less, more in zip(sizes, sizes[1:], strict=False):
+    for less, more in pairwise(sizes):
         ratio, of = found[more]["merge"] / found[less]["merge"], f"{more / less:g} x the ranks"
         yield Row(f"merge, {more:,} of {less:,} ranks", ratio, "x", of)
     for what in ("waits", "with waits", "pack", "unpack"):
