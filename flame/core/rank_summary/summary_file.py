@@ -16,8 +16,10 @@ import numpy as np
 from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
 from flame.core.frame import Frame, Kind
+from flame.core.memory import MemoryShortError, within_memory
 from flame.core.model.activities import NONE
 from flame.core.model.stacks import StackTable, stack_depths
+from flame.core.options import silent
 from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable
 from flame.core.rank_summary.content_hash import Hashes, hash_frames
 from flame.core.rank_summary.hashed_groups import hash_groups, hash_stacks
@@ -53,6 +55,8 @@ VERSION = 1
 _DIGEST, _NUMBER = 16, 4
 _HEAD = len(MAGIC) + _NUMBER + _DIGEST
 _CELL_LEVEL = 6
+_PER_NUMBER, _PER_TEXT = 16, 16
+"""Bytes of memory that a number of a column takes while it is unpacked, and a byte of texts."""
 _RISING = frozenset(("bin_group", "longest_rank", "c_communicator", "c_ordinal"))
 """Columns of which the differences are kept."""
 
@@ -64,7 +68,10 @@ def pack_summary(summary: RankSummary) -> bytes:
 
 
 def unpack_summary(data: bytes, name: str) -> RankSummary:
-    """Unpack what `pack_summary` packed; InputError, of the file ``name``, where it did not."""
+    """Unpack what `pack_summary` packed; InputError, of the file ``name``, where it did not.
+
+    Raises MemoryShortError, before it takes any, where there is too little memory.
+    """
     if not is_summary(data):
         raise InputError(f"{name}: it is no summary of ranks")
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + _NUMBER], "little")
@@ -74,9 +81,14 @@ def unpack_summary(data: bytes, name: str) -> RankSummary:
     if _digest(body) != data[_HEAD - _DIGEST : _HEAD]:
         raise InputError(f"{name}: the summary is damaged or cut off: make it again")
     try:
-        summary = _unpacked(_DECODER.decode(body), len(body))
+        packed = _DECODER.decode(body)
+        _check_sizes(packed, len(body))
+        within_memory(name, _need(packed), silent)
+        summary = _unpacked(packed)
         if not holds_together(summary):
             raise ValueError
+    except MemoryError:
+        raise MemoryShortError(f"{name}: there is not enough memory to read it") from None
     except (msgspec.MsgspecError, ValueError, IndexError, OverflowError, RecursionError):
         raise InputError(f"{name}: the summary does not hold together: make it again") from None
     return summary
@@ -247,10 +259,22 @@ def _cells(summary: RankSummary) -> Iterable[tuple[str, I8]]:
 # Unpacking
 
 
-def _unpacked(packed: _PackedSummary, size: int) -> RankSummary:
-    sizes = _Sizes(*packed.sizes)
+def _check_sizes(packed: _PackedSummary, size: int) -> None:
+    """Raise ValueError where more is said to be in so many bytes than can be."""
+    sizes = [*packed.sizes, packed.frames.size, packed.info.size]
+    sizes += [column.rows for column in packed.columns.values()]
     if min(sizes) < 0 or max(sizes) > MOST_DEFLATED * size:
         raise ValueError("it has more than there is room for")
+
+
+def _need(packed: _PackedSummary) -> int:
+    """How many bytes of memory unpacking takes, about."""
+    numbers = sum(column.rows for column in packed.columns.values())
+    return _PER_NUMBER * numbers + _PER_TEXT * (packed.frames.size + packed.info.size)
+
+
+def _unpacked(packed: _PackedSummary) -> RankSummary:
+    sizes = _Sizes(*packed.sizes)
     frames = _unpack_frames(packed.frames, sizes.frames)
     ranks = _RANKS.decode(inflate(packed.info.data, packed.info.size))
     if len(ranks.info) != sizes.ranks:
