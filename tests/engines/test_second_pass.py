@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from tests.engines.conftest import Ranks
 from tests.support.cluster import DaskCluster
 from tests.support.rank_traces import RankRun, write_ranks
@@ -75,3 +77,27 @@ def test_waits_are_measured_on_a_cluster(ranks: Ranks, run: RankRun, cluster: Da
     pytest.importorskip("distributed")
     cluster.start_workers(2)
     check(waits(ranks, run, cluster.file), run)
+
+
+def written(ranks: Ranks, name: str, *words: str | Path) -> bytes:
+    code, said = ranks(*words, "-o", name)
+    assert (code, len(said)) == (0, 1)
+    return (ranks.folder / name).read_bytes()
+
+
+def test_every_engine_writes_the_same_file(
+    ranks: Ranks, run: RankRun, cluster: DaskCluster
+) -> None:
+    """Of shares that were read apart and then merged all but what the second pass measures."""
+    pytest.importorskip("distributed")
+    cluster.start_workers(2)
+    paths = run.paths
+    whole = written(ranks, "whole", *paths, "--workers", "3")
+    assert written(ranks, "backwards", *reversed(paths), "--workers", "1") == whole
+    assert written(ranks, "here", *paths, "--here") == whole
+    assert written(ranks, "cluster", *paths, "--dask", cluster.file) == whole
+    for share in range(3):
+        written(ranks, f"share{share}", "--here", "--share", f"{share}/3", *paths)
+    merged = written(ranks, "merged", "share2", "share0", "share1")
+    without = replace(unpack_summary(whole, "whole"), waits=None)
+    assert merged == pack_summary(without) != whole

@@ -124,6 +124,13 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path, seed: int, ranks: int
     assert find_in_ranks(questions_of(summary, FOLDED)) == []
 
 
+def test_clocks_of_merged_summaries_are_not_known(summary: RankSummary) -> None:
+    """They know the time of day: nobody has measured it of all together."""
+    assert summary.waits is None
+    questions = questions_of(summary, FOLDED)
+    assert questions.clocks is None and "merged of summaries" in questions.why_no_clocks
+
+
 def test_levels_are_ranges_and_kernels_unless_others_are_asked_for(summary: RankSummary) -> None:
     profile = profile_of(summary)
     assert with_levels(FOLDED, profile).levels == ("nvtx", "kernel")

@@ -25,8 +25,7 @@ def clocks_section(questions: RankQuestions) -> Section:
     """List the ranks, the clock that is farthest behind first."""
     clocks = questions.clocks
     if clocks is None or not len(clocks.rank):
-        why = "no collective ends at a known time of day on several ranks"
-        return Section(NAME, TITLE, why=why)
+        return Section(NAME, TITLE, why=questions.why_no_clocks)
     facts: dict[str, object] = {
         "apart_ns": clocks.apart,
         "error_ns": int(clocks.error.max(initial=0)),

@@ -61,6 +61,7 @@ def questions_of(
         _late(summary, matching) if matching.matched.any() else None,
         _why_not_late(matching),
         _clocks(summary),
+        _why_no_clocks(summary, matching),
     )
 
 
@@ -95,6 +96,13 @@ def _clocks(summary: RankSummary) -> RankClocks | None:
     if waits is None or not (told := waits.error > UNKNOWN).any():
         return None
     return RankClocks(summary.rank[told], waits.offset[told], waits.error[told], waits.part[told])
+
+
+def _why_no_clocks(summary: RankSummary, matching: Matching) -> str:
+    """Say why nothing is known of the clocks, where nothing is."""
+    if summary.waits is None and matching.matched.any():
+        return "it was merged of summaries: flame ranks measures clocks where it reads all traces"
+    return RankQuestions.why_no_clocks
 
 
 def _why_not_late(matching: Matching) -> str:

@@ -66,8 +66,8 @@ class RankQuestions:
 
     ``values_of`` looks up what each rank has of the nodes of ``tree``. Small values may have been
     left out: of a rank at most ``left_out`` i8[ranks], in all what the tree has more. ``late`` is
-    None where no collective matches, and ``why_not_late`` says why; ``clocks`` where no rank knows
-    the time of day.
+    None where no collective matches, and ``why_not_late`` says why; ``clocks`` where they are not
+    known, and ``why_no_clocks`` says why.
     """
 
     info: tuple[RankInfo, ...]
@@ -79,6 +79,7 @@ class RankQuestions:
     late: LateRanks | None = None
     why_not_late: str = "no collectives were recorded"
     clocks: RankClocks | None = None
+    why_no_clocks: str = "no collective ends at a known time of day on several ranks"
 
     @property
     def ranks(self) -> int:
