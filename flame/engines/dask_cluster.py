@@ -24,6 +24,7 @@ USUAL = Patience(30.0, 30.0)
 QUEUE = Patience(None, 600.0)
 """Of jobs that may wait for long until they run."""
 _END = 5.0
+_LOGGERS = ("distributed", "distributed.client", "tornado.application")
 
 
 @contextmanager
@@ -33,7 +34,8 @@ def dask_engine(where: str, workers: int) -> Iterator[tuple[DaskEngine, str]]:
     ``where`` is the address of a scheduler, the file it has written, ``local`` or ``slurm``; of the
     latter two as many ``workers`` are started. Raises InputError where there is none.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in _LOGGERS:  # Each has a level of its own.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if where == "local":
             address, patience = stack.enter_context(_local(workers)), USUAL

@@ -92,6 +92,7 @@ def test_what_is_left_of_a_cluster_that_dies_is_told(
     code, said = ranks.ended(run)
     assert code in (3, 7)
     assert lost_files(said, files) == set(files)
+    assert len(said) == len(files) + 1, "and nothing of Dask's own"
     assert (ranks.folder / "x.flamesum").exists() == (code == 7)
 
 
