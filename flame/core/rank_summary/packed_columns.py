@@ -45,7 +45,10 @@ def unpack_column(packed: PackedColumn, rows: int) -> I8:
     folded = np.zeros((rows, _WIDEST), np.uint8)
     folded[:, : packed.width] = np.frombuffer(raw, np.uint8).reshape(packed.width, rows).T
     number = folded.view("<u8").reshape(rows)
-    unfolded: I8 = (number >> np.uint64(1)).view(np.int64) ^ -(number & np.uint64(1)).view(np.int64)
+    sign = (number & np.uint64(1)).view(np.int64)
+    number >>= np.uint64(1)
+    unfolded: I8 = number.view(np.int64)
+    unfolded ^= np.negative(sign, out=sign)
     return unfolded
 
 

@@ -77,7 +77,7 @@ def unpack_summary(data: bytes, name: str) -> RankSummary:
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + _NUMBER], "little")
     if version != VERSION:
         raise InputError(f"{name}: a summary of version {version}, this flame reads {VERSION}")
-    body = data[_HEAD:]
+    body = memoryview(data)[_HEAD:]
     if _digest(body) != data[_HEAD - _DIGEST : _HEAD]:
         raise InputError(f"{name}: the summary is damaged or cut off: make it again")
     try:
@@ -94,7 +94,7 @@ def unpack_summary(data: bytes, name: str) -> RankSummary:
     return summary
 
 
-def _digest(body: bytes) -> bytes:
+def _digest(body: bytes | memoryview) -> bytes:
     return hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
@@ -370,7 +370,8 @@ def _unpack_cells(columns: PackedColumns, sizes: _Sizes, total: I8, cell_group: 
     mean = total // max(sizes.ranks, 1)
     cell = np.empty((len(METRICS), sizes.cells), np.int64)
     for row, key in enumerate(METRICS):
-        cell[row] = columns.take(f"cell_{key}", sizes.cells) + mean[row][cell_group]
+        cell[row] = columns.take(f"cell_{key}", sizes.cells)
+        cell[row] += mean[row][cell_group]
     return cell
 
 
