@@ -120,7 +120,7 @@ def test_collectives_that_have_no_room_end_nothing(
 
     monkeypatch.setattr("flame.engines.local._IN_MEMORY", 1)
     files, engine = files_of(a=1, b=1, c=1), LocalEngine(1, None)
-    engine._read_one = read  # type: ignore[method-assign]
+    engine._read_one = read  # type: ignore[method-assign, assignment]
     meter: Any = SimpleNamespace(end=lambda file: None)
     with closing(engine), room_for(9_000):
         assert len([one for one in engine.read(files, None, meter) if one]) == 3

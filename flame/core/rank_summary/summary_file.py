@@ -82,8 +82,7 @@ def unpack_summary(data: bytes, name: str) -> RankSummary:
         raise InputError(f"{name}: the summary is damaged or cut off: make it again")
     try:
         packed = _DECODER.decode(body)
-        _check_sizes(packed, len(body))
-        within_memory(name, _need(packed), silent)
+        within_memory(name, _memory_of(packed, len(body)), silent)
         summary = _unpacked(packed)
         if not holds_together(summary):
             raise ValueError
@@ -259,18 +258,14 @@ def _cells(summary: RankSummary) -> Iterable[tuple[str, I8]]:
 # Unpacking
 
 
-def _check_sizes(packed: _PackedSummary, size: int) -> None:
-    """Raise ValueError where more is said to be in so many bytes than can be."""
-    sizes = [*packed.sizes, packed.frames.size, packed.info.size]
-    sizes += [column.rows for column in packed.columns.values()]
+def _memory_of(packed: _PackedSummary, size: int) -> int:
+    """How many bytes unpacking takes, about; ValueError where so many bytes cannot hold that."""
+    rows = [column.rows for column in packed.columns.values()]
+    texts = [packed.frames.size, packed.info.size]
+    sizes = [*packed.sizes, *rows, *texts]
     if min(sizes) < 0 or max(sizes) > MOST_DEFLATED * size:
         raise ValueError("it has more than there is room for")
-
-
-def _need(packed: _PackedSummary) -> int:
-    """How many bytes of memory unpacking takes, about."""
-    numbers = sum(column.rows for column in packed.columns.values())
-    return _PER_NUMBER * numbers + _PER_TEXT * (packed.frames.size + packed.info.size)
+    return _PER_NUMBER * sum(rows) + _PER_TEXT * sum(texts)
 
 
 def _unpacked(packed: _PackedSummary) -> RankSummary:
