@@ -1,9 +1,10 @@
-"""Pack columns of whole numbers: small ones as few bytes, equal bytes side by side, deflated."""
+"""Pack columns of whole numbers: small ones as few bytes, equal bytes side by side; and texts."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -108,3 +109,33 @@ def narrowed(column: I8) -> I4:
     if (narrow != column).any():
         raise ValueError("a number is too large")
     return narrow
+
+
+# Texts
+
+
+class PackedTexts(msgspec.Struct, array_like=True, frozen=True):
+    """Hold texts and what belongs to them, as msgpack that is deflated from ``size`` bytes."""
+
+    size: int
+    data: bytes
+
+
+def as_wire(value: Any) -> Any:
+    """``value`` with texts as bytes: names in files may have lone surrogates."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    return list(map(as_wire, value)) if isinstance(value, tuple) else value
+
+
+def as_plain(value: Any) -> Any:
+    """Undo `as_wire`."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogatepass")
+    return tuple(map(as_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def pack_texts(value: Any) -> PackedTexts:
+    """Pack texts, as `as_wire` makes them, and what belongs to them."""
+    raw = msgspec.msgpack.encode(value)
+    return PackedTexts(len(raw), deflate(raw))

@@ -2,12 +2,16 @@
 
 The hashes of frames, stacks and groups are not kept: they are found anew, so that nothing is called
 what it is not. Cells are kept as what they differ from the mean over the ranks by.
+
+A summary may say which single file it was made of: it then lies beside that, and its paths are
+those of files in its folder.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,16 +31,18 @@ from flame.core.rank_summary.packed_columns import (
     MOST_DEFLATED,
     PackedColumn,
     PackedColumns,
-    deflate,
+    PackedTexts,
+    as_plain,
+    as_wire,
     inflate,
     narrowed,
     pack_column,
+    pack_texts,
 )
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
 from flame.core.rank_summary.rank_waits import OF_RANKS as WAITS_OF_RANKS
 from flame.core.rank_summary.rank_waits import RankWaitTable
-from flame.core.rank_summary.signs import MAGIC
 from flame.core.rank_summary.signs import SUFFIX as SUFFIX
 from flame.core.rank_summary.signs import is_summary as is_summary
 from flame.core.rank_summary.summary import (
@@ -49,11 +55,8 @@ from flame.core.rank_summary.summary import (
     SummaryGroups,
 )
 from flame.core.rank_summary.summary_check import holds_together
+from flame.core.rank_summary.summary_head import NO_ORIGIN, origin_in, seal, unseal
 
-VERSION = 1
-
-_DIGEST, _NUMBER = 16, 4
-_HEAD = len(MAGIC) + _NUMBER + _DIGEST
 _CELL_LEVEL = 6
 _PER_NUMBER, _PER_TEXT = 16, 16
 """Bytes of memory that a number of a column takes while it is unpacked, and a byte of texts."""
@@ -61,10 +64,16 @@ _RISING = frozenset(("bin_group", "longest_rank", "c_communicator", "c_ordinal")
 """Columns of which the differences are kept."""
 
 
-def pack_summary(summary: RankSummary) -> bytes:
-    """Pack ``summary``; equal summaries give equal bytes."""
-    body = msgspec.msgpack.encode(_packed(summary))
-    return b"".join((MAGIC, VERSION.to_bytes(_NUMBER, "little"), _digest(body), body))
+def pack_summary(
+    summary: RankSummary, origin: bytes = NO_ORIGIN, more: Mapping[str, Column] | None = None
+) -> bytes:
+    """Pack ``summary`` and ``more`` columns; equal summaries give equal bytes.
+
+    ``origin`` (16 bytes) stands for the file that it lies beside.
+    """
+    packed = _packed(summary)
+    packed.columns.update({name: pack_column(column) for name, column in (more or {}).items()})
+    return seal(msgspec.msgpack.encode(packed), origin)
 
 
 def unpack_summary(data: bytes, name: str) -> RankSummary:
@@ -72,14 +81,12 @@ def unpack_summary(data: bytes, name: str) -> RankSummary:
 
     Raises MemoryShortError, before it takes any, where there is too little memory.
     """
-    if not is_summary(data):
-        raise InputError(f"{name}: it is no summary of ranks")
-    version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + _NUMBER], "little")
-    if version != VERSION:
-        raise InputError(f"{name}: a summary of version {version}, this flame reads {VERSION}")
-    body = memoryview(data)[_HEAD:]
-    if _digest(body) != data[_HEAD - _DIGEST : _HEAD]:
-        raise InputError(f"{name}: the summary is damaged or cut off: make it again")
+    return unpack_with_columns(data, name)[0]
+
+
+def unpack_with_columns(data: bytes, name: str) -> tuple[RankSummary, PackedColumns]:
+    """Do the same, with all columns, among them what was packed as well."""
+    body = unseal(data, name)
     try:
         packed = _DECODER.decode(body)
         within_memory(name, _memory_of(packed, len(body)), silent)
@@ -89,30 +96,32 @@ def unpack_summary(data: bytes, name: str) -> RankSummary:
     except MemoryError:
         raise MemoryShortError(f"{name}: there is not enough memory to read it") from None
     except (msgspec.MsgspecError, ValueError, IndexError, OverflowError, RecursionError):
-        raise InputError(f"{name}: the summary does not hold together: make it again") from None
-    return summary
+        raise not_together(name) from None
+    if origin_in(data):
+        summary = _with_folder(summary, Path(name).parent)
+    return summary, PackedColumns(packed.columns, _RISING)
 
 
-def _digest(body: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(body, digest_size=_DIGEST).digest()
+def not_together(name: str) -> InputError:
+    """Make the error of the summary ``name`` that makes no sense."""
+    return InputError(f"{name}: the summary does not hold together: make it again")
+
+
+def _with_folder(summary: RankSummary, folder: Path) -> RankSummary:
+    """Say where the files are whose names a summary in ``folder`` has."""
+    info = [msgspec.structs.replace(one, path=str(folder / one.path)) for one in summary.info]
+    return replace(summary, info=tuple(info))
 
 
 # What is in the file
-
-
-class _Texts(msgspec.Struct, array_like=True, frozen=True):
-    """Hold texts and what belongs to them, as msgpack that is deflated from ``size`` bytes."""
-
-    size: int
-    data: bytes
 
 
 class _PackedSummary(msgspec.Struct, array_like=True, frozen=True):
     """Hold a summary as it is in the file; ``sizes`` are those of `_Sizes`."""
 
     sizes: tuple[int, int, int, int, int, int]
-    frames: _Texts
-    info: _Texts
+    frames: PackedTexts
+    info: PackedTexts
     columns: dict[str, PackedColumn]
 
 
@@ -147,6 +156,8 @@ class _WireInfo(msgspec.Struct, array_like=True, frozen=True):
     step_numbers: list[int]
     step_times: list[int]
     step_work: list[int]
+    iteration: bytes = b""
+    host: bytes = b""
 
 
 class _WireRanks(msgspec.Struct, array_like=True, frozen=True):
@@ -164,25 +175,6 @@ _FRAMES = msgspec.msgpack.Decoder(list[_WireFrame])
 _RANKS = msgspec.msgpack.Decoder(_WireRanks)
 
 
-def _wire(value: Any) -> Any:
-    """``value`` with texts as bytes: names in files may have lone surrogates."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    return list(map(_wire, value)) if isinstance(value, tuple) else value
-
-
-def _plain(value: Any) -> Any:
-    """Undo `_wire`."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogatepass")
-    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _pack_texts(value: Any) -> _Texts:
-    raw = msgspec.msgpack.encode(value)
-    return _Texts(len(raw), deflate(raw))
-
-
 # Packing
 
 
@@ -197,15 +189,15 @@ def _packed(summary: RankSummary) -> _PackedSummary:
         len(summary.cell_group),
     )
     info = [
-        [_wire(getattr(one, name)) for name in RankInfo.__struct_fields__] for one in summary.info
+        [as_wire(getattr(one, name)) for name in RankInfo.__struct_fields__] for one in summary.info
     ]
     names = table.communicators, table.kinds, summary.communication.names
-    ranks = [info, _wire(summary.lost), *map(_wire, names)]
+    ranks = [info, as_wire(summary.lost), *map(as_wire, names)]
     columns = {name: pack_column(one) for name, one in _columns_of(summary).items()}
     return _PackedSummary(
         sizes,
-        _pack_texts([_wire((int(one.kind), *one[1:])) for one in summary.frames]),
-        _pack_texts(ranks),
+        pack_texts([as_wire((int(one.kind), *one[1:])) for one in summary.frames]),
+        pack_texts(ranks),
         columns | {f"cell_{key}": pack_column(one, _CELL_LEVEL) for key, one in _cells(summary)},
     )
 
@@ -305,19 +297,19 @@ def _unpacked(packed: _PackedSummary) -> RankSummary:
         collectives=_unpack_collectives(columns, ranks),
         communication=_unpack_communication(columns, ranks),
         waits=_unpack_waits(columns, sizes, sum(len(one.step_numbers) for one in ranks.info)),
-        lost=tuple(LostRank(*_plain(one)) for one in ranks.lost),
+        lost=tuple(LostRank(*as_plain(one)) for one in ranks.lost),
     )
 
 
-def _unpack_frames(packed: _Texts, size: int) -> tuple[Frame, ...]:
+def _unpack_frames(packed: PackedTexts, size: int) -> tuple[Frame, ...]:
     found = _FRAMES.decode(inflate(packed.data, packed.size))
     if len(found) != size:
         raise ValueError("frames are lacking")
-    return tuple(Frame(Kind(kind), *_plain(rest)) for kind, *rest in found)
+    return tuple(Frame(Kind(kind), *as_plain(rest)) for kind, *rest in found)
 
 
 def _unpack_info(wire: _WireInfo) -> RankInfo:
-    return RankInfo(*(_plain(getattr(wire, name)) for name in RankInfo.__struct_fields__))
+    return RankInfo(*(as_plain(getattr(wire, name)) for name in RankInfo.__struct_fields__))
 
 
 def _unpack_stacks(
@@ -374,14 +366,14 @@ def _unpack_collectives(columns: PackedColumns, ranks: _WireRanks) -> Collective
     rows = columns.rows(f"c_{COLUMNS[0]}")
     found: dict[str, Any] = {name: columns.take(f"c_{name}", rows) for name in COLUMNS}
     return CollectiveTable(
-        **found, communicators=_plain(ranks.communicators), kinds=_plain(ranks.kinds)
+        **found, communicators=as_plain(ranks.communicators), kinds=as_plain(ranks.kinds)
     )
 
 
 def _unpack_communication(columns: PackedColumns, ranks: _WireRanks) -> RankCommunication:
     rows = columns.rows(f"r_{OF_RANKS[0]}")
     found: dict[str, Any] = {name: columns.take(f"r_{name}", rows) for name in OF_RANKS}
-    return RankCommunication(**found, names=_plain(ranks.communication))
+    return RankCommunication(**found, names=as_plain(ranks.communication))
 
 
 def _unpack_waits(columns: PackedColumns, sizes: _Sizes, steps: int) -> RankWaitTable | None:

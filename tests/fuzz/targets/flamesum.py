@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from contextlib import suppress
 from functools import cache
@@ -26,9 +25,9 @@ from flame.core.rank_summary.packed_columns import (
     pack_column,
     unpack_column,
 )
-from flame.core.rank_summary.signs import MAGIC
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
+from flame.core.rank_summary.summary_head import HEAD, NO_ORIGIN, seal
 from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.communication.second_pass import with_waits
 from flame.core.ranks.communication.waits import waits_of
@@ -41,7 +40,6 @@ from tests.fuzz.target import Target
 from tests.support.random_ranks import random_summary
 from tests.support.rank_traces import write_ranks
 
-_HEAD, _SIGN = len(MAGIC) + 4, 16
 _MOST_ROWS = 1 << 16
 _PARTS = ("sizes", "frames", "info")
 _FOLDED = select(kernel_names="short", fold=True, fold_numbers=True)
@@ -92,22 +90,17 @@ def seeds() -> list[bytes]:
     return [pack_summary(one) for one in (with_waits(whole, waits), merge_summaries(others))]
 
 
-def signed(body: bytes, head: bytes = b"") -> bytes:
-    """A file of ``body`` that nothing is wrong with but what is in it."""
-    head = head or pack_summary(random_summary(1, 1, 1))[:_HEAD]
-    return head + hashlib.blake2b(body, digest_size=_SIGN).digest() + body
-
-
 def mutate(data: bytes, draw: random.Random) -> bytes:
     """Change numbers of columns, texts and sizes, and make the signs right again."""
     try:
-        packed = summary_file._DECODER.decode(data[_HEAD + _SIGN :])
+        packed = summary_file._DECODER.decode(data[HEAD:])
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return signed(data[_HEAD + _SIGN :])
+        return seal(data[HEAD:], NO_ORIGIN)
     for _ in range(draw.choice((1, 1, 2, 5))):
         with suppress(ValueError, OverflowError, TypeError, msgspec.MsgspecError):
             packed = _changed(packed, draw)
-    return signed(msgspec.msgpack.encode(packed), data[:_HEAD])
+    origin = draw.choice((NO_ORIGIN, NO_ORIGIN, draw.randbytes(len(NO_ORIGIN))))
+    return seal(msgspec.msgpack.encode(packed), origin)
 
 
 def _changed(packed: Any, draw: random.Random) -> Any:
