@@ -82,7 +82,10 @@ class FakeCluster:
         if work.__name__ == "read":
             return self._read(arguments[1])
         if work.__name__ == "arrivals_of":
-            return FakeFuture(())
+            return FakeFuture(tuple(f"{rank} of two" for rank in range(2)))
+        if work.__name__ in ("same", "apply"):
+            known = (one.found if isinstance(one, FakeFuture) else one for one in arguments)
+            return FakeFuture(work(*known))
         assert work.__name__ == "merge"
         self.merges += 1
         if self.merges <= self.bad_merges:
@@ -205,3 +208,14 @@ def test_of_a_cluster_that_is_lost_the_copies_are_left() -> None:
     assert found.rank.tolist() == copied.rank.tolist()
     assert set(lost(found)) == set(names(9)[there:])
     assert set(lost(found).values()) == {"no worker is left"}
+
+
+def test_the_second_pass_has_all_ranks_of_each_file() -> None:
+    from flame.engines.dask_engine import DaskEngine
+
+    cluster = FakeCluster()
+    engine: Any = DaskEngine(cluster)  # type: ignore[arg-type]
+    cluster.engine = engine
+    list(engine.read([RankFile(name, 1) for name in names(3)], None, Meter()))
+    found = engine.second_pass(lambda one, table: (one, table), "table")
+    assert sorted(found) == sorted([("0 of two", "table"), ("1 of two", "table")] * 3)

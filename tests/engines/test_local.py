@@ -18,7 +18,7 @@ from flame.core.loading.worker import EndedError
 from flame.core.memory import PER_BYTE, MemoryShortError
 from flame.core.rank_summary.collective_table import no_collectives
 from flame.core.ranks.job import RankFile, lost_part
-from flame.core.ranks.summarise import USUAL
+from flame.core.ranks.summarise import USUAL, RankOptions
 from flame.engines.local import LocalEngine
 from flame.engines.progress import RankMeter
 from tests.engines.conftest import Ranks, room_for
@@ -124,7 +124,7 @@ def test_collectives_that_have_no_room_end_nothing(
     engine._read_one = read  # type: ignore[method-assign, assignment]
     meter: Any = SimpleNamespace(end=lambda file: None)
     with closing(engine), room_for(9_000):
-        assert len([one for one in engine.read(files, None, meter) if one]) == 3
+        assert len([one for one in engine.read(files, RankOptions(), meter) if one]) == 3
         assert list(engine.second_pass(lambda *_: 1, no_collectives())) == []
     said = capfd.readouterr().err.splitlines()
     assert len(said) == 1

@@ -12,6 +12,7 @@ import pytest
 from flame.core.loading.processes import LoadProcesses
 from flame.core.loading.worker import EndedError
 from flame.core.memory import MemoryShortError
+from flame.core.ranks.summarise import RankOptions
 from flame.engines import on_worker
 from tests.support.rank_traces import write_ranks
 from tests.support.writers.gated_nsys import write_rank
@@ -43,23 +44,23 @@ def test_a_file_that_needs_more_memory_than_the_worker_has_is_not_begun(
     path = write_ranks(tmp_path, 1, steps=10, layers=20).paths[0]
     begin(run, 10_000)
     with pytest.raises(MemoryShortError, match=r"needs about .* of memory, and 1\.00 MB are free"):
-        on_worker.read(run, path.name, str(path), 900_000_000, None)
+        on_worker.read(run, path.name, str(path), 900_000_000, RankOptions())
 
 
 @pytest.mark.deep
 def test_the_readers_of_a_run_end_with_it(run: str, tmp_path: Path) -> None:
     path = write_rank(tmp_path / "rank1.sqlite", 1)
     begin(run, 0)
-    assert len(on_worker.read(run, path.name, str(path), 1, None).summary) == 1
+    assert len(on_worker.read(run, path.name, str(path), 1, RankOptions()).summary) == 1
     [reader] = on_worker._runs[run].processes._processes
     on_worker.end(run)
     assert reader._process.poll() is not None
     with pytest.raises(EndedError, match="the run has ended"):
-        on_worker.read(run, "r", str(path), 1, None)
+        on_worker.read(run, "r", str(path), 1, RankOptions())
 
 
 def test_a_file_that_the_worker_does_not_see_is_lost(run: str) -> None:
-    [lost] = on_worker.read(run, "given", "/nowhere/x", 1, None).summary.lost
+    [lost] = on_worker.read(run, "given", "/nowhere/x", 1, RankOptions()).summary.lost
     assert lost.path == "given"
     assert lost.reason.startswith("no such file on ")
 
