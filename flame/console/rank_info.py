@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from flame.core.rank_summary.rank_waits import UNKNOWN
 from flame.core.rank_summary.summary import METRICS, RankInfo, RankSummary
+from flame.core.rank_summary.waits_of_groups import why_no_waits
 from flame.core.ranks.communication.clocks import RankClocks
 from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.rank_sections.of_summary import left_out
@@ -77,14 +78,18 @@ def _collectives(summary: RankSummary) -> dict[str, int]:
     return {"number": len(matched), "matched": int(matched.sum())}
 
 
-def _wait_facts(summary: RankSummary) -> dict[str, object] | None:
-    """How many ranks' waiting was measured, and by what it is divided; None where none was."""
-    waits = summary.waits
-    if waits is None:
-        return None
-    by_step = int((waits.step_wait > UNKNOWN).sum())
-    measured = int((waits.wait > UNKNOWN).sum())
-    return {"ranks": measured, "by_frame": waits.by_group, "by_step": bool(by_step)}
+def _wait_facts(summary: RankSummary) -> dict[str, object]:
+    """How long collectives waited for the last rank of each; null where ``why`` says why."""
+    waits, why = summary.waits, why_no_waits(summary)
+    if waits is None or why:
+        return dict.fromkeys(("collectives", "wait_ns", "transfer_ns", "by_step")) | {"why": why}
+    return {
+        "collectives": int(waits.group_calls.sum()),
+        "wait_ns": int(waits.group_wait.sum()),
+        "transfer_ns": int(waits.group_transfer.sum()),
+        "by_step": bool((waits.step_wait > UNKNOWN).any()),
+        "why": None,
+    }
 
 
 def _clocks(summary: RankSummary) -> RankClocks | None:
@@ -188,13 +193,13 @@ def _communication(summary: RankSummary) -> str:
 
 
 def _waits(summary: RankSummary) -> str:
-    found = _wait_facts(summary)
-    if found is None:
-        return "only sums of collectives: the ranks were read apart, or do not match"
-    parts = [name for name in ("step", "frame") if found[f"by_{name}"]]
-    by = f", by {' and by '.join(parts)}" if parts else ""
-    number = format_counted(int(str(found["ranks"])), "rank", "ranks")
-    return f"measured of {number}{by}"
+    waits, why = summary.waits, why_no_waits(summary)
+    if waits is None or why:
+        return f"not known: {why}"
+    waiting, transfer = int(waits.group_wait.sum()), int(waits.group_transfer.sum())
+    part = format_percent(waiting, waiting + transfer)
+    calls = format_counted(int(waits.group_calls.sum()), "call", "calls")
+    return f"{format_ns(waiting)} in {calls}, {part} of their time; transfer {format_ns(transfer)}"
 
 
 def _clock_words(summary: RankSummary) -> str:

@@ -59,7 +59,7 @@ def test_tasks_read_their_share(
 
 def test_a_summary_alone_is_reported(flame: Flame) -> None:
     write_summary("x.flamesum", 1, 2)
-    assert "2 ranks" in flame("ranks", "x.flamesum").out
+    assert "two ranks" in flame("ranks", "x.flamesum").out
     told = json.loads(flame("ranks", "x.flamesum", "--json").out)
     assert told["summary"]["ranks"] == 2
 

@@ -80,7 +80,10 @@ def test_what_is_not_known_is_not_told() -> None:
     facts = rank_facts(some)
     assert facts["lost"] == [lost._asdict()]
     assert line(some, "not read") == ["x.sqlite: no such file"]
-    assert facts["waits"] is None and facts["clocks"] is None
+    assert facts["clocks"] is None
+    known = dict.fromkeys(("collectives", "wait_ns", "transfer_ns", "by_step"))
+    why = "no collective was recorded that brings ranks together"
+    assert facts["waits"] == {**known, "why": why}
     assert line(some, "collectives") == ["none"]
     assert line(some, "waits") == line(some, "clocks") == []
 

@@ -10,9 +10,10 @@ from flame.core.compare.kept.base_file import KeptPart, KeptRunData, KeptSteps, 
 from flame.core.compare.kept.kept_profile import kept_profile
 from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.metrics import Metric, metric_of
+from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -204,7 +205,7 @@ class Sides:
         wanted = key or ("gpu" if "gpu" in usual else usual[-1])
         if key is None:
             self._check_common(wanted)
-        found = [metric_of(wanted, run.profile.metrics) for run in self.runs]
+        found = [chosen_metric(run.profile, wanted) for run in self.runs]
         units = dict.fromkeys(metric.unit for metric in found)
         if len(units) > 1:
             written = " and ".join(units)

@@ -41,8 +41,8 @@ from flame.core.rank_summary.packed_columns import (
 )
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.rank_waits import OF_GROUPS, RankWaitTable
 from flame.core.rank_summary.rank_waits import OF_RANKS as WAITS_OF_RANKS
-from flame.core.rank_summary.rank_waits import RankWaitTable
 from flame.core.rank_summary.signs import SUFFIX as SUFFIX
 from flame.core.rank_summary.signs import is_summary as is_summary
 from flame.core.rank_summary.summary import (
@@ -384,6 +384,5 @@ def _unpack_waits(columns: PackedColumns, sizes: _Sizes, steps: int) -> RankWait
         **{name: columns.take(f"w_{name}", sizes.ranks) for name in WAITS_OF_RANKS},
         step_wait=columns.take("w_step_wait", steps),
         group_start=columns.take("w_group_start", sizes.ranks + 1),
-        group=columns.take("w_group", rows),
-        group_wait=columns.take("w_group_wait", rows),
+        **{name: columns.take(f"w_{name}", rows) for name in OF_GROUPS},
     )

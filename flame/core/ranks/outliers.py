@@ -199,7 +199,7 @@ def to_tell(found: Outliers, end: I4) -> Bool:
 def without_collectives(
     values_of: Callable[[I8], Values], end: I4, is_collective: Bool
 ) -> Callable[[I8], Values]:
-    """Look up what ranks have of nodes without the collectives in and below them.
+    """Look up what ranks have of nodes without the collectives in, below and above them.
 
     ``is_collective`` bool[nodes] has none below another. Who waits in a collective for a rank of
     its group has more time in all frames around it, and is no outlier for that.
@@ -209,10 +209,12 @@ def without_collectives(
         return values_of
     own = values_of(nodes)
     before = np.concatenate([np.zeros_like(own[:1]), np.cumsum(own, axis=0)])
+    reach = np.maximum.accumulate(np.where(is_collective, end, 0))
 
     def work_of(chosen: I8) -> Values:
         first, last = np.searchsorted(nodes, chosen), np.searchsorted(nodes, end[chosen])
         work: Values = values_of(chosen) - (before[last] - before[first])
+        work[chosen < reach[chosen]] = 0
         return work
 
     return work_of

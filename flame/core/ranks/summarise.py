@@ -237,7 +237,8 @@ class _Tables(NamedTuple):
         """Sum up a rank that ran the ``chosen`` groups of each table."""
         vocabulary = _Vocabulary.of(self, chosen)
         total = self._total(chosen, vocabulary)
-        kept_cells = heaviest(total, vocabulary.groups.host > 0, most)
+        collective = np.isin(vocabulary.group_hash[:, 0], arrivals.group_hash[:, 0])
+        kept_cells = heaviest(total, vocabulary.groups.host > 0, most, collective)
         return RankSummary(
             frames=tuple(self.profile.frames[at] for at in vocabulary.frame_ids.tolist()),
             frame_hash=self.frame_hash[vocabulary.frame_ids],
@@ -374,13 +375,15 @@ def _fill(
             getattr(columns, name)[place] = number[getattr(groups, name)[chosen]]
 
 
-def heaviest(total: I8, is_host: Bool, most: int) -> I8:
+def heaviest(total: I8, is_host: Bool, most: int, needed: Bool) -> I8:
     """Choose the ``most`` groups of a rank that weigh most, those of a GPU first; ascending.
 
-    A group weighs the largest part that it has of any metric but the count.
+    A group weighs the largest part that it has of any metric but the count. Those that are
+    ``needed`` are chosen in any case: waiting is told of all groups that have collectives.
     """
     if total.shape[1] <= most:
         return np.arange(total.shape[1])
     times = np.delete(total, METRICS.index("count"), axis=0)
     weight = (times / np.maximum(times.sum(axis=1, keepdims=True), 1)).max(axis=0)
-    return np.sort(np.lexsort((-weight, is_host))[:most])
+    order = np.lexsort((-weight, is_host, ~needed))
+    return np.sort(order[: max(most, np.count_nonzero(needed))])
