@@ -60,6 +60,7 @@ JOBS = {
     "bench_ncu": Job("", "--large"),
     "bench_peers": Job("", "--kernels 1M"),
     "bench_projection": Job("--nodes 250k --names 100k --kernels 1M", "--nodes 1M --names 1M"),
+    "bench_ranks": Job("", None),
     "bench_reopen": Job("", "--kernels 10M"),
     "bench_report": Job("", "--kernels 1M --rounds 1"),
     "bench_sass": Job("", "--kernels 1M"),

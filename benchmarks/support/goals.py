@@ -54,5 +54,9 @@ GOALS = (
     Goal("pivot, 1M kernels", "≤", 100, "ms", "84 to 120"),
     Goal("pivot, 1M names", "≤", 400, "ms", "700 to 1,700"),
     Goal("live, 50,000 launches/s", "≤", 25, "% of a core", "18 to 20"),
+    Goal("merge, 1,024 ranks: CPU", "≤", 1, "ms a rank", "none"),
+    Goal("merge, 1,024 of 256 ranks", "≤", 5, "x", "none"),
+    Goal("summary, 256 ranks", "≤", 4, "kB a rank", "none"),
+    Goal("flame view of 4,096 ranks: peak memory", "≤", 300, "MB", "none"),
     Goal("launch below 30 Python frames", "≤", 300, "ns more", "455"),
 )

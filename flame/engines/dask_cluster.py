@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import TimeoutError as LateError
 from contextlib import ExitStack, contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +24,7 @@ USUAL = Patience(30.0, 30.0)
 QUEUE = Patience(None, 600.0)
 """Of jobs that may wait for long until they run."""
 _END = 5.0
+_LOGGERS = ("distributed", "distributed.client", "tornado.application")
 
 
 @contextmanager
@@ -32,7 +34,8 @@ def dask_engine(where: str, workers: int) -> Iterator[tuple[DaskEngine, str]]:
     ``where`` is the address of a scheduler, the file it has written, ``local`` or ``slurm``; of the
     latter two as many ``workers`` are started. Raises InputError where there is none.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in _LOGGERS:  # Each has a level of its own.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if where == "local":
             address, patience = stack.enter_context(_local(workers)), USUAL
@@ -100,9 +103,13 @@ def _address_of(where: str) -> str:
 
 
 def _connect(address: Any, where: str) -> Client:
+    # Dask itself does not keep to that time where another kind of server answers, or nothing does.
+    client = in_thread(lambda: Client(address, timeout=_CONNECT, set_as_default=False))
     try:
-        return Client(address, timeout=_CONNECT, set_as_default=False)
-    except (OSError, ValueError, ImportError, RuntimeError, TypeError) as error:
+        return client.result(_CONNECT)
+    except LateError:
+        raise InputError(f"--dask {where}: no scheduler of Dask answers there") from None
+    except Exception as error:  # What it makes of the answers of others is not documented.
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise InputError(f"--dask {where}: no connection to the scheduler: {reason}") from None
 

@@ -6,11 +6,13 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, gettempdir
 from typing import TYPE_CHECKING, TypeVar
 
+from flame.console.terminal import say
 from flame.core.errors import InputError
 from flame.core.loading.processes import LoadProcesses
 from flame.core.loading.worker import EndedError
@@ -132,16 +134,30 @@ class LocalEngine:
 
 
 class _KeptArrivals:
-    """Keeps the collectives of ranks for the second pass, on disk where they are many."""
+    """Keeps the collectives of ranks for the second pass, on disk where they are many.
+
+    Where there is no room for them none is kept: the sums of ranks still tell of most.
+    """
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 (closed by `close`)
+        self._is_full = False
 
     def add(self, arrivals: Sequence[Arrivals]) -> None:
-        for one in arrivals:
-            pickle.dump(one, self._file, protocol=5)
+        if self._is_full:
+            return
+        try:
+            for one in arrivals:
+                pickle.dump(one, self._file, protocol=5)
+            self._file.flush()
+        except OSError as error:
+            self._is_full = True
+            what = "waiting is told by sums alone, and clocks are not"
+            say(f"{gettempdir()}: no room for collectives: {error.strerror or error}: {what}")
 
     def all(self) -> Iterator[Arrivals]:
+        if self._is_full:
+            return
         self._file.seek(0)
         while True:
             try:
@@ -150,4 +166,5 @@ class _KeptArrivals:
                 return
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # What is still to be written is for nobody.
+            self._file.close()

@@ -74,6 +74,10 @@ class SummaryOutput:
         except OccupiedError as error:  # It has appeared meanwhile.
             self.keep(summary)
             raise UsageError(f"{error}; what has been read is in {self._partial}") from None
+        except InputError as error:
+            if not self.kept:
+                raise
+            raise InputError(f"{error}; part of what has been read is in {self.kept}") from None
         if self.kept or self._is_resumed:
             with suppress(OSError):
                 Path(self._partial).unlink()

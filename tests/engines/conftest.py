@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ if "--dask" in sys.argv:
     from flame.engines import dask_cluster
     from flame.engines.cluster import Patience
     dask_cluster.USUAL = Patience{patience}
+    dask_cluster._CONNECT = {connect}
 sys.exit(main())
 """
 
@@ -33,10 +37,10 @@ class Ranks:
         self.environment = {**gated_nsys(folder), "PYTHONPATH": str(ROOT)}
 
     def start(
-        self, *words: str | Path, patience: tuple[int, int] = (60, 60)
+        self, *words: str | Path, patience: tuple[int, int] = (60, 60), connect: int = 10
     ) -> subprocess.Popen[str]:
         """Begin a run, with so many seconds of patience for the first worker, and the next."""
-        program = _PROGRAM.format(patience=patience)
+        program = _PROGRAM.format(patience=patience, connect=connect)
         return subprocess.Popen(
             [sys.executable, "-c", program, "ranks", *map(str, words)],
             env=self.environment,
@@ -59,6 +63,19 @@ class Ranks:
             finally:
                 process.kill()
         return process.returncode, said.splitlines()
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """Files can have so many bytes in the block."""
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        signal.signal(signal.SIGXFSZ, before)
 
 
 @pytest.fixture

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socketserver
 from pathlib import Path
 from shutil import rmtree
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from tests.engines.conftest import Ranks
 from tests.support.cluster import DaskCluster, worker_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.gated_nsys import gate, rank_report, write_rank
 
 pytest.importorskip("distributed")
@@ -89,6 +92,7 @@ def test_what_is_left_of_a_cluster_that_dies_is_told(
     code, said = ranks.ended(run)
     assert code in (3, 7)
     assert lost_files(said, files) == set(files)
+    assert len(said) == len(files) + 1, "and nothing of Dask's own"
     assert (ranks.folder / "x.flamesum").exists() == (code == 7)
 
 
@@ -176,6 +180,54 @@ def test_dask_here_needs_no_cluster(ranks: Ranks, files: list[str]) -> None:
 
 @pytest.mark.parametrize("where", ["tcp://127.0.0.1:9", "nowhere.json"])
 def test_no_scheduler_is_one_line(where: str, ranks: Ranks, files: list[str]) -> None:
-    code, said = ranks(*files, "-o", "x.flamesum", "--dask", where)
+    code, said = ranks.ended(ranks.start(*files, "-o", "x.flamesum", "--dask", where, connect=3))
     assert (code, len(said)) == (3, 1)
     assert said[0].startswith(f"flame: --dask {where}: ")
+
+
+class _NoScheduler(socketserver.BaseRequestHandler):
+    """Says what its server has to say, and hangs."""
+
+    def handle(self) -> None:
+        server: Any = self.server
+        self.request.sendall(server.answer)
+        server.ended.wait(PATIENCE)
+
+
+_ANSWERS = {"nothing": b"", "http": b"HTTP/1.0 400 Bad request\r\n\r\n", "zeros": bytes(64)}
+
+
+@pytest.mark.parametrize("answer", _ANSWERS.values(), ids=_ANSWERS)
+def test_a_server_that_is_no_scheduler_is_one_line(
+    answer: bytes, ranks: Ranks, files: list[str]
+) -> None:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _NoScheduler) as server:
+        server.daemon_threads = True
+        server.answer, server.ended = answer, Event()  # type: ignore[attr-defined]
+        Thread(target=server.serve_forever, daemon=True).start()
+        where = f"tcp://127.0.0.1:{server.server_address[1]}"
+        run = ranks.start(*files, "-o", "x.flamesum", "--dask", where, connect=3)
+        code, said = ranks.ended(run)
+        server.ended.set()  # type: ignore[attr-defined]
+        server.shutdown()
+    assert (code, len(said)) == (3, 1)
+    assert said[0].startswith(f"flame: --dask {where}: no ")
+    assert not (ranks.folder / "x.flamesum").exists()
+
+
+def test_files_that_cannot_be_read_are_named_as_on_one_machine(
+    ranks: Ranks, cluster: DaskCluster, files: list[str], tmp_path: Path
+) -> None:
+    gate(ranks.folder).touch()
+    (tmp_path / "empty.sqlite").touch()
+    (tmp_path / "text.sqlite").write_text("no trace")
+    (tmp_path / "cut.sqlite").write_bytes((tmp_path / files[0]).read_bytes()[:5000])
+    bad = ["empty.sqlite", "text.sqlite", "cut.sqlite"]
+    cluster.start_workers(2)
+    code, said = ranks(*files[:5], *bad, "-o", "x.flamesum", "--dask", cluster.file)
+    assert (code, len(said)) == (7, 4)
+    assert ranks(*files[:5], *bad, "-o", "y.flamesum") == (
+        7,
+        [line.replace("x.f", "y.f") for line in said],
+    )
+    assert (tmp_path / "x.flamesum").read_bytes() == (tmp_path / "y.flamesum").read_bytes()

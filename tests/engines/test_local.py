@@ -18,10 +18,10 @@ from flame.core.loading.worker import EndedError
 from flame.core.memory import PER_BYTE, MemoryShortError
 from flame.core.rank_summary.collective_table import no_collectives
 from flame.core.ranks.job import RankFile, lost_part
-from flame.core.ranks.summarise import USUAL
+from flame.core.ranks.summarise import USUAL, RankOptions
 from flame.engines.local import LocalEngine
 from flame.engines.progress import RankMeter
-from tests.engines.conftest import Ranks
+from tests.engines.conftest import Ranks, room_for
 from tests.support.waiting import wait_until
 from tests.support.writers.fake_nsys import descendants
 from tests.support.writers.gated_nsys import gate, rank_report, write_rank
@@ -110,6 +110,25 @@ def test_the_second_pass_has_what_each_rank_arrived_at() -> None:
         table = no_collectives()
         found = engine.second_pass(lambda one, of: (str(one), of is table), table)
     assert sorted(found) == [("a", True), ("aa", True), ("b", True), ("bb", True)]
+
+
+def test_collectives_that_have_no_room_end_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def read(file: RankFile, *_: object) -> Any:
+        arrivals: Any = (bytes(5_000),)
+        return lost_part(file.path, "")._replace(arrivals=arrivals)
+
+    monkeypatch.setattr("flame.engines.local._IN_MEMORY", 1)
+    files, engine = files_of(a=1, b=1, c=1), LocalEngine(1, None)
+    engine._read_one = read  # type: ignore[method-assign, assignment]
+    meter: Any = SimpleNamespace(end=lambda file: None)
+    with closing(engine), room_for(9_000):
+        assert len([one for one in engine.read(files, RankOptions(), meter) if one]) == 3
+        assert list(engine.second_pass(lambda *_: 1, no_collectives())) == []
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "no room for collectives: File too large" in said[0]
 
 
 def test_progress_is_told_in_files_and_bytes() -> None:

@@ -12,6 +12,7 @@ from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from flame.core.ranks.inputs import RankInputs
 from flame.core.ranks.job import RankFile, lost_summary
 from flame.engines.output import SummaryOutput
+from tests.engines.conftest import room_for
 from tests.support.random_ranks import random_summary
 
 SUMMARY = random_summary(1, 1, 4)
@@ -72,6 +73,19 @@ def test_a_file_that_appears_meanwhile_stays(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"x: is there already; what has been read is in x\.part"):
         output.write(SUMMARY)
     assert Path("x").read_text() == "mine"
+    assert Path("x.partial").read_bytes() == pack_summary(SUMMARY)
+
+
+def test_a_disk_that_is_full_at_the_end_leaves_what_was_kept(folder: Path) -> None:
+    output = SummaryOutput("x", NONE, force=False)
+    size = len(pack_summary(SUMMARY))
+    with room_for(size - 1), pytest.raises(InputError, match=r"^x: cannot be written: [^;]*$"):
+        output.write(SUMMARY)
+    output.keep(SUMMARY)
+    kept = r"^x: cannot be written: [^;]*; part of what has been read is in x\.partial$"
+    with room_for(size - 1), pytest.raises(InputError, match=kept):
+        output.write(SUMMARY)
+    assert [path.name for path in folder.iterdir()] == ["x.partial"]
     assert Path("x.partial").read_bytes() == pack_summary(SUMMARY)
 
 

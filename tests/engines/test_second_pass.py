@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
+from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
+from flame.core.readers.nsys.signs import MAGIC
 from tests.engines.conftest import Ranks
-from tests.support.cluster import DaskCluster
+from tests.support.cluster import DaskCluster, worker_of
 from tests.support.rank_traces import RankRun, write_ranks
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
+from tests.support.writers.gated_nsys import gate
 
 pytestmark = pytest.mark.deep
 
@@ -75,3 +80,56 @@ def test_waits_are_measured_on_a_cluster(ranks: Ranks, run: RankRun, cluster: Da
     pytest.importorskip("distributed")
     cluster.start_workers(2)
     check(waits(ranks, run, cluster.file), run)
+
+
+def written(ranks: Ranks, name: str, *words: str | Path) -> bytes:
+    code, said = ranks(*words, "-o", name)
+    assert (code, len(said)) == (0, 1)
+    return (ranks.folder / name).read_bytes()
+
+
+def test_every_engine_writes_the_same_file(
+    ranks: Ranks, run: RankRun, cluster: DaskCluster
+) -> None:
+    """Of shares that were read apart and then merged all but what the second pass measures."""
+    pytest.importorskip("distributed")
+    cluster.start_workers(2)
+    paths = run.paths
+    whole = written(ranks, "whole", *paths, "--workers", "3")
+    assert written(ranks, "backwards", *reversed(paths), "--workers", "1") == whole
+    assert written(ranks, "here", *paths, "--here") == whole
+    assert written(ranks, "cluster", *paths, "--dask", cluster.file) == whole
+    for share in range(3):
+        written(ranks, f"share{share}", "--here", "--share", f"{share}/3", *paths)
+    merged = written(ranks, "merged", "share2", "share0", "share1")
+    without = replace(unpack_summary(whole, "whole"), waits=None)
+    assert merged == pack_summary(without) != whole
+
+
+@pytest.fixture
+def gated(tmp_path: Path) -> list[Path]:
+    """Traces of ranks that wait for each other; two are held up when they are read."""
+    paths = write_ranks(tmp_path / "gated", 10, straggler=3).paths
+    for at in (8, 9):
+        report = paths[at].with_name(f"gated{at}.nsys-rep")
+        report.write_bytes(MAGIC + report.name.encode())
+        paths[at] = paths[at].rename(f"{report}.sqlite").with_name(report.name)
+    return paths
+
+
+@pytest.mark.parametrize("nanny", [False, True])
+def test_what_a_killed_worker_had_measured_is_measured_again(
+    nanny: bool, ranks: Ranks, gated: list[Path], cluster: DaskCluster
+) -> None:
+    pytest.importorskip("distributed")
+    cluster.start_workers(2, nanny=nanny)
+    run = ranks.start(*gated, "-o", "x", "--dask", cluster.file)
+    wait_until(lambda: sum(1 for one in cluster.readers() if one.children()) == 2)
+    worker_of(cluster.readers()[0]).kill()
+    gate(ranks.folder).touch()
+    assert ranks.ended(run) == (0, ["flame: wrote x: 10 ranks"])
+    rmtree(ranks.folder / "cache")
+    found = (ranks.folder / "x").read_bytes()
+    assert found == written(ranks, "local", *gated)
+    waits = unpack_summary(found, "x").waits
+    assert waits is not None and (waits.wait >= 0).all() and (waits.error >= 0).all()

@@ -1,9 +1,10 @@
-"""Pack columns of whole numbers: small ones as few bytes, equal bytes side by side, deflated."""
+"""Pack columns of whole numbers: small ones as few bytes, equal bytes side by side; and texts."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -45,12 +46,12 @@ def unpack_column(packed: PackedColumn, rows: int) -> I8:
     folded = np.zeros((rows, _WIDEST), np.uint8)
     folded[:, : packed.width] = np.frombuffer(raw, np.uint8).reshape(packed.width, rows).T
     del raw
-    number: I8 = folded.view("<u8").reshape(rows).astype(np.uint64, copy=False).view(np.int64)
-    negative = (number & 1).astype(bool)
-    number >>= 1
-    number &= np.iinfo(np.int64).max
-    np.invert(number, out=number, where=negative)
-    return number
+    number = folded.view("<u8").reshape(rows)
+    sign = (number & np.uint64(1)).view(np.int64)
+    number >>= np.uint64(1)
+    unfolded: I8 = number.view(np.int64)
+    unfolded ^= np.negative(sign, out=sign)
+    return unfolded
 
 
 def deflate(raw: bytes, level: int = _LEVEL) -> bytes:
@@ -109,3 +110,33 @@ def narrowed(column: I8) -> I4:
     if (narrow != column).any():
         raise ValueError("a number is too large")
     return narrow
+
+
+# Texts
+
+
+class PackedTexts(msgspec.Struct, array_like=True, frozen=True):
+    """Hold texts and what belongs to them, as msgpack that is deflated from ``size`` bytes."""
+
+    size: int
+    data: bytes
+
+
+def as_wire(value: Any) -> Any:
+    """``value`` with texts as bytes: names in files may have lone surrogates."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    return list(map(as_wire, value)) if isinstance(value, tuple) else value
+
+
+def as_plain(value: Any) -> Any:
+    """Undo `as_wire`."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogatepass")
+    return tuple(map(as_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def pack_texts(value: Any) -> PackedTexts:
+    """Pack texts, as `as_wire` makes them, and what belongs to them."""
+    raw = msgspec.msgpack.encode(value)
+    return PackedTexts(len(raw), deflate(raw))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.columns import I8, Bool, Column, distinct, sum_by
 from flame.core.frame import ACTIVITY_KINDS, Kind
 from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, Source
 from flame.core.rank_summary.content_hash import is_ascending
@@ -19,6 +19,9 @@ from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankInfo, R
 from flame.core.rank_summary.waits_of_groups import cells_with_waits
 
 _MOST = float(1 << 62)
+_RANK_BITS = 31
+_SUMS = (("ranks", "calls"), ("duration", "duration"), ("own", "own"), ("work", "work"))
+"""Of collectives, and of ranks: what both have one sum of."""
 _COUNT = METRICS.index("count")
 
 
@@ -35,6 +38,7 @@ def holds_together(summary: RankSummary) -> bool:
         and _has_bins(summary)
         and _has_collectives(summary.collectives, summary.rank)
         and _has_communication(summary.communication, summary.rank)
+        and _has_members(summary.collectives, summary.communication)
         and _has_waits(summary)
     )
 
@@ -153,6 +157,21 @@ def _has_communication(found: RankCommunication, rank: I8) -> bool:
         and _are_rising(found.rank, found.communicator)
         and _are_in_order(found.names)
     )
+
+
+def _has_members(table: CollectiveTable, found: RankCommunication) -> bool:
+    """Whether ranks and collectives have one sum by communicator, and who came last is of it."""
+    together = np.flatnonzero(found.together)
+    both = np.concatenate([table.communicator, found.communicator[together]])
+    known, place = distinct(both)
+    of, own = np.split(place, [len(table.communicator)])
+    for name, sums in _SUMS:
+        ours = sum_by(of, getattr(table, name), len(known))
+        if (ours != sum_by(own, getattr(found, sums)[together], len(known))).any():
+            return False
+    members = own << _RANK_BITS | found.rank[together]
+    ends = np.concatenate([of << _RANK_BITS | one for one in (table.last, table.first)])
+    return bool(np.isin(ends, members).all())
 
 
 def _has_waits(summary: RankSummary) -> bool:

@@ -20,8 +20,10 @@ import numpy as np
 from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
 from flame.core.frame import Frame, Kind
+from flame.core.memory import MemoryShortError, within_memory
 from flame.core.model.activities import NONE
 from flame.core.model.stacks import StackTable, stack_depths
+from flame.core.options import silent
 from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable
 from flame.core.rank_summary.content_hash import Hashes, hash_frames
 from flame.core.rank_summary.hashed_groups import hash_groups, hash_stacks
@@ -29,10 +31,13 @@ from flame.core.rank_summary.packed_columns import (
     MOST_DEFLATED,
     PackedColumn,
     PackedColumns,
-    deflate,
+    PackedTexts,
+    as_plain,
+    as_wire,
     inflate,
     narrowed,
     pack_column,
+    pack_texts,
 )
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
@@ -53,6 +58,8 @@ from flame.core.rank_summary.summary_check import holds_together
 from flame.core.rank_summary.summary_head import NO_ORIGIN, origin_in, seal, unseal
 
 _CELL_LEVEL = 6
+_PER_NUMBER, _PER_TEXT = 16, 16
+"""Bytes of memory that a number of a column takes while it is unpacked, and a byte of texts."""
 _RISING = frozenset(("bin_group", "longest_rank", "c_communicator", "c_ordinal"))
 """Columns of which the differences are kept."""
 
@@ -70,7 +77,10 @@ def pack_summary(
 
 
 def unpack_summary(data: bytes, name: str) -> RankSummary:
-    """Unpack what `pack_summary` packed; InputError, of the file ``name``, where it did not."""
+    """Unpack what `pack_summary` packed; InputError, of the file ``name``, where it did not.
+
+    Raises MemoryShortError, before it takes any, where there is too little memory.
+    """
     return unpack_with_columns(data, name)[0]
 
 
@@ -79,9 +89,12 @@ def unpack_with_columns(data: bytes, name: str) -> tuple[RankSummary, PackedColu
     body = unseal(data, name)
     try:
         packed = _DECODER.decode(body)
-        summary = _unpacked(packed, len(body))
+        within_memory(name, _memory_of(packed, len(body)), silent)
+        summary = _unpacked(packed)
         if not holds_together(summary):
             raise ValueError
+    except MemoryError:
+        raise MemoryShortError(f"{name}: there is not enough memory to read it") from None
     except (msgspec.MsgspecError, ValueError, IndexError, OverflowError, RecursionError):
         raise not_together(name) from None
     if origin_in(data):
@@ -103,19 +116,12 @@ def _with_folder(summary: RankSummary, folder: Path) -> RankSummary:
 # What is in the file
 
 
-class _Texts(msgspec.Struct, array_like=True, frozen=True):
-    """Hold texts and what belongs to them, as msgpack that is deflated from ``size`` bytes."""
-
-    size: int
-    data: bytes
-
-
 class _PackedSummary(msgspec.Struct, array_like=True, frozen=True):
     """Hold a summary as it is in the file; ``sizes`` are those of `_Sizes`."""
 
     sizes: tuple[int, int, int, int, int, int]
-    frames: _Texts
-    info: _Texts
+    frames: PackedTexts
+    info: PackedTexts
     columns: dict[str, PackedColumn]
 
 
@@ -169,25 +175,6 @@ _FRAMES = msgspec.msgpack.Decoder(list[_WireFrame])
 _RANKS = msgspec.msgpack.Decoder(_WireRanks)
 
 
-def _wire(value: Any) -> Any:
-    """``value`` with texts as bytes: names in files may have lone surrogates."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    return list(map(_wire, value)) if isinstance(value, tuple) else value
-
-
-def _plain(value: Any) -> Any:
-    """Undo `_wire`."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogatepass")
-    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _pack_texts(value: Any) -> _Texts:
-    raw = msgspec.msgpack.encode(value)
-    return _Texts(len(raw), deflate(raw))
-
-
 # Packing
 
 
@@ -202,15 +189,15 @@ def _packed(summary: RankSummary) -> _PackedSummary:
         len(summary.cell_group),
     )
     info = [
-        [_wire(getattr(one, name)) for name in RankInfo.__struct_fields__] for one in summary.info
+        [as_wire(getattr(one, name)) for name in RankInfo.__struct_fields__] for one in summary.info
     ]
     names = table.communicators, table.kinds, summary.communication.names
-    ranks = [info, _wire(summary.lost), *map(_wire, names)]
+    ranks = [info, as_wire(summary.lost), *map(as_wire, names)]
     columns = {name: pack_column(one) for name, one in _columns_of(summary).items()}
     return _PackedSummary(
         sizes,
-        _pack_texts([_wire((int(one.kind), *one[1:])) for one in summary.frames]),
-        _pack_texts(ranks),
+        pack_texts([as_wire((int(one.kind), *one[1:])) for one in summary.frames]),
+        pack_texts(ranks),
         columns | {f"cell_{key}": pack_column(one, _CELL_LEVEL) for key, one in _cells(summary)},
     )
 
@@ -263,10 +250,18 @@ def _cells(summary: RankSummary) -> Iterable[tuple[str, I8]]:
 # Unpacking
 
 
-def _unpacked(packed: _PackedSummary, size: int) -> RankSummary:
-    sizes = _Sizes(*packed.sizes)
+def _memory_of(packed: _PackedSummary, size: int) -> int:
+    """How many bytes unpacking takes, about; ValueError where so many bytes cannot hold that."""
+    rows = [column.rows for column in packed.columns.values()]
+    texts = [packed.frames.size, packed.info.size]
+    sizes = [*packed.sizes, *rows, *texts]
     if min(sizes) < 0 or max(sizes) > MOST_DEFLATED * size:
         raise ValueError("it has more than there is room for")
+    return _PER_NUMBER * sum(rows) + _PER_TEXT * sum(texts)
+
+
+def _unpacked(packed: _PackedSummary) -> RankSummary:
+    sizes = _Sizes(*packed.sizes)
     frames = _unpack_frames(packed.frames, sizes.frames)
     ranks = _RANKS.decode(inflate(packed.info.data, packed.info.size))
     if len(ranks.info) != sizes.ranks:
@@ -302,19 +297,19 @@ def _unpacked(packed: _PackedSummary, size: int) -> RankSummary:
         collectives=_unpack_collectives(columns, ranks),
         communication=_unpack_communication(columns, ranks),
         waits=_unpack_waits(columns, sizes, sum(len(one.step_numbers) for one in ranks.info)),
-        lost=tuple(LostRank(*_plain(one)) for one in ranks.lost),
+        lost=tuple(LostRank(*as_plain(one)) for one in ranks.lost),
     )
 
 
-def _unpack_frames(packed: _Texts, size: int) -> tuple[Frame, ...]:
+def _unpack_frames(packed: PackedTexts, size: int) -> tuple[Frame, ...]:
     found = _FRAMES.decode(inflate(packed.data, packed.size))
     if len(found) != size:
         raise ValueError("frames are lacking")
-    return tuple(Frame(Kind(kind), *_plain(rest)) for kind, *rest in found)
+    return tuple(Frame(Kind(kind), *as_plain(rest)) for kind, *rest in found)
 
 
 def _unpack_info(wire: _WireInfo) -> RankInfo:
-    return RankInfo(*(_plain(getattr(wire, name)) for name in RankInfo.__struct_fields__))
+    return RankInfo(*(as_plain(getattr(wire, name)) for name in RankInfo.__struct_fields__))
 
 
 def _unpack_stacks(
@@ -362,7 +357,8 @@ def _unpack_cells(columns: PackedColumns, sizes: _Sizes, total: I8, cell_group: 
     mean = total // max(sizes.ranks, 1)
     cell = np.empty((len(METRICS), sizes.cells), np.int64)
     for row, key in enumerate(METRICS):
-        np.add(columns.take(f"cell_{key}", sizes.cells), mean[row][cell_group], out=cell[row])
+        cell[row] = columns.take(f"cell_{key}", sizes.cells)
+        cell[row] += mean[row][cell_group]
     return cell
 
 
@@ -370,14 +366,14 @@ def _unpack_collectives(columns: PackedColumns, ranks: _WireRanks) -> Collective
     rows = columns.rows(f"c_{COLUMNS[0]}")
     found: dict[str, Any] = {name: columns.take(f"c_{name}", rows) for name in COLUMNS}
     return CollectiveTable(
-        **found, communicators=_plain(ranks.communicators), kinds=_plain(ranks.kinds)
+        **found, communicators=as_plain(ranks.communicators), kinds=as_plain(ranks.kinds)
     )
 
 
 def _unpack_communication(columns: PackedColumns, ranks: _WireRanks) -> RankCommunication:
     rows = columns.rows(f"r_{OF_RANKS[0]}")
     found: dict[str, Any] = {name: columns.take(f"r_{name}", rows) for name in OF_RANKS}
-    return RankCommunication(**found, names=_plain(ranks.communication))
+    return RankCommunication(**found, names=as_plain(ranks.communication))
 
 
 def _unpack_waits(columns: PackedColumns, sizes: _Sizes, steps: int) -> RankWaitTable | None:

@@ -24,16 +24,17 @@ def seal(body: bytes, origin: bytes) -> bytes:
     return b"".join((MAGIC, VERSION.to_bytes(_NUMBER, "little"), _digest(sealed), sealed))
 
 
-def unseal(data: bytes, name: str) -> bytes:
+def unseal(data: bytes, name: str) -> memoryview:
     """Return the body of what `seal` made; InputError, of the file ``name``, where it is not."""
     if not is_summary(data):
         raise InputError(f"{name}: it is no summary of ranks")
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + _NUMBER], "little")
     if version != VERSION:
         raise InputError(f"{name}: a summary of version {version}, this flame reads {VERSION}")
-    if _digest(data[_ORIGIN:]) != data[_ORIGIN - _DIGEST : _ORIGIN] or len(data) < HEAD:
+    sealed = memoryview(data)[_ORIGIN:]
+    if _digest(sealed) != data[_ORIGIN - _DIGEST : _ORIGIN] or len(data) < HEAD:
         raise InputError(f"{name}: the summary is damaged or cut off: make it again")
-    return data[HEAD:]
+    return sealed[HEAD - _ORIGIN :]
 
 
 def origin_in(head: bytes) -> bytes:
@@ -42,5 +43,5 @@ def origin_in(head: bytes) -> bytes:
     return b"" if origin == NO_ORIGIN else origin
 
 
-def _digest(sealed: bytes) -> bytes:
+def _digest(sealed: bytes | memoryview) -> bytes:
     return hashlib.blake2b(sealed, digest_size=_DIGEST).digest()

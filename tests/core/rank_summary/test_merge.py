@@ -44,11 +44,21 @@ def test_equal_vocabularies_are_merged_as_others() -> None:
     one = random_summary(4, 0)
     two = random_summary(4, 0)
     info = two.info[0]
-    other = RankSummary(**{**two.__dict__, "info": (type(info)(7, "else"),)})
+    seven = np.full_like(two.longest_rank, 7)
+    named = {"info": (type(info)(7, "else"),), "longest_rank": seven}
+    other = RankSummary(**{**two.__dict__, **named})
     merged = merge_summaries([one, other])
     assert merged.frames is one.frames
     assert (merged.total == 2 * one.total).all()
+    assert not merged.longest_rank.any(), "of equally long ones the lowest rank's"
     assert pack_summary(merged) == pack_summary(merge_summaries([other, one]))
+
+
+def test_what_several_parts_lack_is_told_once() -> None:
+    lost = LostRank("x", "no such file"), LostRank("y", "cut off")
+    parts = [empty_summary(lost), empty_summary(lost[:1]), empty_summary(lost[1:])]
+    assert merge_summaries(parts).lost == lost
+    assert merge_summaries([*parts, random_summary(1, 1)]).lost == lost
 
 
 def test_a_rank_that_is_there_twice_is_refused() -> None:

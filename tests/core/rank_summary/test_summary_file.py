@@ -6,6 +6,7 @@ import contextlib
 import gc
 import random
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ import pytest
 from flame.core.analysis.trace_summary import summarize
 from flame.core.errors import InputError, NoMatchError
 from flame.core.loading.many import load
+from flame.core.memory import MemoryShortError
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from flame.core.rank_summary import summary_file
@@ -22,6 +24,7 @@ from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.packed_columns import (
     PackedColumn,
+    PackedTexts,
     deflate,
     inflate,
     pack_column,
@@ -193,15 +196,57 @@ def test_a_file_that_says_that_it_is_large_takes_no_memory() -> None:
     many = 1 << 40
     sizes = (1, 1, many, 1, 1, 1)
     columns = {name: PackedColumn(many, 0, b"") for name in packed.columns}
+    long = {
+        name: PackedColumn(1 << 26, 0, b"") if name.startswith(("c_", "r_")) else column
+        for name, column in packed.columns.items()
+    }
     for wrong in (
+        msgspec.structs.replace(packed, columns=long),
         msgspec.structs.replace(packed, sizes=sizes, columns=columns),
         msgspec.structs.replace(packed, columns=columns),
-        msgspec.structs.replace(packed, frames=summary_file._Texts(many, packed.frames.data)),
+        msgspec.structs.replace(packed, frames=PackedTexts(many, packed.frames.data)),
     ):
         body = msgspec.msgpack.encode(wrong)
         assert peak_of_unpacking(signed(body)) < 200_000
         with pytest.raises(InputError, match="hold together"):
             unpack_summary(signed(body), "x")
+
+
+def test_a_summary_that_does_not_fit_into_memory_is_refused_before_it_takes_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of equal ranks little is in the file, and much in memory."""
+    one, ranks = random_summary(7, 0, 40), 400
+    infos = [msgspec.structs.replace(one.info[0], rank=rank) for rank in range(ranks)]
+    equal = merge_summaries([replace(one, info=(info,)) for info in infos])
+    data = pack_summary(equal)
+    monkeypatch.setenv("FLAME_MEMORY", f"{peak_of_unpacking(data) / 2e6:.3f}MB")
+    with pytest.raises(MemoryShortError, match=r"^x: needs about .* of memory") as refused:
+        unpack_summary(data, "x")
+    assert "\n" not in str(refused.value)
+    assert peak_of_unpacking(data) < 100_000
+
+
+def test_collectives_are_of_ranks_that_take_part(tmp_path: Path) -> None:
+    """Who came last, and all sums, are of the members of the communicator."""
+    run = write_ranks(tmp_path, 3, 1, 2)
+    whole = merge_summaries([summarise(load(path), path).summary for path in run.paths])
+    sums, table = whole.communication, whole.collectives
+    assert holds_together(whole)
+    for wrong in (
+        replace(whole, communication=sums._replace(communicator=sums.communicator + 1)),
+        replace(whole, communication=sums._replace(calls=sums.calls + np.arange(3))),
+        replace(whole, communication=sums._replace(duration=sums.duration + np.arange(3))),
+        replace(whole, communication=sums._replace(together=sums.together * 0)),
+        replace(whole, collectives=table._replace(work=table.work + 1)),
+        replace(whole, collectives=table._replace(ordinal=table.ordinal[:0])),
+    ):
+        assert not holds_together(wrong)
+    two = merge_summaries([summarise(load(path), path).summary for path in run.paths[:2]])
+    one = two.collectives._replace(last=np.full(len(two.collectives.last), 2))
+    odd = replace(whole, collectives=one, communication=two.communication)
+    assert holds_together(replace(odd, collectives=two.collectives))
+    assert not holds_together(odd)
 
 
 def test_names_of_the_system_come_back(tmp_path: Path) -> None:

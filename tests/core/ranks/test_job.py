@@ -15,6 +15,7 @@ from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from flame.core.ranks.communication.clocks import clocks_of
 from flame.core.ranks.communication.late import find_late
 from flame.core.ranks.communication.matching import match_table
+from flame.core.ranks.communication.second_pass import with_waits
 from flame.core.ranks.communication.waits import causes_of, waits_by_sums, waits_of
 from flame.core.ranks.summarise import RankPart, summarise
 from tests.support.rank_traces import RankRun, write_ranks
@@ -96,8 +97,10 @@ def test_sums_of_files_whose_rank_is_not_known_are_added_up(tmp_path: Path) -> N
     """Both are rank 0, and what they are merged into can be read again."""
     run = write_ranks(tmp_path, 2, steps=2, layers=2)
     paths = [path.rename(tmp_path / name) for path, name in zip(run.paths, ("a", "b"), strict=True)]
-    summaries = [summarise(load(path), path).summary for path in paths]
-    whole = merge_summaries(summaries)
+    parts = [summarise(load(path), path) for path in paths]
+    whole = merge_summaries([part.summary for part in parts])
     assert whole.rank.tolist() == [0, 0]
+    waits = [waits_of(part.arrivals[0], whole.collectives, 2) for part in parts]
+    assert waits[0].matched and with_waits(whole, waits).waits is None, "nobody knows whose"
     again = unpack_summary(pack_summary(whole), "run.flamesum")
     assert again.communication.calls.tolist() == [2 * run.collectives]
