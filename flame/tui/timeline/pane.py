@@ -73,6 +73,10 @@ class TimelinePane(Pane):
         """Whether rows, or reasons, are being worked out."""
         return self._layouts.busy
 
+    @property
+    def awaits_rows(self) -> bool:
+        return self._layouts.laying
+
     # Showing
 
     def show(self, shown: Projection) -> None:

@@ -11,6 +11,8 @@ from textual.app import App
 
 from flame.tui.details import details_pane
 from flame.tui.shell import base_app
+from flame.tui.timeline import layouts
+from flame.tui.timeline import pane as timeline_pane
 from flame.tui.views import sandwich_pane
 from tests.tui.conftest import open_app
 
@@ -33,15 +35,15 @@ async def test_a_view_is_sent_as_one_picture(
 ) -> None:
     async with open_app(decode, (200, 50)) as user:
         await user.rest()
+        # What comes later is a picture of its own: details, and why nothing ran over time.
         monkeypatch.setattr(details_pane, "REST", 1000.0)
+        monkeypatch.setattr(timeline_pane, "DRAWN", 1000.0)
         monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
         for key in ("tab", "tab", "tab", "shift+tab"):  # the report comes section by section
             sent.clear()
             await user.pilot.press(key)
             await user.until(lambda: not user.app._held_until)
             assert len(sent) == 1, key
-            if user.screen.parts.details._timer is not None:
-                user.screen.parts.details._wake()
 
 
 async def test_what_changes_meanwhile_is_drawn_at_the_end(
@@ -79,16 +81,19 @@ async def test_what_is_worked_out_in_a_thread_is_waited_for(
 ) -> None:
     monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
     monkeypatch.setattr(sandwich_pane, "AT_ONCE", 0)
+    monkeypatch.setattr(layouts, "PATIENCE", 0)
     async with open_app(decode, (200, 50)) as user:
         await user.press("down", "down")
         await user.rest()
         monkeypatch.setattr(details_pane, "REST", 1000.0)
-        sent.clear()
-        await user.pilot.press("x")
-        await user.until(lambda: not user.app._held_until)
-        (picture,) = sent
-        assert not user.screen.pane.busy
-        assert user.selected in picture.render_segments(user.app.console)
+        monkeypatch.setattr(timeline_pane, "DRAWN", 1000.0)
+        for key, shown in (("x", user.selected), ("tab", "Top"), ("tab", "GPU0 stream 7")):
+            sent.clear()
+            await user.pilot.press(key)
+            await user.until(lambda: not user.app._held_until)
+            (picture,) = sent
+            assert not user.screen.pane.awaits_rows
+            assert shown in picture.render_segments(user.app.console)
 
 
 async def test_a_view_does_not_wait_for_the_clock_of_textual(
