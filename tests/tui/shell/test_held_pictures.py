@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 from textual._compositor import CompositorUpdate
@@ -11,9 +12,12 @@ from textual.app import App
 
 from flame.tui.details import details_pane
 from flame.tui.shell import base_app
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.timeline import layouts
 from flame.tui.timeline import pane as timeline_pane
+from flame.tui.timeline.prepare import TimelineWork
 from flame.tui.views import sandwich_pane
+from tests.support.waiting import PATIENCE
 from tests.tui.conftest import open_app
 
 
@@ -76,12 +80,31 @@ async def test_nothing_is_held_for_long(
         await user.until(lambda: sent)
 
 
+def delay_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the rows of a timeline worked out once all else could be drawn."""
+    is_ready, run, else_ready = BaseApp._is_ready, TimelineWork.run, Event()
+
+    def is_ready_seen(self: BaseApp) -> bool:
+        if ready := is_ready(self):
+            else_ready.set()
+        return ready
+
+    def run_then(self: TimelineWork) -> None:
+        else_ready.clear()
+        assert else_ready.wait(PATIENCE)
+        run(self)
+
+    monkeypatch.setattr(layouts, "PATIENCE", 0)
+    monkeypatch.setattr(BaseApp, "_is_ready", is_ready_seen)
+    monkeypatch.setattr(TimelineWork, "run", run_then)
+
+
 async def test_what_is_worked_out_in_a_thread_is_waited_for(
     decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
     monkeypatch.setattr(sandwich_pane, "AT_ONCE", 0)
-    monkeypatch.setattr(layouts, "PATIENCE", 0)
+    delay_rows(monkeypatch)
     async with open_app(decode, (200, 50)) as user:
         await user.press("down", "down")
         await user.rest()
