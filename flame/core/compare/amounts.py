@@ -52,7 +52,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def percent_of(ratio: float) -> str:
+def format_ratio(ratio: float) -> str:
     """Write a change as a part of the base: ``+12.3 %``, ``×51``; ``new`` where that is nothing."""
     if math.isinf(ratio):
         return "new"
@@ -76,7 +76,7 @@ def change_words(changes: Changes, place: int, amounts: Amounts) -> Iterator[str
         yield f"{amounts.value(new)} unchanged"
     else:
         yield f"{amounts.value(base)} → {amounts.value(new)}"
-        yield percent_of(float(changes.ratio[place]))
+        yield format_ratio(float(changes.ratio[place]))
         yield amounts.delta(float(changes.delta[place]))
 
 

@@ -18,7 +18,7 @@ from flame.core.report.program.iteration_verdicts import judge
 from flame.core.report.scope import Scope
 
 BASES = ("step", "second", "activity", "share", "total")
-FEWEST_STEPS = 3
+FEWEST_STEPS_OF_BASIS = 3
 """Steps after the warm-up that a run needs for values per step, unless they are asked for."""
 
 
@@ -79,7 +79,7 @@ def choose_basis(sides: Sides, selection: Selection, per: Per = "") -> Basis:
         return Basis("unit", tuple(counts), ((),) * len(counts))
     if per in ("", "step"):
         steps = [steady_steps(run, selection) for run in sides.runs]
-        if per or all(len(numbers) >= FEWEST_STEPS for numbers in steps):
+        if per or all(len(numbers) >= FEWEST_STEPS_OF_BASIS for numbers in steps):
             return _per_step(sides, steps)
     if per == "second":
         seconds = tuple(_seconds(run, selection) for run in sides.runs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from flame.core.columns import F8, Bool
-from flame.core.compare.amounts import change_words, percent_of
+from flame.core.compare.amounts import change_words, format_ratio
 from flame.core.compare.changes import USUAL_LIMITS, Changes, Limits, large_changes
 from flame.core.compare.sided_tree import SidedTree
 from flame.core.lazy_dataclass import dataclass
@@ -117,4 +117,4 @@ class Colouring:
         delta = float(changes.delta[node])
         if not delta:
             return [amounts.value(float(changes.new.value[node]))]
-        return [percent_of(float(changes.ratio[node])), amounts.delta(delta)]
+        return [format_ratio(float(changes.ratio[node])), amounts.delta(delta)]

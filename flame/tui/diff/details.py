@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distribution
 from flame.core.analysis.wording import Terms, kind_word
 from flame.core.columns import I8
-from flame.core.compare.amounts import change_counts, change_words, percent_of
+from flame.core.compare.amounts import change_counts, change_words, format_ratio
 from flame.core.compare.colouring import Colouring
 from flame.core.units import BLOCKS, format_count, format_ns
 from flame.tui.diff.evidence_rows import evidence_rows, evidence_word
@@ -125,7 +125,7 @@ def _changed(colouring: Colouring, node: int) -> str:
     if changes.is_gone[node]:
         return "only in BASE"
     delta = float(changes.delta[node])
-    amount, part = colouring.sides.amounts.delta(delta), percent_of(float(changes.ratio[node]))
+    amount, part = colouring.sides.amounts.delta(delta), format_ratio(float(changes.ratio[node]))
     return f"{amount}  {part}" if delta else "none"
 
 

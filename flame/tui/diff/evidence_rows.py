@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from flame.core.compare.amounts import percent_of
+from flame.core.compare.amounts import format_ratio
 from flame.core.compare.colouring import Colouring
 from flame.core.compare.evidence import SAMPLES, Evidence, EvidenceLevel
 from flame.core.compare.noise.beyond_noise import BeyondNoise, FrameVerdict
@@ -75,7 +75,7 @@ def _chance(chance: float) -> str:
 
 
 def _percent(part: float) -> str:
-    return percent_of(part) if round(100 * part, 1) else "0.0 %"
+    return format_ratio(part) if round(100 * part, 1) else "0.0 %"
 
 
 def _at_places(found: BeyondNoise, frame: int) -> str:

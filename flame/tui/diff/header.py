@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flame.core.analysis.wording import Terms
-from flame.core.compare.amounts import percent_of
+from flame.core.compare.amounts import format_ratio
 from flame.core.compare.basis import Basis
 from flame.core.compare.sides import SIDES
 from flame.tui.diff.session import DiffProjection
@@ -62,7 +62,7 @@ def _change(shown: DiffProjection, palette: Palette) -> Line:
     if not delta:
         return [*line, Piece("no change", "dim")]
     tone = palette.change(max(min(ratio, 1.0), -1.0) or 0.1, one_sided=False)
-    return [*line, Piece(f" {amounts.delta(delta)}  {percent_of(ratio)} ", tone)]
+    return [*line, Piece(f" {amounts.delta(delta)}  {format_ratio(ratio)} ", tone)]
 
 
 def _basis(shown: DiffProjection) -> Piece:

@@ -11,7 +11,7 @@ from flame.core.analysis.frame_parts import FrameParts
 from flame.core.analysis.frame_totals import outermost_by_frame
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, U1, Column
-from flame.core.compare.amounts import Amounts, percent_of
+from flame.core.compare.amounts import Amounts, format_ratio
 from flame.core.compare.changes import Changes
 from flame.core.compare.noise.beyond_noise import BeyondNoise, FrameVerdict, NoiseMarks
 from flame.core.compare.sided_tree import SidedTree
@@ -134,7 +134,7 @@ class DiffTable(TopTable):
     def _ratio(self, row: int, value: float) -> str:
         if self._is_gone[row]:
             return "gone"
-        return percent_of(value) if value else NONE
+        return format_ratio(value) if value else NONE
 
 
 _COLUMNS: dict[str, Callable[[_Changed], Column]] = {

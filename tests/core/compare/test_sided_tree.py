@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.sandwich import callees_of, callers_of, merge_places
-from flame.core.compare.amounts import Amounts, percent_of
+from flame.core.compare.amounts import Amounts, format_ratio
 from flame.core.compare.colouring import Colouring, Measured
 from flame.core.compare.comparison import compare
 from flame.core.compare.sided_tree import SidedTree, sided
@@ -128,7 +128,7 @@ def test_amounts_have_no_wrong_zero() -> None:
     assert Amounts("ns").value(0.2) == "<1 ns"
     assert Amounts("count").value(0.01) == "<0.1"
     assert Amounts("ns", "share").delta(-0.02) == "−<0.1 %"
-    assert [percent_of(one) for one in (0.0, 0.0001, 8.99, 9.0, -1.0, float("inf"))] == [
+    assert [format_ratio(one) for one in (0.0, 0.0001, 8.99, 9.0, -1.0, float("inf"))] == [
         "0 %",
         "+<0.1 %",
         "+899.0 %",

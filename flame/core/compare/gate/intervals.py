@@ -17,7 +17,7 @@ from flame.core.compare.statistics import drawn_ratio, shift
 from flame.core.report.gate.condition import Term
 from flame.core.report.program.iteration_verdicts import judge
 
-FEWEST_STEPS = 3
+FEWEST_STEPS_OF_INTERVAL = 3
 """Steps of either side below which nothing is said of how much they differ."""
 
 ENOUGH = 2.5
@@ -79,7 +79,7 @@ def _from_steps(comparison: Comparison, term: Term) -> tuple[tuple[float, float]
         return None, 0
     base, new = (_periods(comparison, side) for side in (BASE, NEW))
     steps = min(len(base), len(new))
-    if steps < FEWEST_STEPS:
+    if steps < FEWEST_STEPS_OF_INTERVAL:
         return None, 0
     low, high = drawn_ratio(base, new, term.name.removeprefix("step."))
     return (100 * (low - 1), 100 * (high - 1)), steps
