@@ -294,6 +294,6 @@ def kernels_busy(profile: Profile, each: Utilization) -> int:
 
     The rest of its busy time are copies and sets alone.
     """
-    from flame.core.timeline.exposure import class_times  # A printed view needs none of it.
+    from flame.core.timeline.exposure import class_times
 
     return class_times(profile, each.device).kernels.within_all(each.windows)
