@@ -105,6 +105,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
     assert told.pop("warnings")
     assert told == {
         "path": str(trace),
+        "ranks": None,
         "sources": [
             {
                 "label": "",
