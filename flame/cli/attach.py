@@ -45,7 +45,6 @@ _WINDOWS = {window.key: window for window in WINDOWS if not window.marked}
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.usage = "flame attach [options] [PID|NAME|PATH]"
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     add = parser.add_argument
     text = "what to attach to; left out: a list to choose from"

@@ -12,7 +12,6 @@ _EPILOG = "exit codes: 0 a GPU can be recorded here, 1 something for that is mis
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.set_defaults(run=run)
 

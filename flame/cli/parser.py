@@ -37,15 +37,24 @@ COMMANDS = {
 `add_options` adds its options to its parser, and `run` does what they ask for."""
 
 
-class _Help(argparse.HelpFormatter):
-    """Fit the terminal; argparse makes one for each argument, and imports shutil for that."""
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Fit the terminal; argparse makes one for each argument, and imports shutil for that.
+
+    It has no colours, as before 3.14, which imports dataclasses and inspect for them: 11 ms.
+    """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=terminal_width(80) - 2)
 
+    def _set_color(self, _: object) -> None:
+        self._theme, self._decolor = _Plain(), str
 
-class _RawHelp(_Help, argparse.RawDescriptionHelpFormatter):
-    pass
+
+class _Plain:
+    """The colours of a help that has none."""
+
+    def __getattr__(self, _: str) -> str:
+        return ""
 
 
 def parse_command_line(argv: Sequence[str]) -> argparse.Namespace:
@@ -113,7 +122,7 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
         prog="flame",
         description="The GPU flame graph in your terminal.",
         epilog=_EPILOG,
-        formatter_class=_RawHelp,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"flame {__version__}")

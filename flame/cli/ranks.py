@@ -66,7 +66,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "write nothing and exit with 3, not 7, where a rank cannot be read"
     add("--strict", action="store_true", help=text)
     add("--json", action="store_true", help="print JSON, for scripts")
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.set_defaults(run=run)
 

@@ -25,7 +25,6 @@ exit codes: CMD's own; 128+N if signal N killed it, 127 if there is no such comm
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.usage = "flame record [options] [--] CMD …"
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     add = parser.add_argument
     text = "new folder to write to (default: NAME.flame here, after the script or command)"

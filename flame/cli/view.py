@@ -53,7 +53,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
     add_no_cache(parser)
     add_selection(parser, in_app=True)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.set_defaults(run=run)
 

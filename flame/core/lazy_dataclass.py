@@ -20,7 +20,8 @@ def _dataclass(cls: type | None = None, /, *, frozen: bool = False, eq: bool = T
     """Make a dataclass of ``cls``, as ``dataclasses.dataclass`` does with the same options.
 
     ``fields``, ``replace`` and ``field`` of the standard library apply. What the class defines
-    itself stays. There are no slots, no ``InitVar`` and no ``field(hash=…)``.
+    itself stays. There are no slots, no ``InitVar`` and no ``field(hash=…)``. Values are compared
+    as those of tuples, as the standard library does up to 3.12: what is NaN in both is equal.
     """
     if cls is None:
         return lambda cls: _dataclass(cls, frozen=frozen, eq=eq)

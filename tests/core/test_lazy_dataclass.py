@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field, fields, replace
 from itertools import product
@@ -22,7 +23,6 @@ Spec = dict[str, Any]
 SPECS: tuple[Spec, ...] = (
     {},
     {"default": 5},
-    {"default": float("nan")},
     {"default_factory": list},
     {"default": 5, "init": False, "repr": False},
     {"default_factory": list, "init": False},
@@ -109,6 +109,13 @@ class Own(Place):
     pass
 
 
+@lazy_dataclass.dataclass(frozen=True)
+class Number:
+    """A single field."""
+
+    value: float
+
+
 def test_a_class_keeps_its_own_methods_and_has_the_fields_of_its_base() -> None:
     place = Place(4, name="here")
     assert repr(Point(3)) == "at 3"
@@ -126,6 +133,13 @@ def test_instances_are_pickled_and_stay_frozen() -> None:
         read.x = 5
 
 
+def test_values_are_compared_as_those_of_tuples_on_every_python() -> None:
+    """The standard library's, from 3.13 on, is unequal to its copy where a value is to itself."""
+    value = float("nan")
+    assert Number(value) == Number(value) != Number(-value)
+    assert hash(Number(value)) == hash(Number(value))
+
+
 def test_one_that_holds_itself_is_shown() -> None:
     place = Place(1)
     place.y.append(place)
@@ -137,11 +151,12 @@ def test_it_is_compiled_when_it_is_first_called_and_once(monkeypatch: pytest.Mon
     exec_ = builtins.exec
 
     def exec_seen(text: str, *names: Any) -> None:
-        compiled.append(text)
+        # From 3.13 on the standard library compiles the methods it makes at once, be they none.
+        compiled.extend(re.findall(r"def (?!__create_fn__)\w+", text))
         exec_(text, *names)
 
     monkeypatch.setattr(builtins, "exec", exec_seen)
     cls = made_by(LAZY, ({}, {"default": 1}), {"frozen": True, "eq": True})
     assert compiled == []
     assert [cls(first).second for first in (1, 2, 3)] == [1, 1, 1]
-    assert len(compiled) == 1
+    assert compiled == ["def __init__"]

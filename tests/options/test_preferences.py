@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.projection.levels import LEVELS
+from flame.options import preferences
 from flame.options.config import Config
 from flame.options.preferences import (
     Memory,
@@ -20,6 +21,7 @@ from flame.options.preferences import (
     open_memory,
     preferences_of,
 )
+from tests.support.waiting import PATIENCE
 
 KERNELS = ShownLevels(("kernel",), True, False)
 ALL: dict[str, Any] = {
@@ -35,6 +37,12 @@ ALL: dict[str, Any] = {
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "flame" / "preferences.json"
+
+
+@pytest.fixture(autouse=True)
+def _writing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is; an app that is left waits for a second."""
+    monkeypatch.setattr(preferences, "_PATIENCE", PATIENCE)
 
 
 def written(memory: Memory, path: Path) -> Any:

@@ -254,9 +254,8 @@ class MainScreen(ReportingScreen):
         """Show what is in the view, now that it has its size, and draw all of it."""
         self._show()
         if isinstance(self.app, BaseApp):
-            # A sandwich takes a moment: what is there until then is that of another frame.
             pane = self.pane
-            self.app.release_when_ready(lambda: not (isinstance(pane, SandwichPane) and pane.busy))
+            self.app.release_when_ready(lambda: not pane.awaits_rows)
 
     def action_sandwich(self) -> None:
         self._sandwich(int(self.view.tree.frame[self.view.cursor.node]))

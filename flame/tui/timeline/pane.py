@@ -73,6 +73,10 @@ class TimelinePane(Pane):
         """Whether rows, or reasons, are being worked out."""
         return self._layouts.busy
 
+    @property
+    def awaits_rows(self) -> bool:
+        return self._layouts.laying
+
     # Showing
 
     def show(self, shown: Projection) -> None:
@@ -227,15 +231,13 @@ class TimelinePane(Pane):
         before, self._followed = self._followed, place
         if before == place or not view.cursor.node:
             return
-        item = time.cursor.item
-        here = node_of(self.shown, time.timeline, time.highlight, item) if item >= 0 else -1
+        item, drawn = time.cursor.item, (time.timeline, time.highlight)
+        here = node_of(self.shown, *drawn, item) if item >= 0 else -1
         # In another projection, what is selected here may be below what is left of it there.
         same = before[0] == place[0]
         last = view.cursor.node + 1 if same else int(view.tree.end[view.cursor.node])
         if not view.cursor.node <= here < last:
-            item = item_of(
-                self.shown, time.timeline, time.highlight, view.cursor.node, time.viewport.window
-            )
+            item = item_of(self.shown, *drawn, view.cursor.node, time.viewport.window)
             if away or same:
                 time.cursor.select(item)
             else:
@@ -299,8 +301,7 @@ class TimelinePane(Pane):
 
     def _enter_step(self, time: TimeView) -> str:
         """Filter by the selected step, or zoom to what else is selected."""
-        step = self._step
-        if step is None:
+        if (step := self._step) is None:
             return time.zoom_in()
         self.post_message(self.Filtered(step))
         return ""
@@ -394,7 +395,6 @@ class TimelinePane(Pane):
         if message.pan:
             note = time.viewport.pan(-message.step / 2)
         else:
-            note = time.viewport.zoom_at(
-                time.viewport.grid.time(message.cell + 0.5), 0.8**message.step
-            )
+            at = time.viewport.grid.time(message.cell + 0.5)
+            note = time.viewport.zoom_at(at, 0.8**message.step)
         self.post_message(self.Changed(note))

@@ -83,6 +83,11 @@ class Pane(Vertical):
         return False
 
     @property
+    def awaits_rows(self) -> bool:
+        """Whether there are no rows yet, or those of something else, for a moment."""
+        return False
+
+    @property
     def section(self) -> tuple[str, int]:
         """The section of a report that is chosen, and the row in it; none in other views."""
         return "", -1

@@ -66,6 +66,10 @@ class SandwichPane(Pane):
     def busy(self) -> bool:
         return self._busy
 
+    @property
+    def awaits_rows(self) -> bool:
+        return self._busy
+
     # The subject
 
     def subject(self, frame: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -244,7 +245,7 @@ def planted(trace: str, folder: Path, times: float) -> tuple[Run, Run]:
     source, changed = TRACES / "nsys" / trace, folder / "changed.sqlite"
     shutil.copy(source, changed)
     random = np.random.default_rng(11)
-    with sqlite3.connect(changed) as file:
+    with closing(sqlite3.connect(changed)) as file, file:
         rows = file.execute(
             "SELECT rowid, end - start, shortName FROM CUPTI_ACTIVITY_KIND_KERNEL"
         ).fetchall()

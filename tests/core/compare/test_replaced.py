@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +99,7 @@ def test_sums_are_those_of_plain_loops(trace_file: Path, base: Script, new: Scri
 def test_a_renamed_kernel_is_suggested(name: str, tmp_path: Path) -> None:
     source, changed = TRACES / "nsys" / f"{name}.sqlite", tmp_path / "changed.sqlite"
     shutil.copy(source, changed)
-    with sqlite3.connect(changed) as file:
+    with closing(sqlite3.connect(changed)) as file, file:
         (kernel, text), *_ = file.execute(
             "SELECT shortName, value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds"
             " ON StringIds.id = shortName GROUP BY 1 ORDER BY SUM(end - start) DESC"

@@ -17,11 +17,13 @@ from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import HideFramework, ShowStacks
 from flame.core.projection.selection import Selection
+from flame.options import preferences
 from flame.options.config import DEFAULTS, Config
 from flame.options.preferences import Memory, Preferences, ShownLevels
 from flame.tui.session.recall import Remembering, kind_of, with_preferences
 from flame.tui.shell.start import Start
 from tests.support.paths import SAMPLES
+from tests.support.waiting import PATIENCE
 from tests.tui.conftest import USUAL, User, open_app
 
 TORCH = SAMPLES / "torch_small.pt.trace.json.gz"
@@ -43,6 +45,12 @@ ALL = Preferences(**REMEMBERED, levels={"kineto": KERNELS})
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "flame" / "preferences.json"
+
+
+@pytest.fixture(autouse=True)
+def _writing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is; an app that is left waits for a second."""
+    monkeypatch.setattr(preferences, "_PATIENCE", PATIENCE)
 
 
 def started(path: Path) -> Start:
@@ -272,6 +280,7 @@ async def test_the_next_start_is_as_the_last_one_was(path: Path) -> None:
     async with open_app(TORCH, start=started(path)) as user:
         await user.press("t", "d", "K", "O", "P", "L", "3")
         before = user.screen.shown.selection
+        user.app.start.memory.settle()
     async with open_app(TORCH, start=started(path)) as user:
         assert user.app.theme == "flame-light"
         assert not user.screen.query_one("#details").display

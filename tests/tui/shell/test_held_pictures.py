@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 from textual._compositor import CompositorUpdate
@@ -11,7 +12,12 @@ from textual.app import App
 
 from flame.tui.details import details_pane
 from flame.tui.shell import base_app
+from flame.tui.shell.base_app import BaseApp
+from flame.tui.timeline import layouts
+from flame.tui.timeline import pane as timeline_pane
+from flame.tui.timeline.prepare import TimelineWork
 from flame.tui.views import sandwich_pane
+from tests.support.waiting import PATIENCE
 from tests.tui.conftest import open_app
 
 
@@ -33,15 +39,15 @@ async def test_a_view_is_sent_as_one_picture(
 ) -> None:
     async with open_app(decode, (200, 50)) as user:
         await user.rest()
+        # What comes later is a picture of its own: details, and why nothing ran over time.
         monkeypatch.setattr(details_pane, "REST", 1000.0)
+        monkeypatch.setattr(timeline_pane, "DRAWN", 1000.0)
         monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
         for key in ("tab", "tab", "tab", "shift+tab"):  # the report comes section by section
             sent.clear()
             await user.pilot.press(key)
             await user.until(lambda: not user.app._held_until)
             assert len(sent) == 1, key
-            if user.screen.parts.details._timer is not None:
-                user.screen.parts.details._wake()
 
 
 async def test_what_changes_meanwhile_is_drawn_at_the_end(
@@ -74,21 +80,43 @@ async def test_nothing_is_held_for_long(
         await user.until(lambda: sent)
 
 
+def delay_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the rows of a timeline worked out once all else could be drawn."""
+    is_ready, run, else_ready = BaseApp._is_ready, TimelineWork.run, Event()
+
+    def is_ready_seen(self: BaseApp) -> bool:
+        if ready := is_ready(self):
+            else_ready.set()
+        return ready
+
+    def run_then(self: TimelineWork) -> None:
+        else_ready.clear()
+        assert else_ready.wait(PATIENCE)
+        run(self)
+
+    monkeypatch.setattr(layouts, "PATIENCE", 0)
+    monkeypatch.setattr(BaseApp, "_is_ready", is_ready_seen)
+    monkeypatch.setattr(TimelineWork, "run", run_then)
+
+
 async def test_what_is_worked_out_in_a_thread_is_waited_for(
     decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
     monkeypatch.setattr(sandwich_pane, "AT_ONCE", 0)
+    delay_rows(monkeypatch)
     async with open_app(decode, (200, 50)) as user:
         await user.press("down", "down")
         await user.rest()
         monkeypatch.setattr(details_pane, "REST", 1000.0)
-        sent.clear()
-        await user.pilot.press("x")
-        await user.until(lambda: not user.app._held_until)
-        (picture,) = sent
-        assert not user.screen.pane.busy
-        assert user.selected in picture.render_segments(user.app.console)
+        monkeypatch.setattr(timeline_pane, "DRAWN", 1000.0)
+        for key, shown in (("x", user.selected), ("tab", "Top"), ("tab", "GPU0 stream 7")):
+            sent.clear()
+            await user.pilot.press(key)
+            await user.until(lambda: not user.app._held_until)
+            (picture,) = sent
+            assert not user.screen.pane.awaits_rows
+            assert shown in picture.render_segments(user.app.console)
 
 
 async def test_a_view_does_not_wait_for_the_clock_of_textual(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -180,7 +181,7 @@ def test_what_holds_the_host_is_what_nvidias_rules_say(name: str) -> None:
 @pytest.mark.parametrize("name", NSYS_TRACES)
 def test_sums_are_those_of_sql(name: str) -> None:
     path = TRACES / "nsys" / name
-    with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as db:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
         tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
         expected = [0, 0]
         for table in ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"):
