@@ -14,7 +14,7 @@ UNKNOWN_RESULT = -1
 
 @dataclass(frozen=True, eq=False)
 class CallRows:
-    """Hold every API call, in the order of the file; none that only repeats another.
+    """Hold every API call, in any order; none that only repeats another.
 
     ``thread`` (-1 unknown) and ``frame`` are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns.
     """
