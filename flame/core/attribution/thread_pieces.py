@@ -144,9 +144,12 @@ class _PartedCalls(NamedTuple):
     def of(cls, calls: RawCalls) -> _PartedCalls:
         outer, pieces = _call_pieces(calls)
         whole = pieces.start == calls.start[outer]
-        others = ~calls.chain_only
-        others[outer[whole]] = False
-        rest = np.flatnonzero(others)
+        if whole.all() and len(outer) == len(calls.start):
+            rest = np.zeros(0, np.int64)
+        else:
+            others = ~calls.chain_only
+            others[outer[whole]] = False
+            rest = np.flatnonzero(others)
         start, end = calls.start[rest], calls.end[rest]
         rows = CallRows(calls.thread[rest], calls.frame[rest], start, np.maximum(start, end))
         return cls(pieces, None if whole.all() else whole, rows)
