@@ -156,11 +156,11 @@ class _PartedCalls(NamedTuple):
 
     def rows(self) -> CallRows:
         made, rest = self.pieces, self.rest
-        columns = [made.thread, made.frame, made.start, made.end]
+        columns: list[Column] = [made.thread, made.frame, made.start, made.end]
         if self.whole is not None:
             columns = [column[self.whole] for column in columns]
         if len(rest):
-            more = (rest.thread, rest.frame, rest.start, rest.end)
+            more: list[Column] = [rest.thread, rest.frame, rest.start, rest.end]
             columns = [np.concatenate(pair) for pair in zip(columns, more, strict=True)]
         return CallRows(*columns)
 
