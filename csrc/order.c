@@ -7,6 +7,7 @@
 #define DIGIT 9  // bits: more places to write to than that cost more than another pass
 #define DIGITS (64 / DIGIT + 1)
 #define WORD 32
+#define MOST_KEYS 32
 
 // Rows in the lower half of each item, a word of their values in the upper one.
 typedef struct {
@@ -90,19 +91,61 @@ static void sort_by_column(Items* items, const Column* column) {
     if (set_words(items, column, word)) sort_by_bits(items, WORD, all - word < WORD ? all - word : WORD);
 }
 
+// Returns how many bits the columns and a row have together.
+static int bits_of_rows(const Column* columns, int32_t width, int64_t count) {
+  int bits = bits_of((uint64_t)count - 1);
+  for (int32_t k = 0; k < width && bits <= 64; k++) bits += bits_of(columns[k].range);
+  return bits;
+}
+
+// Puts a column above the `shift` bits of the items that are set. Returns whether they are out of
+// order.
+static int add_column(const Items* items, const Column* column, int shift) {
+  uint64_t before = 0;
+  int unordered = 0;
+  for (int64_t i = 0; i < items->count; i++) {
+    const uint64_t above = (uint64_t)value_at(column->values, column->size, i) - (uint64_t)column->low;
+    items->now[i] |= above << shift;
+    unordered |= items->now[i] < before;
+    before = items->now[i];
+  }
+  return unordered;
+}
+
+// Orders rows by all columns at once, which fit into an item with the row.
+static void sort_together(Items* items, const Column* columns, int32_t width, int bits) {
+  const int row = bits_of((uint64_t)items->count - 1);
+  int shift = row, unordered = 0;
+  for (int32_t k = 0; k < width; k++) {
+    if (columns[k].range) unordered = add_column(items, &columns[k], shift);
+    shift += bits_of(columns[k].range);
+  }
+  if (unordered) sort_by_bits(items, row, bits - row);
+}
+
 int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_t width,
                         int64_t count, int64_t* order) {
-  if (count > INT32_MAX) return REFUSED;
+  if (count > INT32_MAX || width > MOST_KEYS) return REFUSED;
   if (!count) return 0;
   uint64_t *const out = (uint64_t*)order, *const scratch = malloc((size_t)count * sizeof *scratch);
   if (!scratch) return NO_MEMORY;
   Items items = {out, scratch, count};
   for (int64_t row = 0; row < count; row++) out[row] = (uint64_t)row;
+  Column measured[MOST_KEYS];
+  int32_t used = 0;
   for (int32_t k = 0; k < width; k++) {
-    const Column column = measure(columns[k], sizes[k], count);
-    if (k || !column.ascends) sort_by_column(&items, &column);
+    measured[used] = measure(columns[k], sizes[k], count);
+    if (used || !measured[used].ascends) used++;  // those before are in the order of rows
   }
-  for (int64_t row = 0; row < count; row++) out[row] = (uint32_t)items.now[row];
+  const int bits = bits_of_rows(measured, used, count);
+  uint64_t row_mask = UINT32_MAX;
+  if (bits <= 64) {
+    sort_together(&items, measured, used, bits);
+    row_mask = ((uint64_t)1 << bits_of((uint64_t)count - 1)) - 1;
+  } else {
+    for (int32_t k = 0; k < used; k++) sort_by_column(&items, &measured[k]);
+  }
+  for (int64_t row = 0; row < count; row++) out[row] = items.now[row] & row_mask;
   free(scratch);
   return count;
 }

@@ -54,11 +54,14 @@ def command_line(
     names = map(str, paths)
     words = ["flame", "view", *(f"./{name}" if name.startswith("-") else name for name in names)]
     words += options_of(options, selection, usual_names)
+    return at_state(shlex.join(words), state, remembers)
+
+
+def at_state(line: str, state: AppState, remembers: bool = False) -> str:
+    """Add ``state`` to a ``line`` that `command_line` wrote of none."""
     place = encode(msgspec.structs.replace(state, path="", paths=[], options=[]))
     place = place if len(place) <= _LONGEST else _NOWHERE
-    if place != _NOWHERE or remembers:
-        words += ["--state", place]
-    return shlex.join(words)
+    return f"{line} --state {shlex.quote(place)}" if place != _NOWHERE or remembers else line
 
 
 def report_line(

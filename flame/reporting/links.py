@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Time
 from flame.core.projection.selection import Selection
 from flame.core.report.table import Place
-from flame.options.command_line import command_line
+from flame.options.command_line import at_state, command_line
 from flame.options.state import AppState
 
 Link = Callable[[Place | None], str | None]
 
+_TIMELINE = AppState(view="timeline")
 _AROUND = 4
 """A window is shown with this part of its length on either side."""
 
@@ -23,30 +25,30 @@ def links(paths: Iterable[str | Path], options: LoadOptions, selection: Selectio
     """Make what writes the ``flame view`` that shows a place, under the report's own selection."""
     paths = tuple(paths)
 
+    @cache
+    def opening(file: str, levels: tuple[str, ...], metric: str) -> str:
+        shown = None if metric == "gpu" else metric
+        chosen = replace(selection, levels=levels or selection.levels, metric=shown)
+        return command_line((file,) if file else paths, options, chosen, AppState())
+
     def link(place: Place | None) -> str | None:
         if place is None:
             return None
         if place.window is not None:
-            chosen, state = _at_window(selection, *place.window)
-        else:
-            levels = place.levels or selection.levels
-            chosen = replace(selection, levels=levels, metric=_metric(place))
-            state = AppState(selected=list(place.frames))
-        return command_line((place.file,) if place.file else paths, options, chosen, state)
+            chosen = _at_window(selection, *place.window)
+            return command_line((place.file,) if place.file else paths, options, chosen, _TIMELINE)
+        line = opening(place.file, place.levels, place.metric)
+        return at_state(line, AppState(selected=list(place.frames)))
 
     return link
 
 
-def _metric(place: Place) -> str | None:
-    return None if place.metric == "gpu" else place.metric
-
-
-def _at_window(selection: Selection, begin: int, end: int) -> tuple[Selection, AppState]:
-    """The timeline around a window: what begins in it, and some of what is around."""
+def _at_window(selection: Selection, begin: int, end: int) -> Selection:
+    """What begins in a window, and some of what is around."""
     around = max((end - begin) // _AROUND, 1)
     others = tuple(one for one in selection.where if not isinstance(one, Time))
     where = (*others, Time(begin - around, end + around))
-    return _named_as_usual(replace(selection, where=where)), AppState(view="timeline")
+    return _named_as_usual(replace(selection, where=where))
 
 
 def _named_as_usual(selection: Selection) -> Selection:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 
 from flame._version import __version__
-from flame.core.report.table import CONTRACT, Section, Table
+from flame.core.report.table import CONTRACT, Section, Table, Value
+from flame.reporting.indented_json import FlatRows, indented
 from flame.reporting.links import Link
 from flame.reporting.values import cells_by_key
 
@@ -26,7 +26,7 @@ def as_json(
     """
     document = {contract: CONTRACT, "version": __version__, **about}
     document |= {section.name: facts(section, most, link) for section in sections}
-    return json.dumps(document, indent=2) + "\n"
+    return indented(document) + "\n"
 
 
 def facts(section: Section, most: int, link: Link) -> dict[str, object]:
@@ -38,8 +38,8 @@ def facts(section: Section, most: int, link: Link) -> dict[str, object]:
     return {"available": True, **section.facts, **tables, **({"more": more} if more else {})}
 
 
-def _rows(table: Table, link: Link) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = [{**row} for row in cells_by_key(table)]
+def _rows(table: Table, link: Link) -> list[dict[str, Value]]:
+    rows = list(cells_by_key(table))
     for row, place in zip(rows, table.places, strict=False):
         row["view"] = link(place)
-    return rows
+    return FlatRows(rows) if table.columns else rows

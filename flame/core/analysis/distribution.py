@@ -68,6 +68,13 @@ class Distributions:
     def __len__(self) -> int:
         return len(self.count)
 
+    def placed(self, place: I8, size: int) -> Distributions:
+        """Give group ``n`` the number ``place[n]``, of ``size``; of the others there are none."""
+        columns = {name: np.zeros(size, np.int64) for name in vars(self)}
+        for name, column in vars(self).items():
+            columns[name][place] = column
+        return Distributions(**columns)
+
     @property
     def means(self) -> list[float | None]:
         """Arithmetic mean of each to a digit behind the point; None of no values."""

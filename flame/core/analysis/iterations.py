@@ -99,10 +99,9 @@ class IterationTable:
         return marks
 
 
-@kept
 def iteration_of_activities(profile: Profile) -> I4:
     """Find the iteration that each activity was launched in, i4[n]; -1: in none."""
-    return profile.iterations.of(profile.activities).astype(np.int32)
+    return profile.iterations.of(profile.activities)
 
 
 @kept

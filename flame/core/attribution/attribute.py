@@ -14,11 +14,9 @@ from flame.core.attribution.launch_join import LaunchJoin, join_launches
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import (
-    call_pieces,
-    call_rows,
+    RecordedCalls,
+    RecordedRanges,
     function_pieces,
-    range_pieces,
-    range_spans,
 )
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
 from flame.core.columns import I4, I8, Column, run_starts, unique
@@ -72,6 +70,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         raw.frames, raw.processes, raw.threads, raw.devices, table.stream, sources
     )
     frames = raw.frames.build()
+    ranges, calls = RecordedRanges(raw.ranges, raw.last_time), RecordedCalls(raw.calls)
     return Profile(
         frames=frames,
         activities=table,
@@ -85,19 +84,19 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         graph_nodes=graph_nodes,
         warnings=tuple(warnings),
         host_builder=partial(
-            host_table, raw.ranges, raw.calls, raw.functions, thread_process, raw.last_time
+            host_table, ranges, calls, raw.functions, thread_process, raw.last_time
         ),
-        ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
+        ranges_builder=ranges.pieces,
         functions_builder=partial(function_pieces, raw.functions, raw.last_time),
-        calls_builder=partial(call_pieces, raw.calls),
-        callrows_builder=partial(call_rows, raw.calls),
+        calls_builder=calls.pieces,
+        callrows_builder=calls.rows,
         failures_builder=raw.failures_builder,
         events_builder=raw.events_builder,
         side_tables=raw.side_tables,
         overheads_builder=_at_hand(raw.overheads),
         collectives_builder=_collectives_builder(raw, table, frames),
         allocator_builder=_at_hand(raw.allocator),
-        spans_finder=partial(range_spans, raw.ranges, raw.last_time),
+        spans_finder=ranges.spans,
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,

@@ -6,16 +6,22 @@ import numpy as np
 
 from flame.core.attribution.nesting import Nesting, nest
 from flame.core.attribution.python_calls import FunctionIndex
+from flame.core.attribution.thread_pieces import RecordedCalls, RecordedRanges
 from flame.core.columns import I4, I8, U1, Column
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, off_gpu_columns
 from flame.core.model.frames import Kind
-from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
+from flame.core.model.raw import RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.stacks import EMPTY, StackBuilder
+from flame.core.model.threads.call_rows import CallRows
 
 
 def host_table(
-    ranges: RawRanges, calls: RawCalls, functions: RawPythonCalls, thread_process: I4, end: int
+    ranges: RecordedRanges,
+    calls: RecordedCalls,
+    functions: RawPythonCalls,
+    thread_process: I4,
+    end: int,
 ) -> Activities:
     """Make the table of wall self time of Python functions, ranges and API calls, a row per piece.
 
@@ -24,7 +30,7 @@ def host_table(
     """
     stacks = StackBuilder()
     index = FunctionIndex(functions, thread_process, end)
-    intervals = _intervals(ranges, calls, index, end, stacks)
+    intervals = _intervals(ranges.ranges, calls.rows(), index, end, stacks)
     # Those of unknown threads are made empty, and left out.
     ends = np.where(intervals.thread >= 0, intervals.end, intervals.start)
     pieces = nest(np.maximum(intervals.thread, 0), intervals.start, ends)
@@ -44,19 +50,18 @@ class _HostIntervals:
 
 
 def _intervals(
-    ranges: RawRanges, calls: RawCalls, functions: FunctionIndex, end: int, stacks: StackBuilder
+    ranges: RawRanges, calls: CallRows, functions: FunctionIndex, end: int, stacks: StackBuilder
 ) -> _HostIntervals:
     """All in one table; at equal times functions are outside ranges, and ranges outside calls."""
-    real = np.flatnonzero(~calls.chain_only)
-    sizes = (len(functions), len(ranges.start), len(real))
+    sizes = (len(functions), len(ranges.start), len(calls))
     kinds = np.array([Kind.PYTHON, Kind.NVTX, Kind.LAUNCH], np.uint8)
     none = np.full(sizes[1] + sizes[2], EMPTY, np.int32)
     return _HostIntervals(
         np.repeat(kinds, sizes),
-        np.concatenate([functions.start, ranges.start, calls.start[real]]),
-        np.concatenate([functions.end, close_open_ends(ranges.end, end), calls.end[real]]),
-        np.concatenate([functions.thread, ranges.thread, calls.thread[real]]),
-        np.concatenate([functions.frame, ranges.frame, calls.frame[real]]),
+        np.concatenate([functions.start, ranges.start, calls.start]),
+        np.concatenate([functions.end, close_open_ends(ranges.end, end), calls.end]),
+        np.concatenate([functions.thread, ranges.thread, calls.thread]),
+        np.concatenate([functions.frame, ranges.frame, calls.frame]),
         np.concatenate([functions.paths(stacks)[:-1], none]),
     )
 

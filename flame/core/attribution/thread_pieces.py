@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from flame.core.attribution.nesting import (
     outer_first_on_lanes,
     refuse_centuries,
 )
-from flame.core.columns import I4, I8, Column, order_by, run_starts
+from flame.core.columns import I4, I8, Bool, Column, order_by, run_starts
 from flame.core.compiled.nesting import innermost_spans, outermost_spans
 from flame.core.compiled.pieces import pieces_by_depth
 from flame.core.model.activities import NONE, ThreadPieces, ThreadSpans, repeat
@@ -22,10 +23,42 @@ from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open
 from flame.core.model.threads.call_rows import CallRows
 
 
+class RecordedRanges:
+    """Holds ranges as recorded; once they are cut into pieces, these alone where they tell all."""
+
+    def __init__(self, ranges: RawRanges, capture_end: int) -> None:
+        self.ranges = ranges
+        self._capture_end = capture_end
+
+    def pieces(self) -> ThreadPieces:
+        """Cut them as `range_pieces` does."""
+        made = range_pieces(self.ranges, self._capture_end)
+        if made.uncut:
+            self.ranges = RawRanges(made.start, made.end, made.thread, made.frame)
+        return made
+
+    def spans(self, frames: Sequence[int]) -> ThreadSpans:
+        """Find those of ``frames``, as `range_spans` does."""
+        return range_spans(self.ranges, self._capture_end, frames)
+
+
 def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
     """Cut ``ranges`` into pieces that nest; those still open last until ``capture_end``."""
     end = close_open_ends(ranges.end, capture_end)
-    return nested_pieces(ranges.thread, ranges.start, end, ranges.frame)
+    made = nested_pieces(ranges.thread, ranges.start, end, ranges.frame)
+    return replace(made, uncut=_are_uncut(made, ranges.thread, ranges.start, end))
+
+
+def _are_uncut(made: ThreadPieces, thread: Column, start: I8, end: I8) -> bool:
+    """Tell whether the pieces ``made`` of some intervals are these: as many, and as long in all.
+
+    Where one is left out, as it lies too deep, they are shorter.
+    """
+    real = (end > start) & (thread >= 0)
+    if int(np.count_nonzero(real)) != len(made):
+        return False
+    length = end.sum(where=real) - start.sum(where=real)
+    return bool(length == made.end.sum() - made.start.sum())
 
 
 def range_spans(ranges: RawRanges, capture_end: int, frames: Sequence[int]) -> ThreadSpans:
@@ -79,25 +112,74 @@ def nested_pieces(
     )
 
 
+class RecordedCalls:
+    """Holds API calls as recorded; once they are cut into pieces, these and what these lack."""
+
+    def __init__(self, calls: RawCalls) -> None:
+        self._held: RawCalls | _PartedCalls = calls
+
+    def pieces(self) -> ThreadPieces:
+        """Find the outermost, as `call_pieces` does."""
+        return self._parted().pieces
+
+    def rows(self) -> CallRows:
+        """Find all of them, but those that only repeat others."""
+        return self._parted().rows()
+
+    def _parted(self) -> _PartedCalls:
+        held = self._held
+        if isinstance(held, RawCalls):
+            held = self._held = _PartedCalls.of(held)
+        return held
+
+
+class _PartedCalls(NamedTuple):
+    """The outermost calls, which of them are ``whole`` (None: all are), and the ``rest``."""
+
+    pieces: ThreadPieces
+    whole: Bool | None
+    rest: CallRows
+
+    @classmethod
+    def of(cls, calls: RawCalls) -> _PartedCalls:
+        outer, pieces = _call_pieces(calls)
+        whole = pieces.start == calls.start[outer]
+        if whole.all() and len(outer) == len(calls.start):
+            rest = np.zeros(0, np.int64)
+        else:
+            others = ~calls.chain_only
+            others[outer[whole]] = False
+            rest = np.flatnonzero(others)
+        start, end = calls.start[rest], calls.end[rest]
+        rows = CallRows(calls.thread[rest], calls.frame[rest], start, np.maximum(start, end))
+        return cls(pieces, None if whole.all() else whole, rows)
+
+    def rows(self) -> CallRows:
+        made, rest = self.pieces, self.rest
+        columns: list[Column] = [made.thread, made.frame, made.start, made.end]
+        if self.whole is not None:
+            columns = [column[self.whole] for column in columns]
+        if len(rest):
+            more: list[Column] = [rest.thread, rest.frame, rest.start, rest.end]
+            columns = [np.concatenate(pair) for pair in zip(columns, more, strict=True)]
+        return CallRows(*columns)
+
+
 def call_pieces(calls: RawCalls) -> ThreadPieces:
     """Find the outermost API calls; where one outlives the call before it, the rest counts.
 
     Equal starts: the longer one is the outer, then the first as recorded.
     """
+    return _call_pieces(calls)[1]
+
+
+def _call_pieces(calls: RawCalls) -> tuple[Column, ThreadPieces]:
+    """The rows of the outermost calls, and what of each counts."""
     thread = calls.thread
     if calls.chain_only.any():
         thread = np.where(calls.chain_only, np.int32(NONE), thread)
     outer, start, end = _outermost(thread, calls.start, calls.end)
-    return _flat(thread[outer], calls.frame[outer], start, end)
-
-
-def call_rows(calls: RawCalls) -> CallRows:
-    """Find all API calls as recorded."""
-    thread, frame, start, end = calls.thread, calls.frame, calls.start, calls.end
-    if calls.chain_only.any():
-        kept = np.flatnonzero(~calls.chain_only)
-        thread, frame, start, end = thread[kept], frame[kept], start[kept], end[kept]
-    return CallRows(thread, frame, start, np.maximum(start, end) if (end < start).any() else end)
+    return outer, _flat(thread[outer], calls.frame[outer], start, end)
 
 
 def calls_within(rows: CallRows) -> I8:

@@ -248,7 +248,8 @@ def _merge_pieces(parts: Sequence[ProfilePart], name: str) -> ThreadPieces:
         before += len(pieces)
     names = ("thread", "depth", "frame", "start", "end", "parent")
     columns = {name: [getattr(table, name) for table in tables] for name in names}
-    return ThreadPieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
+    merged = {name: np.concatenate(chunks) for name, chunks in columns.items()}
+    return ThreadPieces(**merged, uncut=all(table.uncut for table in tables))
 
 
 def _renumber_pieces(part: ProfilePart, pieces: ThreadPieces, before: int) -> ThreadPieces:
@@ -260,6 +261,7 @@ def _renumber_pieces(part: ProfilePart, pieces: ThreadPieces, before: int) -> Th
         start=pieces.start + part.shift,
         end=pieces.end + part.shift,
         parent=np.where(pieces.parent >= 0, pieces.parent + before, NONE).astype(np.int32),
+        uncut=pieces.uncut,
     )
 
 

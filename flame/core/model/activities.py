@@ -269,6 +269,7 @@ class ThreadPieces:
     They are ranges, Python functions or API calls. ``thread``, ``depth`` (0: in no other piece),
     ``frame``, ``parent`` (the piece around it, -1 without one) are i4[n]; ``start`` and ``end``
     (exclusive) i8[n], ns. Intervals without length and those of unknown threads are left out.
+    Where they are ``uncut`` each is known to be all of an interval, and none of these is missing.
     """
 
     thread: I4
@@ -277,6 +278,7 @@ class ThreadPieces:
     start: I8
     end: I8
     parent: I4
+    uncut: bool = False
 
     def __len__(self) -> int:
         return len(self.start)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, places_in, run_starts
+from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities, ThreadSpans
@@ -60,12 +62,15 @@ class Iterations:
     def __len__(self) -> int:
         return len(self.number)
 
-    def of(self, table: Activities) -> I8:
-        """Find the iteration that each row of ``table`` was launched in, i8[n]; -1: in none.
+    def of(self, table: Activities) -> I4:
+        """Find the iteration that each row of ``table`` was launched in, i4[n]; -1: in none.
 
-        Rows without a recorded launch count by their own start.
+        Rows without a recorded launch count by their own start. It is kept as long as the table is.
         """
-        return self.at(table.process, launch_times(table))
+        known = _known_of(self)
+        if table not in known:
+            known[table] = self.at(table.process, launch_times(table)).astype(np.int32)
+        return known[table]
 
     def at(self, process: Column, time: Column) -> I8:
         """Find the iteration in which each ``process`` was at ``time``, i8[n]; -1: in none."""
@@ -92,6 +97,12 @@ class Iterations:
     def of_processes(self) -> Iterable[tuple[int, int]]:
         """List the rows of each process: from the first until before the second."""
         return pairwise([*run_starts(self.process).tolist(), len(self)])
+
+
+@kept
+def _known_of(_: Iterations) -> WeakKeyDictionary[Activities, I4]:
+    """What `Iterations.of` has found, by table."""
+    return WeakKeyDictionary()
 
 
 def step_iterations(steps: ProfilerSteps, frames: FrameTable) -> Iterations:

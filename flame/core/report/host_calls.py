@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I4, I8, U1, Bool, Column, distinct, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces
@@ -19,6 +21,14 @@ from flame.core.timeline.devices import device_times
 
 NO_CALLS = "no API call was recorded"
 RECORD_CALLS = "flame record, nsys (--trace=cuda) or the PyTorch profiler records them"
+
+
+class CallsByName(NamedTuple):
+    """Sum up calls by the frame that they are ``shown`` as, i8[shown]; ``place`` i4[n] of each."""
+
+    shown: I8
+    place: I4
+    times: Distributions
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +64,13 @@ class HostCalls:
     def length(self) -> I8:
         """How long each lasted, i8[n] in ns."""
         return self.end - self.start
+
+    @cached_property
+    def by_name(self) -> CallsByName:
+        """Their times by what they are shown as."""
+        shown = unique(self.labels.shown[self.frames].astype(np.int64))
+        place = np.searchsorted(shown, self.labels.shown).astype(np.int32)[self.frame]
+        return CallsByName(shown, place, distributions(place, self.length, len(shown)))
 
     def where(self, mask: Bool) -> HostCalls:
         """Choose calls."""
@@ -104,11 +121,12 @@ class HostCalls:
             found[rows] = next(until) - next(until)
         return found
 
-    def longest(self, group: Column, size: int) -> I8:
-        """The place of the longest call of each group, i8[size]; of equals the first."""
-        most = np.zeros(size, np.int64)
-        np.maximum.at(most, group, self.length)
-        rows = np.flatnonzero(self.length == most[group])
+    def longest(self, group: Column, most: I8) -> I8:
+        """The place of the longest call of each group, i8[groups]; of equals the first.
+
+        ``most`` is how long that took, i8[groups] in ns.
+        """
+        size, rows = len(most), np.flatnonzero(self.length == most[group])
         order = rows[np.argsort(-self.start[rows], kind="stable")]
         last = np.full(size, NONE, np.int64)
         last[group[order]] = order

@@ -44,7 +44,7 @@ class RangeInstances:
     @classmethod
     def of(cls, pieces: ThreadPieces) -> RangeInstances:
         """Put ``pieces`` together: one that was cut goes on where another ended."""
-        whole = _whole(pieces)
+        whole = None if pieces.uncut else _whole(pieces)
         if whole is None:
             return cls(pieces, None, pieces.frame)
         frame = np.zeros(int(whole.max()) + 1, np.int32)

@@ -170,7 +170,7 @@ class Scope:
     @property
     def lacks_calls(self) -> str:
         """Why the trace cannot tell of calls that wait or allocate; empty where it can."""
-        if self.calls is None:
+        if not self.profile.calls:
             return NO_CALLS
         return calls_left_out(self.profile)
 

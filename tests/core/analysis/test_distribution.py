@@ -46,6 +46,12 @@ def test_distributions_are_those_of_each_group(pairs: list[tuple[int, int]]) -> 
         assert found.means[group] == (round(sum(own) / len(own), 1) if own else None)
 
 
+def test_groups_may_be_given_other_numbers() -> None:
+    found = distributions(i8(0, 0, 1), i8(4, 2, 9), 2).placed(i8(2, 0), 4)
+    assert (found.count.tolist(), found.total.tolist()) == ([1, 0, 2, 0], [9, 0, 6, 0])
+    assert (found.minimum.tolist(), found.p99.tolist()) == ([9, 0, 2, 0], [9, 0, 4, 0])
+
+
 def test_percentiles_are_values_that_occur() -> None:
     found = distribution(i8(4, 1))
     assert found is not None

@@ -10,16 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.attribution import thread_pieces
-from flame.core.attribution.thread_pieces import call_pieces, function_pieces
-from flame.core.columns import Column
+from flame.core.attribution.nesting import MAX_DEPTH
+from flame.core.attribution.thread_pieces import (
+    RecordedCalls,
+    RecordedRanges,
+    call_pieces,
+    function_pieces,
+)
+from flame.core.columns import Bool, Column
 from flame.core.loading.many import load
-from flame.core.model.activities import ThreadPieces
-from flame.core.model.raw import OPEN, RawCalls, RawPythonCalls
+from flame.core.model.activities import ThreadPieces, ThreadSpans
+from flame.core.model.raw import OPEN, RawCalls, RawPythonCalls, RawRanges
+from flame.core.model.threads.call_rows import CallRows
+from flame.core.options import LoadOptions, silent
+from flame.core.readers.nsys.export_file import read_export
 from tests.support.compiled import only_numpy
 from tests.support.tiers import examples
 
 Span = tuple[int, int, int]
 """Thread, start, end."""
+
+Row = tuple[int, ...]
+"""Thread, frame, start, end."""
 
 spans = st.lists(st.tuples(st.integers(-1, 2), st.integers(-4, 9), st.integers(-4, 14)), max_size=9)
 random_spans = examples(0.5)
@@ -145,8 +157,8 @@ def test_of_functions_with_equal_times_the_first_called_is_outside() -> None:
 
 def test_outermost_calls_of_real_traces(nsys_trace: Callable[[str], Path]) -> None:
     for name in ("rtx3060_23k", "h100_2gpu_window", "a100_llm_nvtx", "two_processes_colliding_ids"):
-        profile = load(nsys_trace(f"{name}.sqlite"))
-        raw: RawCalls = profile.host_builder.args[1]  # type: ignore[attr-defined]
+        path = nsys_trace(f"{name}.sqlite")
+        profile, raw = load(path), read_export(path, LoadOptions(), silent).calls
         rows = np.flatnonzero(~raw.chain_only & (raw.thread >= 0))
         order = sorted(rows.tolist(), key=lambda row: (raw.thread[row], raw.start[row]))
         total, reach = 0, dict.fromkeys(raw.thread[rows].tolist(), -(1 << 62))
@@ -157,3 +169,53 @@ def test_outermost_calls_of_real_traces(nsys_trace: Callable[[str], Path]) -> No
         pieces = profile.calls
         assert pieces is not None
         assert int((pieces.end - pieces.start).sum()) == total > 0
+        assert profile.callrows is not None
+        assert listed(profile.callrows) == listed_rows(raw, ~raw.chain_only)
+
+
+def listed_rows(raw: RawCalls, mask: Bool) -> list[Row]:
+    """Thread, frame, start and end of some calls; none ends before it starts."""
+    end = np.maximum(raw.start, raw.end)
+    columns = (raw.thread, raw.frame, raw.start, end)
+    return sorted(zip(*(column[mask].tolist() for column in columns), strict=True))
+
+
+def listed(rows: CallRows | ThreadSpans) -> list[Row]:
+    """The same of all ``rows``."""
+    columns = (rows.thread, rows.frame, rows.start, rows.end)
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@random_spans
+@given(spans, st.lists(st.booleans(), min_size=9, max_size=9))
+def test_calls_are_all_there_after_they_were_cut(
+    given_: list[Span], chain_only: list[bool]
+) -> None:
+    raw = calls(given_, chain_only[: len(given_)])
+    recorded = RecordedCalls(raw)
+    assert listed(recorded.rows()) == listed_rows(raw, ~raw.chain_only)
+    pieces, expected = recorded.pieces(), call_pieces(raw)
+    assert pieces.start.tolist() == expected.start.tolist()
+    assert pieces.frame.tolist() == expected.frame.tolist()
+
+
+@random_spans
+@given(spans)
+def test_ranges_are_the_same_after_they_were_cut(given_: list[Span]) -> None:
+    thread, start, end = (column([one[at] for one in given_], np.int64) for at in range(3))
+    raw = RawRanges(start, end, thread.astype(np.int32), column(list(range(len(given_)))))
+    recorded, frames = RecordedRanges(raw, 20), range(len(given_))
+    before, pieces, after = recorded.spans(frames), recorded.pieces(), recorded.spans(frames)
+    assert listed(before) == listed(after)
+    real = sorted(one for one in given_ if one[0] >= 0 and one[2] > one[1])
+    made = zip(pieces.thread.tolist(), pieces.start.tolist(), pieces.end.tolist(), strict=True)
+    assert pieces.uncut == (sorted(made) == real)
+
+
+def test_ranges_that_lie_too_deep_leave_pieces_that_are_not_known_to_be_uncut() -> None:
+    size = MAX_DEPTH + 1
+    start, end = np.arange(size), 2 * size - np.arange(size)
+    raw = RawRanges(start, end, np.zeros(size, np.int32), np.arange(size, dtype=np.int32))
+    recorded = RecordedRanges(raw, 0)
+    assert len(recorded.pieces()) == MAX_DEPTH and not recorded.pieces().uncut
+    assert len(recorded.spans(range(size)).start) == size

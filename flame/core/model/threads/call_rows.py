@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from flame.core.columns import I4, I8, Bool
 from flame.core.lazy_dataclass import dataclass
 
@@ -11,7 +14,7 @@ UNKNOWN_RESULT = -1
 
 @dataclass(frozen=True, eq=False)
 class CallRows:
-    """Hold every API call, in the order of the file; none that only repeats another.
+    """Hold every API call, in any order; none that only repeats another.
 
     ``thread`` (-1 unknown) and ``frame`` are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns.
     """
@@ -49,3 +52,11 @@ class FailedCalls:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def builder(self) -> Callable[[], FailedCalls]:
+        """Make the ``failures_builder`` of a profile of which they are at hand."""
+        return partial(_same, self)
+
+
+def _same(calls: FailedCalls) -> FailedCalls:
+    return calls

@@ -13,7 +13,9 @@ from flame.core.model.activities import repeat
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawCalls, TableBuilder
 from flame.core.model.stacks import EMPTY
+from flame.core.model.threads.call_rows import FailedCalls
 from flame.core.names.cuda import api_name
+from flame.core.readers.nsys.call_results import RESULT, CallResults, outcomes
 from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.numbering import KeyColumns, RowNumbers
@@ -59,17 +61,21 @@ class _PlainCalls:
     chain_only: Bool
 
 
-def read_calls(context: NsysContext) -> RawCalls:
-    """Read all CUDA API calls, with the stacks of their call chains."""
+def read_calls(context: NsysContext) -> tuple[RawCalls, FailedCalls | None]:
+    """Read all CUDA API calls, with the stacks of their call chains, and which of them failed.
+
+    That is None where the table does not say what they returned.
+    """
     batches = TableBuilder(_PlainCalls, context.source.size(TABLE))
     chain_ids = [np.zeros(0, np.int64)]
-    rows = RowNumbers(3)
-    shared = KeyColumns(rows, _describe_keys(context))
-    key = TableKey(("globalTid", "nameId", "eventClass"), rows)
+    rows = RowNumbers(4)
+    shared, results = KeyColumns(rows, _describe_keys(context)), CallResults(rows, slot=3)
+    key = TableKey(("globalTid", "nameId", "eventClass", RESULT), rows)
     columns = ("start", "end", "correlationId", "callchainId")
     for chunk in context.source.chunks(TableQuery(TABLE, columns, key)):
         start, end = context.spans("CUDA API calls", chunk["start"], chunk["end"])
-        thread, frame, chain_only = shared.of(chunk[NUMBER])
+        thread, frame, chain_only, outcome = shared.of(chunk[NUMBER])
+        results.add(outcome, chunk[NUMBER])
         chain_ids.append(chunk["callchainId"])
         batches.add(
             start=start,
@@ -83,17 +89,19 @@ def read_calls(context: NsysContext) -> RawCalls:
     plain = batches.build()
     none = repeat(np.int32(EMPTY), len(plain.start))
     calls = RawCalls(**vars(plain), python=none, native=none)
-    return _add_chains(context, calls, chain_ids)
+    failed = results.build(calls) if RESULT in context.source.columns(TABLE) else None
+    return _add_chains(context, calls, chain_ids), failed
 
 
 def _describe_keys(context: NsysContext) -> Callable[[I8], list[Column]]:
-    """Make what tells thread and frame from keys, and which calls only repeat others."""
+    """Make what tells thread, frame and outcome from keys, and which calls only repeat others."""
     names = RowIds(lambda key: _launch_frame(context, key))
 
     def describe(keys: I8) -> list[Column]:
-        thread, name, event_class = keys.T
+        thread, name, event_class, result = keys.T
         repeats = event_class == _BACKTRACE_CLASS
-        return [context.thread_numbers(thread), names.look_up([name]), repeats]
+        thread, frame = context.thread_numbers(thread), names.look_up([name])
+        return [thread, frame, repeats, outcomes(result, repeats)]
 
     return describe
 

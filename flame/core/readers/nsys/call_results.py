@@ -1,47 +1,50 @@
-"""Read which API calls failed, once somebody asks."""
+"""Find which API calls failed, while they are read."""
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.raw import RawCalls
 from flame.core.model.threads.call_rows import FailedCalls
-from flame.core.readers.nsys.api import TABLE
-from flame.core.readers.nsys.geometry import have_same_starts
-from flame.core.readers.sqlite.source import NULL, TableQuery, TableSource
+from flame.core.readers.sqlite.numbering import RowNumbers
+from flame.core.readers.sqlite.source import NULL
 
-_RESULT = "returnValue"
-
-
-def failures_reader(calls: RawCalls, source: TableSource) -> partial[FailedCalls | None] | None:
-    """Tell how to read which of ``calls`` failed; None where the table does not say."""
-    return partial(read_failures, calls) if _RESULT in source.columns(TABLE) else None
+RESULT = "returnValue"
+_UNKNOWN, _DONE, _FAILED = range(3)
 
 
-def read_failures(calls: RawCalls, source: TableSource) -> FailedCalls | None:
-    """Read which of ``calls`` returned anything but 0; None where they are not the same any more.
+def outcomes(result: I8, repeats: Bool) -> U1:
+    """Tell of calls that returned ``result`` whether they failed, and nothing of ``repeats``.
 
-    Rows that repeat a call with its backtrace are none.
+    These are rows that repeat a call with its backtrace.
     """
-    failed, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    done = known = 0
-    for chunk in source.chunks(TableQuery(TABLE, ("start", _RESULT))):
-        rows = slice(done, done + len(chunk["start"]))
-        if not have_same_starts(chunk["start"], calls.start[rows]):
-            return None
-        value, counts = chunk[_RESULT], ~calls.chain_only[rows]
-        found: I8 = np.flatnonzero(counts & (value != 0) & (value != NULL))
-        known += int(np.count_nonzero(counts & (value != NULL)))
-        failed.append(found + done)
-        values.append(value[found])
-        done = rows.stop
-    if done != len(calls.start):
-        return None
-    row = np.concatenate(failed)
-    start, end = calls.start[row], np.maximum(calls.start[row], calls.end[row])
-    return FailedCalls(
-        calls.thread[row], calls.frame[row], start, end, np.concatenate(values), known
-    )
+    told = np.where(result == 0, np.uint8(_DONE), np.uint8(_FAILED))
+    return np.where(repeats | (result == NULL), np.uint8(_UNKNOWN), told)
+
+
+class CallResults:
+    """Collects which calls failed.
+
+    ``keys`` number what they have in common: ``slot`` of a key is what it returned.
+    """
+
+    def __init__(self, keys: RowNumbers, slot: int) -> None:
+        self._keys, self._slot = keys, slot
+        self._rows, self._numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        self._read = self._known = 0
+
+    def add(self, outcome: Column, number: I4) -> None:
+        """Take the next calls: their `outcomes`, and the numbers of their keys."""
+        failed = np.flatnonzero(outcome == _FAILED)
+        self._rows.append(failed + self._read)
+        self._numbers.append(number[failed])
+        self._read += len(outcome)
+        self._known += int(np.count_nonzero(outcome))
+
+    def build(self, calls: RawCalls) -> FailedCalls:
+        """Say which of ``calls`` failed, all of which were added."""
+        row, number = np.concatenate(self._rows), np.concatenate(self._numbers)
+        value = self._keys.rows()[number, self._slot]
+        start, end = calls.start[row], np.maximum(calls.start[row], calls.end[row])
+        return FailedCalls(calls.thread[row], calls.frame[row], start, end, value, self._known)

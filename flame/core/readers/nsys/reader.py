@@ -11,7 +11,6 @@ from flame.core.model.raw import RawActivities, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import (
     api,
-    call_results,
     gpu,
     metadata,
     nvtx,
@@ -57,10 +56,9 @@ def read_tables(
     context.expect_rows_of(_WEIGHTS)
     activities = gpu.read_activities(context)
     nodes = gpu.read_nodes(context)
-    calls = api.read_calls(context)
+    calls, failed = api.read_calls(context)
     ranges, events = nvtx.read_ranges(context)
     devices, device_of = metadata.read_devices(context)
-    failures = call_results.failures_reader(calls, source)
     keys = known_keys(context, [device.id for device in devices], device_of)
     nccl = nccl_reader(context, keys)
     return RawTrace(
@@ -77,7 +75,7 @@ def read_tables(
         context.last_time,
         [*context.warnings, *context.time_warnings()],
         overheads=overheads.read_overheads(context),
-        failures_builder=later(failures) if failures else None,
+        failures_builder=failed.builder() if failed is not None else None,
         events_builder=nvtx_events.events_builder(events, context, path) if events else None,
         side_tables=side_tables(source, keys, later),
         nccl_builder=later(nccl) if nccl else None,

@@ -156,11 +156,12 @@ def _loads(profile: Profile, parts: IdleParts) -> Bool:
 def _first_launch(profile: Profile) -> I8:
     """When kernels of the process and name of each group were first launched, i8[groups] in ns."""
     table, groups = profile.activities, profile.activities.groups
-    kernels = np.flatnonzero((table.kind == Kind.KERNEL) & table.launched)
-    of_group = np.full(len(groups), np.iinfo(np.int64).max)
-    np.minimum.at(of_group, groups.of_row[kernels], table.launch_start[kernels])
+    latest = np.iinfo(np.int64).max
+    of_group = np.full(len(groups), latest)
+    np.minimum.at(of_group, groups.of_row, table.launch_start)
+    of_group[(groups.kind != Kind.KERNEL) | ~groups.launched] = latest
     some, kind = unique_rows([groups.process, groups.frame])
-    first = np.full(len(some), np.iinfo(np.int64).max)
+    first = np.full(len(some), latest)
     np.minimum.at(first, kind, of_group)
     return first[kind]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by
+from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces
@@ -283,9 +284,12 @@ def _host_times(scope: Scope, names: _IndexedNames, paths: _Paths, keys: I8) -> 
 
 
 def _depths(pieces: ThreadPieces) -> list[I8]:
-    """The rows of each depth."""
-    order = order_by([pieces.depth])
-    return np.split(order, np.cumsum(np.bincount(pieces.depth))[:-1])
+    """The rows of each depth: of each thread those of a depth are in a row."""
+    begins = run_starts(pieces.depth)
+    parts: list[list[I8]] = [[] for _ in range(int(pieces.depth.max(initial=-1)) + 1)]
+    for first, last in pairwise([*begins.tolist(), len(pieces)]):
+        parts[pieces.depth[first]].append(np.arange(first, last))
+    return [np.concatenate(part) for part in parts]
 
 
 # Tables

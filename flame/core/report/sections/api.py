@@ -10,6 +10,7 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.columns import I4, I8, Column, distinct, sum_by, unique, unique_rows
 from flame.core.lazy_dataclass import dataclass
+from flame.core.model.activities import NONE
 from flame.core.model.calls import CallClass
 from flame.core.model.threads.call_rows import UNKNOWN_RESULT
 from flame.core.names.call_results import NOT_READY, RENUMBERED, result_name
@@ -65,20 +66,23 @@ def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None
         return None
     nested = nested_calls(scope)
     failed = None if failures is None else failures.shown
-    of_frame = scope.labels.shown
-    names: list[Column] = [of_frame[calls.frames], nested, *([] if failed is None else [failed])]
-    shown = unique(np.concatenate(names))
-    size, place = len(shown), np.searchsorted(shown, of_frame).astype(np.int32)[calls.frame]
-    place_of_pair, thread_of_pair = _pairs(place, calls.thread)
+    own, own_place, own_times = calls.by_name
+    shown = unique(np.concatenate([own, nested, *([] if failed is None else [failed])]))
+    size, place = len(shown), np.searchsorted(shown, own)
+    times, own_longest = own_times.placed(place, size), calls.longest(own_place, own_times.maximum)
+    longest = np.full(size, NONE, np.int64)
+    longest[place] = own_longest
+    place_of_pair, thread_of_pair = _pairs(own_place, calls.thread)
+    place_of_pair = place[place_of_pair]
     of_thread = scope.thread_times[thread_of_pair]
     return CallTimes(
         calls,
         shown,
         scope.profile.frames.call_classes(shown).astype(np.int64),
-        distributions(place, calls.length, size),
+        times,
         np.bincount(place_of_pair, minlength=size).astype(np.int64),
         sum_by(place_of_pair, of_thread, size),
-        calls.longest(place, size),
+        longest,
         _count(shown, nested),
         None if failed is None else _count(shown, failed),
     )

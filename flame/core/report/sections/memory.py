@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I8, distinct, sum_by
+from flame.core.analysis.distribution import Distributions
+from flame.core.columns import I8, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.launches import DEVICE
@@ -45,15 +45,15 @@ class Allocations:
 def allocations(calls: HostCalls) -> Allocations:
     """Sum up those of ``calls`` that allocate or free memory."""
     calls = calls.of_class(CallClass.ALLOC)
-    shown, place = distinct(calls.shown)
+    shown, place, times = calls.by_name
     size, is_long = len(shown), calls.length > LONG
     return Allocations(
         calls,
         shown,
-        distributions(place, calls.length, size),
+        times,
         np.bincount(place[is_long], minlength=size).astype(np.int64),
         sum_by(place[is_long], calls.length[is_long], size),
-        calls.longest(place, size),
+        calls.longest(place, times.maximum),
     )
 
 

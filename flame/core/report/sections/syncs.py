@@ -72,14 +72,14 @@ def syncs(calls: HostCalls) -> Syncs:
 
 def _wait_times(calls: HostCalls) -> WaitTimes:
     first, place = unique_rows([calls.thread, calls.shown])
-    size = len(first)
+    times = distributions(place, calls.length, len(first))
     return WaitTimes(
         calls,
         calls.thread[first],
         calls.shown[first],
-        distributions(place, calls.length, size),
-        sum_by(place, calls.while_busy, size),
-        calls.longest(place, size),
+        times,
+        sum_by(place, calls.while_busy, len(first)),
+        calls.longest(place, times.maximum),
     )
 
 

@@ -45,7 +45,12 @@ class Tails:
     @classmethod
     def of(cls, group: Column, values: I8, size: int) -> Tails:
         """Compare the ``values`` of each ``group``."""
-        times = distributions(group, values, size)
+        return cls.beyond(distributions(group, values, size), group, values)
+
+    @classmethod
+    def beyond(cls, times: Distributions, group: Column, values: I8) -> Tails:
+        """Compare the ``values`` of each ``group``, which are summed up as ``times``."""
+        size = len(times)
         rows = np.flatnonzero(values > (times.p50 + times.p50 // 2)[group])
         slow = group[rows]
         number = np.bincount(slow, minlength=size).astype(np.int64)
@@ -229,23 +234,27 @@ _OTHERS = (TableColumn("name", "name"), *_NUMBERS[:-2])
 
 
 def _call_table(scope: Scope) -> Table:
-    calls, none = scope.calls, np.zeros(0, np.int64)
-    shown, length = (none, none) if calls is None else (calls.shown, calls.length)
-    return _other_table(scope, "calls", "API calls", shown, length)
+    calls = scope.calls
+    if calls is None:
+        none = np.zeros(0, np.int64)
+        return _other_table(scope, "calls", "API calls", none, Tails.of(none, none, 0))
+    shown, place, times = calls.by_name
+    tails = Tails.beyond(times, place, calls.length)
+    return _other_table(scope, "calls", "API calls", shown, tails)
 
 
 def _range_table(scope: Scope) -> Table:
     """Compare ranges of equal name, shapes and details, each of which is a frame of its own."""
     ranges = scope.ranges or RangeInstances.of(no_pieces())
-    return _other_table(scope, "ranges", "ranges of equal shapes", ranges.frame, ranges.length)
-
-
-def _other_table(scope: Scope, key: str, title: str, frame: Column, values: I8) -> Table:
-    """Compare what took time on the host, by frame."""
-    frames = unique(frame)
+    frames = unique(ranges.frame)
     place = np.zeros(len(scope.labels.text), np.int32)
     place[frames] = np.arange(len(frames))
-    tails = Tails.of(place[frame], values, len(frames))
+    tails = Tails.of(place[ranges.frame], ranges.length, len(frames))
+    return _other_table(scope, "ranges", "ranges of equal shapes", frames, tails)
+
+
+def _other_table(scope: Scope, key: str, title: str, frames: Column, tails: Tails) -> Table:
+    """Tell what took time on the host, by frame."""
     names = [scope.labels.text[one] for one in frames.tolist()]
     return Table.of(key, title, _OTHERS, picked(tails.order, names, *_cells(tails)))
 
