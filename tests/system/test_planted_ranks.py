@@ -59,7 +59,7 @@ def test_the_three_that_were_planted_are_found_and_nothing_else(told: dict[str, 
     ]
     claims = [one["claim"] for one in told["findings"]["rows"]]
     assert "late by GPU work" in claims[0] and "step / model.layers.*.mlp" in claims[0]
-    assert "late by an idle GPU: its host is late" in claims[1]
+    assert "late by its host, GPU idle" in claims[1]
     assert claims[2].startswith("step / model.layers.*.mlp: ")
 
 

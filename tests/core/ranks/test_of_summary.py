@@ -73,7 +73,7 @@ def test_a_host_that_is_late_is_told_from_a_slow_gpu(tmp_path: Path) -> None:
     run = write_ranks(tmp_path, 8, 18, 2, late=LATE)
     found = find_in_ranks(questions_of(summed_up(run), FOLDED))
     assert [(one.id, one.rank) for one in found] == [("late-rank", LATE)]
-    assert "an idle GPU: its host is late" in found[0].claim
+    assert "its host, GPU idle" in found[0].claim
     assert found[0].place is not None and found[0].place.metric == "idle"
 
 

@@ -120,7 +120,7 @@ def test_findings_in_words() -> None:
         "rank 6: The others wait for it last to 276 collectives of 288; others waited 4.23 s for "
         "it (89.5 % of all waiting), late by GPU work (99 %), most of all in step / layer2 / gemm",
         "rank 10: The others wait for it last to 4 collectives of 288; others waited 398 ms for "
-        "it (8.4 % of all waiting), late by an idle GPU: its host is late (99 %)",
+        "it (8.4 % of all waiting), late by its host, GPU idle (99 %)",
         "flame view runs/rank0006.sqlite",
         "22.6 % longer in gemm step / layer2 / gemm: 49.2 ms, 40.1 ms on the median rank",
         "rank 12: Alone in fallback_gemm",

@@ -103,7 +103,7 @@ def late_by(work: int, idle: int) -> tuple[str, float | None]:
         return "", None
     if work >= idle:
         return "GPU work", work / (work + idle)
-    return "an idle GPU: its host is late", idle / (work + idle)
+    return "its host, GPU idle", idle / (work + idle)
 
 
 def _lost(questions: RankQuestions) -> Iterator[RankFinding]:
