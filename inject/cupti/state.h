@@ -14,5 +14,6 @@ void see_device(uint32_t ordinal);
 void graph_node_created(const CUpti_GraphData& data);
 void graph_node_cloned(const CUpti_GraphData& data);
 void module_loaded(CUcontext context, const CUpti_ModuleResourceData& data);
+void module_unloading(CUcontext context, const CUpti_ModuleResourceData& data);
 
 }  // namespace flame

@@ -44,6 +44,8 @@ void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
       return forget_context(data.context);
     case CUPTI_CBID_RESOURCE_MODULE_LOADED:
       return module_loaded(data.context, *static_cast<const CUpti_ModuleResourceData*>(more));
+    case CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING:
+      return module_unloading(data.context, *static_cast<const CUpti_ModuleResourceData*>(more));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
       return graph_node_created(*static_cast<const CUpti_GraphData*>(more));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
@@ -55,8 +57,8 @@ void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
 
 constexpr CUpti_CallbackIdResource kResources[] = {
     CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
-    CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
-    CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+    CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
 
 void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   bool live = on.load(std::memory_order_acquire);

@@ -71,7 +71,8 @@ enum Type : uint16_t {
   kModule = 14,     // a loaded cubin
   kSample = 15,     // PC samples
   kCall = 16,       // another CUDA API call, which may block its thread
-  kTypes = 17,
+  kModuleEnd = 17,  // a module is about to be unloaded
+  kTypes = 18,
 };
 
 // Ids are per dump, begin at 1 and are never used twice; 0 is "none". A text, frame or node may be
@@ -146,16 +147,22 @@ enum Type : uint16_t {
 // `cause`: see DropCause; `count` records of type `type` (0: unknown) since the last such record
 #define FLAME_DROP(F) F(uint64_t, time) F(uint64_t, count) F(uint32_t, cause) F(uint32_t, type)
 
-// `crc` is CUPTI's of the cubin, `path` a text relative to the dump, 0: not saved
+// Loaded at `time` as `module` of `context` (0: not known). `crc` is CUPTI's of the cubin: all that
+// samples tell of it, and the same for many cubins. `hash` is of its whole content (XXH64), 0: older
+// dumps do not tell. `path`: a text relative to the dump, 0: not saved. Once more with its path, and
+// otherwise the same, where the cubin was saved later.
 #define FLAME_MODULE(F) \
-  F(uint64_t, crc) F(uint64_t, size) F(uint64_t, time) F(uint32_t, path) F(uint32_t, context) \
-  F(uint32_t, module) F(uint32_t, reserved)
+  F(uint64_t, crc) F(uint64_t, size) F(uint64_t, time) F(uint64_t, hash) F(uint32_t, path) \
+  F(uint32_t, context) F(uint32_t, module) F(uint32_t, reserved)
 
-// `samples` samples at `offset` in `function` (a text, mangled), `reason` as in Name kStallReason
+#define FLAME_MODULE_END(F) F(uint64_t, time) F(uint32_t, context) F(uint32_t, module)
+
+// `samples` samples at `offset` in `function` (a text, mangled), `reason` as in Name kStallReason.
+// They were taken at most `span` us before `time`; 0: that is not known.
 #define FLAME_SAMPLE(F) \
   F(uint64_t, crc) F(uint64_t, time) F(uint64_t, offset) F(uint32_t, function) \
   F(uint32_t, correlation) F(uint32_t, samples) F(uint32_t, reason) F(uint32_t, context) \
-  F(uint32_t, reserved)
+  F(uint32_t, span)
 
 #define FLAME_RECORDS(R)                                                            \
   R(Frame, frame, FLAME_FRAME, 16) R(RangeName, range_name, FLAME_RANGE_NAME, 16)   \
@@ -164,8 +171,8 @@ enum Type : uint16_t {
   R(Range, range, FLAME_RANGE, 56) R(OpenRange, open_range, FLAME_OPEN_RANGE, 24)   \
   R(GraphNode, graph_node, FLAME_GRAPH_NODE, 40) R(Name, name, FLAME_NAME, 16)      \
   R(Meta, meta, FLAME_META, 8) R(Drop, drop, FLAME_DROP, 24)                        \
-  R(Module, module, FLAME_MODULE, 40) R(Sample, sample, FLAME_SAMPLE, 48)           \
-  R(Call, call, FLAME_CALL, 40)
+  R(Module, module, FLAME_MODULE, 48) R(Sample, sample, FLAME_SAMPLE, 48)           \
+  R(Call, call, FLAME_CALL, 40) R(ModuleEnd, module_end, FLAME_MODULE_END, 16)
 
 #define FLAME_FIELD(type, name) type name;
 #define FLAME_BYTES(type, name) +sizeof(type)

@@ -195,7 +195,8 @@ const char* api_name(uint32_t cbid);  // null: not one of the double's
 void tell(CUpti_CallbackIdResource what, CUcontext context, CUstream stream, void* descriptor);
 void tell_module(CUpti_CallbackIdResource what, CUmodule module);
 void tell_graph(CUpti_CallbackIdResource what, const CUpti_GraphData& graph);
-uint64_t crc_of(const void* data, size_t size);
+uint64_t hash_of(const void* data, size_t size);
+uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
 
 // activity.cpp
 

@@ -76,7 +76,11 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     ranges = _read_ranges(context, stages, still_open, options, (events, nccl))
     if len(still_open["start"]):
         context.reach_end(header)
-    pc_samples, notes = _read_samples(context, stages, path.parent, LoadPart(progress, _DECODED, 1))
+    rows = samples.SampleRows(context.vocabulary)
+    rows.learn_modules(latest)
+    pc_samples, notes = _read_samples(
+        context, stages, rows, path.parent, LoadPart(progress, _DECODED, 1)
+    )
     return RawTrace(
         work,
         calls,
@@ -231,10 +235,13 @@ def _read_ranges(
 
 
 def _read_samples(
-    context: DumpContext, stages: _Stages, folder: Path, progress: Progress
+    context: DumpContext,
+    stages: _Stages,
+    rows: samples.SampleRows,
+    folder: Path,
+    progress: Progress,
 ) -> tuple[RawPcSamples | None, list[str]]:
     """Read all PC samples with the code that ``folder`` has for them, and warnings about these."""
-    rows = samples.SampleRows(context.vocabulary)
     for piece in stages.columns("reading PC samples", samples.SAMPLES):
         rows.add(piece)
     pc_samples = rows.build(context.process)
