@@ -158,9 +158,13 @@ void write(const CUpti_Activity& record) {
   }
 }
 
+constexpr uint32_t kNullIsRight = 27;  // the API of CUDA 12.9
+std::atomic<bool> null_is_right{false};
+
 // Called by CUPTI's own thread or in a flush. Records behind one that is broken cannot be found:
 // how many there were is not known.
 void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  if (keeps_nothing(buffer)) return dropped(kNoMemory, Type{}, valid != 0);
   CUpti_Activity* record = nullptr;
   CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
   while (result == CUPTI_SUCCESS) {
@@ -172,9 +176,10 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
 }
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
-  *buffer = take_buffer();
-  *size = *buffer ? kBufferSize : 0;
-  *max_records = 0;  // as many as fit
+  const ActivityBuffer taken = take_buffer(null_is_right.load(std::memory_order_relaxed));
+  *buffer = taken.data;
+  *size = taken.size;
+  *max_records = taken.max_records;
 }
 
 void use_our_clock() {
@@ -200,7 +205,8 @@ constexpr CUpti_ActivityKind kMemoryKinds[] = {
 
 }  // namespace
 
-bool register_buffers() {
+bool register_buffers(uint32_t version) {
+  null_is_right.store(version >= kNullIsRight, std::memory_order_relaxed);
   use_our_clock();
   return !refused("cuptiActivityRegisterCallbacks",
                   cupti()->cuptiActivityRegisterCallbacks(requested, completed));
@@ -227,6 +233,7 @@ void flush_activity(bool last) {
   Cupti& api = *cupti();
   if (own_clock.load(std::memory_order_relaxed)) look_at_clock();
   api.cuptiActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  if (last) describe_buffers();
   size_t lost = 0;
   if (!api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) && lost)
     dropped(kCuptiDropped, Type{}, lost);

@@ -175,8 +175,8 @@ void enable_resources() {
       log("no callback for resource %d", id);
 }
 
-bool enable_all() {
-  if (!register_buffers() || !enable_driver_calls(subscriber)) return false;
+bool enable_all(uint32_t version) {
+  if (!register_buffers(version) || !enable_driver_calls(subscriber)) return false;
   enable_kinds();
   enable_resources();
   return true;
@@ -194,7 +194,7 @@ bool begin() {
   want_sampling();
   uint32_t version = 0;
   if (!cupti() || !version_fits(&version) || !subscribe()) return false;
-  if (!enable_all()) {
+  if (!enable_all(version)) {
     cupti()->cuptiUnsubscribe(subscriber);
     return false;
   }

@@ -1,6 +1,7 @@
 // CUPTI's activity records: kept until the work has ended on the simulated GPU, then written into
 // the client's buffers and handed over by a worker thread, as the real one does.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <queue>
 #include <thread>
@@ -38,7 +39,8 @@ std::atomic<CUpti_TimestampCallbackFunc> timestamp{nullptr};
 std::atomic<int64_t> clock_offset{0};  // CUPTI's time minus CLOCK_MONOTONIC
 std::atomic<bool> kinds[CUPTI_ACTIVITY_KIND_COUNT];
 std::atomic<uint64_t> lost{0}, seen{0};
-Buffer current;  // the worker's
+Buffer current;  // the worker's, like what follows
+std::vector<Buffer> full;
 
 uint64_t real_time() {
   timespec time;
@@ -172,18 +174,34 @@ size_t record_size(const CUpti_Activity* record) {
 
 // The worker's part, without the lock.
 
-void deliver() {
-  if (!current.data) return;
+void hand_over(const Buffer& buffer) {
   CUpti_BuffersCallbackCompleteFunc callback = complete;
-  Buffer buffer = current;
-  current = Buffer();
   if (callback) callback(nullptr, 0, buffer.data, buffer.size, buffer.used);
 }
 
+// CUPTI keeps buffers back in which a record is not complete: so it looks to who is asked for more.
+void deliver(bool forced) {
+  if (current.data) full.push_back(current);
+  current = Buffer();
+  if (faults().hoard && !forced) return;
+  for (const Buffer& buffer : full) hand_over(buffer);
+  full.clear();
+}
+
+// Before API 27 CUPTI does not look whether it got one. [Kineto: issue 1275]
 void renew() {
   CUpti_BuffersCallbackRequestFunc callback = request;
   if (callback) callback(&current.data, &current.size, &current.limit);
-  if (!current.data) current = Buffer();
+  if (current.data) return;
+  current = Buffer();
+  if (faults().version < 27) abort();
+}
+
+bool is_full(size_t record) {
+  const size_t most = faults().per_buffer;
+  return current.used + record > current.size ||
+         (current.limit && current.records == current.limit) ||
+         (most && current.records == most);
 }
 
 void lose(const Operation& operation) {
@@ -194,9 +212,7 @@ void lose(const Operation& operation) {
 void write(const Operation& operation) {
   if (faults().drop && ++seen % faults().drop == 0) return lose(operation);
   std::string record = record_of(operation);
-  bool full = current.used + record.size() > current.size ||
-              (current.limit && current.records == current.limit);
-  if (current.data && full) deliver();
+  if (current.data && is_full(record.size())) deliver(false);
   if (!current.data) renew();
   if (current.used + record.size() > current.size) return lose(operation);
   memcpy(current.data + current.used, record.data(), record.size());
@@ -236,7 +252,7 @@ void work() {
     lock.unlock();
     if (faults().shuffle) std::reverse(ready.begin(), ready.end());
     for (const Operation& operation : ready) write(operation);
-    if (flush) deliver();
+    if (flush) deliver(forced);
     lock.lock();
     if (flush) queue.answered = asked;
     queue.delivered.notify_all();

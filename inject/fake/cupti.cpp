@@ -49,6 +49,8 @@ Faults read_faults() {
   faults.pc_full = has(",pc_full,");
   faults.shuffle = has(",shuffle,");
   faults.unasked = has(",unasked,");
+  faults.hoard = has(",hoard,");
+  faults.per_buffer = number_after(text, ",per_buffer:", 0);
   faults.pc_reasons = number_after(text, ",pc_reasons:", 0);
   faults.pc_more = number_after(text, ",pc_more:", 0);
   faults.drop = number_after(text, ",drop:", 0);

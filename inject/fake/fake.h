@@ -94,11 +94,14 @@ struct Faults {
   bool pc_full = false;           // the hardware buffer of PC samples is full at every second look
   bool shuffle = false;           // records of a buffer come in reverse
   bool unasked = false;           // callbacks come for all driver calls, asked for or not
+  bool hoard = false;             // full buffers are handed over when a flush is forced, no sooner
+  uint32_t per_buffer = 0;        // records that go into a buffer, 0: as many as fit
   uint32_t pc_reasons = 0;        // so many stall reasons are told of, 0: those that there are
   uint32_t pc_more = 0;           // so many more reasons are told of at every PC than are given
   uint32_t drop = 0;              // every drop-th activity record is lost
   uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
-  uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12
+  uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,
+                                  // below 27 a null buffer ends the process
 };
 const Faults& faults();
 
