@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 
 #include "cupti/buffers.h"
 #include "cupti/launches.h"
@@ -51,6 +52,12 @@ FLAME_AT(SetRecord, memoryKind, 50)
 FLAME_AT(SetRecord, graphNodeId, 64)
 FLAME_AT(SetRecord, graphId, 72)
 
+// From 13.4 on records of a graph's work end with the node that its own was made of or last updated
+// from: Kernel13, Memcpy7 and Memset5 of headers that are newer than those this is compiled with.
+constexpr uint32_t kTellsSources = 130400;
+constexpr size_t kKernelSource = 240, kCopySource = 104, kSetSource = 96, kNoSource = 0;
+std::atomic<bool> tells_sources{false};
+
 // What CUPTI's clock must be moved by; 0 when it reads ours.
 std::atomic<int64_t> shift{0};
 std::atomic<bool> own_clock{false};
@@ -77,16 +84,25 @@ To clamped(From value) {
   return static_cast<To>(std::clamp<int64_t>(value, 0, static_cast<To>(~To{0})));
 }
 
+// The node whose capture tells where the work comes from: its source, where CUPTI tells it.
+template <class From>
+uint64_t graph_node(const From& from, size_t source_at) {
+  uint64_t source = 0;
+  if (source_at && from.graphNodeId && tells_sources.load(std::memory_order_relaxed))
+    memcpy(&source, reinterpret_cast<const char*>(&from) + source_at, sizeof source);
+  return source ? source : from.graphNodeId;
+}
+
 // What all records of GPU work have; false when CUPTI could not tell when it ran.
 template <class From, class To>
-bool fill(const From& from, To* to) {
+bool fill(const From& from, size_t source_at, To* to) {
   if (!from.start || !from.end) {
     dropped(kCuptiDropped, To::kType, 1);
     return false;
   }
   Origin origin = origin_of(from.correlationId);
   set_times(from, to);
-  to->graph_node = from.graphNodeId;
+  to->graph_node = graph_node(from, source_at);
   to->correlation = from.correlationId;
   to->python = origin.python;
   to->nvtx = origin.nvtx;
@@ -101,7 +117,7 @@ bool fill(const From& from, To* to) {
 
 void write_kernel(const KernelRecord& from) {
   Kernel to{};
-  if (!fill(from, &to)) return;
+  if (!fill(from, kKernelSource, &to)) return;
   to.symbol = kernel_name_text(from.name);
   to.grid_x = clamped<uint32_t>(from.gridX);
   to.grid_y = clamped<uint16_t>(from.gridY);
@@ -122,9 +138,9 @@ void write_kernel(const KernelRecord& from) {
 enum MemopKind : uint8_t { kCopy = 0, kSet = 1 };
 
 template <class From>
-void write_copy(const From& from) {
+void write_copy(const From& from, size_t source_at) {
   Memop to{};
-  if (!fill(from, &to)) return;
+  if (!fill(from, source_at, &to)) return;
   to.bytes = from.bytes;
   to.kind = kCopy;
   to.copy_kind = from.copyKind;
@@ -135,7 +151,7 @@ void write_copy(const From& from) {
 
 void write_set(const SetRecord& from) {
   Memop to{};
-  if (!fill(from, &to)) return;
+  if (!fill(from, kSetSource, &to)) return;
   to.bytes = from.bytes;
   to.kind = kSet;
   to.target = clamped<uint8_t>(from.memoryKind);
@@ -148,9 +164,9 @@ void write(const CUpti_Activity& record) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       return write_kernel(reinterpret_cast<const KernelRecord&>(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return write_copy(reinterpret_cast<const CopyRecord&>(record));
+      return write_copy(reinterpret_cast<const CopyRecord&>(record), kCopySource);
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return write_copy(reinterpret_cast<const PeerCopyRecord&>(record));
+      return write_copy(reinterpret_cast<const PeerCopyRecord&>(record), kNoSource);
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return write_set(reinterpret_cast<const SetRecord&>(record));
     default:
@@ -207,6 +223,7 @@ constexpr CUpti_ActivityKind kMemoryKinds[] = {
 
 bool register_buffers(uint32_t version) {
   null_is_right.store(version >= kNullIsRight, std::memory_order_relaxed);
+  tells_sources.store(version >= kTellsSources, std::memory_order_relaxed);
   use_our_clock();
   return !refused("cuptiActivityRegisterCallbacks",
                   cupti()->cuptiActivityRegisterCallbacks(requested, completed));

@@ -39,9 +39,9 @@ uint8_t* take(bool limited) {
   return buffer;
 }
 
-bool above_limit() {
+size_t most_at_once() {
   std::lock_guard<std::mutex> guard(lock);
-  return most_in_use > kMaxBuffers;
+  return most_in_use;
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ bool above_limit() {
 // Before API 27 (CUDA 12.9) a null buffer crashes CUPTI: memory beyond the limit is the lesser evil.
 ActivityBuffer take_buffer(bool null_is_right) {
   uint8_t* buffer = take(null_is_right);
-  if (!null_is_right && above_limit())
+  if (!null_is_right && most_at_once() > kMaxBuffers)
     note("more than 128 MiB of memory hold what CUPTI has not reported yet: much work waits on the "
          "GPU, or it is stuck");
   if (buffer) return {buffer, kSize, 0};
@@ -69,9 +69,10 @@ void give_back_buffer(uint8_t* buffer) {
 }
 
 void describe_buffers() {
-  if (!above_limit()) return;
+  const size_t most = most_at_once();
+  if (most <= kMaxBuffers) return;
   char text[64];
-  snprintf(text, sizeof text, "%zu at most at once", most_in_use);
+  snprintf(text, sizeof text, "%zu at most at once", most);
   meta("activity buffers", text);
 }
 

@@ -50,6 +50,8 @@ void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
       return graph_node_created(*static_cast<const CUpti_GraphData*>(more));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
       return graph_node_cloned(*static_cast<const CUpti_GraphData*>(more));
+    case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED:
+      return graph_instantiated(*static_cast<const CUpti_GraphData*>(more));
     default:
       return;
   }
@@ -58,7 +60,8 @@ void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
 constexpr CUpti_CallbackIdResource kResources[] = {
     CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
     CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
-    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+    CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED};
 
 void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   bool live = on.load(std::memory_order_acquire);

@@ -72,7 +72,8 @@ enum Type : uint16_t {
   kSample = 15,     // PC samples
   kCall = 16,       // another CUDA API call, which may block its thread
   kModuleEnd = 17,  // a module is about to be unloaded
-  kTypes = 18,
+  kGraphExec = 18,  // a CUDA graph was made executable
+  kTypes = 19,
 };
 
 // Ids are per dump, begin at 1 and are never used twice; 0 is "none". A text, frame or node may be
@@ -106,6 +107,7 @@ enum Type : uint16_t {
   F(uint32_t, api) F(uint32_t, context) F(uint32_t, result)
 
 // `python`, `nvtx` and `tid` are those of the launch with `correlation`; tid 0: that was not seen.
+// `graph_node`: of work of a graph, the node that ran or, where CUPTI tells it, the one it came from.
 #define FLAME_KERNEL(F) \
   F(uint64_t, start) F(uint64_t, end) F(uint64_t, graph_node) F(uint32_t, correlation) \
   F(uint32_t, symbol) F(uint32_t, python) F(uint32_t, nvtx) F(uint32_t, tid) F(uint32_t, device) \
@@ -138,6 +140,10 @@ enum Type : uint16_t {
 #define FLAME_GRAPH_NODE(F) \
   F(uint64_t, node) F(uint64_t, original) F(uint64_t, time) F(uint32_t, tid) F(uint32_t, python) \
   F(uint32_t, nvtx) F(uint32_t, graph)
+
+// `exec` was made of `graph`. Both are in the upper halves of their nodes' ids; the lower half of a
+// node is that of the node it was cloned from, as others found: it stands in for a clone not told of.
+#define FLAME_GRAPH_EXEC(F) F(uint32_t, exec) F(uint32_t, graph)
 
 // kind: see NameKind; `scope` and `id` as it says; `text` is the name
 #define FLAME_NAME(F) F(uint32_t, kind) F(uint32_t, scope) F(uint32_t, id) F(uint32_t, text)
@@ -172,7 +178,8 @@ enum Type : uint16_t {
   R(GraphNode, graph_node, FLAME_GRAPH_NODE, 40) R(Name, name, FLAME_NAME, 16)      \
   R(Meta, meta, FLAME_META, 8) R(Drop, drop, FLAME_DROP, 24)                        \
   R(Module, module, FLAME_MODULE, 48) R(Sample, sample, FLAME_SAMPLE, 48)           \
-  R(Call, call, FLAME_CALL, 40) R(ModuleEnd, module_end, FLAME_MODULE_END, 16)
+  R(Call, call, FLAME_CALL, 40) R(ModuleEnd, module_end, FLAME_MODULE_END, 16)      \
+  R(GraphExec, graph_exec, FLAME_GRAPH_EXEC, 8)
 
 #define FLAME_FIELD(type, name) type name;
 #define FLAME_BYTES(type, name) +sizeof(type)

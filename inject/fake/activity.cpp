@@ -85,6 +85,17 @@ std::string bytes_of(const Record& record, size_t size = sizeof(Record)) {
   return std::string(reinterpret_cast<const char*>(&record), size);
 }
 
+// The records of CUPTI 13.4 (Kernel13, Memcpy7, Memset5) are longer, and end with the source of a
+// graph's node, at these offsets of its headers.
+constexpr size_t kKernelSource = 240, kCopySource = 104, kSetSource = 96;
+
+std::string with_source(std::string record, size_t offset, const Operation& operation) {
+  if (faults().version < 130400) return record;
+  record.resize(offset + sizeof operation.graph_source);
+  memcpy(&record[offset], &operation.graph_source, sizeof operation.graph_source);
+  return record;
+}
+
 std::string kernel_record(const Operation& operation) {
   static std::atomic<int64_t> grids{0};
   const Work& work = operation.work;
@@ -108,7 +119,8 @@ std::string kernel_record(const Operation& operation) {
   record.name = operation.name;
   // The record of CUPTI 12 is the beginning of that of 13.
   bool old = faults().version < 130000;
-  return bytes_of(record, old ? sizeof(CUpti_ActivityKernel9) : sizeof record);
+  return with_source(bytes_of(record, old ? sizeof(CUpti_ActivityKernel9) : sizeof record),
+                     kKernelSource, operation);
 }
 
 template <class Record>
@@ -140,7 +152,7 @@ std::string set_record(const Operation& operation) {
   record.bytes = work.bytes;
   record.flags = work.asynchronous ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0;
   record.memoryKind = work.target;
-  return bytes_of(record);
+  return with_source(bytes_of(record), kSetSource, operation);
 }
 
 std::string record_of(const Operation& operation) {
@@ -149,7 +161,7 @@ std::string record_of(const Operation& operation) {
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return peer_record(operation);
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       CUpti_ActivityMemcpy6 record = {};
-      return copy_record(record, operation);
+      return with_source(copy_record(record, operation), kCopySource, operation);
     }
     default: return kernel_record(operation);
   }
@@ -160,9 +172,14 @@ size_t record_size(const CUpti_Activity* record) {
   operation.work.kind = record->kind == CUPTI_ACTIVITY_KIND_KERNEL
                             ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
                             : record->kind;
+  static const auto size_of = [](CUpti_ActivityKind kind) {
+    Operation one;
+    one.work.kind = kind;
+    return record_of(one).size();
+  };
   static const size_t sizes[] = {
-      sizeof(CUpti_ActivityMemset4), sizeof(CUpti_ActivityMemcpy6),
-      sizeof(CUpti_ActivityMemcpyPtoP4), record_of(Operation()).size()};
+      size_of(CUPTI_ACTIVITY_KIND_MEMSET), size_of(CUPTI_ACTIVITY_KIND_MEMCPY),
+      size_of(CUPTI_ACTIVITY_KIND_MEMCPY2), size_of(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)};
   switch (operation.work.kind) {
     case CUPTI_ACTIVITY_KIND_MEMSET: return sizes[0];
     case CUPTI_ACTIVITY_KIND_MEMCPY: return sizes[1];

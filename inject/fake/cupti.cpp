@@ -25,8 +25,14 @@ void send(CUpti_CallbackDomain domain, uint32_t id, const void* data) {
   inside = false;
 }
 
+bool copies_graph(uint32_t id) {
+  const char* name = api_name(id);
+  return name && (!strncmp(name, "cuGraphInstantiate", 18) || !strcmp(name, "cuGraphClone"));
+}
+
 bool wanted(CUpti_CallbackDomain domain, uint32_t id) {
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API && faults().unasked) return id < kIds;
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API && faults().quiet_clones && copies_graph(id)) return false;
   return id < kIds && enabled[domain][id].load(std::memory_order_relaxed);
 }
 
@@ -49,6 +55,9 @@ Faults read_faults() {
   faults.pc_full = has(",pc_full,");
   faults.shuffle = has(",shuffle,");
   faults.unasked = has(",unasked,");
+  faults.wild_names = has(",wild_names,");
+  faults.quiet_clones = has(",quiet_clones,");
+  faults.no_clones = has(",no_clones,");
   faults.hoard = has(",hoard,");
   faults.per_buffer = number_after(text, ",per_buffer:", 0);
   faults.pc_reasons = number_after(text, ",pc_reasons:", 0);
@@ -93,7 +102,10 @@ CUresult Call::done(CUresult result) {
   if (data_.correlationData && wanted(CUPTI_CB_DOMAIN_DRIVER_API, cbid_)) {
     data_.callbackSite = CUPTI_API_EXIT;
     data_.functionReturnValue = &result;
+    const char* symbol = data_.symbolName;
+    if (faults().wild_names && result) data_.symbolName = reinterpret_cast<const char*>(1);
     send(CUPTI_CB_DOMAIN_DRIVER_API, cbid_, &data_);
+    data_.symbolName = symbol;
   }
   if (start_) truth_call(data_.functionName, data_, cbid_, result != CUDA_SUCCESS, start_, now());
   return result;

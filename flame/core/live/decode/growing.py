@@ -44,7 +44,7 @@ from flame.core.units import format_counted
 # In the order in which it is learnt: what refers to something comes after it.
 _VOCABULARY = (
     *(TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES),
-    *(MODULES, MODULE_ENDS, SAMPLES),
+    *(gpu.EXECS, MODULES, MODULE_ENDS, SAMPLES),
 )
 _EVENTS = (gpu.KERNELS, gpu.COPIES, host.LAUNCHES, host.CALLS, host.RANGES)
 # What a record refers to is written before the record, and so looked at after it. An open range is
@@ -52,7 +52,7 @@ _EVENTS = (gpu.KERNELS, gpu.COPIES, host.LAUNCHES, host.CALLS, host.RANGES)
 _LOOKS = (
     (host.OPEN_RANGES,),
     (gpu.KERNELS, gpu.COPIES, SAMPLES),
-    (host.LAUNCHES, host.CALLS, host.RANGES, gpu.NODES),
+    (host.LAUNCHES, host.CALLS, host.RANGES, gpu.NODES, gpu.EXECS),
     ("node",),
     ("frame", "range_name"),
     ("name", "meta", "drop", MODULES, MODULE_ENDS),
@@ -253,6 +253,7 @@ class GrowingDump:
         self._losses.learn(records)
         if records.pieces("name"):
             self._calls.forget_names()
+        self._captures.learn_execs(records.table(gpu.EXECS, gpu.FIELDS[gpu.EXECS]))
         for piece in records.columns(gpu.NODES, gpu.FIELDS[gpu.NODES]):
             self._captures.learn(gpu.build_node_rows(context, piece))
         self._samples.learn_modules(records)

@@ -70,7 +70,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     has_samples = bool(records.pieces(samples.SAMPLES))
     stages = _Stages(records, LoadPart(progress, 0, _DECODED if has_samples else 1))
     work, recorded, config, size = _read_work(context, stages)
-    nodes, made = _read_nodes(context, stages)
+    nodes, made = _read_nodes(context, stages, work, latest)
     calls, paths, failed = _read_calls(context, stages)
     events, nccl = EventRows(context), NcclRows(context)
     ranges = _read_ranges(context, stages, still_open, options, (events, nccl))
@@ -168,13 +168,23 @@ def _read_work(
     return table.build(), recorded.build(), np.concatenate(config), np.concatenate(size)
 
 
-def _read_nodes(context: DumpContext, stages: _Stages) -> tuple[RawGraphNodes, RecordedOrigins]:
+def _read_nodes(
+    context: DumpContext, stages: _Stages, work: RawActivities, latest: Records
+) -> tuple[RawGraphNodes, RecordedOrigins]:
     """Read creations of CUDA graph nodes, and row by row where in the program that was."""
     batches, where = TableBuilder(RawGraphNodes), TableBuilder(RecordedOrigins)
-    for piece in stages.columns("reading graphs", gpu.NODES):
-        rows = gpu.build_node_rows(context, piece)
+    execs = gpu.ExecGraphs()
+
+    def add(rows: NamedColumns) -> None:
         where.add(**rows)
         batches.add(**rows, process=np.full(len(rows["node"]), context.process))
+
+    for piece in stages.columns("reading graphs", gpu.NODES):
+        rows = gpu.build_node_rows(context, piece)
+        execs.learn_nodes(rows)
+        add(rows)
+    execs.learn_execs(latest.table(gpu.EXECS, _FIELDS[gpu.EXECS]))
+    add(execs.build_copies(work.graph_node))
     nodes, origins = batches.build(), where.build()
     # A copy is made first, and then said to be one: it was born where its original was.
     copied = nodes.original != NONE
