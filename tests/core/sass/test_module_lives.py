@@ -137,6 +137,19 @@ def test_a_number_that_is_used_again_without_an_end_ends_nothing() -> None:
     assert contents(cubins_of(lives, Seen(1, 1, 250, 0))[0]) == [5, 6]
 
 
+def test_lives_end_and_begin_to_the_nanosecond() -> None:
+    lives = lives_of([Load(1, 5, 1000, 1, 4000), Load(1, 6, 9000, 1)])
+    seen = [Seen(1, 1, 6000, 2), Seen(1, 1, 6001, 2), Seen(1, 1, 9000, 5), Seen(1, 1, 8999, 5)]
+    assert [contents(one) for one in cubins_of(lives, *seen)] == [[5], [], [5, 6], [5]]
+
+
+def test_an_end_from_before_is_of_another_module() -> None:
+    lives = ModuleLives()
+    lives.learn(columns(LOADS, [(1, 5, 200, 1, 7)]), columns(ENDS, [(100, 1, 7)]))
+    lives.learn(columns(LOADS, [(1, 6, 300, 1, 7)]), columns(ENDS, []))
+    assert contents(cubins_of(lives, Seen(1, 1, 9000, 1))[0]) == [5, 6]
+
+
 def test_checksums_and_hashes_are_of_64_bits() -> None:
     high = np.array([1 << 63, (1 << 64) - 1], np.uint64).astype(np.int64).tolist()
     lives = lives_of([Load(high[0], high[1], 1, 1)])

@@ -157,19 +157,15 @@ class ExecGraphs:
         self._believed = None
 
     def sources_of(self, nodes: I8) -> I8:
-        """Return the node that each of ``nodes`` is a copy of.
-
-        `NONE` where ids do not tell, or something else was told of the node.
-        """
+        """Return the node that each of ``nodes`` is a copy of, `NONE` where ids do not tell."""
         if self._believed is None:
             self._believed = self._agree_with_copies() and not self._hold_captures()
         if not self._believed:
             return np.full(len(nodes), NONE, np.int64)
-        told = self._originals.contains(nodes) | np.isin(nodes, self._made)
-        return np.where(told, NONE, self._by_id(nodes))
+        return self._by_id(nodes)
 
     def build_copies(self, nodes: I8) -> NamedColumns:
-        """Build rows as `build_node_rows` does, of ``nodes`` whose ids alone tell their source."""
+        """Build rows as `build_node_rows` does, of ``nodes`` whose ids tell their source."""
         node = unique(nodes).astype(np.int64)
         source = self.sources_of(node)
         known = np.flatnonzero(source != NONE)
