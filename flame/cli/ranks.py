@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from flame.console.terminal import say
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.starting import prepare_process
+from flame.core.units import format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from flame.core.rank_summary.summary import RankSummary
     from flame.core.ranks.inputs import RankInputs
     from flame.core.ranks.job import Engine
+    from flame.core.ranks.summarise import RankOptions
     from flame.engines.output import SummaryOutput
 
 INCOMPLETE = 7
@@ -55,6 +58,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "the mesh of ranks, whose groups communicate, where traces do not record these: "
     text += "pp=4,dp=2,tp=8 (ranks count up along the last first)"
     add("--groups", metavar="A=N,…", help=text)
+    text = (
+        "ranges whose name matches are the iterations, as for flame report (default: steps of the "
+    )
+    text += "profiler, else ranges that repeat, such as step 7)"
+    add("--iteration", metavar="RE", default="", help=text)
     text = "write nothing and exit with 3, not 7, where a rank cannot be read"
     add("--strict", action="store_true", help=text)
     add("--json", action="store_true", help="print JSON, for scripts")
@@ -70,19 +78,37 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--workers {args.workers}: is no number of files")
     from flame.core.ranks.inputs import fill_in, list_paths, read_inputs
 
+    options = _options(args)
     paths = _share(list_paths(map(fill_in, args.paths)), args.share)
-    inputs = read_inputs(paths)
-    for note in inputs.notes:
-        say(note)
+    inputs = read_inputs(paths, options.iteration)
     if args.output is None:
         from flame.cli.rank_report import print_summary
 
+        if options.iteration and not inputs.files:
+            raise UsageError("--iteration: a summary keeps the iterations that it has: name traces")
         print_summary(_only_summary(inputs), args.paths, as_json=args.json)
         return 0
     from flame.engines.output import SummaryOutput
 
     output = SummaryOutput(fill_in(args.output), inputs, force=args.force)
-    return _write(_sum_up(inputs, output, args), output, args)
+    for note in inputs.notes:
+        say(note)
+    return _write(_sum_up(inputs, output, args, options), output, args)
+
+
+def _options(args: argparse.Namespace) -> RankOptions:
+    """Return how ranks are to be read; UsageError for what cannot be understood."""
+    from flame.core.ranks.communication.rank_groups import RankGroups
+    from flame.core.ranks.summarise import RankOptions
+
+    if args.iteration:
+        from flame.core.regex import compile_expression
+
+        try:
+            compile_expression(args.iteration)
+        except UsageError as error:
+            raise UsageError(f"--iteration {args.iteration!r}: {error}") from None
+    return RankOptions(args.groups and RankGroups.parse(args.groups), args.iteration)
 
 
 def _share(paths: list[str], share: str | None) -> list[str]:
@@ -99,32 +125,45 @@ def _share(paths: list[str], share: str | None) -> list[str]:
 
 def _only_summary(inputs: RankInputs) -> RankSummary:
     """Return the summary to report on, where there is nothing to be read and nothing to merge."""
+    for file in inputs.files[:1]:
+        _check_readable(file.path)
     if inputs.files or len(inputs.summaries) != 1:
-        raise UsageError("name the file to write: -o run.flamesum")
+        number = format_counted(len(inputs.files), "file", "files")
+        what = f"{number} to read" if inputs.files else "several summaries to merge"
+        raise UsageError(f"{what}: name the file to write, too: -o run.flamesum")
     summary = inputs.summaries[0]
     if not inputs.merged:
         raise InputError(f"{summary.lost[0].path}: {summary.lost[0].reason}")
     return summary
 
 
+def _check_readable(path: str) -> None:
+    from flame.core.mapped_files import open_regular
+
+    try:
+        os.close(open_regular(path))
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
 # Summing up
 
 
-def _sum_up(inputs: RankInputs, output: SummaryOutput, args: argparse.Namespace) -> RankSummary:
+def _sum_up(
+    inputs: RankInputs, output: SummaryOutput, args: argparse.Namespace, options: RankOptions
+) -> RankSummary:
     """Read the files; where ctrl+c ends that, say where what has been read is."""
     from flame.console.interrupting import ended_by_interrupt
     from flame.console.progress import progress_on_stderr
-    from flame.core.ranks.communication.rank_groups import RankGroups
     from flame.core.ranks.job import RankJob
     from flame.engines.progress import RankMeter
 
-    mesh = None if args.groups is None else RankGroups.parse(args.groups)
     with _engine(args) as engine:
         job = RankJob(engine, inputs.summaries, output.keep)
         try:
             with progress_on_stderr() as shown, ended_by_interrupt(shown) as progress:
                 meter = RankMeter(inputs.files, progress)
-                return job.run(inputs.files, meter, mesh)
+                return job.run(inputs.files, meter, options)
         except CancelledError:
             if kept := output.kept:
                 say(f"stopped: what has been read is in {kept}; name it, too, to go on from there")
@@ -159,7 +198,7 @@ def _engine(args: argparse.Namespace) -> Iterator[Engine]:
 
 def _write(summary: RankSummary, output: SummaryOutput, args: argparse.Namespace) -> int:
     """Write the summary, and name what it lacks; InputError where that is not to be written."""
-    from flame.core.units import format_counted
+    from flame.core.ranks.doubts import doubts_about
 
     for one in summary.lost:
         say(f"{one.path}: {one.reason}")
@@ -169,6 +208,8 @@ def _write(summary: RankSummary, output: SummaryOutput, args: argparse.Namespace
     if summary.lost and args.strict:
         raise InputError(f"{lost} cannot be read: {output.path} is not written (--strict)")
     output.write(summary)
+    for note in doubts_about(summary, args.iteration):
+        say(note)
     ranks = format_counted(len(summary), "rank", "ranks")
     say(f"wrote {output.path}: {ranks}" + (f", without {lost}" if summary.lost else ""))
     return INCOMPLETE if summary.lost else 0

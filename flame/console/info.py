@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from flame.console.iterations import iteration_facts, iteration_lines, step_facts
+from flame.console.rank_info import rank_facts, rank_lines
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.core.analysis.busy_words import busy_share
@@ -18,6 +19,8 @@ from flame.core.analysis.wording import Terms, level_word
 from flame.core.loading.inputs import Inputs
 from flame.core.model.meta import Device, DeviceFacts, Process, Share
 from flame.core.model.profile import Profile
+from flame.core.rank_summary.opened import summary_of
+from flame.core.rank_summary.summary import RankSummary
 from flame.core.units import (
     format_bytes,
     format_count,
@@ -51,9 +54,10 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
     ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
     ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
     ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` and ``iterations``
-    are null where there are none; ``steps`` are all iterations.
+    are null where there are none; ``steps`` are all iterations. ``ranks`` is null but of a summary
+    of ranks, which has no processes.
     """
-    summary = summarize(profile)
+    summary, ranks = summarize(profile), summary_of(profile)
     meta, samples = summary.meta, summary.pc_samples
     return {
         "path": str(inputs.paths[0]) if len(inputs.paths) == 1 else None,
@@ -78,7 +82,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         ],
         "processes": [
             {"pid": process.pid, "name": process.name, "source": process.source}
-            for process in summary.processes
+            for process in (summary.processes if ranks is None else ())
         ],
         "activities": summary.counts,
         "gpu_time_ns": summary.gpu_time,
@@ -103,6 +107,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "iterations": iteration_facts(summary.iterations),
         "steps": step_facts(profile, summary.iterations),
         "levels": list(summary.levels),
+        "ranks": None if ranks is None else rank_facts(ranks),
         "warnings": list(summary.warnings),
     }
 
@@ -179,11 +184,11 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
 
     Sentences are wrapped at ``width`` cells.
     """
-    summary = summarize(profile)
+    summary, ranks = summarize(profile), summary_of(profile)
     sections = [
         [printable(str(inputs.paths[0]) if len(inputs.paths) == 1 else inputs.title)],
         list(_sources(summary)),
-        list(_capture(summary)),
+        list(_capture(summary, ranks)),
         list(_activities(summary)),
         list(_busy(summary)),
         list(_kernels(summary, width)),
@@ -197,7 +202,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def _capture(summary: TraceSummary) -> Iterator[str]:
+def _capture(summary: TraceSummary, ranks: RankSummary | None) -> Iterator[str]:
     meta = summary.meta
     yield _line("format", " ".join(filter(None, (meta.format, meta.schema_version))))
     yield _line("producer", meta.producer or "unknown")
@@ -216,7 +221,10 @@ def _capture(summary: TraceSummary) -> Iterator[str]:
         ]
         yield from _list("GPUs", devices or list(summary.device_names))
     known = [process for process in summary.processes if process.pid >= 0 or not summary.resolved]
-    if known or not summary.resolved:
+    if ranks is not None:
+        for label, texts in rank_lines(ranks):
+            yield from _list(label, texts)
+    elif known or not summary.resolved:
         processes = [_numbered(summary, "pid", process.pid, process) for process in known]
         yield from _list("processes", processes)
     yield _line(

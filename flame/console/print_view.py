@@ -23,7 +23,7 @@ from flame.core.analysis.wording import (
     short_place,
     terms_of,
 )
-from flame.core.model.frames import SAMPLE_KINDS
+from flame.core.model.frames import PART_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
@@ -161,7 +161,7 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> str:
     total, whole = int(tree.total[line.node]), int(tree.total[0])
     percent = format_percent(total, whole).removesuffix(" %")
     # Parts of activities are no number of them.
-    parts = any(tree.kind(node) in SAMPLE_KINDS for node in tree.path(line.node))
+    parts = any(tree.kind(node) in PART_KINDS for node in tree.path(line.node))
     count = "" if parts else format_count(int(tree.count[line.node]))
     numbers = _numbers(tree, percent, format_value(total, tree.metric.unit), count)
     left = f"{numbers}{_bar(total / whole)} "
@@ -220,7 +220,7 @@ def _top_row(tree: StackTree, sums: FrameTotals, row: int, terms: Terms, width: 
     unit, frame = tree.metric.unit, tree.frames[int(sums.frame[row])]
     own, total, count = int(sums.own[row]), int(sums.total[row]), int(sums.count[row])
     share = format_percent(own, int(tree.total[0])).removesuffix(" %")
-    whole = frame.kind not in SAMPLE_KINDS
+    whole = frame.kind not in PART_KINDS
     mean = format_value(total / count, unit) if count and whole else ""
     wide = _wide(tree)
     left = f"{share:>7} {format_value(own, unit):>{wide}} {format_value(total, unit):>{wide}}"

@@ -36,6 +36,7 @@ class Kind(IntEnum):
     CATEGORY = 19
     PHASE = 20
     CAUSE = 21
+    WAIT = 22
 
     @property
     def title(self) -> str:
@@ -43,7 +44,7 @@ class Kind(IntEnum):
         return self.name.lower()
 
 
-SAMPLE_KINDS = (Kind.SASS, Kind.STALL)
+PART_KINDS = (Kind.SASS, Kind.STALL, Kind.WAIT)
 """Frames that have parts of activities: how many and how long those are says nothing of them."""
 
 COPIES = (Kind.MEMCPY, Kind.MEMSET)
@@ -79,6 +80,14 @@ class Frame(NamedTuple):
 
 SAMPLE_LEVELS = ("sass", "stall")
 
+WAIT_LEVEL = "wait"
+"""Parts of collectives, ``[waiting]`` for the last rank and ``[transfer]``."""
+
+WAITING_PART, TRANSFER_PART = Frame(Kind.WAIT, "[waiting]"), Frame(Kind.WAIT, "[transfer]")
+
+PART_LEVELS = (*SAMPLE_LEVELS, WAIT_LEVEL)
+"""Levels of parts of activities."""
+
 STACK_LEVELS = ("python", "native", "nvtx", "stack")
 """Levels of any number of frames; each of the other levels is a single frame."""
 
@@ -102,7 +111,7 @@ LEVELS = (
     "shapes",
     "category",
     "kernel",
-    *SAMPLE_LEVELS,
+    *PART_LEVELS,
 )
 """All levels in their natural order; any subset in any order makes a tree."""
 

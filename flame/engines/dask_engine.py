@@ -26,7 +26,7 @@ from flame.engines.cluster import Cluster, ClusterLostError, in_thread
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.ranks.communication.arrivals import Arrivals
-    from flame.core.ranks.communication.rank_groups import RankGroups
+    from flame.core.ranks.summarise import RankOptions
 
 _POLL = 0.1
 _TALL = 2
@@ -73,13 +73,13 @@ class DaskEngine:
         self._is_lost = False
 
     def read(
-        self, files: Sequence[RankFile], mesh: RankGroups | None, meter: Meter
+        self, files: Sequence[RankFile], options: RankOptions, meter: Meter
     ) -> Iterator[Sequence[RankSummary]]:
         """Yield summaries of up to 64 files each; if the cluster is lost, of all that are left."""
         missing = dict.fromkeys(files)
         self._waiting.extend(files)
         try:
-            for _ in self._run(mesh, meter):
+            for _ in self._run(options, meter):
                 yield self._settle(missing)
         except ClusterLostError as error:
             self._is_lost = True
@@ -101,7 +101,7 @@ class DaskEngine:
         found = self._settle(missing)
         return [*found, *(lost_summary(file.path, reason) for file in missing)]
 
-    def _run(self, mesh: RankGroups | None, meter: Meter) -> Iterator[None]:
+    def _run(self, options: RankOptions, meter: Meter) -> Iterator[None]:
         while not self._cluster.workers.memory:
             meter.say("waiting for workers")
             self._cluster.look()
@@ -115,7 +115,7 @@ class DaskEngine:
         while self._waiting or self._suspects or self._reads or self._held or self._fetches:
             self._cluster.look()
             meter.say("" if self._cluster.workers.memory else "waiting for workers")
-            self._submit_reads(mesh, meter)
+            self._submit_reads(options, meter)
             self._merge_rest()
             self._take_events()
             yield
@@ -131,17 +131,17 @@ class DaskEngine:
 
     # Reading
 
-    def _submit_reads(self, mesh: RankGroups | None, meter: Meter) -> None:
+    def _submit_reads(self, options: RankOptions, meter: Meter) -> None:
         """Have the next files read: so many that no worker waits; a suspect when it is alone."""
         while self._waiting and len(self._reads) < _AHEAD * self._cluster.workers.threads:
-            self._submit_read(self._waiting.popleft(), mesh, meter, alone=False)
+            self._submit_read(self._waiting.popleft(), options, meter, alone=False)
         if self._suspects and not self._waiting and not self._reads:
-            self._submit_read(self._suspects.popleft(), mesh, meter, alone=True)
+            self._submit_read(self._suspects.popleft(), options, meter, alone=True)
 
     def _submit_read(
-        self, file: RankFile, mesh: RankGroups | None, meter: Meter, *, alone: bool
+        self, file: RankFile, options: RankOptions, meter: Meter, *, alone: bool
     ) -> None:
-        arguments = (self._cluster.run, file.path, place_of(file.path), file.size, mesh)
+        arguments = (self._cluster.run, file.path, place_of(file.path), file.size, options)
         future = self._cluster.submit(on_worker.read, *arguments, memory=file.memory)
         node = _Node(future, (file,), 0, alone=alone)
         self._reads.add(node)

@@ -28,8 +28,7 @@ from flame.core.ranks.job import (
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.ranks.communication.arrivals import Arrivals
-    from flame.core.ranks.communication.rank_groups import RankGroups
-    from flame.core.ranks.summarise import RankPart
+    from flame.core.ranks.summarise import RankOptions, RankPart
 
 _POLL = 0.1
 _IN_MEMORY = 1 << 28
@@ -54,24 +53,24 @@ class LocalEngine:
         self._running: dict[Future[RankPart], RankFile] = {}
 
     def read(
-        self, files: Sequence[RankFile], mesh: RankGroups | None, meter: Meter
+        self, files: Sequence[RankFile], options: RankOptions, meter: Meter
     ) -> Iterator[Sequence[RankSummary]]:
         """Yield the summary of each file as soon as it is there."""
         suspects: list[RankFile] = []
-        yield from self._read_beside(deque(files), mesh, meter, suspects)
+        yield from self._read_beside(deque(files), options, meter, suspects)
         for file in suspects:
-            yield from self._read_beside(deque([file]), mesh, meter, None)
+            yield from self._read_beside(deque([file]), options, meter, None)
 
     def _read_beside(
         self,
         waiting: deque[RankFile],
-        mesh: RankGroups | None,
+        options: RankOptions,
         meter: Meter,
         suspects: list[RankFile] | None,
     ) -> Iterator[Sequence[RankSummary]]:
         """Read what is ``waiting``, largest first; without ``suspects`` every failure is final."""
         while waiting or self._running:
-            self._start(waiting, mesh, meter)
+            self._start(waiting, options, meter)
             done, _ = wait(self._running, _POLL, FIRST_COMPLETED)
             yield ()
             for future in done:
@@ -89,21 +88,21 @@ class LocalEngine:
                 self._kept.add(part.arrivals)
                 yield (part.summary,)
 
-    def _start(self, waiting: deque[RankFile], mesh: RankGroups | None, meter: Meter) -> None:
+    def _start(self, waiting: deque[RankFile], options: RankOptions, meter: Meter) -> None:
         """Start reading what fits beside the files that are being read; a smaller one may pass."""
         for file in list(waiting):
             if len(self._running) >= self._workers:
                 return
             if self._fits(file):
                 waiting.remove(file)
-                self._running[self._pool.submit(self._read_one, file, mesh, meter)] = file
+                self._running[self._pool.submit(self._read_one, file, options, meter)] = file
 
     def _fits(self, file: RankFile) -> bool:
         if not self._running or self._memory is None:
             return True
         return file.memory + sum(each.memory for each in self._running.values()) <= self._memory
 
-    def _read_one(self, file: RankFile, mesh: RankGroups | None, meter: Meter) -> RankPart:
+    def _read_one(self, file: RankFile, options: RankOptions, meter: Meter) -> RankPart:
         def note(stage: str, done: int, expected: int) -> None:
             if expected > 0:
                 meter.note(file, min(done / expected, 1.0))
@@ -111,7 +110,7 @@ class LocalEngine:
         path = Path(file.path)
         with self._processes.lend(path) as process:
             return process.run(
-                partial(read_part, name=file.path, mesh=mesh), path, LoadOptions(), note
+                partial(read_part, name=file.path, how=options), path, LoadOptions(), note
             )
 
     def unfinished(self) -> Sequence[RankSummary]:

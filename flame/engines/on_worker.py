@@ -22,13 +22,12 @@ from flame.core.memory import VARIABLE, MemoryShortError
 from flame.core.options import LoadOptions, silent
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.ranks.job import RankFile, lost_part, read_part, reason_of
-from flame.core.ranks.summarise import RankPart
+from flame.core.ranks.summarise import RankOptions, RankPart
 
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.rank_summary.summary import RankSummary
     from flame.core.ranks.communication.arrivals import Arrivals
-    from flame.core.ranks.communication.rank_groups import RankGroups
 
 T = TypeVar("T")
 
@@ -86,7 +85,7 @@ def end(run: str) -> None:
         readers.processes.stop()
 
 
-def read(run: str, name: str, place: str, size: int, mesh: RankGroups | None) -> RankPart:
+def read(run: str, name: str, place: str, size: int, options: RankOptions) -> RankPart:
     """Read the file at ``place``, which the user calls ``name``, for ``run``.
 
     Raises EndedError, MemoryShortError.
@@ -100,7 +99,7 @@ def read(run: str, name: str, place: str, size: int, mesh: RankGroups | None) ->
     try:
         with readers.room(file.memory), readers.processes.lend(path) as process:
             return process.run(
-                partial(read_part, name=name, mesh=mesh), path, LoadOptions(), silent
+                partial(read_part, name=name, how=options), path, LoadOptions(), silent
             )
     except (EndedError, MemoryShortError):
         raise

@@ -45,6 +45,8 @@ class SummaryOutput:
         others += [lost.path for one in inputs.summaries for lost in one.lost]
         if not _is_among(self.path, inputs.merged) and _is_among(self.path, others):
             raise UsageError(f"-o {self.path}: is a file that is read")
+        if Path(self.path).is_dir():
+            raise UsageError(f"-o {self.path}: is a folder: name a file in it")
         if os.path.lexists(self.path) and not self._replace:
             raise UsageError(f"{self.path}: is there already; --force replaces it")
         if not force and not self._is_resumed and os.path.lexists(self._partial):
@@ -88,7 +90,5 @@ def _try_out(path: Path, size: int) -> None:
             file.write(bytes(size))
         if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(13, "Permission denied")
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory")
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -62,8 +62,8 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     add(
         "--metric",
         metavar="M",
-        help="gpu, exposed, count, launch, queue, idle, waiting, host, stalls, or a metric of a "
-        "stack file",
+        help="gpu, exposed, count, launch, queue, idle, waiting, host, stalls, wait (of a "
+        "summary of ranks), or a metric of a stack file",
     )
     add("--invert", action="store_true", help="bottom-up: leaves first, callers below")
     text = "merge a frame with the same frame right below it"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from flame.console.terminal import say
@@ -13,7 +15,14 @@ from flame.core.errors import CancelledError
 from flame.record.environment import environment_for, library_path, replaced
 from flame.record.folder import RecordingFolder, make_folder, remove_stale_sockets
 from flame.record.plan import Plan
-from flame.record.process import death_of, exit_code_of, signals_held, start, wait_for
+from flame.record.process import (
+    death_of,
+    ended_by_signals,
+    exit_code_of,
+    signals_held,
+    start,
+    wait_for,
+)
 from flame.record.status_line import open_status_line
 
 
@@ -59,12 +68,26 @@ def _report(plan: Plan, folder: RecordingFolder, status: int, elapsed: int) -> N
         say(f"{folder.path}: something else is there now than what was recorded to: not read")
         return
     try:
-        from flame.record.finish import report_recording
-
-        report_recording(plan, folder.path, elapsed)
+        with ended_by_signals():
+            _finish(plan, folder.path, elapsed)
     except (KeyboardInterrupt, CancelledError):
         say("interrupted: the rest of the summary is left out")
-    except Exception as error:
-        say(f"no summary: {error or type(error).__name__}")
-        if os.environ.get("FLAME_DEBUG"):
-            traceback.print_exc()
+
+
+def _finish(plan: Plan, folder: Path, elapsed: int) -> None:
+    """Take the steps after a recording; one that fails is told, and keeps no other from its."""
+    from flame.record.finish import report_recording, sum_up_ranks
+
+    steps: tuple[tuple[str, Callable[[], None]], ...] = (
+        ("no summary", partial(report_recording, plan, folder, elapsed)),
+        ("ranks are not summed up", partial(sum_up_ranks, plan, folder)),
+    )
+    for what, take in steps:
+        try:
+            take()
+        except CancelledError:
+            raise
+        except Exception as error:
+            say(f"{what}: {error or type(error).__name__}")
+            if os.environ.get("FLAME_DEBUG"):
+                traceback.print_exc()

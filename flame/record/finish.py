@@ -43,9 +43,8 @@ _DETACHED = {
 
 def report_recording(plan: Plan, folder: Path, elapsed: int) -> None:
     """Report what lies in ``folder`` after ``elapsed`` ns; if quiet, only what went wrong."""
-    with closing(RecordedDumps(folder)) as dumps:
-        totals = dumps.update()
-    left = [pid for pid in totals.open if _records_to(pid, folder)]
+    totals = _totals(folder)
+    left = _left_behind(totals, folder)
     if totals.empty:
         say(_nothing(plan, folder, totals, goes_on=bool(left)))
     elif not plan.quiet:
@@ -58,6 +57,34 @@ def report_recording(plan: Plan, folder: Path, elapsed: int) -> None:
     notes = [] if totals.empty else _keep_instructions(folder, plan.quiet)
     if not totals.empty and not plan.quiet:
         _tell_content(folder, totals, notes)
+
+
+def sum_up_ranks(plan: Plan, folder: Path) -> None:
+    """Write a summary beside each dump of a rank; if quiet, say only what went wrong."""
+    from flame.console.progress import progress_on_stderr
+    from flame.record.rank_summaries import dumps_of_ranks, write_summaries
+
+    dumps = dumps_of_ranks(folder, _left_behind(_totals(folder), folder))
+    if not dumps:
+        return
+    with nullcontext(silent) if plan.quiet else progress_on_stderr() as progress:
+        found = write_summaries(dumps, progress)
+    for line in found.lines:
+        say(line)
+    if found.written and not plan.quiet:
+        ranks = format_counted(found.written, "rank", "ranks")
+        output = shlex.quote(f"{folder.stem}.flamesum")
+        say(f"{ranks} summed up; see all with: flame ranks {shlex.quote(str(folder))} -o {output}")
+
+
+def _totals(folder: Path) -> RecordingTotals:
+    with closing(RecordedDumps(folder)) as dumps:
+        return dumps.update()
+
+
+def _left_behind(totals: RecordingTotals, folder: Path) -> list[int]:
+    """List the processes that still record."""
+    return [pid for pid in totals.open if _records_to(pid, folder)]
 
 
 def _nothing(plan: Plan, folder: Path, totals: RecordingTotals, goes_on: bool) -> str:

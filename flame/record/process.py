@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 from flame.core.errors import FlameError
 
@@ -23,6 +24,7 @@ _PASSED_ON = {
 }
 # SIGTTOU: a blocked one lets flame take its line from the terminal when it is in the background.
 _WATCHED = {*_PASSED_ON, signal.SIGCHLD, signal.SIGTTOU}
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them; no program expects that.
 _NOT_FOUND = (errno.ENOENT, errno.ENOTDIR)
 
@@ -63,6 +65,30 @@ def signals_held() -> Iterator[set[int]]:
         while signal.sigtimedwait(_WATCHED, 0):
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Have what asks flame to end raise KeyboardInterrupt, once; after that it asks in vain.
+
+    So flame ends with the exit code of the command, whatever it does after that has ended.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        for one in _ENDING:
+            signal.signal(one, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {one: signal.signal(one, end) for one in _ENDING if _is_heard(one)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _is_heard(number: signal.Signals) -> bool:
+    return signal.getsignal(number) not in (signal.SIG_IGN, None)
 
 
 def start(command: tuple[str, ...], environment: Mapping[str, str], blocked: set[int]) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from flame.console.terminal import cut, printable
 from flame.core.analysis.wording import short_place
 from flame.core.columns import I8
-from flame.core.model.frames import SAMPLE_KINDS
+from flame.core.model.frames import PART_KINDS
 from flame.core.model.tree import StackTree
 from flame.core.units import format_counted, format_percent, format_value, one_of
 
@@ -106,7 +106,7 @@ def _text(name: str, percent: float) -> str:
 def _facts(tree: StackTree, node: int) -> str:
     metric, total = tree.metric, int(tree.total[node])
     words = [f"{format_value(total, metric.unit)}, {format_percent(total, int(tree.total[0]))}"]
-    if metric.noun == "activities" and tree.kind(node) not in SAMPLE_KINDS:
+    if metric.noun == "activities" and tree.kind(node) not in PART_KINDS:
         count = int(tree.count[node])
         words.append(format_counted(count, one_of(metric.noun), metric.noun))
     if place := short_place(tree.frames[int(tree.frame[node])]):

@@ -41,8 +41,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for side in ("base", "new"):
         text = f"compare only what these filters leave of {side.upper()}: '--step 3-5'"
         add(f"--{side}-select", metavar="OPTIONS", default="", help=text)
-    text = "compare values per step, second, activity, share (of all) or total, or say how many "
-    text += "units BASE and NEW had: 1000,1200 (default: step where both have some, else total)"
+    text = "compare values per step, second, activity, share (of all), rank or total, or say how "
+    text += "many units BASE and NEW had: 1000,1200 (default: rank where one is a summary of "
+    text += "ranks, step where both have some, else total)"
     add("--per", metavar="BASIS", help=text)
     text = "from which part of a frame's base, and of all, on a change counts (default: 5%%,0.5%%)"
     add("--min-change", metavar="P,P", default="5%,0.5%", help=text)

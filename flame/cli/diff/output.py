@@ -70,7 +70,7 @@ def write(
         return
     from flame.core.compare.diff_report import diff_sections
 
-    text = _written(args, sides, diff_sections(comparison, names), gate)
+    text = _written(args, sides, diff_sections(comparison, names if args.section else None), gate)
     file.write(text.encode("utf-8", "replace"))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, expand_ranges, order_by, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.frames import SAMPLE_KINDS
+from flame.core.model.frames import PART_KINDS
 from flame.core.model.tree import GroupParts, StackTree
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _units_below(tree: StackTree, parts: GroupParts) -> tuple[I8, I8]:
 
     Instructions and stall reasons have no units.
     """
-    counted = np.isin(tree.frames.kind, SAMPLE_KINDS, invert=True)
+    counted = np.isin(tree.frames.kind, PART_KINDS, invert=True)
     shown = np.flatnonzero(parts.node > 0)
     node, unit = parts.node[shown], parts.unit[shown]
     pairs = [np.zeros(0, np.int64)]

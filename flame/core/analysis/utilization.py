@@ -14,7 +14,6 @@ from flame.core.model.profile import Profile
 from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Steps, Time
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from flame.core.timeline.devices import DeviceTime, device_times, timed_rows
-from flame.core.timeline.exposure import class_times
 
 _INT64 = np.iinfo(np.int64)
 _WHO = Devices | Ranks | Pids
@@ -295,4 +294,6 @@ def kernels_busy(profile: Profile, each: Utilization) -> int:
 
     The rest of its busy time are copies and sets alone.
     """
+    from flame.core.timeline.exposure import class_times
+
     return class_times(profile, each.device).kernels.within_all(each.windows)

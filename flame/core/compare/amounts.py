@@ -16,7 +16,7 @@ _TIMES = 10
 """From this many times the base on, a change is written as such."""
 _MOST = 99_999
 _NEARLY = 0.9995
-_DIVIDING = ("step", "second", "unit")
+_DIVIDING = ("step", "second", "unit", "rank")
 
 
 class Amounts(NamedTuple):

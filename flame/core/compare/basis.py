@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,13 @@ from flame.core.errors import UsageError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.projection.filters import Filter, Steps
 from flame.core.projection.selection import Selection
+from flame.core.rank_summary.summary import RankInfo
+from flame.core.ranks.steps import step_spread
 from flame.core.report.program.iteration_measures import Periods, measure_periods
 from flame.core.report.program.iteration_verdicts import judge
 from flame.core.report.scope import Scope
 
-BASES = ("step", "second", "activity", "share", "total")
+BASES = ("step", "second", "activity", "share", "rank", "total")
 FEWEST_STEPS_OF_BASIS = 3
 """Steps after the warm-up that a run needs for values per step, unless they are asked for."""
 
@@ -77,15 +80,50 @@ def choose_basis(sides: Sides, selection: Selection, per: Per = "") -> Basis:
     if isinstance(per, Units):
         counts = [per[side] for side in sides.side_of_run]
         return Basis("unit", tuple(counts), ((),) * len(counts))
+    if sides.has_summary and per in ("", "step", "rank", "second"):
+        return _over_ranks(sides, selection, per or "rank")
     if per in ("", "step"):
         steps = [steady_steps(run, selection) for run in sides.runs]
         if per or all(len(numbers) >= FEWEST_STEPS_OF_BASIS for numbers in steps):
             return _per_step(sides, steps)
+    if per == "rank":
+        return _everything(per, [max(len(run.rank_places(selection)), 1) for run in sides.runs])
     if per == "second":
-        seconds = tuple(_seconds(run, selection) for run in sides.runs)
-        return Basis(per, seconds, ((),) * len(seconds))
-    size = len(sides.runs)
-    return Basis(per or "total", (1.0,) * size, ((),) * size)
+        return _everything(per, [_seconds(run, selection) for run in sides.runs])
+    return _everything(per or "total", [1.0] * len(sides.runs))
+
+
+def _everything(kind: str, divisor: Sequence[float]) -> Basis:
+    """Make a basis that leaves nothing of a run out."""
+    return Basis(kind, tuple(map(float, divisor)), ((),) * len(divisor))
+
+
+def _over_ranks(sides: Sides, selection: Selection, per: str) -> Basis:
+    """Divide the sums over ranks by ranks, their steps, or the seconds of each together."""
+    if per == "step" and not sides.are_summaries:
+        trace = next(run.label for run in sides.runs if run.summary is None)
+        raise UsageError(
+            f"--per step: {trace} is a trace and the other side a summary of ranks, which has no "
+            "values by step; compare --per rank"
+        )
+    divisor = []
+    for run in sides.runs:
+        chosen = [] if run.summary is None else _infos(run, selection)
+        found: float = max(len(run.rank_places(selection)), 1)
+        if per == "step":
+            found = sum(len(one.step_numbers) for one in chosen)
+        elif per == "second":
+            spans = sum(one.end - one.begin for one in chosen)
+            found = spans / 1e9 if chosen else found * _seconds(run, selection)
+        if not found:
+            raise UsageError(f"--per {per}: {run.label} has no {per}s; choose another basis")
+        divisor.append(found)
+    return _everything(per, divisor)
+
+
+def _infos(run: Run, selection: Selection) -> list[RankInfo]:
+    assert run.summary is not None
+    return [run.summary.info[at] for at in run.rank_places(selection)]
 
 
 def _per_step(sides: Sides, steps: list[I8]) -> Basis:
@@ -101,8 +139,8 @@ def _per_step(sides: Sides, steps: list[I8]) -> Basis:
 def steady_steps(run: Run, selection: Selection) -> I8:
     """List the iterations of ``run`` after the warm-up, by their numbers; none where none is."""
     found = periods_of(run, selection)
-    if isinstance(run, KeptRun):
-        return found.number  # no others are kept
+    if isinstance(run, KeptRun) or run.summary is not None:
+        return found.number  # there are no others
     return found.number[~judge(found.period).warm_up]
 
 
@@ -111,9 +149,19 @@ def periods_of(run: Run, selection: Selection) -> Periods:
     if isinstance(run, KeptRun):
         period = np.array([] if run.steps is None else run.steps.period, np.int64)
         return Periods(np.arange(len(period)), period)
+    if run.summary is not None:
+        return _periods_of_ranks(_infos(run, selection))
     if not run.has_rows:
         return Periods(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return measure_periods(scope_of(run, selection))
+
+
+def _periods_of_ranks(infos: Sequence[RankInfo]) -> Periods:
+    """Measure the steps after the warm-up that all ranks have, each by its slowest rank."""
+    found = step_spread([one.step_numbers for one in infos], [one.step_times for one in infos])
+    whole = np.flatnonzero(found.there == len(infos))
+    whole = whole[~judge(found.most[whole]).warm_up]
+    return Periods(found.number[whole], found.most[whole])
 
 
 def scope_of(run: Run, selection: Selection) -> Scope:

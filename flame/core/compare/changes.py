@@ -14,8 +14,12 @@ from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.union_tree import UnionTree
 from flame.core.errors import UsageError
 from flame.core.lazy_dataclass import dataclass
+from flame.core.model.tree import StackTree
 
 Width = Literal["new", "base", "both"]
+
+_HELD = 0.8
+"""The part of a change that the deepest frame has that the change is told of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +189,19 @@ def tree_changes(union: UnionTree, basis: Basis, sides: tuple[int, ...]) -> Chan
 def own_changes(union: UnionTree, basis: Basis, sides: tuple[int, ...]) -> Changes:
     """Measure the changes of what ends exactly at each node of ``union``."""
     return side_sums(basis, sides, union.own, union.own_count, union.total[:, 0])
+
+
+def heirs(tree: StackTree, delta: F8) -> I8:
+    """For each node the child that has most of its change, if that is enough; -1 without."""
+    heir = np.full(len(tree), -1, np.int64)
+    parent = tree.parent[1:]
+    part = np.sign(delta[parent]) * delta[1:]
+    enough = (part >= _HELD * np.abs(delta[parent])) & (part > 0)
+    nodes = np.flatnonzero(enough) + 1
+    # The last one written stays: so the largest comes last, of equals the first in the tree.
+    nodes = nodes[np.lexsort((-nodes, part[nodes - 1]))]
+    heir[tree.parent[nodes]] = nodes
+    return heir
 
 
 def widths(own: Changes, width: Width) -> I8:

@@ -14,6 +14,13 @@ import numpy as np
 from flame.core.compare.basis import periods_of
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.levels import unlike_coverage
+from flame.core.compare.over_ranks.rank_facts import (
+    are_same,
+    gpu_times,
+    gpus_of_a_rank,
+    lost_words,
+    models_of,
+)
 from flame.core.compare.samples import compared_rows
 from flame.core.compare.sides import BASE, NEW, SIDES, KeptRun, Run
 from flame.core.kept_results import kept
@@ -98,6 +105,9 @@ def _are_identical(comparison: Comparison) -> bool:
     union, half = comparison.union, len(base)
     same = (union.own[:half] == union.own[half:]).all()
     same &= (union.own_count[:half] == union.own_count[half:]).all()
+    for one, other in zip(base, new, strict=True):
+        if one.summary is not None and other.summary is not None:
+            same &= are_same(one.summary, other.summary)
     return bool(same) and all(
         _took_as_long(comparison, one, other) for one, other in zip(base, new, strict=True)
     )
@@ -135,7 +145,7 @@ def _joined(runs: list[GpuFacts]) -> GpuFacts:
 
 
 def _has_no_facts(run: Run) -> bool:
-    return not (run.has_rows or isinstance(run, KeptRun))
+    return not (run.has_rows or isinstance(run, KeptRun) or run.summary is not None)
 
 
 def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
@@ -143,6 +153,10 @@ def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
     run = comparison.sides.runs[at]
     if isinstance(run, KeptRun):
         return _kept_facts(comparison, at, run)
+    if run.summary is not None:
+        kernels, graphs = gpu_times(comparison, at)
+        models = models_of(run.summary)
+        return GpuFacts(kernels, gpus_of_a_rank(run.summary), models, graphs, 0, False)
     profile, rows = run.profile, compared_rows(comparison, at)
     table, time = rows.table, rows.table.duration[rows.row]
     text = labels_of(profile, comparison.selection.naming, table).text
@@ -154,9 +168,11 @@ def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
     used = np.flatnonzero(100 * by_device >= _USED * max(float(time.sum()), 1)).tolist()
     names = (profile.devices[device].name for device in used)
     graphs = int(np.count_nonzero(table.kind[rows.row] == Kind.GRAPH))
-    nodes = profile.graph_nodes.activities
+    nodes, gpus = profile.graph_nodes.activities, len(used)
+    if comparison.sides.has_summary:  # of which there are the GPUs of a rank
+        gpus = -(-gpus // max(len(run.rank_places(comparison.selection)), 1))
     return GpuFacts(
-        kernels, len(used), frozenset(filter(None, names)), graphs, nodes, _is_serialized(profile)
+        kernels, gpus, frozenset(filter(None, names)), graphs, nodes, _is_serialized(profile)
     )
 
 
@@ -228,13 +244,17 @@ def _differences(comparison: Comparison) -> Iterator[str]:
     sides = gpu_facts(comparison)
     if sides is not None:
         yield from _gpu_differences(comparison, *sides)
-    words = [_recorded_by(side) for side in comparison.sides]
+    # A summary of ranks does not say of which version of a format their files were.
+    versions = not comparison.sides.has_summary
+    words = [_recorded_by(side, versions) for side in comparison.sides]
     if words[0] != words[1]:
         yield f"BASE was recorded by {words[0]}, NEW by {words[1]}"
     held = [_held_by_profiler(side) for side in comparison.sides]
     if abs(held[0] - held[1]) > _MORE_PROFILER:
         shares = [format_percent(share, 100) for share in held]
         yield f"the profiler held BASE up for {shares[0]} of its time, NEW for {shares[1]}"
+    if comparison.sides.has_summary and not comparison.sides.are_summaries:
+        yield _ranks_and_trace(comparison)
     for name, side in zip(SIDES, comparison.sides, strict=True):
         for text in dict.fromkeys(chain.from_iterable(map(losses_of, side))):
             yield f"{name}: {text}"
@@ -262,22 +282,38 @@ def _gpu_differences(comparison: Comparison, base: GpuFacts, new: GpuFacts) -> I
         yield f"the numbers of activities{words and ' ' + words} are {told}"
 
 
+def _ranks_and_trace(comparison: Comparison) -> str:
+    """Say what can be compared of a summary of ranks and a trace."""
+    runs = comparison.sides.runs
+    ranks, trace = (
+        next(run for run in runs if (run.summary is None) == is_trace) for is_trace in (False, True)
+    )
+    return (
+        f"{ranks.label} has sums of ranks, {trace.label} is a trace: comparable are their means of "
+        "a rank, and no spread, waiting or steps"
+    )
+
+
 def _listed(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _recorded_by(side: tuple[Run, ...]) -> str:
+def _recorded_by(side: tuple[Run, ...], versions: bool) -> str:
     """The producers and formats of the files of a side."""
-    return _listed(frozenset(chain.from_iterable(map(producers_of, side))))
+    return _listed(frozenset(chain.from_iterable(producers_of(run, versions) for run in side)))
 
 
-def producers_of(run: Run) -> list[str]:
-    """List the producers and formats of the files of ``run``."""
+def producers_of(run: Run, versions: bool = True) -> list[str]:
+    """List the producers and formats of the files of ``run``, with their ``versions``."""
     if isinstance(run, KeptRun):
         return run.data.facts.recorded_by
+    if run.summary is not None:
+        return sorted({f"{one.producer} ({one.format})".strip() for one in run.summary.info})
     metas = [source.meta for source in run.profile.sources] or [run.profile.meta]
     written = {
         " ".join(filter(None, (meta.producer, f"({meta.format} {meta.schema_version})")))
+        if versions
+        else f"{meta.producer} ({meta.format})".strip()
         for meta in metas
     }
     return sorted(one.replace(" )", ")") for one in written)
@@ -305,4 +341,5 @@ def losses_of(run: Run) -> list[str]:
     """List the warnings that something of ``run`` was lost."""
     if isinstance(run, KeptRun):
         return run.data.facts.lost
-    return [text for text in run.profile.warnings if _LOST.search(text)]
+    lost = [] if run.summary is None else lost_words(run.summary)
+    return [*lost, *(text for text in run.profile.warnings if _LOST.search(text))]

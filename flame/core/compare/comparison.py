@@ -94,6 +94,7 @@ def compare(
     metric, level or basis in common.
     """
     selection = selection or Selection()
+    sides.check_ranks()
     metric = sides.metric(selection.metric)
     levels, left_out = common_levels(sides, metric, selection)
     selection = replace(selection, metric=metric.key, levels=levels)

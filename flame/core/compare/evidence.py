@@ -10,6 +10,8 @@ import numpy as np
 from flame.core.columns import F8, I8, U1, Bool, Column, order_by, sum_by
 from flame.core.compare.changes import Changes, Limits, large_changes
 from flame.core.compare.comparison import Comparison
+from flame.core.compare.over_ranks.collective_noise import noise_in_common
+from flame.core.compare.over_ranks.rank_samples import rank_samples, why_no_spread
 from flame.core.compare.samples import (
     STRETCHES,
     ActivitySamples,
@@ -32,6 +34,7 @@ from flame.core.compare.statistics import (
 )
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
+from flame.core.ranks.rank_diff import DEVIATIONS, compare_ranks
 
 FEWEST_RUNS, FEWEST_STEPS, FEWEST_ACTIVITIES = 4, 8, 20
 """What each side needs for evidence of a level."""
@@ -52,11 +55,12 @@ _T = 2.04
 class EvidenceLevel(IntEnum):
     """Say what a verdict is known from, the best last."""
 
-    NONE, ACTIVITIES, STEPS, RUNS = range(4)
+    NONE, ACTIVITIES, RANKS, STEPS, RUNS = range(5)
 
 
 SAMPLES = {
     EvidenceLevel.ACTIVITIES: "activities",
+    EvidenceLevel.RANKS: "ranks",
     EvidenceLevel.STEPS: "steps",
     EvidenceLevel.RUNS: "runs",
 }
@@ -92,7 +96,8 @@ class Evidence:
     | level | u1 | `EvidenceLevel` |
     | verdict | u1 | `NodeVerdict` |
     | p, adjusted | f8 | of the rank test; adjusted by Benjamini and Hochberg for all tested nodes |
-    | low, high | f8 | 95 % interval of the change, as a part of the base: 0.05 is + 5 % |
+    | low, high | f8 | 95 % interval of the change, as a part of the base: 0.05 is + 5 %; of ranks |
+    | | | the change of medians, and the `DEVIATIONS` that ranks differ by to either side |
     | probability | f8 | how likely a sample of new is above one of base, 0..1 |
     | base, new | i8 | the number of samples of each side |
 
@@ -131,6 +136,8 @@ def judge_nodes(comparison: Comparison, found: NodeTests, limits: Limits) -> U1:
         longer = (found.p <= _CHANCE_OF_ACTIVITIES) & (np.abs(above) > _SHARE_ABOVE)
         passes = np.where(of_activities, longer, found.adjusted <= CHANCE)
         passes &= np.sign(above) == np.sign(changes.delta)
+        beyond_ranks = np.where(changes.delta > 0, found.low > 0, found.high < 0)
+        passes |= (found.level == EvidenceLevel.RANKS) & beyond_ranks
         beyond = (found.low > itself) | (found.high < -itself)
         more = of_activities & beyond & _counts_differ(changes)
         changed = (passes | more) & large_changes(changes, limits, comparison.largest)
@@ -175,6 +182,8 @@ def test_nodes(comparison: Comparison) -> NodeTests:
         nodes = nodes_by_step(comparison)
         return _spread(comparison, nodes, _by_steps(step_samples(comparison, nodes)))
     nodes = HeaviestNodes.of(comparison)
+    if level == EvidenceLevel.RANKS:
+        return _spread(comparison, nodes, _by_ranks(comparison, nodes))
     if level == EvidenceLevel.RUNS:
         found = _by_runs(comparison, nodes, run_samples(comparison, nodes))
         return _spread(comparison, nodes, found)
@@ -190,6 +199,8 @@ def _best_level(comparison: Comparison) -> EvidenceLevel:
     sides, basis = comparison.sides, comparison.basis
     if min(len(sides.base), len(sides.new)) >= FEWEST_RUNS:
         return EvidenceLevel.RUNS
+    if sides.has_summary:
+        return EvidenceLevel.NONE if why_no_spread(comparison) else EvidenceLevel.RANKS
     of = np.array(sides.side_of_run)
     if basis.kind == "step":
         steps = np.bincount(of, basis.divisor)
@@ -201,6 +212,8 @@ def _best_level(comparison: Comparison) -> EvidenceLevel:
 def _why_none(comparison: Comparison) -> str:
     """Why activities tell nothing; empty where they may."""
     fewest = f"fewer than {FEWEST_RUNS} runs a side"
+    if comparison.sides.has_summary:
+        return f"{fewest}, and {why_no_spread(comparison)}"
     if any(isinstance(run, KeptRun) for run in comparison.sides.runs):
         return f"{fewest}, fewer than {FEWEST_STEPS} iterations, and kept bases have no activities"
     if not all(run.has_rows for run in comparison.sides.runs):
@@ -261,6 +274,21 @@ def _by_runs(comparison: Comparison, nodes: HeaviestNodes, samples: Samples) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = (np.where(usual > 0, bound / usual, np.nan) for bound in bounds)
     return _of_samples(EvidenceLevel.RUNS, samples, found.p, Interval(low, high), found.probability)
+
+
+def _by_ranks(comparison: Comparison, nodes: HeaviestNodes) -> _Found:
+    """Compare medians by how far ranks are apart, and collectives from one to the next."""
+    samples = rank_samples(comparison, nodes.node)
+    found = compare_ranks(samples.base, samples.new)
+    in_common = noise_in_common(comparison)[nodes.node]
+    room = DEVIATIONS * np.hypot(found.deviation, in_common) + samples.unsure
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = ((found.change + far) / found.base_median for far in (-room, room))
+        low = np.maximum(low, -1.0)  # nothing takes less than no time
+    size, unknown = len(room), np.full(len(room), np.nan)
+    numbers = (np.full(size, side.shape[1]) for side in (samples.base, samples.new))
+    known = np.ones(size, bool)
+    return _Found(EvidenceLevel.RANKS, known, unknown, Interval(low, high), unknown, *numbers)
 
 
 def _of_samples(

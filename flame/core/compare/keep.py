@@ -42,6 +42,10 @@ def keep_run(run: Run, selection: Selection) -> KeptRunData:
     Raises UsageError where it has no GPU activities, as `compare` where there is nothing of them.
     """
     profile = run.profile
+    if run.summary is not None:
+        raise UsageError(
+            f"{run.label} is a summary of ranks: that is small, and can be compared as it is"
+        )
     if not run.has_rows or not len(profile.activities):
         raise UsageError(f"{run.label}: has no GPU activities to keep a base of")
     alone = Sides((run,), (run,))

@@ -10,9 +10,10 @@ from flame.core.compare.kept.base_file import KeptPart, KeptRunData, KeptSteps, 
 from flame.core.compare.kept.kept_profile import kept_profile
 from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.metrics import Metric, metric_of
+from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -26,6 +27,8 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.project import empty_tree, project
 from flame.core.projection.selection import Selection
+from flame.core.rank_summary.opened import summary_of
+from flame.core.rank_summary.summary import RankSummary
 
 BASE, NEW = 0, 1
 SIDES = ("BASE", "NEW")
@@ -46,6 +49,18 @@ class Run:
     def has_rows(self) -> bool:
         """Whether all of its activities are there, with their times: not so of stacks."""
         return not self.profile.resolved and self.profile.totals is None
+
+    @property
+    def summary(self) -> RankSummary | None:
+        """The summary of ranks that it is; None of a trace."""
+        return summary_of(self.profile)
+
+    def rank_places(self, common: Selection) -> list[int]:
+        """List the places of its ranks, or else files, that a ``common`` selection chooses."""
+        filters = [one for one in self.selection(common).where if isinstance(one, Ranks)]
+        ranks = self.profile.ranks
+        sources = self.profile.sources if ranks is None else ranks.sources
+        return [at for at, source in enumerate(sources) if all(one.fits(source) for one in filters)]
 
     def selection(self, common: Selection) -> Selection:
         """Choose of this run what is compared under a ``common`` selection.
@@ -157,6 +172,25 @@ class Sides:
     def __iter__(self) -> Iterator[tuple[Run, ...]]:
         yield from (self.base, self.new)
 
+    @property
+    def has_summary(self) -> bool:
+        """Whether any run is a summary of ranks."""
+        return any(run.summary is not None for run in self.runs)
+
+    @property
+    def are_summaries(self) -> bool:
+        """Whether all runs are summaries of ranks."""
+        return all(run.summary is not None for run in self.runs)
+
+    def check_ranks(self) -> None:
+        """Raise UsageError where a summary of ranks meets a kept base, which knows no ranks."""
+        kept = [run.label for run in self.runs if isinstance(run, KeptRun)]
+        if kept and self.has_summary:
+            raise UsageError(
+                f"{kept[0]} is a kept base, which knows no ranks: compare a summary of ranks with "
+                "another one, or with a trace"
+            )
+
     def narrowed(self, where: tuple[tuple[Filter, ...], ...]) -> Sides:
         """Choose less of each run, by more filters for each of ``runs``."""
         runs = [run.narrowed(more) for run, more in zip(self.runs, where, strict=True)]
@@ -171,7 +205,7 @@ class Sides:
         wanted = key or ("gpu" if "gpu" in usual else usual[-1])
         if key is None:
             self._check_common(wanted)
-        found = [metric_of(wanted, run.profile.metrics) for run in self.runs]
+        found = [chosen_metric(run.profile, wanted) for run in self.runs]
         units = dict.fromkeys(metric.unit for metric in found)
         if len(units) > 1:
             written = " and ".join(units)

@@ -132,7 +132,7 @@ def _root(comparison: Comparison) -> Measured:
         float(changes.new.value[0]),
         level,
         (int(found.base[0]), int(found.new[0])),
-        None if np.isnan(low + high) else (low, high),
+        (low, high) if np.isfinite(low + high) else None,
         bool(found.verdict[0] == NodeVerdict.CHANGED),
         "" if level else found.why or "too little of it is in activities that match",
     )

@@ -13,7 +13,8 @@ from flame.core.loading.file import load_file
 from flame.core.memory import PER_BYTE, bytes_to_use, within_memory
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
-from flame.core.rank_summary.signs import is_summary
+from flame.core.rank_summary.signs import SUFFIX, is_summary
+from flame.core.readers.fdump.folder import SUFFIX as DUMP
 from flame.core.readers.fdump.folder import Recording, is_folder, is_recording, read_folder
 from flame.core.readers.shared.heads import read_head
 from flame.core.starting import resume_collection
@@ -69,7 +70,7 @@ def load_all(
     resume_collection()
     whole = WholeLoad(progress)
     recordings = [_list_files(Path(path)) for path in paths]
-    files = [file for recording in recordings for file in recording.dumps]
+    files = _without_kept([file for recording in recordings for file in recording.dumps])
     notes = [note for recording in recordings for note in recording.notes]
     profile = _load_with_phases(files, options or LoadOptions(), whole, cache)
     whole.end()
@@ -85,6 +86,12 @@ def _list_files(path: Path) -> Recording:
 
         raise InputError(f"{path}: {describe_folder(path)}")
     return read_folder(path)
+
+
+def _without_kept(files: Sequence[Path]) -> list[Path]:
+    """Leave out what is kept beside a dump, where the dump is one of ``files``, too."""
+    dumps = {file for file in files if file.suffix == DUMP}
+    return [file for file in files if file.suffix != SUFFIX or file.with_suffix(DUMP) not in dumps]
 
 
 def _load_with_phases(

@@ -14,6 +14,7 @@ from pathlib import Path
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
+from flame.core.rank_summary.signs import SUFFIX as SUMMARY
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.formats import FileHead, find_format
 
@@ -101,8 +102,10 @@ class FolderSearch:
     def _look_at_files(
         self, folder: Path, entries: Sequence[os.DirEntry[str]]
     ) -> Iterator[FoundTrace | None]:
-        dumps = []
+        dumps, names = [], {entry.name for entry in entries}
         for entry in entries:
+            if _dump_of(entry.name) in names:
+                continue
             status = _status_of(entry)
             if status is None or not _may_be_trace(status) or not self._is_new(status):
                 continue
@@ -118,6 +121,11 @@ class FolderSearch:
         new = identity not in self._seen
         self._seen.add(identity)
         return new
+
+
+def _dump_of(name: str) -> str | None:
+    """Name the dump that a file called ``name`` is the summary of; None where it is none."""
+    return name.removesuffix(SUMMARY) + SUFFIX if name.endswith(SUMMARY) else None
 
 
 def look_at(paths: Sequence[Path]) -> FoundTrace | None:

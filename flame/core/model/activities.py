@@ -215,9 +215,28 @@ class RankSums(Protocol[Owner]):
         """How many GPUs of each name they ran on."""
         ...
 
+    @property
+    def why_no_waits(self) -> str:
+        """Why it is not known how long their collectives waited; empty where it is."""
+        ...
+
     def split(self, profile: Owner, places: Sequence[int]) -> Owner:
         """Return the same with groups of their own for the ranks at ``places``, and no others."""
         ...
+
+
+class GroupWaits(NamedTuple):
+    """Hold how long the collectives of each group waited for the last rank, i8[groups] each.
+
+    Of so many ``calls`` it is known; all their GPU time is ``waiting`` or ``transfer``, ns. Frames
+    of the level ``wait`` have the ids ``waiting_frame`` and ``transfer_frame``.
+    """
+
+    calls: I8
+    waiting: I8
+    transfer: I8
+    waiting_frame: int
+    transfer_frame: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,13 +245,21 @@ class GroupTotals:
 
     ``values`` by metric and ``counts`` by table (``gpu``, ``host``) are i8[groups of the table].
     There are rows of all that started after ``since``, ns. ``ranks`` tells the same of each rank,
-    where they are of several.
+    where they are of several, and ``waits`` how long their collectives waited, if that is known.
     """
 
     values: Mapping[str, I8]
     counts: Mapping[str, I8]
     since: int
     ranks: RankSums[Any] | None = None
+    waits: GroupWaits | None = None
+
+    def of(self, metric: str, table: str) -> tuple[I8, I8]:
+        """(value of ``metric``, number of activities) of each group of ``table``."""
+        if metric == "wait":
+            assert self.waits is not None
+            return self.waits.waiting, self.waits.calls
+        return self.values[metric], self.counts[table]
 
 
 @dataclass(frozen=True, eq=False)

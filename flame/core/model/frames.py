@@ -14,7 +14,9 @@ from flame.core.columns import U1, Bool, Column
 from flame.core.frame import ACTIVITY_KINDS as ACTIVITY_KINDS
 from flame.core.frame import CODE_KINDS as CODE_KINDS
 from flame.core.frame import COPIES as COPIES
-from flame.core.frame import SAMPLE_KINDS as SAMPLE_KINDS
+from flame.core.frame import PART_KINDS as PART_KINDS
+from flame.core.frame import TRANSFER_PART as TRANSFER_PART
+from flame.core.frame import WAITING_PART as WAITING_PART
 from flame.core.frame import Frame as Frame
 from flame.core.frame import Kind as Kind
 from flame.core.lazy_dataclass import dataclass

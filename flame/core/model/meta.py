@@ -160,8 +160,8 @@ class Meta:
     ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
     ``rank`` is the process's number in a distributed job of so many ``ranks``. ``label`` is what
     the trace calls itself among others. Traces with equal ``clock`` are of one recording: their
-    times compare, however far apart they are; empty where nothing says so. ``versions`` are of what
-    the program ran on (``driver``, ``CUDA``, ``NCCL``).
+    times compare, however far apart they are; empty where nothing says so. ``host`` is the name of
+    the machine. ``versions`` are of what the program ran on (``driver``, ``CUDA``, ``NCCL``).
     """
 
     path: str = ""
@@ -171,6 +171,7 @@ class Meta:
     ranks: int | None = None
     label: str = ""
     clock: str = ""
+    host: str = ""
     producer: str = ""
     schema_version: str = ""
     synthetic: bool = False

@@ -67,6 +67,11 @@ def _exposed(table: Activities) -> I8:
     return table.measures[EXPOSED.key]
 
 
+def _no_wait(table: Activities) -> I8:
+    """Of single activities it is not known: only a summary has sums of it."""
+    return np.zeros(len(table), np.int64)
+
+
 HOST_LEVELS = ("thread", "python", "nvtx", "launch")
 _WAITING_LEVELS = ("cause", "thread", "python", "native", "nvtx", "launch")
 
@@ -92,6 +97,17 @@ WAITING = Metric(
     when_asked=True,
 )
 """With `EXPOSED`, metrics of profiles that have all their rows, besides `METRICS`."""
+
+WAIT = Metric(
+    "wait",
+    "collective wait",
+    "ns",
+    _no_wait,
+    noun="collectives",
+    about="time collectives waited for other ranks",
+    lacking="only of a summary of ranks: flame ranks",
+)
+"""Metric of summaries of ranks besides `METRICS`, whose activities are collectives."""
 
 STALLS = Metric(
     "stalls",
@@ -157,16 +173,18 @@ METRICS: tuple[Metric, ...] = (
 )
 """Metrics of traces; files of resolved stacks bring metrics of their own."""
 
-ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS)
+ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
 """All of them, in the order in which they are listed."""
 
 
-def trace_metrics(sampled: bool, ended: bool) -> tuple[Metric, ...]:
-    """Choose the metrics of a trace that has ``ended``, all of whose rows are there, or goes on."""
+def trace_metrics(sampled: bool, ended: bool, met: bool = False) -> tuple[Metric, ...]:
+    """Choose the metrics of a trace that has ``ended``, all of whose rows are there, or goes on.
+
+    ``sampled``: it has PC samples; ``met``: it is of ranks whose waiting in collectives is known.
+    """
+    known = {STALLS: sampled, WAIT: met}
     return tuple(
-        metric
-        for metric in ALL_METRICS
-        if (sampled if metric is STALLS else ended or not metric.when_asked)
+        metric for metric in ALL_METRICS if known.get(metric, ended or not metric.when_asked)
     )
 
 
@@ -175,6 +193,10 @@ NO_SAMPLES = (
     "flame record --pc continuous"
 )
 
+
+NOT_OF_RANKS = (
+    "only of a summary of the ranks of a run: flame ranks FILE… -o run.flamesum, then name that"
+)
 
 NOT_ALL_ROWS = (
     "only of traces that have ended: stacks do not say when a GPU was busy, and of a recording "

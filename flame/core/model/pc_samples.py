@@ -99,7 +99,7 @@ class Sampling:
     entries ``bounds[d]`` to ``bounds[d + 1]`` (i8[d + 1]): samples of ``codes[code]`` at ``place``,
     with the frames ``sass`` and ``stall`` (i4 each), ``samples`` i8. ``exact`` bool[d]: of these
     launches alone; else of all launches of the kernel, wherever they came from. ``most_parts``
-    limits how many entries are shown together, besides what `projection.sample_split` does.
+    limits how many entries are shown together, besides what `projection.splits.sample_split` does.
     """
 
     codes: tuple[Code, ...]

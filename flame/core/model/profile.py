@@ -354,10 +354,9 @@ class Profile:
 
         if self.own_metrics is not None:
             return self.own_metrics
-        whole = self.totals is None
-        return trace_metrics(
-            self.sampling is not None and whole, self.exposed_builder is not None and whole
-        )
+        whole, waits = self.totals is None, self.totals and self.totals.waits
+        sampled, ended = self.sampling is not None, self.exposed_builder is not None
+        return trace_metrics(sampled and whole, ended and whole, waits is not None)
 
     @property
     def ranks(self) -> RankSums[Profile] | None:
@@ -387,7 +386,7 @@ class Profile:
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
         """Sum (value, number of activities) per group, over ``rows`` (indices) or all."""
         if rows is None and self.totals is not None:
-            return self.totals.values[metric.key], self.totals.counts[metric.table]
+            return self.totals.of(metric.key, metric.table)
         if rows is None and self.known is not None and metric.key in self.known.values:
             return self.known.values[metric.key], self.known.counts
         table = self.table(metric)

@@ -41,17 +41,23 @@ class TreeLayout:
             raise UsageError(f"--sort: unknown order '{self.order}': choose from {choices}")
 
 
+SHARES = ("unknown", "waiting", "transfer")
+"""Parts of a group: what is not known to be of collectives that met, and what these did."""
+
+
 @dataclass(frozen=True, eq=False)
 class GroupParts:
-    """Hold the nodes where groups end that PC samples split into parts.
+    """Hold the nodes where groups end that PC samples, or waiting, split into parts.
 
     Groups that are split alike are one unit: ``unit_of_group`` i8[groups], -1: filtered out. Each
     part is of a unit and ends in a node: ``unit`` i8[parts]; ``node`` i4[parts], -1: filtered out.
+    Where collectives are split ``share`` i8[parts] is which `SHARES` of its only group each is.
     """
 
     unit_of_group: I8
     unit: I8
     node: I4
+    share: I8 | None = None
 
     @property
     def units(self) -> int:
@@ -79,8 +85,8 @@ class StackTree:
     | own_count | i8 | their number |
 
     ``node_of_group`` (i4) is the node where each group of the metric's table ends, -1 where it was
-    filtered out; it is empty in a tree that is not a projection. Of a group that PC samples split
-    it is the last node that all its ``parts`` have in common.
+    filtered out; it is empty in a tree that is not a projection. Of a group that is split it is the
+    last node that all its ``parts`` have in common.
     """
 
     frames: FrameTable
@@ -178,17 +184,20 @@ class StackTree:
             parts=None,
         )
 
-    def assign_groups(self, unit_of_group: I8, unit: I8 | None) -> StackTree:
+    def assign_groups(
+        self, unit_of_group: I8, unit: I8 | None, share: I8 | None = None
+    ) -> StackTree:
         """Replace ``node_of_group``, which was by part until now, by that of groups in units.
 
-        ``unit`` (i8[parts]) is that of each part, None where every unit is one part.
+        ``unit`` (i8[parts]) is that of each part, None where every unit is one part; ``share`` as
+        in `GroupParts`.
         """
         node = self.node_of_group
         if unit is None:
             return replace(self, node_of_group=np.append(node, np.int32(-1))[unit_of_group])
         low, high = _range_of_units(unit, node)
         common = np.append(self._common_ancestor(low, high), np.int32(-1))
-        parts = GroupParts(unit_of_group, unit, node)
+        parts = GroupParts(unit_of_group, unit, node, share)
         return replace(self, node_of_group=common[unit_of_group], parts=parts)
 
     def _common_ancestor(self, low: I4, high: I4) -> I4:

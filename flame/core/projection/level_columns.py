@@ -12,7 +12,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.profile import Profile
 from flame.core.model.tree import TreeLayout
-from flame.core.projection.levels import MADE_LEVELS, SAMPLE_LEVELS, STACK_LEVELS
+from flame.core.projection.levels import MADE_LEVELS, PART_LEVELS, STACK_LEVELS
 from flame.core.projection.modules import modules_among
 from flame.core.projection.phases import phase_frames
 
@@ -64,13 +64,13 @@ def level_columns(
 ) -> list[Column | str]:
     """Lay out ``levels`` for the groups ``kept``: frame ids (i4[kept]), a column per step.
 
-    Frames are those ``shown`` for the recorded ones. A level of samples is not known per group:
-    its name stands in its place.
+    Frames are those ``shown`` for the recorded ones. A level of parts is not known per group: its
+    name stands in its place.
     """
     shown = np.append(shown, np.int32(-1))
     columns: list[Column | str] = []
     for level in levels:
-        if level in SAMPLE_LEVELS:
+        if level in PART_LEVELS:
             columns.append(level)
         else:
             columns += (shown[step] for step in _recorded_frames(profile, table, kept, level))

@@ -10,11 +10,13 @@ from flame.core.columns import Bool
 from flame.core.errors import UsageError
 from flame.core.frame import LEVELS as LEVELS
 from flame.core.frame import MADE_LEVELS as MADE_LEVELS
+from flame.core.frame import PART_LEVELS as PART_LEVELS
 from flame.core.frame import SAMPLE_LEVELS as SAMPLE_LEVELS
 from flame.core.frame import STACK_LEVELS as STACK_LEVELS
+from flame.core.frame import WAIT_LEVEL as WAIT_LEVEL
 from flame.core.frame import check_levels as check_levels
 from flame.core.model.activities import Activities
-from flame.core.model.metrics import Metric
+from flame.core.model.metrics import WAIT, Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.modules import has_modules
@@ -30,14 +32,16 @@ def parse_levels(text: str) -> tuple[str, ...]:
 def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[str, ...]:
     """Choose the metric's own levels, files first where there are several, shapes if asked for.
 
-    Ranks of a summary are a level only if asked for.
-    The levels of PC samples stand below kernels.
+    Ranks of a summary are a level only if asked for. The levels of PC samples stand below kernels,
+    and of the GPU time of ranks what their collectives waited.
     """
     levels = ("rank", *metric.levels) if len(profile.sources) > 1 else metric.levels
     if profile.ranks is not None:  # often hundreds
         levels = metric.levels
     if profile.sampling is not None and levels[-1] == "kernel":
         levels = (*levels, *SAMPLE_LEVELS)
+    if metric.key == "gpu" and _knows_waits(profile):
+        levels = (*levels, WAIT_LEVEL)
     return add_shapes(levels) if naming.shapes and "nvtx" in levels else levels
 
 
@@ -59,12 +63,24 @@ def recorded_levels(
     return frozenset(level for level in among if _has_level(profile, metric, table, level))
 
 
+def shown_levels(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out of ``levels`` those of parts that the profile cannot divide ``metric`` into."""
+    known = recorded_levels(profile, metric, PART_LEVELS)
+    return tuple(level for level in levels if level not in PART_LEVELS or level in known)
+
+
+def _knows_waits(profile: Profile) -> bool:
+    return profile.totals is not None and profile.totals.waits is not None
+
+
 def _has_level(profile: Profile, metric: Metric, table: Activities, level: str) -> bool:
     groups = table.groups
     if level in _PRESENT:
         return bool(np.any(_PRESENT[level](profile, table)))
     if level in SAMPLE_LEVELS:
         return profile.sampling is not None and metric.table == "gpu"
+    if level == WAIT_LEVEL:
+        return metric.key in ("gpu", WAIT.key) and _knows_waits(profile)
     column = getattr(groups, level)
     return bool((column > 0).any() if level in STACK_LEVELS else (column >= 0).any())
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from flame.core.errors import UsageError
 from flame.core.model.metrics import NO_SAMPLES, Metric
 from flame.core.model.profile import Profile
-from flame.core.projection.levels import SAMPLE_LEVELS, recorded_levels
+from flame.core.projection.chosen_metric import why_no_waits
+from flame.core.projection.levels import SAMPLE_LEVELS, WAIT_LEVEL, recorded_levels
 from flame.core.projection.selection import Selection
 
 
@@ -69,6 +70,8 @@ def explain_missing_levels(profile: Profile, metric: Metric, levels: tuple[str, 
     """
     if profile.sampling is None and not profile.resolved and set(SAMPLE_LEVELS) & set(levels):
         return NO_SAMPLES
+    if WAIT_LEVEL in levels and (why := why_no_waits(profile)):
+        return f"level {WAIT_LEVEL}: {why}"
     named = (one.needs for one in NAMED_LEVELS if one.levels == levels)
     wanted = next(named, levels)
     if recorded_levels(profile, metric, wanted):

@@ -7,9 +7,10 @@ import numpy as np
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
 from flame.core.model.activities import RankSums
-from flame.core.model.metrics import WAITING, Metric, metric_of
+from flame.core.model.metrics import WAITING, Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import (
     Filter,
     Ranks,
@@ -19,10 +20,17 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.labels import Labels, exact_labels
 from flame.core.projection.level_columns import StackColumns, arrange_stacks, level_columns
-from flame.core.projection.levels import check_levels, default_levels
+from flame.core.projection.levels import (
+    WAIT_LEVEL,
+    check_levels,
+    default_levels,
+    shown_levels,
+)
 from flame.core.projection.number_folds import labels_of
-from flame.core.projection.sample_split import WeightedStacks, split_by_samples
 from flame.core.projection.selection import Selection
+from flame.core.projection.splits.sample_split import split_by_samples
+from flame.core.projection.splits.wait_split import split_by_waits
+from flame.core.projection.splits.weighted_stacks import WeightedStacks
 from flame.core.projection.stack_filters import filter_stacks
 from flame.core.projection.tree_builder import (
     BreadthFirst,
@@ -66,7 +74,8 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     key = _sibling_key(profile, selection, metric, labels, nodes, stacks, node)
 
     tree = lay_out_preorder(nodes, profile.frames, labels.text, metric, levels, layout, key, node)
-    return tree.assign_groups(stacks.unit_of_group, stacks.unit if stacks.split else None)
+    unit = stacks.unit if stacks.split else None
+    return tree.assign_groups(stacks.unit_of_group, unit, stacks.share)
 
 
 def empty_tree(profile: Profile, selection: Selection) -> StackTree:
@@ -121,12 +130,15 @@ def _weighed_stacks(
     """Lay out the stacks of what passes the ``filters`` on activities, and weigh them."""
     weights = weigh_groups(profile, metric, filters)
     kept = np.flatnonzero(weights.activities)
+    levels = shown_levels(profile, metric, levels)
     columns = level_columns(profile, profile.table(metric), kept, levels, labels.shown)
-    return split_by_samples(profile, metric, columns, kept, weights, labels.shown)
+    if WAIT_LEVEL in levels:
+        return split_by_waits(profile, metric, columns, kept, weights, labels.shown)
+    return split_by_samples(profile, columns, kept, weights, labels.shown)
 
 
 def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, tuple[str, ...]]:
-    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
+    metric = chosen_metric(profile, selection.metric)
     levels = selection.levels or default_levels(profile, metric, selection.naming)
     check_levels(levels)
     return metric, levels

@@ -19,15 +19,22 @@ from flame.core.model.activities import (
     Activities,
     Groups,
     GroupTotals,
+    GroupWaits,
     off_gpu_columns,
     repeat,
 )
-from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.model.frames import TRANSFER_PART, WAITING_PART, Frame, FrameBuilder, Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Meta, Process, Source
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable, stack_depths
 from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankSummary
+from flame.core.rank_summary.waits_of_groups import (
+    count_calls,
+    waits_of_all,
+    waits_of_cells,
+    why_no_waits,
+)
 
 FORMAT = "flame summary"
 
@@ -108,7 +115,8 @@ def _profile_of_all(summary: RankSummary) -> Profile:
         for kind in (Kind.RANK, Kind.PROCESS)
     )
     stacks, number = _stacks(summary, ids)
-    ranks = _Ranks(summary, sources, of_ranks, processes, ids, number, stacks)
+    parts = frames.add(WAITING_PART), frames.add(TRANSFER_PART)
+    ranks = _Ranks(summary, sources, of_ranks, processes, ids, number, stacks, parts)
     gpu, host = (table_groups(summary, one) for one in (False, True))
     meta = Meta(format=FORMAT, producer=_common(one.producer for one in summary.info))
     return Profile(
@@ -126,23 +134,23 @@ def _profile_of_all(summary: RankSummary) -> Profile:
         host_builder=partial(ranks.table, host, repeat(np.int32(0), len(host))),
         sources=(Source("", meta),),
         timed=False,
-        totals=_totals(summary.total, gpu, host, ranks),
+        totals=_totals(summary.total, gpu, host, ranks, ranks.waits(gpu, of_cells=False)),
     )
 
 
-def _totals(sums: I8, gpu: I8, host: I8, ranks: _Ranks) -> GroupTotals:
+def _totals(sums: I8, gpu: I8, host: I8, ranks: _Ranks, waits: GroupWaits | None) -> GroupTotals:
     """Choose the sums of each table among ``sums``, i8[metrics, groups or cells]."""
     values = {key: sums[row][gpu] for row, key in enumerate(METRICS)}
     values["host"] = sums[METRICS.index("host")][host]
     counts = {"gpu": values["count"], "host": sums[METRICS.index("count")][host]}
-    return GroupTotals(values, counts, 0, ranks)
+    return GroupTotals(values, counts, 0, ranks, waits)
 
 
 class _Ranks:
     """Tells the sums of each rank of a summary.
 
     ``ids`` and ``number`` say where its frames and stacks are in the profile, whose frames for the
-    ranks are ``rank_frames`` and ``process_frames``.
+    ranks are ``rank_frames`` and ``process_frames``, and for the parts of collectives ``parts``.
     """
 
     places: tuple[int, ...] | None = None
@@ -157,10 +165,12 @@ class _Ranks:
         ids: I4,
         number: I4,
         stacks: StackTable,
+        parts: tuple[int, int],
     ) -> None:
         self.summary = summary
         self._sources = sources
         self._frames = rank_frames, process_frames
+        self._parts = parts
         self._ids, self._number, self._stacks = ids, number, stacks
         self._split: WeakKeyDictionary[Profile, _Split] = WeakKeyDictionary()
 
@@ -177,6 +187,21 @@ class _Ranks:
         info = self.summary.info
         places = range(len(info)) if self.places is None else self.places
         return Counter(name for at in places for name in info[at].gpus)
+
+    @property
+    def why_no_waits(self) -> str:
+        """Why it is not known how long their collectives waited; empty where it is."""
+        return why_no_waits(self.summary)
+
+    def waits(self, chosen: I8, of_cells: bool) -> GroupWaits | None:
+        """How long the collectives of the ``chosen`` groups, or cells, waited."""
+        summary, waits = self.summary, self.summary.waits
+        if waits is None or not waits.by_group:
+            return None
+        if of_cells:
+            return GroupWaits(*waits_of_cells(summary, waits, chosen), *self._parts)
+        calls, waiting, transfer = waits_of_all(summary, waits)
+        return GroupWaits(calls[chosen], waiting[chosen], transfer[chosen], *self._parts)
 
     def table(self, groups: Column, process: Column) -> Activities:
         """Make a table of ``groups`` of the summary that ``process`` has run, with no rows."""
@@ -222,7 +247,9 @@ class _Ranks:
             host_builder=partial(self.table, summary.cell_group[host], of_host.astype(np.int32)),
             processes=tuple(Process(NONE, names[at], n) for n, at in enumerate(places)),
             grouping=replace(profile.grouping, rank=ranks, process=processes),
-            totals=_totals(summary.cell, gpu, host, self._of(places)),
+            totals=_totals(
+                summary.cell, gpu, host, self._of(places), self.waits(gpu, of_cells=True)
+            ),
             sources=tuple(self._sources[at] for at in places),
         )
 
@@ -259,7 +286,7 @@ def _common(texts: Iterable[str]) -> str:
 
 
 def _warnings(summary: RankSummary) -> list[str]:
-    """Say what ranks lack, which files could not be read, and what ranks were warned of."""
+    """Say which files could not be read, what ranks were warned of, and what never met."""
     often = Counter(text for one in summary.info for text in dict.fromkeys(one.warnings))
     notes = [
         f"{count:,} of {len(summary):,} ranks: {text}" if count < len(summary) else text
@@ -268,4 +295,6 @@ def _warnings(summary: RankSummary) -> list[str]:
     lost = [f"{one.path} is lacking: {one.reason}" for one in summary.lost[:_MOST_WARNINGS]]
     if len(summary.lost) > len(lost):
         lost.append(f"{len(summary.lost) - len(lost):,} more files are lacking")
-    return [*lost, *notes]
+    waits = summary.waits
+    met = count_calls(summary, waits).note if waits is not None and waits.by_group else ""
+    return [*lost, *notes, *filter(None, [met])]

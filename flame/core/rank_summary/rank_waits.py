@@ -19,9 +19,10 @@ class RankWaitTable(NamedTuple):
     of the ends of its collectives are within, `UNKNOWN` of a clock that no collective tells.
 
     ``step_wait`` has how long each rank waited in each of its steps, one rank after another, or
-    `UNKNOWN`. ``group_start`` i8[ranks + 1], ``group`` (places among the groups of the summary) and
-    ``group_wait`` divide the waiting of each rank by groups: those of rank r are from
-    ``group_start[r]`` on, and rise. They are empty unless the waiting of all ranks was measured.
+    `UNKNOWN`. ``group`` (places among the groups of the summary) are those in which each rank has
+    collectives whose waiting was measured: those of rank r are from ``group_start[r]`` on
+    (i8[ranks + 1]), and rise. Each has ``group_calls`` of them, which took ``group_wait`` and
+    ``group_transfer`` together. They are empty unless the waiting of all ranks was measured.
 
     It is of these ranks together: with one more it is to be measured anew.
     """
@@ -33,7 +34,9 @@ class RankWaitTable(NamedTuple):
     step_wait: I8
     group_start: I8
     group: I8
+    group_calls: I8
     group_wait: I8
+    group_transfer: I8
 
     @property
     def by_group(self) -> bool:
@@ -43,3 +46,6 @@ class RankWaitTable(NamedTuple):
 
 OF_RANKS = ("wait", "offset", "error", "part")
 """Columns that have a row for each rank."""
+
+OF_GROUPS = ("group", "group_calls", "group_wait", "group_transfer")
+"""Columns that have a row for each group of each rank."""

@@ -49,6 +49,8 @@ class RankInfo(Struct, frozen=True, order=True):
     of day in ns since 1970 or None. ``coverage`` is GPU time with a launch, a range and so on, as
     `Profile.coverage`. ``step_numbers`` are those of its iterations, which rise, ``step_times`` how
     long these took on the host, and ``step_work`` what the GPU did for them besides communication.
+    ``iteration`` is the expression that chose the ranges that are iterations, '' without one, and
+    ``host`` the machine's name, if that is known.
     """
 
     rank: int
@@ -65,6 +67,8 @@ class RankInfo(Struct, frozen=True, order=True):
     step_numbers: tuple[int, ...] = ()
     step_times: tuple[int, ...] = ()
     step_work: tuple[int, ...] = ()
+    iteration: str = ""
+    host: str = ""
 
 
 class LostRank(NamedTuple):

@@ -13,8 +13,10 @@ from flame.core.rank_summary.content_hash import is_ascending
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.rank_waits import OF_GROUPS, RankWaitTable
 from flame.core.rank_summary.rank_waits import OF_RANKS as WAITS_OF_RANKS
 from flame.core.rank_summary.summary import FRAMES, METRICS, STACKS, RankInfo, RankSummary
+from flame.core.rank_summary.waits_of_groups import cells_with_waits
 
 _MOST = float(1 << 62)
 _COUNT = METRICS.index("count")
@@ -160,14 +162,29 @@ def _has_waits(summary: RankSummary) -> bool:
         return True
     lengths = all(len(getattr(waits, name)) == len(summary) for name in WAITS_OF_RANKS)
     lengths &= len(waits.step_wait) == sum(len(one.step_numbers) for one in summary.info)
-    lengths &= len(waits.group_wait) == len(waits.group)
+    lengths &= {len(getattr(waits, name)) for name in OF_GROUPS} == {len(waits.group)}
     return (
         lengths
         and all(_can_be_added(one + 1) for one in (waits.wait, waits.error, waits.step_wait))
-        and all(map(_can_be_added, (waits.offset, waits.part, waits.group_wait)))
+        and all(map(_can_be_added, (waits.offset, waits.part)))
+        and all(_can_be_added(getattr(waits, name)) for name in OF_GROUPS)
         and _rise_by_rank(waits.group_start, waits.group, len(summary))
         and _are_within(waits.group, 0, len(summary.group_hash))
+        and (not waits.by_group or _has_waits_by_group(summary, waits))
     )
+
+
+def _has_waits_by_group(summary: RankSummary, waits: RankWaitTable) -> bool:
+    """Whether groups have no more waiting than GPU time, and ranks have that of their groups."""
+    rank = np.repeat(np.arange(len(summary)), np.diff(waits.group_start))
+    if (sum_by(rank, waits.group_wait, len(summary)) != waits.wait).any():
+        return False
+    cell = cells_with_waits(summary)
+    if cell is None or (summary.groups.host[waits.group] > 0).any():
+        return False
+    count, gpu = (summary.cell[METRICS.index(key)][cell] for key in ("count", "gpu"))
+    fits = (waits.group_calls <= count) & (waits.group_wait + waits.group_transfer <= gpu)
+    return bool(fits.all())
 
 
 def _rise_by_rank(start: Column, group: Column, ranks: int) -> bool:

@@ -2,12 +2,16 @@
 
 The hashes of frames, stacks and groups are not kept: they are found anew, so that nothing is called
 what it is not. Cells are kept as what they differ from the mean over the ranks by.
+
+A summary may say which single file it was made of: it then lies beside that, and its paths are
+those of files in its folder.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,9 +36,8 @@ from flame.core.rank_summary.packed_columns import (
 )
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
 from flame.core.rank_summary.rank_communication import RankCommunication
+from flame.core.rank_summary.rank_waits import OF_GROUPS, RankWaitTable
 from flame.core.rank_summary.rank_waits import OF_RANKS as WAITS_OF_RANKS
-from flame.core.rank_summary.rank_waits import RankWaitTable
-from flame.core.rank_summary.signs import MAGIC
 from flame.core.rank_summary.signs import SUFFIX as SUFFIX
 from flame.core.rank_summary.signs import is_summary as is_summary
 from flame.core.rank_summary.summary import (
@@ -47,43 +50,54 @@ from flame.core.rank_summary.summary import (
     SummaryGroups,
 )
 from flame.core.rank_summary.summary_check import holds_together
+from flame.core.rank_summary.summary_head import NO_ORIGIN, origin_in, seal, unseal
 
-VERSION = 1
-
-_DIGEST, _NUMBER = 16, 4
-_HEAD = len(MAGIC) + _NUMBER + _DIGEST
 _CELL_LEVEL = 6
 _RISING = frozenset(("bin_group", "longest_rank", "c_communicator", "c_ordinal"))
 """Columns of which the differences are kept."""
 
 
-def pack_summary(summary: RankSummary) -> bytes:
-    """Pack ``summary``; equal summaries give equal bytes."""
-    body = msgspec.msgpack.encode(_packed(summary))
-    return b"".join((MAGIC, VERSION.to_bytes(_NUMBER, "little"), _digest(body), body))
+def pack_summary(
+    summary: RankSummary, origin: bytes = NO_ORIGIN, more: Mapping[str, Column] | None = None
+) -> bytes:
+    """Pack ``summary`` and ``more`` columns; equal summaries give equal bytes.
+
+    ``origin`` (16 bytes) stands for the file that it lies beside.
+    """
+    packed = _packed(summary)
+    packed.columns.update({name: pack_column(column) for name, column in (more or {}).items()})
+    return seal(msgspec.msgpack.encode(packed), origin)
 
 
 def unpack_summary(data: bytes, name: str) -> RankSummary:
     """Unpack what `pack_summary` packed; InputError, of the file ``name``, where it did not."""
-    if not is_summary(data):
-        raise InputError(f"{name}: it is no summary of ranks")
-    version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + _NUMBER], "little")
-    if version != VERSION:
-        raise InputError(f"{name}: a summary of version {version}, this flame reads {VERSION}")
-    body = data[_HEAD:]
-    if _digest(body) != data[_HEAD - _DIGEST : _HEAD]:
-        raise InputError(f"{name}: the summary is damaged or cut off: make it again")
+    return unpack_with_columns(data, name)[0]
+
+
+def unpack_with_columns(data: bytes, name: str) -> tuple[RankSummary, PackedColumns]:
+    """Do the same, with all columns, among them what was packed as well."""
+    body = unseal(data, name)
     try:
-        summary = _unpacked(_DECODER.decode(body), len(body))
+        packed = _DECODER.decode(body)
+        summary = _unpacked(packed, len(body))
         if not holds_together(summary):
             raise ValueError
     except (msgspec.MsgspecError, ValueError, IndexError, OverflowError, RecursionError):
-        raise InputError(f"{name}: the summary does not hold together: make it again") from None
-    return summary
+        raise not_together(name) from None
+    if origin_in(data):
+        summary = _with_folder(summary, Path(name).parent)
+    return summary, PackedColumns(packed.columns, _RISING)
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_DIGEST).digest()
+def not_together(name: str) -> InputError:
+    """Make the error of the summary ``name`` that makes no sense."""
+    return InputError(f"{name}: the summary does not hold together: make it again")
+
+
+def _with_folder(summary: RankSummary, folder: Path) -> RankSummary:
+    """Say where the files are whose names a summary in ``folder`` has."""
+    info = [msgspec.structs.replace(one, path=str(folder / one.path)) for one in summary.info]
+    return replace(summary, info=tuple(info))
 
 
 # What is in the file
@@ -136,6 +150,8 @@ class _WireInfo(msgspec.Struct, array_like=True, frozen=True):
     step_numbers: list[int]
     step_times: list[int]
     step_work: list[int]
+    iteration: bytes = b""
+    host: bytes = b""
 
 
 class _WireRanks(msgspec.Struct, array_like=True, frozen=True):
@@ -372,6 +388,5 @@ def _unpack_waits(columns: PackedColumns, sizes: _Sizes, steps: int) -> RankWait
         **{name: columns.take(f"w_{name}", sizes.ranks) for name in WAITS_OF_RANKS},
         step_wait=columns.take("w_step_wait", steps),
         group_start=columns.take("w_group_start", sizes.ranks + 1),
-        group=columns.take("w_group", rows),
-        group_wait=columns.take("w_group_wait", rows),
+        **{name: columns.take(f"w_{name}", rows) for name in OF_GROUPS},
     )

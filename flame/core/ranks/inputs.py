@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.errors import InputError
+from flame.core.errors import InputError, UsageError
 from flame.core.lazy_regex import lazy_regex
+from flame.core.loading.search import describe_folder
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
-from flame.core.rank_summary.summary_file import is_summary, unpack_summary
+from flame.core.rank_summary.summary_file import SUFFIX, is_summary, unpack_summary
+from flame.core.rank_summary.summary_head import origin_in
 from flame.core.ranks.job import RankFile, place_of, reason_of
+from flame.core.ranks.rank_file import has_fresh_summary, head_of, origin_of, summary_beside
+from flame.core.readers.fdump.folder import SUFFIX as DUMP
 from flame.core.readers.fdump.folder import is_folder, list_dumps
+from flame.core.units import format_counted
 
 _VARIABLE = lazy_regex(r"%q\{([^{}]*)\}")
+_ENDS = frozenset((".sqlite", ".nsys-rep", ".json", ".gz", ".flame"))
 _PATTERN = frozenset("*?[")
-_HEAD = 64
 
 
 class RankInputs(NamedTuple):
@@ -36,8 +42,10 @@ class RankInputs(NamedTuple):
 def fill_in(word: str) -> str:
     """Replace each ``%q{NAME}`` by that variable of the environment, as Nsight Systems does.
 
-    Raises InputError where there is none.
+    Raises InputError where there is none, UsageError for an empty word.
     """
+    if not word:
+        raise UsageError("an empty name: name a file")
 
     def value(match: object) -> str:
         name = match[1]  # type: ignore[index]
@@ -66,7 +74,7 @@ def _expand(word: str) -> Iterator[str]:
         if is_folder(Path(path)):
             yield from _dumps(Path(path))
         else:
-            yield path
+            yield _dump_of(path)
 
 
 def _matches(pattern: str) -> list[str]:
@@ -76,14 +84,38 @@ def _matches(pattern: str) -> list[str]:
     return paths
 
 
+def _dump_of(path: str) -> str:
+    """Return the dump that ``path`` is the summary of, if it is there, else ``path``."""
+    if path.endswith(SUFFIX) and (dump := Path(path).with_suffix(DUMP)).is_file():
+        return str(dump) if origin_of(Path(path)) else path
+    return path
+
+
 def _dumps(folder: Path) -> list[str]:
+    """List the dumps in a recording, and the summaries whose dumps are gone."""
     try:
         dumps = list(list_dumps(folder))
+        alone = sorted(
+            one for one in folder.glob(f"*{SUFFIX}") if one.with_suffix(DUMP) not in dumps
+        )
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
-    if not dumps:
-        raise InputError(f"{folder}: is a folder with no dump (*.fdump) in it: name files in it")
-    return [str(dump) for dump in dumps if not _is_empty(dump)]
+    kept = [one for one in alone if origin_of(one)]
+    if not dumps and not kept:
+        raise InputError(f"{folder}: {_instead_of(folder)}")
+    return [str(one) for one in (*(dump for dump in dumps if not _is_empty(dump)), *kept)]
+
+
+def _instead_of(folder: Path) -> str:
+    """Say how to name what is in a folder without dumps: by the ending that most traces there have.
+
+    Or which traces there are.
+    """
+    ends = Counter(one.suffix for one in folder.iterdir() if one.suffix in _ENDS)
+    if not ends:
+        return describe_folder(folder)
+    pattern = folder / f"*{ends.most_common(1)[0][0]}"
+    return f"is a folder with no dump (*{DUMP}) in it: name what is in it: '{pattern}'"
 
 
 def _is_empty(dump: Path) -> bool:
@@ -95,20 +127,50 @@ def _is_empty(dump: Path) -> bool:
         return False  # Its reader says why.
 
 
-def read_inputs(paths: Sequence[str]) -> RankInputs:
-    """Read the summaries among ``paths``; the rest are traces, without those that these have."""
+def read_inputs(paths: Sequence[str], iteration: str = "") -> RankInputs:
+    """Read the summaries among ``paths``; the rest are traces, without those that these have.
+
+    What lies beside a dump is of use where no ``iteration`` is asked for.
+    """
     summaries = {path: _read_summary(path) for path in paths if _is_summary(path)}
     found = {path: one for path, one in summaries.items() if isinstance(one, RankSummary)}
     kept, notes = _without_copies(found)
     there = {place_of(info.path) for one in kept for info in one.info}
     traces = [path for path in paths if path not in summaries]
-    files = [RankFile(path, _size(path)) for path in traces if place_of(path) not in there]
-    if left := len(traces) - len(files):
-        notes.append(f"{left} of the files are in the summaries already: not read again")
+    left = [path for path in traces if place_of(_source_of(path)) not in there]
+    if len(left) < len(traces):
+        number = len(traces) - len(left)
+        notes.append(f"{number} of the files are in the summaries already: not read again")
+    beside = {} if iteration else {path: _summary_of(path) for path in left}
+    files = [RankFile(path, _size(beside.get(path) or path)) for path in left]
+    notes += _notes_on_kept(beside)
     lost = empty_summary(tuple(one for one in summaries.values() if isinstance(one, LostRank)))
     return RankInputs(
         tuple(files), (*kept, lost) if lost.lost else tuple(kept), tuple(found), tuple(notes)
     )
+
+
+def _source_of(path: str) -> str:
+    """Return the dump that was, where ``path`` is what is left of it."""
+    return str(Path(path).with_suffix(DUMP)) if path.endswith(SUFFIX) else path
+
+
+def _summary_of(path: str) -> str | None:
+    """Return the summary beside a dump, '' of one that is not of it as it is; None without one."""
+    if not path.endswith(DUMP):
+        return None
+    is_fresh = has_fresh_summary(Path(path))
+    return None if is_fresh is None else str(summary_beside(Path(path))) if is_fresh else ""
+
+
+def _notes_on_kept(beside: Mapping[str, str | None]) -> Iterator[str]:
+    fresh = sum(bool(one) for one in beside.values())
+    if fresh:
+        number = format_counted(fresh, "dump is", "dumps are")
+        yield f"{number} read from what flame record has summed up beside"
+    for path, one in beside.items():
+        if one == "":
+            yield f"{summary_beside(Path(path))}: is not of the dump as it is: the dump is read"
 
 
 def _size(path: str) -> int:
@@ -119,11 +181,9 @@ def _size(path: str) -> int:
 
 
 def _is_summary(path: str) -> bool:
-    try:
-        with Path(path).open("rb") as file:
-            return is_summary(file.read(_HEAD))
-    except (OSError, ValueError):
-        return False
+    """Whether it is a summary of ranks, and not what is kept of one dump, which is read as that."""
+    head = head_of(Path(path))
+    return is_summary(head) and not origin_in(head)
 
 
 def _read_summary(path: str) -> RankSummary | LostRank:
@@ -149,7 +209,7 @@ def _without_copies(summaries: Mapping[str, RankSummary]) -> tuple[list[RankSumm
             rank = min(common)
             raise InputError(f"{path}: has rank {rank[0]} ({rank[1]}), and so has {there[rank]}")
         if common:
-            notes.append(f"{path}: all of it is in {there[min(common)]}")
+            notes.append(f"{path}: all its ranks are in {there[min(common)]}: left out")
         there |= dict.fromkeys(ranks, path)
         kept.append(empty_summary(one.lost) if common else one)
     return kept, notes

@@ -19,12 +19,12 @@ from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
 from flame.core.ranks.communication.matching import Matching, match_table
 from flame.core.ranks.communication.second_pass import with_waits
 from flame.core.ranks.communication.waits import RankWaits, waits_of
-from flame.core.ranks.summarise import RankPart, summarise
+from flame.core.ranks.rank_file import part_kept
+from flame.core.ranks.summarise import USUAL, RankOptions, RankPart, summarise
 
 if TYPE_CHECKING:
     from flame.core.rank_summary.collective_table import CollectiveTable
     from flame.core.ranks.communication.arrivals import Arrivals
-    from flame.core.ranks.communication.rank_groups import RankGroups
 
 FAN_IN = 8
 """Summaries of one height that become one of the next."""
@@ -67,7 +67,7 @@ class Engine(Protocol):
     """Reads files of ranks: in processes here, or on a cluster."""
 
     def read(
-        self, files: Sequence[RankFile], mesh: RankGroups | None, meter: Meter
+        self, files: Sequence[RankFile], options: RankOptions, meter: Meter
     ) -> Iterator[Sequence[RankSummary]]:
         """Yield summaries that have each file once, read or lost; many times a second, or none.
 
@@ -92,14 +92,15 @@ def read_part(
     progress: Progress,
     *,
     name: str,
-    mesh: RankGroups | None = None,
+    how: RankOptions = USUAL,
 ) -> RankPart:
     """Read the file at ``path``, which the user calls ``name``; of one that cannot be read, why.
 
-    Raises MemoryShortError: alone it may be read.
+    What is kept of a dump takes its place. Raises MemoryShortError: alone it may be read.
     """
     try:
-        return summarise(load_file(path, options, progress), name, mesh=mesh)
+        kept = part_kept(path, name, how)
+        return kept or summarise(load_file(path, options, progress), name, options=how)
     except (CancelledError, MemoryShortError, BrokenPipeError):
         raise
     except MemoryError:
@@ -205,17 +206,16 @@ class RankJob:
             self._reduction.add(one)
 
     def run(
-        self, files: Sequence[RankFile], meter: Meter, mesh: RankGroups | None = None
+        self, files: Sequence[RankFile], meter: Meter, options: RankOptions = USUAL
     ) -> RankSummary:
         """Read ``files``, the largest first; return the summary of all.
 
-        Collectives whose group is not recorded are of a group of ``mesh``.
         Raises InputError where a rank is there twice; CancelledError where ``meter`` does, with
         what there is kept.
         """
         order = sorted(files, key=lambda file: (-file.size, file.path))
         due = time.monotonic() + self._every
-        for parts in self._engine.read(order, mesh, meter):
+        for parts in self._engine.read(order, options, meter):
             for part in parts:
                 self._reduction.add(part)
             try:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from flame.core.columns import F8, I4, I8, Bool
+from flame.core.columns import F8, I4, I8, Bool, Column
 from flame.core.lazy_dataclass import dataclass
 from flame.core.ranks.spread import ValuesOf, block_size
+
+Values = TypeVar("Values", I8, F8)
 
 DEVIATIONS = 6.0
 """More deviations than this above the median are beyond chance."""
@@ -41,7 +44,7 @@ class Robust(NamedTuple):
     deviation: F8
 
     @classmethod
-    def of(cls, values: I8, unsure: F8 | float = 0.0) -> Robust:
+    def of(cls, values: Column, unsure: F8 | float = 0.0) -> Robust:
         """Measure ``values``, i8[n, ranks]; each may be as much as ``unsure`` more than it says.
 
         Then both are the most that they may be.
@@ -193,8 +196,10 @@ def to_tell(found: Outliers, end: I4) -> Bool:
     return told
 
 
-def without_collectives(values_of: ValuesOf, end: I4, is_collective: Bool) -> ValuesOf:
-    """Look up what ranks have of nodes without the collectives in and below them.
+def without_collectives(
+    values_of: Callable[[I8], Values], end: I4, is_collective: Bool
+) -> Callable[[I8], Values]:
+    """Look up what ranks have of nodes without the collectives in, below and above them.
 
     ``is_collective`` bool[nodes] has none below another. Who waits in a collective for a rank of
     its group has more time in all frames around it, and is no outlier for that.
@@ -204,10 +209,12 @@ def without_collectives(values_of: ValuesOf, end: I4, is_collective: Bool) -> Va
         return values_of
     own = values_of(nodes)
     before = np.concatenate([np.zeros_like(own[:1]), np.cumsum(own, axis=0)])
+    reach = np.maximum.accumulate(np.where(is_collective, end, 0))
 
-    def work_of(chosen: I8) -> I8:
+    def work_of(chosen: I8) -> Values:
         first, last = np.searchsorted(nodes, chosen), np.searchsorted(nodes, end[chosen])
-        work: I8 = values_of(chosen) - (before[last] - before[first])
+        work: Values = values_of(chosen) - (before[last] - before[first])
+        work[chosen < reach[chosen]] = 0
         return work
 
     return work_of

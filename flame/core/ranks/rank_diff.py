@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from flame.core.columns import F8, I8, Bool, distinct, sum_by
+from flame.core.columns import F8, I8, Bool, Column, distinct, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.rank_summary.collective_table import CollectiveTable
 from flame.core.ranks.outliers import Robust, noise_of
@@ -23,15 +23,18 @@ class RankChanges:
     root of the sum of squares of their robust deviations, which for few ranks are not less than
     the noise of all nodes that are compared. ``base_most`` and ``new_most`` are of the
     worst ranks, at the places ``base_worst`` and ``new_worst``: only these may have changed.
+    ``base_noise`` and ``new_noise`` are the noise of all nodes of a run, as parts of them.
     """
 
     base_median: F8
     new_median: F8
     deviation: F8
-    base_most: I8
-    new_most: I8
+    base_most: Column
+    new_most: Column
     base_worst: I8
     new_worst: I8
+    base_noise: float
+    new_noise: float
 
     @property
     def change(self) -> F8:
@@ -39,7 +42,7 @@ class RankChanges:
         return self.new_median - self.base_median
 
     @property
-    def most_change(self) -> I8:
+    def most_change(self) -> Column:
         """By how much the worst rank of new is above that of base."""
         return self.new_most - self.base_most
 
@@ -57,28 +60,41 @@ class RankChanges:
     @property
     def is_worst_beyond(self) -> Bool:
         """Whether the worst ranks are, bool[nodes]."""
-        return np.abs(self.most_change) > DEVIATIONS * self.deviation
+        beyond: Bool = np.abs(self.most_change) > DEVIATIONS * self.most_deviation
+        return beyond
+
+    @property
+    def most_deviation(self) -> F8:
+        """The deviation of the worst ranks, f8[nodes].
+
+        Of what only a few ranks have there is no other than the noise of all nodes.
+        """
+        own: F8 = np.hypot(self.base_noise * self.base_most, self.new_noise * self.new_most)
+        return np.maximum(self.deviation, own)
 
 
-def compare_ranks(base: I8, new: I8) -> RankChanges:
-    """Compare what the ranks of two runs have of the same nodes, i8[nodes, ranks] each.
+def compare_ranks(base: Column, new: Column) -> RankChanges:
+    """Compare what the ranks of two runs have of the same nodes, i8 or f8[nodes, ranks] each.
 
     There may be more ranks on one side, and one at least on each.
     """
     before, after = Robust.of(base), Robust.of(new)
+    noises = [
+        noise_of(one.relative(), values.shape[1]) for one, values in ((before, base), (after, new))
+    ]
     return RankChanges(
         before.median,
         after.median,
-        np.hypot(_deviation(before, base.shape[1]), _deviation(after, new.shape[1])),
+        np.hypot(_deviation(before, noises[0]), _deviation(after, noises[1])),
         base.max(axis=1),
         new.max(axis=1),
         base.argmax(axis=1),
         new.argmax(axis=1),
+        *noises,
     )
 
 
-def _deviation(robust: Robust, ranks: int) -> F8:
-    noise = noise_of(robust.relative(), ranks)
+def _deviation(robust: Robust, noise: float) -> F8:
     deviation: F8 = np.maximum(robust.deviation, noise * robust.median)
     return deviation
 

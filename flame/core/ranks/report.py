@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from flame.core.ranks.rank_sections import (
     clocks,
+    collectives,
     findings,
     frames,
     late,
@@ -24,6 +25,7 @@ SECTIONS = {
         (findings, findings.findings_section),
         (summary, summary.summary_section),
         (late, late.late_section),
+        (collectives, collectives.collectives_section),
         (outliers, outliers.outliers_section),
         (only_some, only_some.only_some_section),
         (frames, frames.frames_section),

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, sum_by, unique
-from flame.core.errors import InputError
+from flame.core.errors import InputError, UsageError
 from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities
+from flame.core.model.iterations import Iterations, chosen_ranges
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.rank_summary.content_hash import Hashes, unite_hashes
@@ -41,13 +43,31 @@ from flame.core.ranks.communication.arrivals import (
 )
 from flame.core.ranks.communication.rank_groups import RankGroups, name_groups
 from flame.core.ranks.communication.rank_steps import RankSteps
+from flame.core.regex import compile_expression
 
 MOST_CELLS = 2000
 """Cells that are kept of a rank."""
 
 _MOST_WARNINGS = 8
 _MOST_RANKS = 1 << 30
-_NUMBER = lazy_regex(r"\d+")
+_NUMBER = lazy_regex(r"[0-9]+")
+_PID = lazy_regex(r"^([0-9]+)-[0-9a-f]+\.fdump$")
+"""Dumps are named so; the second number is when the process began."""
+
+
+class RankOptions(NamedTuple):
+    """Choose how ranks are read.
+
+    Collectives whose group is not recorded are of a group of ``mesh``. Iterations are the ranges
+    that the expression ``iteration`` matches.
+    """
+
+    mesh: RankGroups | None = None
+    iteration: str = ""
+
+
+USUAL = RankOptions()
+"""How ranks are read where nothing is said."""
 
 
 class RankPart(NamedTuple):
@@ -64,25 +84,26 @@ def summarise(
     profile: Profile,
     path: str | Path,
     most: int = MOST_CELLS,
-    mesh: RankGroups | None = None,
+    options: RankOptions = USUAL,
 ) -> RankPart:
     """Sum up the ranks of ``profile``, whose file was given as ``path``, with ``most`` cells each.
 
     A rank is a process that ran something on a GPU. Its number is the recorded one, else the last
-    number in the file's name, else 0. Of several processes, in order of their GPUs, the recorded
-    number is the first one's and those of the others follow; where none was recorded, the number of
-    the name counts files of so many ranks (``node1`` with eight has ranks 8 to 15). What ran in a
-    process without a GPU, or in none that is known, counts for the first of them.
-
-    Collectives whose group is not recorded are of a group of ``mesh``, if that is known.
+    number in the file's name (of a dump the first, which is its process's), else 0. Of several
+    processes, in order of their GPUs, the recorded number is the first one's and those of the
+    others follow; where none was recorded, the number of the name counts files of so many ranks
+    (``node1`` with eight has ranks 8 to 15). What ran in a process without a GPU, or in none that
+    is known, counts for the first of them.
 
     Of a summary that has been opened it is the summary itself. Raises InputError for a file of
-    resolved stacks, which has other metrics.
+    resolved stacks, which has other metrics, UsageError where finding iterations takes too long.
     """
     if (known := summary_of(profile)) is not None:
         return RankPart(known)
     if profile.resolved:
         raise InputError(f"{path}: it has stacks that were added up before, of no rank")
+    if options.iteration:
+        profile = profile.with_iterations(_iterations(profile, options.iteration))
     tables = _Tables.of(profile)
     processes = _processes(profile)
     numbers = _numbers(profile, path, len(processes))
@@ -90,9 +111,19 @@ def summarise(
     for number, chosen in zip(numbers, _divide(profile, processes), strict=True):
         found = tables.arrivals(chosen[0], number)
         info = _info(profile, str(path), number, chosen[0], found.steps)
-        arrivals.append(found if mesh is None else name_groups(found, mesh))
+        info = msgspec.structs.replace(info, iteration=options.iteration, host=profile.meta.host)
+        arrivals.append(found if options.mesh is None else name_groups(found, options.mesh))
         parts.append(tables.sum_up(chosen, info, arrivals[-1], most))
     return RankPart(parts[0] if len(parts) == 1 else merge_summaries(parts), tuple(arrivals))
+
+
+def _iterations(profile: Profile, expression: str) -> Iterations:
+    """Find the ranges that ``expression`` matches; it says why it cannot be used."""
+    try:
+        pattern = compile_expression(expression)
+        return chosen_ranges(profile.frames, profile.threads, pattern, profile.spans_finder)
+    except UsageError as error:
+        raise UsageError(f"--iteration {expression!r}: {error}") from None
 
 
 # Who is a rank
@@ -110,7 +141,8 @@ def _numbers(profile: Profile, path: str | Path, ranks: int) -> range:
     """Number the ``ranks`` of a file."""
     first = profile.meta.rank
     if first is None or not 0 <= first < _MOST_RANKS:
-        found = _NUMBER.findall(Path(path).name)
+        name = Path(path).name
+        found = _PID.findall(name) or _NUMBER.findall(name)
         first = int(found[-1][-9:]) * ranks % _MOST_RANKS if found else 0
     return range(first, first + ranks)
 
@@ -205,7 +237,8 @@ class _Tables(NamedTuple):
         """Sum up a rank that ran the ``chosen`` groups of each table."""
         vocabulary = _Vocabulary.of(self, chosen)
         total = self._total(chosen, vocabulary)
-        kept_cells = heaviest(total, vocabulary.groups.host > 0, most)
+        collective = np.isin(vocabulary.group_hash[:, 0], arrivals.group_hash[:, 0])
+        kept_cells = heaviest(total, vocabulary.groups.host > 0, most, collective)
         return RankSummary(
             frames=tuple(self.profile.frames[at] for at in vocabulary.frame_ids.tolist()),
             frame_hash=self.frame_hash[vocabulary.frame_ids],
@@ -342,13 +375,15 @@ def _fill(
             getattr(columns, name)[place] = number[getattr(groups, name)[chosen]]
 
 
-def heaviest(total: I8, is_host: Bool, most: int) -> I8:
+def heaviest(total: I8, is_host: Bool, most: int, needed: Bool) -> I8:
     """Choose the ``most`` groups of a rank that weigh most, those of a GPU first; ascending.
 
-    A group weighs the largest part that it has of any metric but the count.
+    A group weighs the largest part that it has of any metric but the count. Those that are
+    ``needed`` are chosen in any case: waiting is told of all groups that have collectives.
     """
     if total.shape[1] <= most:
         return np.arange(total.shape[1])
     times = np.delete(total, METRICS.index("count"), axis=0)
     weight = (times / np.maximum(times.sum(axis=1, keepdims=True), 1)).max(axis=0)
-    return np.sort(np.lexsort((-weight, is_host))[:most])
+    order = np.lexsort((-weight, is_host, ~needed))
+    return np.sort(order[: max(most, np.count_nonzero(needed))])

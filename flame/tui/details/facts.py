@@ -251,7 +251,7 @@ def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> HeaviestPa
 def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     """What is missing from the trace that matters for this frame."""
     profile, selected = shown.profile, shown.profile.frames[frame]
-    if selected.kind == Kind.CAUSE:
+    if selected.kind in (Kind.CAUSE, Kind.WAIT):
         meaning = meaning_of(selected.name)
         yield f"{meaning[:1].upper()}{meaning[1:]}."
     if shown.metric.table != "gpu" or profile.resolved:

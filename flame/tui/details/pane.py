@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from flame.core.analysis.wording import NVTX, Terms, kind_word
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
+from flame.core.model.frames import PART_KINDS, Frame, Kind
 from flame.core.model.grouping import category_of_frame
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks, root_blocks
@@ -251,7 +251,7 @@ def _measured(
     """What activities are made of."""
     frame, metric = view.tree.frames[int(view.tree.frame[view.cursor.node])], view.tree.metric
     samples = sample_lines(facts.sampled if facts else None, frame, palette, width)
-    parts = any(view.tree.kind(above) in SAMPLE_KINDS for above in view.tree.path(view.cursor.node))
+    parts = any(view.tree.kind(above) in PART_KINDS for above in view.tree.path(view.cursor.node))
     if parts or metric.noun != "activities":
         return [samples, blocks.note_lines(facts, width)]
     measured = metric.title if metric.unit == "ns" else "GPU time"

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
 from flame.core.lazy_dataclass import dataclass
-from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS
+from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS, WAIT_LEVEL
 from flame.core.projection.named_levels import NAMED_LEVELS, NO_MODULES, NamedLevels
 from flame.tui.session.wording import NO_SAMPLES, level_about
 from flame.tui.toolkit.colours import LEVEL_KINDS
@@ -66,7 +66,7 @@ def offered(levels: tuple[str, ...], recorded: Iterable[str]) -> tuple[str, ...]
     Of stacks that a file has resolved only what is there; of traces all that one could record.
     """
     recorded = frozenset(recorded)
-    rare = {"stack", "rank", "cause"} - recorded
+    rare = {"stack", "rank", "cause", WAIT_LEVEL} - recorded
     fits = recorded if "stack" in recorded else {*LEVELS} - rare
     return tuple(level for level in LEVELS if level in fits or level in levels)
 

@@ -11,7 +11,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from flame.core.errors import InputError
-from flame.core.model.metrics import ALL_METRICS, Metric
+from flame.core.model.metrics import ALL_METRICS, WAIT, Metric
 from flame.core.model.profile import Profile
 from flame.core.units import format_value
 from flame.tui.session.glossary import meaning_of
@@ -20,8 +20,10 @@ from flame.tui.toolkit.dialog import CURSOR, Dialog
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
 
-_DIGITS = "123456789"
+_DIGITS = "1234567890"
 _NOT_LIVE = "not while a recording goes on"
+_NONE_WAITED = "no rank waited for another"
+_NOT_OF_RANKS = "not of a summary: open a rank's trace"
 _UNITS = {"ns": "time", "bytes": "bytes"}
 _TITLE = 17
 _VALUE = 9
@@ -33,12 +35,17 @@ def listed_metrics(profile: Profile) -> tuple[Metric, ...]:
     """Return the metrics worth a row: those of ``profile``, and, with why, those it lacks."""
     if profile.resolved:
         return profile.metrics
-    known = {metric.key: metric for metric in profile.metrics}
-    return tuple(known.get(metric.key, _lacking(metric)) for metric in ALL_METRICS)
+    known = {metric.key: metric for metric in profile.metrics if metric.key != WAIT.key}
+    return tuple(known.get(metric.key, _lacking(metric, profile)) for metric in ALL_METRICS)
 
 
-def _lacking(metric: Metric) -> Metric:
-    return replace(metric, lacking=_NOT_LIVE) if metric.when_asked else metric
+def _lacking(metric: Metric, profile: Profile) -> Metric:
+    """``metric`` with the reason why ``profile`` may have nothing of it."""
+    if profile.ranks is None:
+        return replace(metric, lacking=_NOT_LIVE) if metric.when_asked else metric
+    if metric.key == WAIT.key:
+        return replace(metric, lacking=profile.ranks.why_no_waits or _NONE_WAITED)
+    return replace(metric, lacking=_NOT_OF_RANKS) if metric.when_asked else metric
 
 
 def about_metric(metric: Metric) -> str:
@@ -54,7 +61,7 @@ class MetricDialog(Dialog[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,space", "choose", "show the metric", key_display="enter"),
-        Binding("1", "pick(0)", "show a metric at once", key_display="1 … 9"),
+        Binding("1", "pick(0)", "show a metric at once", key_display="1 … 9 0"),
         *(Binding(digit, f"pick({place})") for place, digit in enumerate(_DIGITS[1:], 1)),
         Binding("escape,q,m", "leave", "leave without a change", key_display="esc q m"),
     ]
@@ -106,7 +113,8 @@ class MetricDialog(Dialog[str | None]):
         return [[], *([Piece(part, "dim")] for part in (*meaning, *padding))]
 
     def hint(self) -> str:
-        return f"1…{len(self._metrics)} or enter choose · m esc leave"
+        last = _DIGITS[min(len(self._metrics), len(_DIGITS)) - 1]
+        return f"1…{last} or enter choose · m esc leave"
 
     def _row(self, place: int, metric: Metric, width: int) -> Line:
         selected, total = place == self.cursor, self._totals.get(metric.key)

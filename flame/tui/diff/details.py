@@ -9,11 +9,12 @@ import numpy as np
 from flame.core.analysis.distribution import Distribution
 from flame.core.analysis.wording import Terms, kind_word
 from flame.core.columns import I8
-from flame.core.compare.amounts import change_counts, change_words, format_ratio
+from flame.core.compare.amounts import Amounts, change_counts, change_words, format_ratio
 from flame.core.compare.colouring import Colouring
 from flame.core.units import BLOCKS, format_count, format_ns
 from flame.tui.diff.evidence_rows import evidence_rows, evidence_word
 from flame.tui.diff.facts import BINS, SideFacts, TwoHistograms
+from flame.tui.diff.rank_facts import RankFacts, spread_lines, worst_lines
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.shell.actions import Action
@@ -28,6 +29,7 @@ _CHILDREN = 8
 _CELL = 9
 _NUMBERS = ("p50", "p95", "p99", "max")
 _DOT = " · "
+_TIMES = Amounts("ns")
 LINES = 3
 
 
@@ -52,7 +54,7 @@ def details(
             *fields(_rows(view, colouring, node), width),
             *_evidence(view, colouring, width),
         ],
-        _distributions(facts, width, clicks) if counts(view.tree, node) else [],
+        _facts(view, colouring, facts, width, clicks),
         _children(view, colouring, width, clicks),
     ]
     lines: list[Line] = []
@@ -170,6 +172,25 @@ def _changed_most(view: TreeView, delta: np.ndarray, node: int) -> I8:
     return most
 
 
+def _facts(
+    view: TreeView, colouring: Colouring, facts: SideFacts | None, width: int, here: bool
+) -> list[Line]:
+    """How ranks or activities differ, of what is selected ``here`` or of all of its places."""
+    if facts is not None and facts.ranks is not None:
+        return _over_ranks(facts, facts.ranks, colouring.sides.amounts, width, here)
+    return _distributions(facts, width, here) if counts(view.tree, view.cursor.node) else []
+
+
+def _over_ranks(
+    facts: SideFacts, ranks: RankFacts, amounts: Amounts, width: int, here: bool
+) -> list[Line]:
+    lines: list[Line] = [] if here else [[Piece("at all places", "dim")]]
+    lines += spread_lines(ranks, amounts, width)
+    if facts.histograms:
+        lines += _histograms(facts.histograms, width, amounts)
+    return [*lines, *worst_lines(ranks, amounts, width)]
+
+
 def _distributions(facts: SideFacts | None, width: int, here: bool) -> list[Line]:
     """Percentiles of both sides, one below the other, and their histograms on one axis.
 
@@ -186,7 +207,9 @@ def _distributions(facts: SideFacts | None, width: int, here: bool) -> list[Line
     lines.append([Piece(head, "dim")])
     sides = zip(("BASE", "NEW"), (facts.base, facts.new), facts.lacks, strict=True)
     lines += [_quantiles(label, found, cell, lack) for label, found, lack in sides]
-    return [*lines, *_histograms(facts.histograms, width)] if facts.histograms else lines
+    if facts.histograms is None:
+        return lines
+    return [*lines, *_histograms(facts.histograms, width, _TIMES)]
 
 
 def _quantiles(label: str, found: Distribution | None, cell: int, lack: str) -> Line:
@@ -199,13 +222,13 @@ def _quantiles(label: str, found: Distribution | None, cell: int, lack: str) -> 
     return [Piece(f"{label:5}", "dim"), Piece("".join(text.rjust(cell) for text in texts))]
 
 
-def _histograms(found: TwoHistograms, width: int) -> list[Line]:
+def _histograms(found: TwoHistograms, width: int, amounts: Amounts) -> list[Line]:
     cells = max(cells for cells in range(1, max(width - 5, 1) + 1) if BINS % cells == 0)
     lines: list[Line] = [
         [Piece(f"{label:5}", "dim"), Piece(_bars(side.reshape(cells, -1).sum(axis=1)))]
         for label, side in (("BASE", found.base), ("NEW", found.new))
     ]
-    low, high = format_ns(found.low), format_ns(found.high)
+    low, high = amounts.value(found.low), amounts.value(found.high)
     scale = ("log scale" if found.log else "").center(max(cells - len(low) - len(high), 0))
     return [*lines, [Piece(f"{'':5}{low}{scale}{high}", "dim")]]
 

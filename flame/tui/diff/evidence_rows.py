@@ -16,6 +16,7 @@ _WORDS = {
     FrameVerdict.UNCLEAR: "unclear",
     FrameVerdict.SAME: "same within limits",
     FrameVerdict.SMALL: "beyond noise, but small",
+    FrameVerdict.WORST: "changed on the worst rank alone",
     FrameVerdict.CHANGED: "changed beyond noise",
 }
 
@@ -66,7 +67,11 @@ def _of_node(word: str, found: Evidence, node: int) -> Iterator[tuple[str, str]]
     chance = float(found.adjusted[node])
     yield "chance", _chance(chance) if math.isfinite(chance) else ""
     low, high = float(found.low[node]), float(found.high[node])
-    yield "95 % within", f"{_percent(low)} … {_percent(high)}" if math.isfinite(low + high) else ""
+    of_ranks = found.level[node] == EvidenceLevel.RANKS
+    yield (
+        "medians" if of_ranks else "95 % within",
+        f"{_percent(low)} … {_percent(high)}" if math.isfinite(low + high) else "",
+    )
 
 
 def _chance(chance: float) -> str:

@@ -15,6 +15,7 @@ from flame.core.compare.sides import BASE, NEW, KeptRun, Run
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
+from flame.tui.diff.rank_facts import RankFacts, rank_facts
 from flame.tui.session.wording import lasts
 
 BINS = 48
@@ -36,17 +37,22 @@ class TwoHistograms:
 class SideFacts(NamedTuple):
     """Say how long each took on both sides: None of a side that has none, or ``lacks`` them.
 
-    ``lacks`` says of both why no single activities are known; empty where they are.
+    ``lacks`` says of both why no single activities are known; empty where they are. Of summaries
+    of ranks ``ranks`` says what ranks have.
     """
 
     base: Distribution | None = None
     new: Distribution | None = None
     histograms: TwoHistograms | None = None
     lacks: tuple[str, str] = ("", "")
+    ranks: RankFacts | None = None
 
 
 def side_facts(comparison: Comparison, nodes: I8) -> Iterator[SideFacts]:
     """Work out the facts of ``nodes`` of the union, none of which is below another."""
+    if (ranks := rank_facts(comparison, nodes)) is not None:
+        yield SideFacts(histograms=two_histograms(*ranks.values), ranks=ranks)
+        return
     values = [_durations(comparison, nodes, side) for side in (BASE, NEW)]
     base, new = map(distribution, values)
     both = base is not None and new is not None
@@ -59,6 +65,8 @@ def _lack(comparison: Comparison, side: int) -> str:
     runs = [*comparison.sides][side]
     if any(run.has_rows for run in runs):
         return ""
+    if runs[0].summary is not None:
+        return "in sums of ranks alone"
     return "kept as sums alone" if isinstance(runs[0], KeptRun) else "stacks alone"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from flame.core.analysis.wording import Terms
 from flame.core.compare.amounts import format_ratio
 from flame.core.compare.basis import Basis
+from flame.core.compare.evidence import EvidenceLevel
 from flame.core.compare.sides import SIDES
 from flame.tui.diff.session import DiffProjection
 from flame.tui.shell.actions import Action
@@ -17,6 +18,7 @@ from flame.tui.widgets.header import choices, metric_choice, modes
 
 _WIDTHS = {"both": "widths of both", "new": "widths of NEW", "base": "widths of BASE"}
 _BASES = {"total": "in total", "share": "in percent of all", "unit": "per unit"}
+_NOISE = {EvidenceLevel.RANKS: "beyond the ranks' spread"}
 _LEAST_TITLE = 20
 _LINES = 40
 
@@ -107,7 +109,7 @@ def _least(shown: DiffProjection) -> str:
     if chosen.all_changes:
         return "all"
     if found is not None and found.level:
-        return "beyond noise"
+        return _NOISE.get(found.level, "beyond noise")
     least = f"over {100 * chosen.limits.of_base:g} %"
     return least if found is None else f"{least}, no evidence"
 

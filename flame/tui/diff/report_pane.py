@@ -36,7 +36,7 @@ class ComparisonReports:
 
     def open(self, shown: Projection) -> OpenReport:
         """Open the sections of `flame diff`."""
-        from flame.core.compare.diff_report import SECTIONS
+        from flame.core.compare.diff_report import SECTIONS, usual_sections
 
         assert isinstance(shown, DiffProjection)
         comparison = shown.comparison
@@ -44,7 +44,8 @@ class ComparisonReports:
         def section(name: str) -> Section:
             return SECTIONS[name].build(comparison)
 
-        titles = (SectionTitle(kind.name, kind.title) for kind in SECTIONS.values())
+        kinds = (SECTIONS[name] for name in usual_sections(comparison))
+        titles = (SectionTitle(kind.name, kind.title) for kind in kinds)
         return OpenReport(tuple(titles), section)
 
 

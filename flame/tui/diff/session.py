@@ -98,7 +98,8 @@ class DiffSession(Session):
     @cached_property
     def bases(self) -> tuple[Per, ...]:
         """The bases to choose from, the one in units of the user's last; some may be impossible."""
-        return BASES if self.given in ("", *BASES) else (*BASES, self.given)
+        usual = tuple(per for per in BASES if per != "rank" or self.sides.has_summary)
+        return usual if self.given in ("", *usual) else (*usual, self.given)
 
     @property
     def usual_metric(self) -> str:

@@ -15,7 +15,7 @@ from flame.core.compare.amounts import Amounts, format_ratio
 from flame.core.compare.changes import Changes
 from flame.core.compare.noise.beyond_noise import BeyondNoise, FrameVerdict, NoiseMarks
 from flame.core.compare.sided_tree import SidedTree
-from flame.core.model.frames import SAMPLE_KINDS
+from flame.core.model.frames import PART_KINDS
 from flame.tui.views.top_columns import Columns, Head
 from flame.tui.views.top_table import NONE, UNKNOWN, SlowColumns, TopTable
 
@@ -39,6 +39,7 @@ _WORDS = {
     FrameVerdict.UNCLEAR: "unclear",
     FrameVerdict.SAME: "same",
     FrameVerdict.SMALL: "small",
+    FrameVerdict.WORST: "worst rank",
     FrameVerdict.CHANGED: "changed",
 }
 
@@ -120,7 +121,7 @@ class DiffTable(TopTable):
             return UNKNOWN if verdicts is None else _WORDS[FrameVerdict(int(verdicts[row]))]
         if key not in _COLUMNS:
             return UNKNOWN
-        if key in _TIMES and self._kinds[row] in SAMPLE_KINDS:
+        if key in _TIMES and self._kinds[row] in PART_KINDS:
             return NONE
         value = float(self._column(key)[row])
         if key == "ratio":

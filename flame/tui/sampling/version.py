@@ -11,7 +11,7 @@ from flame.core.columns import I4, I8, expand_ranges, sum_by, unique, unique_row
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameTable
 from flame.core.model.pc_samples import Code, Sampling
-from flame.core.projection.sample_split import apportion
+from flame.core.projection.splits.sample_split import apportion
 
 _LINES = 1 << 32
 
@@ -125,7 +125,7 @@ def file_and_line(number: int) -> tuple[int, int]:
 def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> list[Version]:
     """Gather the samples of distributions ``used``, worth ``value`` each, by code, largest first.
 
-    A value is split over its samples as `flame.core.projection.sample_split` does: exact in sum.
+    A value is split over its samples as `projection.splits.sample_split` does: exact in sum.
     """
     size = np.diff(sampling.bounds)[used]
     entries = expand_ranges(sampling.bounds[used], size)

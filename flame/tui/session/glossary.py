@@ -30,6 +30,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("GPU waiting", "time a GPU was idle, by what the CPU did that launched next"),
             Entry("host self time", "wall time of CPU threads, of each frame without those below"),
             Entry("PC samples", "how often a warp was seen at an instruction of a kernel"),
+            Entry("collective wait", "how long collectives waited for the last rank to come"),
         ),
     ),
     (
@@ -90,6 +91,9 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("cause", "what passed while a GPU was idle and waited for its next work"),
             Entry("sass", "an instruction of a kernel"),
             Entry("stall", "why a warp did not go on at an instruction"),
+            Entry("wait", "a part of a collective, of a summary of ranks: one of the next two"),
+            Entry("[waiting]", "the rank was there, and the last rank was not"),
+            Entry("[transfer]", "what the collective took when all ranks were there"),
             Entry("stack", "a stack as the file has it, of any kind of frames"),
             Entry("nested", "Python frames and ranges together, as nested in time"),
             Entry("rest", "siblings below the minimum share, merged"),

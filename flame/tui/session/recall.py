@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.names.framework import joined
+from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import HideFramework
 from flame.core.projection.levels import MADE_LEVELS, SAMPLE_LEVELS, STACK_LEVELS, recorded_levels
 from flame.core.projection.named_levels import explain_missing_levels, name_of
@@ -77,7 +77,7 @@ def _arranged(selection: Selection, known: ShownLevels | None, profile: Profile)
 
 def _fits(selection: Selection, known: ShownLevels, profile: Profile) -> bool:
     """Whether ``profile`` has something in each respect that matters of the levels ``known``."""
-    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
+    metric = chosen_metric(profile, selection.metric)
     if known.levels is None or not _is_usual_table(selection, profile):
         return known.levels is None
     if explain_missing_levels(profile, metric, known.levels):
@@ -88,14 +88,14 @@ def _fits(selection: Selection, known: ShownLevels, profile: Profile) -> bool:
 
 def _is_usual_table(selection: Selection, profile: Profile) -> bool:
     """Whether the metric of ``selection`` measures what the usual one does: other levels fit."""
-    usual = metric_of(profile.default_metric, profile.metrics)
-    return metric_of(selection.metric or usual.key, profile.metrics).table == usual.table
+    usual = chosen_metric(profile, None)
+    return chosen_metric(profile, selection.metric).table == usual.table
 
 
 def _has_code(profile: Profile | None, selection: Selection) -> bool:
     if profile is None:
         return True
-    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
+    metric = chosen_metric(profile, selection.metric)
     return not _CODE.isdisjoint(recorded_levels(profile, metric))
 
 

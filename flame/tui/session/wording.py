@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from flame.core.analysis.wording import NVTX, Terms, reworded
-from flame.core.model.frames import SAMPLE_KINDS, Frame
+from flame.core.model.frames import PART_KINDS, Frame
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -22,7 +22,7 @@ def lasts(metric: Metric) -> bool:
 def counts(tree: StackTree, node: int) -> bool:
     """Tell whether the number of activities means something at ``node``: also not below parts."""
     return lasts(tree.metric) and not any(
-        tree.kind(above) in SAMPLE_KINDS for above in tree.path(node)
+        tree.kind(above) in PART_KINDS for above in tree.path(node)
     )
 
 
@@ -61,6 +61,7 @@ _LEVELS = {
     "kernel": "kernel, copy, memset or graph",
     "sass": "instruction of the kernel, by PC samples",
     "stall": "what a warp waited for there",
+    "wait": "waiting for other ranks, transfer: of a summary",
 }
 
 

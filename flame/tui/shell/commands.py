@@ -35,6 +35,7 @@ _RARE = {
     "cause": "W",
     "sass": "I",
     "stall": "r",
+    "wait": "G",
 }
 LEVEL_KEYS = {
     **dict(zip((level for level in LEVELS if level not in _RARE), "1234567890", strict=True)),

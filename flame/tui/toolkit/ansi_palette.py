@@ -45,6 +45,7 @@ _NAMED: dict[Kind, tuple[str, ...]] = {
     Kind.GRAPH: ("red", "bright_red"),
     Kind.SASS: ("bright_red", "red"),
     Kind.STALL: ("bright_magenta", "magenta"),
+    Kind.WAIT: ("bright_black", "red"),
     Kind.FRAME: ("yellow", "bright_yellow", "bright_red", "red"),
 }
 """The colours of a kind, the first also for its name; grey where there is none."""
@@ -115,6 +116,8 @@ class SixteenColours(Palette):
         if kind == Kind.CATEGORY:
             return _named(_NAMED_CATEGORIES[CATEGORIES[hue]], faded)
         names = _NAMED.get(kind, _GREY)
+        if kind == Kind.WAIT:
+            return _named(names[hue], faded)
         return _named(names[shade_of(name) % len(names)], faded)
 
     def change(self, strength: float, one_sided: bool, faded: bool = False) -> Style:

@@ -6,7 +6,7 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from zlib import crc32
 
-from flame.core.frame import ACTIVITY_KINDS, LEVELS, Frame, Kind
+from flame.core.frame import ACTIVITY_KINDS, LEVELS, TRANSFER_PART, Frame, Kind
 from flame.core.model.calls import CallClass, IdleCause, StateKind
 from flame.core.model.stalls import stall_of
 from flame.core.names.kernel_category import (
@@ -62,6 +62,7 @@ HUES: dict[Kind, RGB] = {
     Kind.CATEGORY: (200, 200, 200),
     Kind.PHASE: (206, 192, 210),
     Kind.CAUSE: (160, 168, 176),
+    Kind.WAIT: (158, 150, 178),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 
@@ -89,6 +90,9 @@ STALLS: dict[StallClass, RGB] = {
     StallClass.OTHER: (140, 140, 144),
 }
 """Hues of stall reasons: a scale of their own, told apart with any kind of colour vision."""
+
+WAITS = (HUES[Kind.WAIT], (246, 120, 96))
+"""Hues of ``[waiting]`` and ``[transfer]``: a collective's loss, and its work."""
 
 CATEGORY_HUES: dict[str, RGB] = {
     MATRIX: (230, 152, 20),
@@ -207,6 +211,8 @@ def _hue_of(kind: Kind, name: str) -> int:
         return class_of_title(name)
     if kind == Kind.CAUSE:
         return _TITLES.index(name) if name in _TITLES else int(IdleCause.UNKNOWN)
+    if kind == Kind.WAIT:
+        return int(name == TRANSFER_PART.name)
     return _hash(name) // SHADES % len(WARM) if kind == Kind.FRAME else 0
 
 
@@ -226,6 +232,8 @@ def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int
         own = CATEGORY_HUES[CATEGORIES[hue]]
     elif kind == Kind.CAUSE:
         own = CAUSES[hue]
+    elif kind == Kind.WAIT:
+        own = WAITS[hue]
     elif kind == Kind.LAUNCH and hue:
         own = CALLS[CallClass(hue)]
     elif kind == Kind.THREAD and hue:

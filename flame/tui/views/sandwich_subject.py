@@ -10,7 +10,7 @@ from textual.message import Message
 
 from flame.core.compare.amounts import change_counts, change_words
 from flame.core.compare.colouring import ONE_SIDED
-from flame.core.model.frames import SAMPLE_KINDS
+from flame.core.model.frames import PART_KINDS
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME, TreeView
 from flame.tui.session.wording import lasts
@@ -96,7 +96,7 @@ def subject_facts(subject: SandwichSubject) -> list[str]:
     if colouring is not None:
         changes, amounts = colouring.sides.changes, colouring.sides.amounts
         facts, often = [*change_words(changes, 0, amounts)], change_counts(changes, 0, amounts)
-    counted = lasts(tree.metric) and tree.frames[subject.frame].kind not in SAMPLE_KINDS
+    counted = lasts(tree.metric) and tree.frames[subject.frame].kind not in PART_KINDS
     facts += [often] if counted else []
     facts += [f"{format_count(places)} places"] if places > 1 else []
     has_own = 0 < own < total and colouring is None

@@ -16,7 +16,7 @@ from flame.core.analysis.frame_parts import (
 from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column, order_by, unique
-from flame.core.model.frames import SAMPLE_KINDS, Kind
+from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
@@ -147,7 +147,7 @@ class TopTable:
 
     def cell(self, row: int, key: str) -> str:
         """Return what stands in ``row`` under the column called ``key``."""
-        if key in OF_TIMES and self._kinds[row] in SAMPLE_KINDS:
+        if key in OF_TIMES and self._kinds[row] in PART_KINDS:
             return NONE
         if key in _SPREAD:
             return self._spread_cell(row, key)

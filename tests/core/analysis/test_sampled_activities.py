@@ -14,12 +14,12 @@ from flame.core.analysis.frame_totals import percentiles
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
-from flame.core.model.frames import SAMPLE_KINDS, Kind
+from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.tree import TreeLayout
 from flame.core.projection.filter_options import where
 from flame.core.timeline.highlight import matching_intervals, passing_intervals
 from flame.core.timeline.intervals import timeline
-from tests.core.projection.test_sample_split import (
+from tests.core.projection.splits.test_sample_split import (
     is_exact,
     metrics,
     naive,
@@ -82,7 +82,7 @@ def test_percentiles_are_of_the_launches_below_each_frame_but_not_of_parts(
         label = tree_stack(tree, int(np.flatnonzero(tree.frame == frame)[0]))[-1]
         rows = {one.row for path, of in shaped if label in path for one in of}
         below = sorted(weights[row] for row in rows)
-        if tree.frames[frame].kind in SAMPLE_KINDS:
+        if tree.frames[frame].kind in PART_KINDS:
             below = [0]
         ranks = [-(-len(below) * percent // 100) - 1 for percent in (50, 95, 99, 100)]
         columns = (told.p50, told.p95, told.p99, told.maximum)

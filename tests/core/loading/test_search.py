@@ -141,6 +141,16 @@ def test_a_folder_of_dumps_is_one_recording(tmp_path: Path) -> None:
 # How far
 
 
+def test_summaries_beside_dumps_are_of_the_recording(tmp_path: Path) -> None:
+    run = tmp_path / "run.flame"
+    run.mkdir()
+    for name in ("1-1", "1-2"):
+        DumpFile().write(run / f"{name}.fdump")
+    for name in ("1-1", "1-2", "all"):
+        write(run / f"{name}.flamesum", b"FLAMESUM" + bytes(64))
+    assert names(tmp_path) == ["run.flame", "run.flame/all.flamesum"]
+
+
 def test_folders_below_are_searched_the_nearest_first(tmp_path: Path) -> None:
     write(tmp_path / "a/b/c.folded")
     write(tmp_path / "z/near.folded")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
 import random
 import tracemalloc
 from pathlib import Path
@@ -28,16 +27,14 @@ from flame.core.rank_summary.packed_columns import (
     pack_column,
     unpack_column,
 )
-from flame.core.rank_summary.signs import MAGIC
 from flame.core.rank_summary.summary import RankSummary, empty_summary
 from flame.core.rank_summary.summary_check import holds_together
 from flame.core.rank_summary.summary_file import is_summary, pack_summary, unpack_summary
+from flame.core.rank_summary.summary_head import HEAD, NO_ORIGIN, seal
 from flame.core.ranks.summarise import summarise
 from tests.conftest import TRACES, needs_traces
 from tests.support.random_ranks import plain, random_summary
 from tests.support.rank_traces import write_ranks
-
-HEAD = len(MAGIC) + 4
 
 
 def some_ranks(ranks: int = 6) -> RankSummary:
@@ -46,8 +43,7 @@ def some_ranks(ranks: int = 6) -> RankSummary:
 
 def signed(body: bytes) -> bytes:
     """A file of ``body`` that nothing is wrong with but what is in it."""
-    head = pack_summary(empty_summary())[:HEAD]
-    return head + hashlib.blake2b(body, digest_size=16).digest() + body
+    return seal(body, NO_ORIGIN)
 
 
 def test_a_summary_comes_back_as_it_was() -> None:
@@ -133,7 +129,7 @@ def check_mutated(count: int, seed: int) -> None:
     rng = random.Random(seed)
     for number in range(count):
         # Every other one has the right digest, so that what is in it is looked at.
-        bad = signed(mutated(data[HEAD + 16 :], rng)) if number % 2 else mutated(data, rng)
+        bad = signed(mutated(data[HEAD:], rng)) if number % 2 else mutated(data, rng)
         try:
             found = unpack_summary(bad, "x")
         except InputError:
@@ -189,7 +185,7 @@ def test_a_mutated_file_takes_no_more_memory_than_the_file() -> None:
     unpack_summary(data, "x")
     honest = peak_of_unpacking(data)
     for _ in range(100):
-        assert peak_of_unpacking(signed(mutated(data[HEAD + 16 :], rng))) < 2 * honest
+        assert peak_of_unpacking(signed(mutated(data[HEAD:], rng))) < 2 * honest
 
 
 def test_a_file_that_says_that_it_is_large_takes_no_memory() -> None:

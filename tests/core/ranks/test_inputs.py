@@ -43,11 +43,21 @@ def test_a_pattern_that_matches_nothing_is_an_error() -> None:
 
 def test_a_folder_stands_for_its_dumps_and_has_some(folder: Path) -> None:
     (folder / "run").mkdir()
-    with pytest.raises(InputError, match=r"run: is a folder with no dump"):
+    with pytest.raises(
+        InputError, match=r"run: is a folder with no dump \(\*\.fdump\) and no other trace"
+    ):
         list_paths(["run"])
     for name in ("7-02.fdump", "9-01.fdump", "other"):
         (folder / "run" / name).write_text("damaged")  # Their reader says so.
     assert list_paths(["run"]) == ["run/9-01.fdump", "run/7-02.fdump"]
+
+
+def test_a_folder_without_dumps_says_how_to_name_what_is_in_it(folder: Path) -> None:
+    (folder / "run").mkdir()
+    for name in ("a.sqlite", "b.sqlite", "c.json", "d.txt", "e.txt", "f.txt"):
+        (folder / "run" / name).touch()
+    with pytest.raises(InputError, match=r"name what is in it: 'run/\*\.sqlite'$"):
+        list_paths(["run"])
 
 
 def test_variables_of_the_environment_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +91,7 @@ def test_a_summary_within_another_is_left_out_and_one_across_is_an_error() -> No
     whole, part, across = write("whole", 1, 2, 3), write("part", 2), write("across", 3, 4)
     found = read_inputs([part, whole])
     assert sorted(len(one) for one in found.summaries) == [0, 3]
-    assert found.notes == ("part: all of it is in whole",)
+    assert found.notes == ("part: all its ranks are in whole: left out",)
     assert found.merged == (part, whole)
     with pytest.raises(InputError, match=r"across: has rank 3 \(.*\), and so has whole"):
         read_inputs([across, whole])

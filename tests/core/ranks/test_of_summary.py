@@ -15,10 +15,12 @@ from flame.core.projection.selection import Selection, select
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.summary import RankSummary, empty_summary
+from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.waits import waits_of
 from flame.core.ranks.rank_sections.of_summary import left_out, questions_of, with_levels
 from flame.core.ranks.rank_sections.rank_findings import find_in_ranks
 from flame.core.ranks.summarise import MOST_CELLS, summarise
-from tests.support.rank_traces import ODD_KERNEL, ODD_TIME, RankRun, write_ranks
+from tests.support.rank_traces import COLLECTIVE, ODD_KERNEL, ODD_TIME, RankRun, write_ranks
 from tests.support.tiers import deep_except
 
 FOLDED = select(kernel_names="short", fold=True, fold_numbers=True)
@@ -84,7 +86,25 @@ def test_ranks_that_lack_collectives_are_said_not_to_match(tmp_path: Path) -> No
     assert questions.collectives.matched == 0
     [told] = [one for one in find_in_ranks(questions) if one.id == "unmatched"]
     assert "1 rank has 8" in told.claim or "3 ranks have 12" in told.claim
-    assert questions.why_not_late.startswith("no collective matches over ranks: stream 0: ")
+    assert questions.worst is None
+    assert questions.not_late.why.startswith("no collective matches over ranks (stream 0: ")
+
+
+@pytest.mark.parametrize("levels", [("kernel", "nvtx"), ("nvtx", "kernel", "wait")])
+def test_what_is_below_collectives_is_no_finding(
+    levels: tuple[str, ...], run: RankRun, summary: RankSummary
+) -> None:
+    """Who came last waited least, and the others longest: in all that is below, too."""
+    parts = [summarise(load(path), path) for path in run.paths]
+    measured = [waits_of(one.arrivals[0], summary.collectives, len(parts)) for one in parts]
+    questions = questions_of(with_waits(summary, measured), Selection(levels=levels))
+    assert questions.tree.levels == levels
+    names = {
+        name for node in questions.outliers.node.tolist() for name in questions.tree.names(node)
+    }
+    assert not names & {COLLECTIVE, "[waiting]", "[transfer]"}
+    leaves = {questions.tree.name(node) for node in questions.only_some.node.tolist()}
+    assert leaves <= {ODD_KERNEL, "step"}
 
 
 def test_the_sum_of_a_rank_says_nothing_of_its_faults(summary: RankSummary) -> None:

@@ -68,6 +68,16 @@ def test_the_worst_rank_alone_may_have_changed() -> None:
     assert (found.most_change[0], found.new_worst[0], found.is_worst_beyond[0]) == (500, 3, True)
 
 
+def test_what_one_rank_alone_has_differs_by_the_noise_of_all() -> None:
+    base = np.array([[1000, 1000, 1010, 990], [0, 0, 0, 500]])
+    for value, beyond in ((510, False), (600, True)):
+        found = compare_ranks(base, np.array([[1000, 1005, 1010, 990], [0, 0, 0, value]]))
+        assert found.is_worst_beyond.tolist() == [False, beyond]
+        assert found.most_deviation[1] == pytest.approx(
+            math.hypot(found.base_noise * 500, found.new_noise * value)
+        )
+
+
 def test_what_is_on_one_side_alone_has_changed_and_nothing_has_not() -> None:
     found = compare_ranks(np.array([[0, 0], [0, 0]]), np.array([[5, 5], [0, 0]]))
     assert found.is_beyond.tolist() == [True, False]

@@ -78,7 +78,7 @@ class _Engine:
         self._parts, self._left = parts, left
 
     def read(
-        self, files: Sequence[RankFile], mesh: object, meter: object
+        self, files: Sequence[RankFile], options: object, meter: object
     ) -> Iterator[Sequence[RankSummary]]:
         self.files = list(files)
         for part in self._parts:

@@ -14,9 +14,15 @@ from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.summary import LostRank, RankInfo
 from flame.core.ranks.communication.clocks import RankClocks
+from flame.core.ranks.communication.worst import (
+    CollectiveCall,
+    CollectiveKind,
+    WorstCollectives,
+)
 from flame.core.ranks.rank_sections.questions import (
     CollectiveCounts,
     LateRanks,
+    NotKnown,
     RankQuestions,
     Unmatched,
 )
@@ -135,10 +141,11 @@ def test_in_an_even_run_nothing_is_told(ranks: int, seed: int) -> None:
     said = text(questions)
     assert "Nothing beyond chance" in said
     assert "! " not in said
-    assert "late-rank: no collectives were recorded" in said
     if ranks == 1:
-        assert "outliers, only_some: one rank; name the files of all ranks" in said
+        assert "late-rank, outlier, only-some, slowest-rank: there is one rank alone" in said
+        assert "outliers, only_some: there is one rank alone; name the files of all ranks" in said
     else:
+        assert "late-rank: no collectives were recorded" in said
         assert "all ranks run the same frames" in said
     if ranks == 2:
         assert "two ranks cannot tell which is the odd one" in said
@@ -154,8 +161,28 @@ def test_who_makes_others_wait() -> None:
     )
     assert (found[0]["by"], found[0]["by_percent"]) == ("GPU work", 99.0)
     assert found[0]["view"] == "flame view runs/rank0006.sqlite"
-    said = text(faulty(late=None, why_not_late="the ranks disagree"), "late")
-    assert "late: the ranks disagree; record NCCL's kernels of all ranks" in said
+    absent = faulty(late=None, clocks=None, not_late=NotKnown("the ranks disagree", "record all"))
+    said = text(absent, "late", "collectives", "clocks")
+    assert "late, collectives, clocks: the ranks disagree; record all\n" in said
+
+
+def test_collectives_that_cost_most() -> None:
+    kinds = (
+        CollectiveKind("all-reduce", "tp of dp 0", 4, 20, 3_000, 1_000, 6, 15, 2_700),
+        CollectiveKind("all-gather", "stream 1", 8, 10, 0, 5_000, None, 0, 0),
+    )
+    call = CollectiveCall("all-reduce", "tp of dp 0", 7, 4, 500, 50, 6, 30, 10, 2, 200)
+    questions = faulty(worst=WorstCollectives(3_000, kinds, (call,)))
+    first, second = rows(questions, "collectives", "kinds")
+    assert (first["percent"], first["waiting_percent"], first["last_percent"]) == (100, 75, 90)
+    assert (first["last_rank"], first["last_calls"], first["communicator"]) == (6, 15, "tp of dp 0")
+    assert (second["waited_ns"], second["last_rank"], second["last_percent"]) == (0, None, None)
+    [one] = rows(questions, "collectives", "calls")
+    assert (one["number"], one["last_rank"], one["waited_ns"], one["by"]) == (7, 6, 500, "GPU work")
+    assert (one["by_percent"], one["first_rank"], one["longest_wait_ns"]) == (75.0, 2, 200)
+    assert one["view"] == "flame view runs/rank0006.sqlite"
+    nobody = faulty(worst=WorstCollectives(0, kinds[1:], ()))
+    assert "no rank waited for another" in text(nobody, "collectives")
 
 
 def test_outliers_by_the_definition_and_those_to_look_at() -> None:
@@ -224,7 +251,9 @@ def test_clocks_that_collectives_cannot_tell_are_not_compared() -> None:
     nobody = RankClocks(*[np.zeros(0, np.int64)] * 4)
     for each in (nobody, None):
         said = text(questions_of(even_run(3, 1), clocks=each), "clocks")
-        assert "no collective ends at a known time of day" in said
+        assert "clocks: no collectives were recorded; record NCCL's kernels" in said
+    some = questions_of(even_run(3, 1), clocks=None, late=late_ranks())
+    assert "clocks: no collective is known to end at a time of day" in text(some, "clocks")
 
 
 def test_what_was_left_out_is_said() -> None:

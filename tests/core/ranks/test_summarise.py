@@ -65,6 +65,12 @@ def selections() -> Iterator[Selection]:
             yield select(level, metric=metric, **naming)  # type: ignore[arg-type]
 
 
+def test_numbers_are_recorded_or_in_the_name(parts: list[RankSummary], run: RankRun) -> None:
+    assert [int(part.rank[0]) for part in parts] == list(range(RANKS))
+    for name, rank in (("node7.sqlite", 7), ("a3-b12.json", 12), ("x", 0), ("31-1f9.fdump", 31)):
+        assert summarise(load(run.paths[0]), f"r5/{name}").summary.rank.tolist() == [rank]
+
+
 def test_every_node_is_that_of_the_traces_together(
     whole: Profile, parts: list[RankSummary]
 ) -> None:

@@ -86,7 +86,7 @@ def test_every_level_has_a_key_and_an_explanation() -> None:
 
 
 def test_only_levels_that_can_be_in_the_trace_are_offered() -> None:
-    usual = tuple(level for level in LEVELS if level not in ("rank", "cause", "stack"))
+    usual = tuple(level for level in LEVELS if level not in ("rank", "cause", "stack", "wait"))
     assert offered(("nvtx", "kernel"), ("nvtx", "kernel")) == usual
     assert offered(("nvtx",), ("rank", "nvtx")) == ("rank", *usual)
     assert offered(("stack",), ("stack", "thread")) == ("thread", "stack")

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.model.metrics import ALL_METRICS, STALLS, Metric
+from flame.core.model.metrics import ALL_METRICS, STALLS, WAIT, Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
+from flame.core.rank_summary.opened import profile_of
 from flame.core.units import format_value
 from flame.tui.dialogs.metrics import MetricDialog, about_metric, listed_metrics
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import metrics_of
+from tests.support.random_ranks import random_summary
 from tests.tui import sources, traces
 from tests.tui.conftest import open_app
 from tests.tui.dialog_stage import PENDING, Player, stage
@@ -67,13 +69,14 @@ async def test_every_metric_has_a_line_with_its_total_and_the_shown_one_its_mean
     async with stage(dialog(recorded, "queue"), size=(80, 24)) as player:
         await summed(player)
         expected = totals(recorded)
-        for place, metric in enumerate(ALL_METRICS[:-1], 1):
+        for place, metric in enumerate(ALL_METRICS[:-2], 1):
             value = format_value(expected[metric.key], metric.unit)
             mark = "▸" if metric.key == "queue" else " "
             line = player.line(metric.title)
             assert line.split()[-len(metric.about.split()) :] == metric.about.split()
             assert line.startswith(f"{mark} {place}  {metric.title} ") and value in line
         assert player.line("9  PC samples").endswith(f"–  {STALLS.lacking}")
+        assert player.line("0  collective wait").endswith(f"–  {WAIT.lacking}")
         assert meaning_of("queue delay") in player.read()
         await player.press("down")
         assert meaning_of("GPU idle before") in player.read()
@@ -119,6 +122,14 @@ async def test_a_recording_that_goes_on_says_what_it_cannot_measure(recorded: Pr
         assert player.result is PENDING
 
 
+def test_a_summary_of_ranks_says_what_it_cannot_measure() -> None:
+    listed = {one.key: one for one in listed_metrics(profile_of(random_summary(1, 0)))}
+    assert list(listed) == [metric.key for metric in ALL_METRICS]
+    assert listed["wait"].lacking == "no collective was recorded that brings ranks together"
+    for key in ("exposed", "waiting"):
+        assert listed[key].lacking == "not of a summary: open a rank's trace"
+
+
 # Choosing
 
 
@@ -133,6 +144,7 @@ async def test_a_recording_that_goes_on_says_what_it_cannot_measure(recorded: Pr
         (("escape",), None),
         (("q",), None),
         (("9",), PENDING),
+        (("0",), PENDING),
     ],
 )
 async def test_keys_choose_or_leave(

@@ -10,7 +10,7 @@ from rich.color import Color, ColorSystem
 from rich.style import Style
 
 from flame.core.model.calls import CallClass
-from flame.core.model.frames import ACTIVITY_KINDS, Frame, Kind
+from flame.core.model.frames import ACTIVITY_KINDS, TRANSFER_PART, WAITING_PART, Frame, Kind
 from flame.core.names.kernel_category import CATEGORIES, COPY, OTHER
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.colours import (
@@ -22,6 +22,7 @@ from flame.tui.toolkit.colours import (
     RGB,
     SHADES,
     STRONG,
+    WAITS,
     WARM,
     colour,
     look_of,
@@ -216,6 +217,16 @@ def test_the_usual_levels_differ_for_colour_blind_eyes(deficiency: str) -> None:
         pair = zip(seen(HUES[one], deficiency), seen(HUES[other], deficiency), strict=True)
         distance = sum((a - b) ** 2 for a, b in pair) ** 0.5
         assert distance > 12, (one, other, distance)
+
+
+@in_all_themes
+def test_waiting_and_transfer_are_told_apart_and_readable(palette: Palette) -> None:
+    for part in (WAITING_PART, TRANSFER_PART):
+        style = palette.frame(part, part.name)
+        assert contrast(*colours(style)) >= (7 if palette.strong else 4.5)
+    for deficiency in DEFICIENCIES:
+        pair = zip(*(seen(one, deficiency) for one in WAITS), strict=True)
+        assert sum((a - b) ** 2 for a, b in pair) ** 0.5 > 12
 
 
 # Categories of kernels

@@ -96,7 +96,7 @@ def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
     if len(without) == len(SIDES):
         return TermDecision(term, None, None, None, "no frame of either side has such a name")
     if values is None:
-        why = f"no frame of {without[0]} has such a name" if without else "the traces do not tell"
+        why = f"no frame of {without[0]} has such a name" if without else _not_told(comparison)
         return TermDecision(term, None, None, None, why)
     if not term.limit.change:
         quantity = Quantity(values.new, values.unit, values.whole)
@@ -111,6 +111,11 @@ def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
     outcome = _beyond(term, limit, interval)
     why = "" if outcome is not None else _why(interval, noise)
     return TermDecision(term, outcome, values, interval, why)
+
+
+def _not_told(comparison: Comparison) -> str:
+    summed = comparison.sides.has_summary
+    return "a summary of ranks does not tell it" if summed else "the traces do not tell"
 
 
 def _percent_limit(term: Term, values: SideValues) -> float | None:
@@ -144,6 +149,11 @@ def _why(interval: ChangeInterval, noise: float) -> str:
         )
     if interval.of_runs:
         return "the runs differ too much for this limit: compare more of them"
+    if interval.of_ranks:
+        return (
+            f"ranks of one run differ by ± {interval.spread:.1f} %, and two runs may by ± "
+            f"{noise:g} %: compare several runs by --base and --new"
+        )
     if not noise:
         return "the change is too close to the limit"
     return f"two runs may differ by ± {noise:g} %: compare several runs by --base and --new"

@@ -11,6 +11,7 @@ from flame.core.columns import F8
 from flame.core.compare.basis import periods_of
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.evidence import FEWEST_RUNS
+from flame.core.compare.gate.rank_terms import half_of_ranks
 from flame.core.compare.gate.terms import SideValues
 from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.statistics import drawn_ratio, shift
@@ -28,7 +29,7 @@ class ChangeInterval(NamedTuple):
     """Hold where a change lies, in percent of the base; ``spread`` is half of it without noise.
 
     ``steps`` is how many of both sides it is known from, 0 where it is from something else;
-    ``of_runs`` whether it is from runs.
+    ``of_runs`` whether it is from runs, ``of_ranks`` from how far ranks are apart.
     """
 
     low: float
@@ -36,6 +37,7 @@ class ChangeInterval(NamedTuple):
     spread: float = 0.0
     steps: int = 0
     of_runs: bool = False
+    of_ranks: bool = False
 
     @property
     def more_steps(self) -> int | None:
@@ -51,7 +53,8 @@ def change_interval(
     """Find where the change of what ``term`` names lies; ``values``, whose base is not 0.
 
     What is counted is exact. With four runs of either side it is known from these. Otherwise it is
-    what the steps tell, or nothing, and ``noise`` percent to either side, as runs differ.
+    what the ranks tell, or the steps, or nothing, and ``noise`` percent to either side, as runs
+    differ.
     """
     change = 100 * (values.new / values.base - 1)
     if values.unit == "count":
@@ -61,6 +64,8 @@ def change_interval(
     base, new = runs[sides == BASE], runs[sides == NEW]
     if min(len(base), len(new)) >= FEWEST_RUNS:
         return _from_runs(base, new)
+    if (far := half_of_ranks(comparison, term)) is not None:
+        return ChangeInterval(change - far - noise, change + far + noise, far, of_ranks=True)
     spread, steps = _from_steps(comparison, term)
     low, high = (change, change) if spread is None else spread
     half = max(high - change, change - low)

@@ -9,6 +9,7 @@ import numpy as np
 
 from flame.core.columns import F8, unique
 from flame.core.compare.comparison import Comparison
+from flame.core.compare.gate.rank_terms import measure_ranks
 from flame.core.compare.sides import BASE, NEW, SIDES, KeptRun, Run
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
@@ -102,6 +103,8 @@ def sides_without(comparison: Comparison, term: Term) -> list[str]:
 
 
 def _measured(run: Run, scope: Scope, term: Term) -> Quantity | None:
+    if run.summary is not None:
+        return measure_ranks(run, scope, term)
     if not isinstance(run, KeptRun):
         return measure(scope, term)
     if term.text is not None:

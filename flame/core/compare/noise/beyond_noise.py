@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.columns import F8, I8, U1, Bool
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.evidence import Evidence, EvidenceLevel, NodeVerdict, find_evidence
+from flame.core.compare.over_ranks.worst_ranks import worst_ranks
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 
@@ -18,17 +19,18 @@ from flame.core.lazy_dataclass import dataclass
 class FrameVerdict(IntEnum):
     """Say what is known of a frame: that it has changed last.
 
-    It is ``SMALL`` where it has changed beyond noise, but by less than counts.
+    It is ``SMALL`` where it has changed beyond noise, but by less than counts, and ``WORST`` where
+    only the worst rank has changed, not most of them.
     """
 
-    UNTESTED, SAME, UNCLEAR, SMALL, CHANGED = range(5)
+    UNTESTED, SAME, UNCLEAR, SMALL, WORST, CHANGED = range(6)
 
 
 class PlacesOfFrames(NamedTuple):
     """Count the places of each frame of a union, i8[frames] each: all, and those that are tested.
 
-    Of these some have ``grown`` and ``shrunk`` beyond noise, or have done so and are ``small``, and
-    some are the ``same``.
+    Of these some have ``grown`` and ``shrunk`` beyond noise, or have done so and are ``small``, or
+    did on the ``worst`` rank, and some are the ``same``.
     """
 
     all: I8
@@ -36,6 +38,7 @@ class PlacesOfFrames(NamedTuple):
     grown: I8
     shrunk: I8
     small: I8
+    worst: I8
     same: I8
 
     def verdicts(self, frame: I8, delta: F8) -> U1:
@@ -47,6 +50,7 @@ class PlacesOfFrames(NamedTuple):
         judged = np.where(self.tested[frame] > 0, FrameVerdict.UNCLEAR, FrameVerdict.UNTESTED)
         judged = np.where(self.small[frame] > 0, FrameVerdict.SMALL, judged)
         judged = np.where(self.same[frame] == self.all[frame], FrameVerdict.SAME, judged)
+        judged = np.where(self.worst[frame] > 0, FrameVerdict.WORST, judged)
         found: U1 = np.where(moved > 0, FrameVerdict.CHANGED, judged).astype(np.uint8)
         return found
 
@@ -111,6 +115,8 @@ def node_verdicts(comparison: Comparison) -> U1:
         away = np.where(changes.delta > 0, found.low > 0, found.high < 0)
     unclear = np.where(away & ~comparison.counting, FrameVerdict.SMALL, FrameVerdict.UNCLEAR)
     judged = np.where(found.verdict == NodeVerdict.SAME, FrameVerdict.SAME, unclear)
+    if (worst := worst_ranks(comparison)) is not None:
+        judged = np.where(worst.marked, FrameVerdict.WORST, judged)
     judged = np.where(found.verdict == NodeVerdict.CHANGED, FrameVerdict.CHANGED, judged)
     untold = found.level == EvidenceLevel.NONE
     verdicts: U1 = np.where(untold, FrameVerdict.UNTESTED, judged).astype(np.uint8)
@@ -126,6 +132,7 @@ def _count_places(comparison: Comparison, verdict: U1) -> PlacesOfFrames:
         changed & (delta > 0),
         changed & (delta < 0),
         verdict == FrameVerdict.SMALL,
+        verdict == FrameVerdict.WORST,
         verdict == FrameVerdict.SAME,
     )
     size = len(tree.text)

@@ -17,6 +17,7 @@ NAME, TITLE = "budget", "Where the time of the GPUs went, on both sides"
 
 _COLUMNS = (TableColumn("part", "part"), *change_columns("ns", "ns_change", "_ns"))
 _NOTHING = "a side has no GPU activity with times"
+_NO_TIMES = "a summary of ranks has sums and no times: compare files of single ranks"
 _WINDOW = "all"
 _PARTS = (_WINDOW, *PART_NAMES)
 
@@ -28,7 +29,8 @@ def budget_section(comparison: Comparison) -> Section:
         for run, scope in zip(comparison.sides.runs, comparison.scopes, strict=True)
     ]
     if not all(of_runs):
-        return Section(NAME, TITLE, why=_NOTHING)
+        summed = comparison.sides.has_summary
+        return Section(NAME, TITLE, why=_NO_TIMES if summed else _NOTHING)
     first = len(comparison.sides.base)
     sides = [sum(found, Counter[str]()) for found in (of_runs[:first], of_runs[first:])]
     basis = comparison.basis

@@ -9,8 +9,10 @@ import numpy as np
 from flame.core.columns import F8
 from flame.core.compare.basis import Basis
 from flame.core.compare.changes import Changes
+from flame.core.compare.comparison import Comparison
 from flame.core.model.metrics import Metric
-from flame.core.report.table import ChangeUnit, TableColumn, Unit, Value
+from flame.core.model.tree import StackTree
+from flame.core.report.table import ChangeUnit, Place, TableColumn, Unit, Value
 
 _DIGITS = 3
 _UNITS: dict[str, tuple[Unit, ChangeUnit]] = {
@@ -21,6 +23,9 @@ _NUMBERS: tuple[Unit, ChangeUnit] = ("ratio", "ratio_change")
 _PERCENT: tuple[Unit, ChangeUnit] = ("percent", "percent_change")
 _NO_CAUSES = (None,) * 4
 """Of what counts nothing that happened: the lines of a file of stacks are no calls."""
+
+_BELOW = " ‹ "
+"""Between a frame and the one it stands below."""
 
 _ONE_EACH = 2
 """Runs of both sides together where each has one: what is counted is whole then."""
@@ -58,6 +63,17 @@ def cause_columns(change: ChangeUnit, suffix: str) -> tuple[TableColumn, ...]:
 def suffix_of(unit: Unit) -> str:
     """Choose the end of keys for values of ``unit``: none for plain numbers."""
     return {"ns": "_ns", "bytes": "_bytes", "percent": "_percent"}.get(unit, "")
+
+
+def place_of(comparison: Comparison, node: int) -> Place:
+    """Say where a row leads that is about a ``node`` of the union."""
+    tree = comparison.union.tree
+    return Place(tree.levels, tree.names(node), tree.metric.key)
+
+
+def path_words(tree: StackTree, node: int) -> str:
+    """Name a frame and those above it, the innermost first."""
+    return _BELOW.join(reversed(tree.names(node)))
 
 
 def plain(value: float) -> int | float:

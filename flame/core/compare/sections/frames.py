@@ -10,25 +10,25 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.compare.changes import Changes
+from flame.core.compare.changes import Changes, heirs
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.evidence import EvidenceLevel, find_evidence
 from flame.core.compare.noise.beyond_noise import changed_nodes
+from flame.core.compare.over_ranks.waiting import changed_by_waiting
 from flame.core.compare.sections.cells import (
     cause_columns,
     change_cells,
     change_columns,
+    path_words,
+    place_of,
     suffix_of,
     units_of,
 )
+from flame.core.compare.sections.frames_over_ranks import frames_over_ranks
 from flame.core.kept_results import kept
-from flame.core.model.tree import StackTree
-from flame.core.report.table import Place, Section, Table, TableColumn, Value
+from flame.core.report.table import Section, Table, TableColumn, Value
 
 NAME, TITLE = "frames", "Which frames changed"
-
-_HELD = 0.8
-"""The part of a change that the deepest frame has that the change is told of."""
 
 _EVIDENCE = (
     TableColumn("evidence", "known from"),
@@ -38,9 +38,6 @@ _EVIDENCE = (
 )
 _MOST = 1_000
 """Rows of a table that are made."""
-
-_BELOW = " ‹ "
-"""Between a frame and the one it stands below."""
 
 
 class ChangedFrames(NamedTuple):
@@ -60,7 +57,7 @@ def changed_frames(comparison: Comparison) -> ChangedFrames:
     the outermost frame's change is told.
     """
     changes, tree, marked = comparison.changes, comparison.union.tree, changed_nodes(comparison)
-    heir = _heirs(tree, changes)
+    heir = heirs(tree, changes.delta)
     last = heir < 0
     one_sided = changes.is_new | changes.is_gone
     one_sided[0] = False
@@ -80,19 +77,6 @@ def _by_size(nodes: I8, changes: Changes) -> I8:
     return nodes[np.argsort(-np.abs(changes.delta[nodes]), kind="stable")]
 
 
-def _heirs(tree: StackTree, changes: Changes) -> I8:
-    """For each node the child that has most of its change, if that is enough; -1 without."""
-    delta, heir = changes.delta, np.full(len(tree), -1, np.int64)
-    parent = tree.parent[1:]
-    part = np.sign(delta[parent]) * delta[1:]
-    enough = (part >= _HELD * np.abs(delta[parent])) & (part > 0)
-    nodes = np.flatnonzero(enough) + 1
-    # The last one written stays: so the largest comes last, of equals the first in the tree.
-    nodes = nodes[np.lexsort((-nodes, part[nodes - 1]))]
-    heir[tree.parent[nodes]] = nodes
-    return heir
-
-
 def _ends(heir: I8) -> I8:
     """Follow heirs to the last one; parents stand before their children."""
     ends = np.arange(len(heir))
@@ -107,14 +91,17 @@ def _ends(heir: I8) -> I8:
 def frames_section(comparison: Comparison) -> Section:
     """Tell which frames changed."""
     found = changed_frames(comparison)
-    tables = (
-        _table(comparison, "grew", "grew", found.grew),
-        _table(comparison, "shrank", "shrank", found.shrank),
+    by_waiting = changed_by_waiting(comparison)
+    tables = [
+        _table(comparison, "grew", "grew", found.grew[~by_waiting[found.grew]]),
+        _table(comparison, "shrank", "shrank", found.shrank[~by_waiting[found.shrank]]),
         _table(comparison, "new", "only in NEW", found.new, "new"),
         _table(comparison, "gone", "only in BASE", found.gone, "base"),
-    )
+    ]
+    both = np.concatenate([found.grew, found.shrank])
+    tables += frames_over_ranks(comparison, _by_size(both[by_waiting[both]], comparison.changes))
     notes = () if any(table.total for table in tables) else ("no frame changed beyond noise",)
-    return Section(NAME, TITLE, tables=tables, notes=notes)
+    return Section(NAME, TITLE, tables=tuple(tables), notes=notes)
 
 
 def _table(comparison: Comparison, key: str, title: str, nodes: I8, alone: str = "") -> Table:
@@ -129,14 +116,14 @@ def _table(comparison: Comparison, key: str, title: str, nodes: I8, alone: str =
     rows = nodes[:_MOST].tolist()
     cells = change_cells(comparison.changes, rows, metric, basis)
     tree = comparison.union.tree
-    texts = ((_path_words(tree, node), tree.name(node)) for node in rows)
+    texts = ((path_words(tree, node), tree.name(node)) for node in rows)
     told = _evidence_cells(comparison, rows)
     made = Table.of(
         key,
         title,
         columns,
         ((*text, *cell, *how) for text, cell, how in zip(texts, cells, told, strict=True)),
-        [Place(tree.levels, tree.names(node), metric.key) for node in rows],
+        [place_of(comparison, node) for node in rows],
     )
     return replace(made, total=len(nodes))
 
@@ -163,8 +150,3 @@ def _of_side(column: TableColumn, side: str) -> TableColumn:
     if not column.key.startswith(f"{side}_") and column.key != side:
         return column._replace(title="")
     return column._replace(title="count" if column.key.endswith("_count") else side)
-
-
-def _path_words(tree: StackTree, node: int) -> str:
-    """The name of a frame and of those above it, the innermost first."""
-    return _BELOW.join(reversed(tree.names(node)))

@@ -6,8 +6,8 @@ import numpy as np
 
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.replaced import find_replaced
-from flame.core.compare.sections.cells import plain, suffix_of, units_of
-from flame.core.report.table import Place, Section, Table, TableColumn
+from flame.core.compare.sections.cells import place_of, plain, suffix_of, units_of
+from flame.core.report.table import Section, Table, TableColumn
 
 NAME, TITLE = "replaced", "What may have been replaced"
 
@@ -40,13 +40,8 @@ def _pairs(comparison: Comparison) -> Table:
         base, now = float(changes.base.value[old]), float(changes.new.value[new])
         count = int(changes.base.count[old])
         rows.append((tree.name(old), tree.name(new), count, *map(plain, (base, now, now - base))))
-        places.append(_place(comparison, new))
+        places.append(place_of(comparison, new))
     return Table.of("pairs", "equally many, at the same place", columns, rows, places)
-
-
-def _place(comparison: Comparison, node: int) -> Place:
-    tree = comparison.union.tree
-    return Place(tree.levels, tree.names(node), tree.metric.key)
 
 
 def _below(comparison: Comparison) -> Table:
@@ -61,5 +56,5 @@ def _below(comparison: Comparison) -> Table:
     order = np.argsort(-found.amount, kind="stable")
     nodes = order[found.amount[order] > 0][:_MOST].tolist()
     rows = [(tree.name(node), plain(found.gone[node]), plain(found.new[node])) for node in nodes]
-    places = [_place(comparison, node) if node else None for node in nodes]
+    places = [place_of(comparison, node) if node else None for node in nodes]
     return Table.of("below", "in all", columns, rows, places)

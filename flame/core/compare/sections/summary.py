@@ -68,7 +68,9 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     yield from (note.text for note in compare_facts(comparison).notes if note.text not in left_out)
     for each in comparison.left_out:
         yield f"{each.level} is left out: {each.why}"
-    if comparison.basis.kind == "step":
+    if comparison.basis.kind == "step" and comparison.sides.has_summary:
+        yield "sums of ranks by the number of their steps: the warm-up is in them"
+    elif comparison.basis.kind == "step":
         yield from _outside(comparison)
     elif comparison.basis.kind == "share":
         yield "shares of each side's own total hide a change that is the same everywhere"

@@ -66,21 +66,23 @@ def _of_steps(summary: RankSummary, found: Sequence[RankWaits | None]) -> I8:
     return np.concatenate(parts)
 
 
-def _by_group(groups: Hashes, found: Sequence[RankWaits | None]) -> tuple[I8, I8, I8]:
-    """(where those of each rank begin, places among ``groups``, waiting) where all are measured."""
-    measured = [one for one in found if one is not None]
-    nothing = np.zeros(0, np.int64)
+def _by_group(groups: Hashes, found: Sequence[RankWaits | None]) -> tuple[I8, I8, I8, I8, I8]:
+    """(where those of each rank begin, their `OF_GROUPS`) where all are measured by groups."""
+    measured = [one for one in found if one is not None and one.group_calls.sum() == one.matched]
     if len(measured) < len(found):
-        return np.zeros(len(found) + 1, np.int64), nothing, nothing
+        nothing = np.zeros(0, np.int64)
+        return np.zeros(len(found) + 1, np.int64), nothing, nothing, nothing, nothing
     parts = [_of_rank(groups, one) for one in measured]
-    start = np.cumsum([0, *(len(place) for place, _ in parts)])
-    place, wait = (np.concatenate([nothing, *column]) for column in zip(*parts, strict=True))
-    return start, place, wait
+    start = np.cumsum([0, *(part.shape[1] for part in parts)])
+    place, calls, wait, transfer = np.concatenate(parts, axis=1)
+    return start, place, calls, wait, transfer
 
 
-def _of_rank(groups: Hashes, one: RankWaits) -> tuple[I8, I8]:
-    """(places among ``groups`` in which a rank waited, how long)."""
-    waited = np.flatnonzero(one.group_wait)
-    place = np.searchsorted(groups[:, 0], one.group_hash[waited, 0])
-    order = np.argsort(place, kind="stable")
-    return place[order], one.group_wait[waited][order]
+def _of_rank(groups: Hashes, one: RankWaits) -> I8:
+    """The `OF_GROUPS` of a rank, i8[columns, groups], by place among ``groups``."""
+    mine = np.flatnonzero(one.group_calls)
+    place = np.searchsorted(groups[:, 0], one.group_hash[mine, 0])
+    columns = np.stack(
+        [place, one.group_calls[mine], one.group_wait[mine], one.group_transfer[mine]]
+    )
+    return columns[:, np.argsort(place, kind="stable")]

@@ -23,9 +23,10 @@ class RankWaits(NamedTuple):
 
     ``found`` is how many collectives it has, ``matched`` how many of them count here. They took
     ``duration``, of which it waited ``wait``. ``group_wait`` i8[groups] divides this by the groups
-    of activities ``group_hash``, ``step_wait`` i8[steps] by the rank's steps (what is in none is
-    left out), ``communicator_wait`` by ``communicator`` (i8[m], hashes, which rise, with their
-    number of ``communicator_calls``).
+    of activities ``group_hash``, ``group_transfer`` what else they took, and ``group_calls`` their
+    number; ``step_wait`` i8[steps] is by the rank's steps (what is in none is left out),
+    ``communicator_wait`` by ``communicator`` (i8[m], hashes, which rise, with their number of
+    ``communicator_calls``).
 
     ``behind`` i8[m] is the median of how much earlier its clock said that a collective had ended
     than the latest clock of the ranks, ``behind_error`` i8[m] what 95 % of them are within;
@@ -38,7 +39,9 @@ class RankWaits(NamedTuple):
     duration: int
     wait: int
     group_hash: Hashes
+    group_calls: I8
     group_wait: I8
+    group_transfer: I8
     step_wait: I8
     communicator: I8
     communicator_calls: I8
@@ -56,7 +59,9 @@ def waits_of(arrivals: Arrivals, table: CollectiveTable, expected: int | Matchin
     at, found = _rows_in(table, matching, arrivals)
     mine = np.flatnonzero(found)[matching.matched[at[found]]]
     at, duration = at[mine], arrivals.duration[mine]
-    wait = duration - table.shortest[at]
+    transfer = table.shortest[at]
+    wait = duration - transfer
+    group, groups = arrivals.group[mine], len(arrivals.group_hash)
     communicator, place = distinct(arrivals.communicator[mine])
     behind = _behind(table.latest_end[at], ends_of(arrivals)[mine], place, len(communicator))
     return RankWaits(
@@ -66,7 +71,9 @@ def waits_of(arrivals: Arrivals, table: CollectiveTable, expected: int | Matchin
         int(duration.sum()),
         int(wait.sum()),
         arrivals.group_hash,
-        _sum_known(arrivals.group[mine], wait, len(arrivals.group_hash)),
+        _sum_known(group, np.ones_like(wait), groups),
+        _sum_known(group, wait, groups),
+        _sum_known(group, transfer, groups),
         _sum_known(arrivals.step[mine], wait, len(arrivals.steps.number)),
         communicator,
         np.bincount(place, minlength=len(communicator)).astype(np.int64),

@@ -19,14 +19,17 @@ _COLUMNS = (
     TableColumn("offset_ns", "behind", "ns"),
     TableColumn("error_ns", "to", "ns"),
 )
+_WHY = "no collective is known to end at a time of day on several ranks"
+_HOW = "name the traces of all ranks at once: summaries do not keep it"
 
 
 def clocks_section(questions: RankQuestions) -> Section:
     """List the ranks, the clock that is farthest behind first."""
     clocks = questions.clocks
     if clocks is None or not len(clocks.rank):
-        why = "no collective ends at a known time of day on several ranks"
-        return Section(NAME, TITLE, why=why)
+        if questions.late is None:
+            return Section(NAME, TITLE, **questions.not_late._asdict())
+        return Section(NAME, TITLE, why=_WHY, how=_HOW)
     facts: dict[str, object] = {
         "apart_ns": clocks.apart,
         "error_ns": int(clocks.error.max(initial=0)),

@@ -23,14 +23,13 @@ _COLUMNS = (
     TableColumn("waited_ns", "waited itself", "ns"),
     TableColumn("path", ""),
 )
-_HOW = "record NCCL's kernels of all ranks from the same collective on"
 
 
 def late_section(questions: RankQuestions) -> Section:
     """List the ranks by how long others waited for them."""
     late = questions.late
     if late is None:
-        return Section(NAME, TITLE, why=questions.why_not_late, how=_HOW)
+        return Section(NAME, TITLE, **questions.not_late._asdict())
     order = np.argsort(-late.caused, kind="stable").tolist()
     order = [at for at in order if late.last[at] or late.waited[at] > 0]
     facts: dict[str, object] = {

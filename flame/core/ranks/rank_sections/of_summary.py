@@ -9,9 +9,10 @@ import numpy as np
 
 from flame.core.columns import I8, unique
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.model.metrics import metric_of
+from flame.core.model.metrics import WAIT
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import Ranks
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.project import empty_tree, project
@@ -24,12 +25,19 @@ from flame.core.ranks.communication.clocks import RankClocks
 from flame.core.ranks.communication.late import find_late
 from flame.core.ranks.communication.matching import Matching, match_table
 from flame.core.ranks.communication.waits import causes_of, waits_by_sums
+from flame.core.ranks.communication.worst import worst_collectives
 from flame.core.ranks.rank_sections.questions import (
+    NO_COLLECTIVES,
+    ONE_RANK,
     CollectiveCounts,
     LateRanks,
+    NotKnown,
     RankQuestions,
     Unmatched,
 )
+from flame.core.units import format_count
+
+_HOW_TO_MATCH = "record all ranks from the same collective on, or name their groups: --groups"
 
 _AROUND = ("nvtx", "python")
 """What kernels are told by: the first of these levels that is recorded."""
@@ -59,7 +67,8 @@ def questions_of(
         summary.lost,
         _counts(matching),
         _late(summary, matching) if matching.matched.any() else None,
-        _why_not_late(matching),
+        _not_late(summary, matching),
+        worst_collectives(summary.collectives, matching) if matching.matched.any() else None,
         _clocks(summary),
     )
 
@@ -97,11 +106,16 @@ def _clocks(summary: RankSummary) -> RankClocks | None:
     return RankClocks(summary.rank[told], waits.offset[told], waits.error[told], waits.part[told])
 
 
-def _why_not_late(matching: Matching) -> str:
+def _not_late(summary: RankSummary, matching: Matching) -> NotKnown:
     """Say why nothing is known of who is late, where nothing is."""
+    if len(summary) == 1:
+        return ONE_RANK
     if not len(matching.matched):
-        return "no collectives were recorded"
-    return f"no collective matches over ranks: {matching.names[0]}: {matching.why[0]}"
+        return NO_COLLECTIVES
+    others = len(matching.names) - 1
+    more = f"; and {format_count(others)} more" if others else ""
+    why = f"no collective matches over ranks ({matching.names[0]}: {matching.why[0]}{more})"
+    return NotKnown(why, _HOW_TO_MATCH)
 
 
 def with_levels(selection: Selection, profile: Profile) -> Selection:
@@ -112,7 +126,7 @@ def with_levels(selection: Selection, profile: Profile) -> Selection:
         if "rank" in selection.levels:
             raise UsageError("--levels rank: ranks are what is compared")
         return selection
-    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
+    metric = chosen_metric(profile, selection.metric)
     recorded = recorded_levels(profile, metric)
     around = next(((level,) for level in _AROUND if level in recorded), ())
     return replace(selection, levels=(*around, "launch" if metric.table == "host" else "kernel"))
@@ -125,13 +139,15 @@ def _tree(profile: Profile, selection: Selection) -> StackTree:
         if selection.where:
             raise
         tree = empty_tree(profile, selection)
-    if tree.metric.key not in METRICS:
+    if tree.metric.key not in (*METRICS, WAIT.key):
         raise UsageError(f"--metric {tree.metric.key}: ranks have sums of {', '.join(METRICS)}")
     return tree
 
 
 def left_out(summary: RankSummary, metric: str) -> I8:
     """Compute how much of a rank's ``metric`` is in no cell, i8[ranks]."""
+    if metric == WAIT.key:
+        return np.zeros(len(summary), np.int64)  # of all groups with collectives there are cells
     row = METRICS.index(metric)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(summary.cell[row])])
     lacking: I8 = summary.rank_total[row] - np.diff(before[summary.cell_start])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.ranks.only_some import rank_words
-from flame.core.ranks.rank_sections.questions import RankQuestions
+from flame.core.ranks.rank_sections.questions import ONE_RANK, RankQuestions
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, Value
 
 NAME, TITLE = "only_some", "Frames that only some ranks run"
@@ -29,7 +29,7 @@ def _columns(unit: Unit) -> tuple[TableColumn, ...]:
 def only_some_section(questions: RankQuestions) -> Section:
     """List the leaves that not all ranks have, the one with the most on any rank first."""
     if questions.ranks < 2:
-        return Section(NAME, TITLE, why="one rank", how="name the files of all ranks")
+        return Section(NAME, TITLE, **ONE_RANK._asdict())
     found, tree = questions.only_some, questions.tree
     places = [
         Place(tree.levels, tree.names(node), tree.metric.key) for node in found.node[:MOST].tolist()

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.ranks.only_some import rank_words
 from flame.core.ranks.outliers import to_tell
-from flame.core.ranks.rank_sections.questions import RankQuestions
+from flame.core.ranks.rank_sections.questions import ALL_RANKS, ONE_RANK, RankQuestions
 from flame.core.report.table import Place, Section, Table, TableColumn, Unit, Value
 
 NAME, TITLE = "outliers", "Frames that take a rank far longer"
@@ -31,9 +31,11 @@ def _columns(unit: Unit) -> tuple[TableColumn, ...]:
 
 def outliers_section(questions: RankQuestions) -> Section:
     """List the outliers, the largest excess first; `!` is at those to look at."""
+    if questions.ranks < 2:
+        return Section(NAME, TITLE, **ONE_RANK._asdict())
     if questions.ranks < 3:
-        why = "two ranks cannot tell which is the odd one" if questions.ranks == 2 else "one rank"
-        return Section(NAME, TITLE, why=why, how="name the files of all ranks")
+        why = "two ranks cannot tell which is the odd one"
+        return Section(NAME, TITLE, why=why, how=ALL_RANKS)
     found = questions.outliers
     paths = [questions.info[at].path for at in found.worst.tolist()]
     tree = questions.tree

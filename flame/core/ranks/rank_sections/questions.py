@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool
-from flame.core.frame import Kind
+from flame.core.frame import PART_KINDS, Kind
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.grouping import category_of_frame
 from flame.core.model.tree import StackTree
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.rank_summary.summary import LostRank, RankInfo
 from flame.core.ranks.communication.clocks import RankClocks
+from flame.core.ranks.communication.worst import WorstCollectives
 from flame.core.ranks.only_some import OnlySome, find_only_some
 from flame.core.ranks.outliers import Outliers, find_outliers, without_collectives
 from flame.core.ranks.spread import Spread, ValuesOf, blocks, spread_of, widest
@@ -42,6 +43,18 @@ class CollectiveCounts(NamedTuple):
     unmatched: tuple[Unmatched, ...] = ()
 
 
+class NotKnown(NamedTuple):
+    """Say ``why`` something is not known of ranks, and ``how`` it would be."""
+
+    why: str
+    how: str
+
+
+ALL_RANKS = "name the files of all ranks"
+NO_COLLECTIVES = NotKnown("no collectives were recorded", "record NCCL's kernels of all ranks")
+ONE_RANK = NotKnown("there is one rank alone", ALL_RANKS)
+
+
 class LateRanks(NamedTuple):
     """Say how ranks came to collectives, i8[ranks] each, in ns but for ``last``.
 
@@ -65,9 +78,9 @@ class RankQuestions:
     """Hold ranks that were read, at least one, and a tree of what they did.
 
     ``values_of`` looks up what each rank has of the nodes of ``tree``. Small values may have been
-    left out: of a rank at most ``left_out`` i8[ranks], in all what the tree has more. ``late`` is
-    None where no collective matches, and ``why_not_late`` says why; ``clocks`` where no rank knows
-    the time of day.
+    left out: of a rank at most ``left_out`` i8[ranks], in all what the tree has more. ``late`` and
+    ``worst`` are None where no collective matches, and ``not_late`` says why; ``clocks`` where no
+    rank knows the time of day.
     """
 
     info: tuple[RankInfo, ...]
@@ -77,7 +90,8 @@ class RankQuestions:
     lost: tuple[LostRank, ...] = ()
     collectives: CollectiveCounts = CollectiveCounts()
     late: LateRanks | None = None
-    why_not_late: str = "no collectives were recorded"
+    not_late: NotKnown = NO_COLLECTIVES
+    worst: WorstCollectives | None = None
     clocks: RankClocks | None = None
 
     @property
@@ -110,9 +124,10 @@ class RankQuestions:
         tree, collective = self.tree, collective_nodes(self.tree)
         own = np.where(collective, tree.total, 0)
         before = np.concatenate([[0], np.cumsum(own)])
+        inside = np.maximum.accumulate(np.where(collective, tree.end, 0)) > np.arange(len(tree))
         return find_outliers(
             without_collectives(self.values_of, tree.end, collective),
-            tree.total - (before[tree.end] - before[:-1]),
+            np.where(inside, 0, tree.total - (before[tree.end] - before[:-1])),
             tree.end,
             self.gpu_times,
             int(self.left_out.max(initial=0)),
@@ -120,8 +135,13 @@ class RankQuestions:
 
     @cached_property
     def only_some(self) -> OnlySome:
-        """The leaves that only some ranks have."""
-        return find_only_some(self.values_of, self.tree.total, self.tree.end, self.ranks)
+        """The leaves that only some ranks have.
+
+        That one has no waiting below a collective says no more than that it came last.
+        """
+        parts = np.isin(self.tree.frames.kind, PART_KINDS)[self.tree.frame]
+        total = np.where(parts, 0, self.tree.total)
+        return find_only_some(self.values_of, total, self.tree.end, self.ranks)
 
     @cached_property
     def steps(self) -> StepSpread:

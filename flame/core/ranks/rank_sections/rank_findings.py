@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.lazy_dataclass import dataclass
 from flame.core.ranks.only_some import rank_words, same_ranks
 from flame.core.ranks.outliers import to_tell
-from flame.core.ranks.rank_sections.questions import LateRanks, RankQuestions
+from flame.core.ranks.rank_sections.questions import ONE_RANK, LateRanks, RankQuestions
 from flame.core.ranks.steps import costs_much
 from flame.core.report.findings.finding import Abstained, Severity, severity_of
 from flame.core.report.table import Place
@@ -70,13 +70,13 @@ def find_in_ranks(questions: RankQuestions) -> list[RankFinding]:
 
 def abstained_on_ranks(questions: RankQuestions) -> list[Abstained]:
     """List what cannot be judged, and why."""
+    if questions.ranks < 2:
+        return [Abstained("late-rank, outlier, only-some, slowest-rank", ONE_RANK.why)]
     found = list[Abstained]()
-    few = questions.ranks < 3
-    if few:
-        why = f"{format_counted(questions.ranks, 'rank', 'ranks')} cannot tell which is the odd one"
-        found.append(Abstained("outlier", why))
+    if questions.ranks < 3:
+        found.append(Abstained("outlier", "two ranks cannot tell which is the odd one"))
     if questions.late is None:
-        found.append(Abstained("late-rank", questions.why_not_late))
+        found.append(Abstained("late-rank", questions.not_late.why))
     if questions.habit is None:
         found.append(Abstained("slowest-rank", "no step is known of two ranks or more"))
     if questions.only_some.unsure:
@@ -94,7 +94,11 @@ def late_places(late: LateRanks) -> list[int]:
 
 def why_late(late: LateRanks, place: int) -> tuple[str, float | None]:
     """Say why a rank is late, and which part of what it takes longer that is; None of nothing."""
-    work, idle = int(late.by_work[place]), int(late.by_idle[place])
+    return late_by(int(late.by_work[place]), int(late.by_idle[place]))
+
+
+def late_by(work: int, idle: int) -> tuple[str, float | None]:
+    """Say what made a rank late whose GPU worked and was idle for so much longer, as `why_late`."""
     if not work + idle:
         return "", None
     if work >= idle:
@@ -231,7 +235,7 @@ def _only_some(questions: RankQuestions) -> Iterator[RankFinding]:
 def _unmatched(questions: RankQuestions) -> Iterator[RankFinding]:
     """The communicators whose collectives are not matched, as one finding."""
     counts = questions.collectives
-    if not counts.unmatched:
+    if not counts.unmatched or questions.ranks < 2:
         return
     told = [f"{one.communicator}: {one.why}" for one in counts.unmatched[:MOST_SETS]]
     more = ["…"] * (len(counts.unmatched) > MOST_SETS)

@@ -31,7 +31,7 @@ def steps_section(questions: RankQuestions) -> Section:
     """List the steps, those first in which the slowest rank is farthest above the median."""
     found, habit = questions.steps, questions.habit
     if not len(found):
-        how = "mark them by ranges such as step 7, or name the ranges: --step-range RE"
+        how = "mark them by ranges such as step 7, or name the ranges: flame ranks --iteration RE"
         return Section(NAME, TITLE, why="no steps were recorded", how=how)
     facts: dict[str, object] = {
         "count": len(found),
@@ -39,6 +39,7 @@ def steps_section(questions: RankQuestions) -> Section:
         "slowest": questions.info[habit.worst].rank if habit else None,
         "slowest_steps": habit.steps if habit else 0,
         "repeats": habit.repeats if habit else None,
+        "iteration": _expressions(questions),
     }
     tables = (
         Table.of("rows", "by what the slowest rank takes longer", _COLUMNS, _rows(questions)),
@@ -71,8 +72,16 @@ def _habits(questions: RankQuestions) -> Iterator[tuple[Value, ...]]:
             yield questions.info[at].rank, number, round(100 * number / int(counts.sum()), 3)
 
 
+def _expressions(questions: RankQuestions) -> list[str]:
+    """What the iterations of the ranks were told by, each once; '' without an expression."""
+    return sorted({one.iteration for one in questions.info if one.step_numbers})
+
+
 def _notes(questions: RankQuestions) -> Iterator[str]:
     habit = questions.habit
+    if len(named := _expressions(questions)) > 1:
+        ways = ", ".join(f"--iteration {one}" if one else "none" for one in named)
+        yield f"iterations were named differently ({ways}): a number may be of different things"
     if habit is None:
         yield "no step is known of two ranks or more"
     elif habit.repeats:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
+from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Device, Meta, Process
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.layout import DumpHeader
 from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
 
@@ -29,15 +34,16 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
     if cupti and fact("calls") != _RECORDED:
         missing["calls"] = fact("calls") or "by an older flame"
     parts = (("flame", fact("library")), ("CUPTI", cupti), ("Python", python))
-    rank, name = fact("rank"), process_name(vocabulary)
+    name = process_name(vocabulary)
     offset = header.start_unix - header.start_monotonic
     return Meta(
         path=path,
         format="fdump",
         origin=header.start_unix,
-        rank=int(rank) if _RANK.fullmatch(rank) else None,
+        rank=_number(fact("rank")),
         label=f"{name} [{header.pid}]" if name else f"[{header.pid}]",
         clock=f"{fact('boot_id')} {offset}" if fact("boot_id") else "",
+        host=fact("host"),
         producer=", ".join(f"{title} {version}" for title, version in parts if version),
         schema_version=str(header.version),
         synthetic=fact("synthetic") == "yes",
@@ -102,3 +108,24 @@ def thread_name(header: DumpHeader, vocabulary: DumpVocabulary, tid: int) -> str
 def build_device(vocabulary: DumpVocabulary, number: int, source: int) -> Device:
     """Describe a GPU by the process's CUDA ordinal."""
     return Device(number, vocabulary.name_of(DEVICE, number), source)
+
+
+class JobPlace(NamedTuple):
+    """Say which rank of how many a process was, as its environment told; None where it did not."""
+
+    rank: int | None
+    ranks: int | None
+
+
+def read_job_place(dump: Path) -> JobPlace:
+    """Read which rank wrote a dump; raises InputError where it is none."""
+    with prefix_errors(dump), closing(DumpBytes(dump)) as data:
+        chunks = Chunks(data)
+        chunks.update(beyond_tail=True)
+        vocabulary = DumpVocabulary(FrameBuilder(), clean=False)
+        vocabulary.learn_facts(chunks.records())
+    return JobPlace(*map(_number, map(vocabulary.last_fact, ("rank", "world_size"))))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if _RANK.fullmatch(text) else None

@@ -44,6 +44,11 @@ class DumpVocabulary:
         self._learn_python(records)
         self._learn_ranges(records)
 
+    def learn_facts(self, records: Records) -> None:
+        """Add facts alone."""
+        self.texts.learn(records)
+        self._learn_facts(records)
+
     def _learn_names(self, records: Records) -> None:
         table = records.table("name", ("kind", "scope", "id", "text"))
         texts = self.texts.look_up(table["text"])

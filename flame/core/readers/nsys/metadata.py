@@ -43,6 +43,7 @@ def read_meta(context: NsysContext, path: str) -> Meta:
         path=path,
         format="nsys-sqlite",
         origin=_read_origin(context),
+        host=_read_host(context),
         producer=f"Nsight Systems {version}".rstrip(),
         schema_version=exported.get(_SCHEMA, ""),
         synthetic=_SYNTHETIC in exported,
@@ -63,6 +64,15 @@ def _read_versions(context: NsysContext) -> dict[str, str]:
         number = int(versions[_CUDA])
         versions[_CUDA] = f"{number // 1000}.{number % 1000 // 10}"
     return versions
+
+
+def _read_host(context: NsysContext) -> str:
+    """Read the name of the machine, if the table knows one."""
+    if not context.source.columns(_SYSTEM) >= {*_NAMED}:
+        return ""
+    rows = [*context.source.rows(_SYSTEM, _NAMED, "WHERE name = 'Hostname'")]
+    names = {value for _, value in rows if isinstance(value, str)}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _read_origin(context: NsysContext) -> int | None:

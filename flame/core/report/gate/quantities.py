@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import distinct, unique_rows
+from flame.core.columns import I8, distinct, unique_rows
 from flame.core.errors import UsageError
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
+from flame.core.model.tree import StackTree
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
 from flame.core.report.findings.findings import find
@@ -156,19 +157,25 @@ QUANTITIES: dict[str, Measure] = {
 """What conditions may name, and how it is measured."""
 
 
+def outermost_matches(tree: StackTree, text: str) -> I8:
+    """List the outermost nodes whose names match the expression ``text``."""
+    used = distinct(tree.frame.astype(np.int64))[0]
+    marked = np.isin(
+        tree.frame, matching_frames(tree.frames, tree.text, used, compile_expression(text))
+    )
+    # Nodes within another one that matches are a part of that.
+    reach = np.maximum.accumulate(np.where(marked, tree.end, 0))
+    outermost = np.arange(len(tree)) >= np.append(0, reach[:-1])
+    return np.flatnonzero(marked & outermost)
+
+
 def measure_frames(scope: Scope, term: Term) -> Quantity | None:
     """Sum up the GPU time of the outermost frames whose names match: ``frame("attention").total``.
 
     None where none has a mean.
     """
-    part = term.name.partition(".")[2]
-    tree, pattern = scope.tree, compile_expression(term.text or "")
-    used = distinct(tree.frame.astype(np.int64))[0]
-    marked = np.isin(tree.frame, matching_frames(tree.frames, tree.text, used, pattern))
-    # Nodes within another one that matches are a part of that.
-    reach = np.maximum.accumulate(np.where(marked, tree.end, 0))
-    outermost = np.arange(len(tree)) >= np.append(0, reach[:-1])
-    nodes = np.flatnonzero(marked & outermost)
+    part, tree = term.name.partition(".")[2], scope.tree
+    nodes = outermost_matches(tree, term.text or "")
     total, count = int(tree.total[nodes].sum()), int(tree.count[nodes].sum())
     if part == "mean":
         return Quantity(total / count, "ns") if count else None

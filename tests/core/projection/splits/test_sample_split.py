@@ -21,10 +21,10 @@ from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.names.rename import parse_rename
-from flame.core.projection import sample_split as spread
 from flame.core.projection.filter_options import where
 from flame.core.projection.labels import Naming, exact_labels
-from flame.core.projection.sample_split import apportion
+from flame.core.projection.splits import sample_split as spread
+from flame.core.projection.splits.sample_split import apportion
 from tests.support.oracles.naive_samples import Launch, Part, check, hamilton, parts, tree_stack
 from tests.support.oracles.naive_tree import Shape, Stack, without_smaller
 from tests.support.project_tree import project_tree

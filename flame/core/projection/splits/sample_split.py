@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,14 +18,14 @@ from flame.core.columns import (
     unique_rows,
 )
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import StackColumns
+from flame.core.projection.splits.weighted_stacks import WeightedStacks
 from flame.core.projection.weights import Weights
 
 if TYPE_CHECKING:
     from flame.core.model.pc_samples import Sampling
-    from flame.core.projection.sample_weights import SampleWeights
+    from flame.core.projection.splits.sample_weights import SampleWeights
 
 MOST_PARTS = 200_000
 """Instructions and their reasons that are shown at most; the rarest beyond are merged."""
@@ -35,30 +34,8 @@ _LEAST_PARTS = 64
 _MOST_PRODUCT = float(1 << 62)
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedStacks:
-    """Hold stacks, each with a part of the weight of a unit: groups that share all parts.
-
-    ``columns.rows`` number the stacks, of which each has its weights and its ``unit``, a number.
-    ``unit_of_group`` is that of each group, -1 for those that are not shown. ``split``: units have
-    several stacks.
-    """
-
-    columns: StackColumns
-    weights: Weights
-    unit: Column
-    unit_of_group: Column
-    split: bool = False
-
-    def drop_columns(self) -> WeightedStacks:
-        """Keep which group is which unit, without stacks and weights: they are large."""
-        nothing = self.unit[:0]
-        return replace(self, columns=StackColumns(nothing, ()), weights=Weights(nothing, nothing))
-
-
 def split_by_samples(
     profile: Profile,
-    metric: Metric,
     columns: Sequence[Column | str],
     kept: I8,
     weights: Weights,
@@ -73,7 +50,7 @@ def split_by_samples(
     unit_of_group = np.full(len(weights.activities), -1, np.int32)
     unit_of_group[kept] = rows
     levels = tuple(column for column in columns if isinstance(column, str))
-    if profile.sampling is None or metric.table != "gpu" or not levels:
+    if profile.sampling is None or not levels:
         frames = tuple(column for column in columns if not isinstance(column, str))
         stacks = StackColumns(rows, frames)
         return WeightedStacks(stacks, weights.take(kept), rows, unit_of_group)
@@ -143,7 +120,7 @@ class _Splitter:
         Where there are too many for all units together, the heaviest units by ``value`` have
         their most sampled instructions, and the others none.
         """
-        from flame.core.projection.sample_weights import sample_weights
+        from flame.core.projection.splits.sample_weights import sample_weights
 
         weights = sample_weights(self.sampling, self.shown, self.levels)
         size = np.append(np.diff(weights.bounds), 0)[distribution]

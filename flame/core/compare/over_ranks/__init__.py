@@ -1,0 +1,1 @@
+"""Compare two runs over ranks: the spread of these, who waited, the worst rank, what is alike."""
