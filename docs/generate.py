@@ -22,9 +22,10 @@ from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
 from flame.options.selection import add_selection
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
-from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE, LIVE_COMMANDS
+from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS, RANKS_COMMANDS
 from flame.tui.shell.diff_commands import DIFF
 from flame.tui.shell.keymap import short_id
+from flame.tui.shell.live_commands import LIVE
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 
 DOCS = Path(__file__).parent
@@ -41,10 +42,16 @@ def key_table(commands: Sequence[Command]) -> str:
     return _table("key", ((_code(one.shown), one.help) for one in commands if one.help))
 
 
+def unlike(commands: Sequence[Command]) -> list[Command]:
+    """List those of ``commands`` that are not, with the same help, those of a trace."""
+    usual = {(one.shown, one.help) for one in COMMANDS}
+    return [one for one in commands if (one.shown, one.help) not in usual]
+
+
 def command_names() -> str:
     """Return the names by which the configuration file calls commands."""
-    commands = (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *SASS_COMMANDS)
-    return ", ".join(map(_code, dict.fromkeys(map(short_id, commands)))) + "\n"
+    every = (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *RANKS_COMMANDS, *SASS_COMMANDS)
+    return ", ".join(map(_code, dict.fromkeys(map(short_id, every)))) + "\n"
 
 
 def setting_table() -> str:
@@ -211,6 +218,7 @@ def parts() -> dict[str, str]:
         "keys": key_table(COMMANDS),
         "live keys": key_table(LIVE),
         "diff keys": key_table(DIFF),
+        "ranks keys": key_table(unlike(RANKS_COMMANDS)),
         "sass keys": key_table(SASS_COMMANDS),
         "command names": command_names(),
         "settings": setting_table(),

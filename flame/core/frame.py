@@ -118,6 +118,9 @@ LEVELS = (
 COLOURS = ("level", "category")
 """What kernels and copies may be coloured by."""
 
+IMBALANCE = "imbalance"
+"""What all frames of a summary of ranks may be coloured by besides."""
+
 
 def check_levels(levels: tuple[str, ...]) -> None:
     """Raise UsageError unless ``levels`` is a non-empty choice of `LEVELS` without repeats."""

@@ -12,7 +12,7 @@ from flame.core.errors import InputError, UsageError
 from flame.core.files.atomic import private_output
 from flame.options.config import state_path
 
-ViewName = Literal["icicle", "sandwich", "top", "timeline", "report"]
+ViewName = Literal["icicle", "sandwich", "top", "timeline", "report", "ranks"]
 
 
 class AppState(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

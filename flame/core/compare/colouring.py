@@ -46,6 +46,11 @@ class Colouring:
     marks: NoiseMarks | None = None
     derived: bool = False
 
+    @property
+    def tree(self) -> StackTree:
+        """The tree whose nodes are coloured."""
+        return self.sides.tree
+
     def derive(self, make: Callable[[StackTree], StackTree]) -> Colouring:
         """Colour what ``make`` makes of the tree; see `SidedTree.derive`."""
         return replace(self, sides=self.sides.derive(make), derived=True)
@@ -108,6 +113,10 @@ class Colouring:
         if changes.is_gone[node]:
             return GONE_SIGN
         return (GREW_SIGN if strength > 0 else SHRANK_SIGN) if strength else ""
+
+    def is_one_sided(self, node: int) -> bool:
+        """Tell whether ``node`` is new, or gone."""
+        return self.sign(node) in ONE_SIDED
 
     def words(self, node: int) -> list[str]:
         """How ``node`` has changed, in few words, the most important first."""

@@ -185,7 +185,8 @@ def _offer_ranks(files: Sequence[Path], progress: Progress) -> tuple[Progress, l
     free = bytes_to_use()
     if len(files) <= _MANY and (free is None or 2 * need <= free):
         return progress, []
-    return progress, [f"{what} may take {format_bytes(need)} of memory; to sum them up: {_RANKS}"]
+    note = f"{len(files)} traces: {_RANKS} sums them up; together they may take"
+    return progress, [f"{note} {format_bytes(need)} of memory"]
 
 
 def _size(file: Path) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from flame.core.errors import UsageError
-from flame.core.frame import COLOURS
+from flame.core.frame import COLOURS, IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import TreeLayout
 from flame.core.names.rename import Rename
@@ -18,7 +18,8 @@ from flame.core.projection.levels import add_shapes, parse_levels
 class Selection:
     """Select what to show of a profile; None stands for the metric's or profile's default.
 
-    ``colours`` say whether what ran on a GPU is drawn in the colour of its level or its category.
+    ``colours`` say whether what ran on a GPU is drawn in the colour of its level or its category,
+    or all frames of a summary of ranks by their imbalance.
     ``forward`` leaves backward passes below their forward operators, where these have been read
     (see `flame.core.options.LoadOptions`).
     """
@@ -32,8 +33,9 @@ class Selection:
     forward: bool = True
 
     def __post_init__(self) -> None:
-        if self.colours not in COLOURS:
-            choices = ", ".join(COLOURS)
+        known = (*COLOURS, IMBALANCE)
+        if self.colours not in known:
+            choices = ", ".join(known)
             raise UsageError(f"--colours: unknown '{self.colours}': choose from {choices}")
 
 

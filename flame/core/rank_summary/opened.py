@@ -91,12 +91,22 @@ def table_cells(summary: RankSummary, host: bool, places: Sequence[int]) -> tupl
 
 
 def rank_labels(summary: RankSummary) -> list[str]:
-    """Label each rank: by its number, and by its file where several have that."""
+    """Label each rank: by its number, and by its file where several have that.
+
+    That is its name alone where no other of them is called so.
+    """
     often = Counter(one.rank for one in summary.info)
-    return [
-        f"rank {one.rank}" if often[one.rank] == 1 else f"rank {one.rank} · {one.path}"
-        for one in summary.info
-    ]
+    same = Counter((one.rank, _file_name(one.path)) for one in summary.info)
+    labels = []
+    for one in summary.info:
+        name = _file_name(one.path)
+        file = name if same[one.rank, name] == 1 else one.path
+        labels.append(f"rank {one.rank}" if often[one.rank] == 1 else f"rank {one.rank} · {file}")
+    return labels
+
+
+def _file_name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def _profile_of_all(summary: RankSummary) -> Profile:

@@ -44,9 +44,13 @@ def unpack_column(packed: PackedColumn, rows: int) -> I8:
     raw = inflate(packed.data, rows * packed.width) if packed.width else b""
     folded = np.zeros((rows, _WIDEST), np.uint8)
     folded[:, : packed.width] = np.frombuffer(raw, np.uint8).reshape(packed.width, rows).T
-    number = folded.view("<u8").reshape(rows)
-    unfolded: I8 = (number >> np.uint64(1)).view(np.int64) ^ -(number & np.uint64(1)).view(np.int64)
-    return unfolded
+    del raw
+    number: I8 = folded.view("<u8").reshape(rows).astype(np.uint64, copy=False).view(np.int64)
+    negative = (number & 1).astype(bool)
+    number >>= 1
+    number &= np.iinfo(np.int64).max
+    np.invert(number, out=number, where=negative)
+    return number
 
 
 def deflate(raw: bytes, level: int = _LEVEL) -> bytes:

@@ -15,8 +15,8 @@ from flame.core.rank_summary.opened import table_cells, table_groups
 from flame.core.rank_summary.summary import METRICS, RankSummary
 from flame.core.rank_summary.waits_of_groups import waits_of_cells
 
-_BLOCK = 1 << 21
-"""Sums that are worked out at a time: 16 MB."""
+_BLOCK = 1 << 18
+"""Sums that are worked out at a time, or cells that are summed up: 2 MB."""
 
 
 def values_of_ranks(summary: RankSummary, tree: StackTree, nodes: I8) -> I8:
@@ -30,7 +30,7 @@ def values_of_ranks(summary: RankSummary, tree: StackTree, nodes: I8) -> I8:
     first, last = (np.searchsorted(edges, one) for one in (nodes, tree.end[nodes]))
     found = np.zeros((len(nodes), len(summary)), np.int64)
     ends = _ends(tree)
-    for begin, end in _blocks(len(summary), len(edges)):
+    for begin, end in _blocks(summary, len(edges)):
         cells, rank, group = _cells_of(summary, tree, range(begin, end))
         ranks, sums = end - begin, np.zeros((len(edges) + 1) * (end - begin), np.int64)
         for node, values in zip(ends, _values(summary, tree, cells), strict=True):
@@ -67,9 +67,11 @@ def _values(summary: RankSummary, tree: StackTree, cells: I8) -> Sequence[I8]:
     return [gpu - waiting - transfer, waiting, transfer]
 
 
-def _blocks(ranks: int, edges: int) -> Iterator[tuple[int, int]]:
-    """Split so many ``ranks`` into stretches [first, last), each with `_BLOCK` sums or so."""
-    size = max(_BLOCK // (edges + 1), 1)
+def _blocks(summary: RankSummary, edges: int) -> Iterator[tuple[int, int]]:
+    """Split the ranks into stretches [first, last), each with `_BLOCK` sums and cells or so."""
+    ranks = len(summary)
+    cells = len(summary.cell_group) // max(ranks, 1)
+    size = max(_BLOCK // (max(edges, cells) + 1), 1)
     yield from pairwise([*range(0, ranks, size), ranks])
 
 

@@ -362,7 +362,7 @@ def _unpack_cells(columns: PackedColumns, sizes: _Sizes, total: I8, cell_group: 
     mean = total // max(sizes.ranks, 1)
     cell = np.empty((len(METRICS), sizes.cells), np.int64)
     for row, key in enumerate(METRICS):
-        cell[row] = columns.take(f"cell_{key}", sizes.cells) + mean[row][cell_group]
+        np.add(columns.take(f"cell_{key}", sizes.cells), mean[row][cell_group], out=cell[row])
     return cell
 
 

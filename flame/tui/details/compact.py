@@ -35,8 +35,8 @@ def compact(
     """
     if clicks and not view.cursor.node and has_root_facts(view.tree):
         return _root(facts.root if facts else None, width, terms)
-    head, weights = _head(view, palette, width, terms), _fitting(_weights(view), width)
-    return [head, weights, _fitting(_spread(facts), width)]
+    head, weights = _head(view, palette, width, terms), fitting(_weights(view), width)
+    return [head, weights, fitting(_spread(facts), width)]
 
 
 def _head(view: TreeView, palette: Palette, width: int, terms: Terms) -> Line:
@@ -89,8 +89,8 @@ def _spread(facts: Facts | None) -> Iterator[str]:
     yield from facts.notes
 
 
-def _fitting(facts: Iterable[str], width: int) -> Line:
-    """As many of ``facts`` as fit, the first always."""
+def fitting(facts: Iterable[str], width: int) -> Line:
+    """Write as many of ``facts`` as fit, the first always."""
     text = ""
     for fact in facts:
         longer = f"{text}{_DOT}{fact}" if text else f" {fact}"
@@ -107,7 +107,7 @@ def _root(found: RootFacts | None, width: int, terms: Terms) -> list[Line]:
     named = [(Label.KERNELS, found.kernels), layers, (Label.FUNCTIONS, found.functions)]
     there = [(title, parts) for title, parts in named if parts.number and parts.whole]
     lines = [_heaviest(title, parts, width) for title, parts in there]
-    busy = _fitting(_busy(found), width)
+    busy = fitting(_busy(found), width)
     # Where two are known, there is a line left for how busy the GPUs were.
     lines = lines if len(lines) == LINES else [busy, *lines]
     return [*lines, [], []][:LINES]

@@ -37,7 +37,7 @@ class _Phase(Enum):
     MOVING = auto()
 
 
-class _Drawn(NamedTuple):
+class Drawn(NamedTuple):
     """What is shown: on the lines of a low screen, and below them."""
 
     width: int
@@ -61,7 +61,7 @@ class DetailsPane(ScrollPane):
         self._subject: tuple[Projection, TreeView, Terms] | None = None
         self._frame: tuple[object, ...] = ()
         self._phase = _Phase.WHOLE
-        self._drawn: _Drawn | None = None
+        self._drawn: Drawn | None = None
         self._timer: Timer | None = None
         self._due = 0.0
         self._asked = False
@@ -152,7 +152,7 @@ class DetailsPane(ScrollPane):
         short = drawn.short if height <= LINES else []
         return with_more([*short, *drawn.columns.lines], width, height)
 
-    def _whole(self, width: int) -> _Drawn:
+    def _whole(self, width: int) -> Drawn:
         assert self._subject is not None
         shown, view, terms = self._subject
         facts, projected = self.collector.ask(shown, view), view is shown.view
@@ -161,21 +161,21 @@ class DetailsPane(ScrollPane):
         columns = details(
             view, palette, width, facts, clicks=projected, terms=terms, remarks=remarks
         )
-        return _Drawn(width, compact(view, palette, width, facts, terms, projected), columns)
+        return Drawn(width, compact(view, palette, width, facts, terms, projected), columns)
 
-    def _begun(self, width: int) -> _Drawn:
+    def _begun(self, width: int) -> Drawn:
         """The first lines of the frame, over what was there before."""
         assert self._subject is not None
         shown, view, terms = self._subject
         before = self._drawn
         if before is None or before.width != width:
             nothing: list[Line] = [[] for _ in range(LINES)]
-            before = _Drawn(width, nothing, Columns([]))
+            before = Drawn(width, nothing, Columns([]))
         palette, projected = palette_of(self), view is shown.view
         first_lines = header(view, palette, width, clicks=projected, terms=terms)
         columns = before.columns.under(first_lines)
         *first, _ = compact(view, palette, width, None, terms, projected)
-        return _Drawn(width, [*first, before.short[-1]], columns)
+        return Drawn(width, [*first, before.short[-1]], columns)
 
     @on(Collected)
     def _collected(self, message: Collected) -> None:

@@ -136,8 +136,12 @@ def _has_work(profile: Profile) -> bool:
     return not profile.resolved and len(profile.activities) > 0
 
 
+def _has_pids(profile: Profile) -> bool:
+    return any(process.pid >= 0 for process in profile.processes)
+
+
 DEVICE_FIELD = ListField(Devices, _devices, _ids, Devices, lambda profile: bool(profile.devices))
 STREAM_FIELD = ListField(Streams, _streams, _ids, Streams, _has_streams)
-PROCESS_FIELD = ListField(Pids, _processes, _ids, Pids, lambda profile: bool(profile.processes))
+PROCESS_FIELD = ListField(Pids, _processes, _ids, Pids, _has_pids)
 THREAD_FIELD = ListField(Tids, _threads, _ids, Tids, lambda profile: bool(profile.threads))
 KINDS_FIELD = ListField(Include, _kinds, _included, _include, _has_work)

@@ -12,6 +12,7 @@ from textual.timer import Timer
 from flame.core.analysis.sandwich import outermost_places
 from flame.core.analysis.wording import NVTX, terms_of
 from flame.core.columns import I8
+from flame.core.compare.colouring import Colouring
 from flame.core.model.profile import Profile
 from flame.tui.details import details_pane
 from flame.tui.details.details_pane import DetailsPane
@@ -99,7 +100,7 @@ class DiffDetailsPane(DetailsPane):
 
     def _details(self, width: int, height: int) -> list[Line]:
         subject = self._of
-        if subject is None or subject.view.colouring is None:
+        if subject is None or not isinstance(subject.view.colouring, Colouring):
             return []
         view, colouring = subject.view, subject.view.colouring
         about = (view, colouring, palette_of(self), width)

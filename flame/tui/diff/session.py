@@ -53,7 +53,7 @@ class DiffProjection(Projection):
     @property
     def colouring(self) -> Colouring:
         """How the frames have changed."""
-        assert self.view.colouring is not None
+        assert isinstance(self.view.colouring, Colouring)
         return self.view.colouring
 
     @property

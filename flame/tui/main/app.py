@@ -160,12 +160,14 @@ class FlameApp(BaseApp):
     def _open(self, inputs: Inputs, progress: Progress) -> tuple[Session, Projection]:
         """Load ``inputs``, and work out what is shown first of them."""
         selection = self.selection
+        from flame.tui.ranks.session import session_of
         from flame.tui.session.recall import with_preferences
         from flame.tui.session.session import open_session
 
         recall = partial(with_preferences, self.start.recalled, self.config.framework)
         self._cache = cache_of(self.config)
-        return open_session(inputs, self.options, selection, progress, recall, self._cache)
+        given = (inputs, self.options, selection, progress, recall, self._cache)
+        return open_session(*given, session_of)
 
     def _remember(self, inputs: Inputs) -> None:
         """Have the picker list ``inputs`` the next time, where there is room for that."""
@@ -203,8 +205,14 @@ class FlameApp(BaseApp):
     def _screen_of(self, session: Session, shown: Projection) -> Screen[None]:
         """Make the screen that shows what has been loaded."""
         from flame.tui.main.screen import MainScreen
+        from flame.tui.ranks.session import RanksProjection, RanksSession
 
-        return MainScreen(session, shown, self.state, self.config, self.keymap, self.start)
+        place = (self.state, self.config, self.keymap, self.start)
+        if isinstance(session, RanksSession) and isinstance(shown, RanksProjection):
+            from flame.tui.main.ranks_screen import RanksScreen
+
+            return RanksScreen(session, shown, *place)
+        return MainScreen(session, shown, *place)
 
     def on_main_screen_settled(self) -> None:
         """Keep what has been loaded: whatever the user waits for is there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from flame.core.frame import IMBALANCE
 from flame.core.model.profile import Profile
 from flame.core.names.framework import joined
 from flame.core.projection.chosen_metric import chosen_metric
@@ -167,12 +168,20 @@ class Remembering:
         self._before = after, shown.metric.table
         old = _settings(before)
         changes = {name: now for name, now in _settings(after).items() if now != old[name]}
+        if IMBALANCE in (before.colours, after.colours):
+            changes.pop("colours", None)  # few traces have these
         self._memory.remember(
             **{name: None if now == _USUAL[name] else now for name, now in changes.items()}
         )
         is_usual = table == shown.metric.table and _is_usual_table(after, shown.profile)
-        if self._kind and is_usual and shown_levels_of(after) != shown_levels_of(before):
-            self._memory.remember_levels(self._kind, shown_levels_of(after))
+        levels = shown_levels_of(after)
+        if self._kind and is_usual and levels != shown_levels_of(before) and not _by_rank(shown):
+            self._memory.remember_levels(self._kind, levels)
+
+
+def _by_rank(shown: Projection) -> bool:
+    """Whether each rank of a summary has frames of its own: of thousands that takes long."""
+    return shown.profile.ranks is not None and "rank" in shown.view.tree.levels
 
 
 def _settings(selection: Selection) -> dict[str, object]:

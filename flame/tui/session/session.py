@@ -8,8 +8,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from flame.core.analysis.node_activities import NodeActivities
-from flame.core.compare.colouring import Colouring
-from flame.core.errors import NoMatchError
+from flame.core.errors import NoMatchError, UsageError
+from flame.core.frame import IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.inputs import Inputs
@@ -24,6 +24,7 @@ from flame.core.projection.project import project as project_tree
 from flame.core.projection.project import shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.timeline.devices import device_times
+from flame.tui.session.node_colours import NodeColours
 from flame.tui.session.tree_view import TreeView
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ Of traces they are 0.9 to 0.98 and 0.96, of many stacks 0.6.
 _KEPT_NODES = 3_000_000
 """Tree nodes, about 100 bytes each, in projections kept so that going back to them is immediate."""
 
+
+SessionOf = Callable[[Inputs, Profile, "tuple[str, ...]", LoadOptions], "Session"]
+"""Makes a session of what has been loaded, and of the metrics that have something to show."""
 
 Recall = Callable[[Selection, Profile], Selection]
 """Makes of what is asked for what is to be shown of a trace."""
@@ -125,7 +129,16 @@ class Session:
                 return projection
         raise NoMatchError("nothing in this trace is left to show with that")
 
+    def first(self, selection: Selection) -> Projection:
+        """Project ``selection``, even to nothing; NoMatchError if no activity passes its filters.
+
+        UsageError for what this trace cannot be asked.
+        """
+        return self._projected(selection)
+
     def _projected(self, selection: Selection) -> Projection:
+        if selection.colours == IMBALANCE:
+            raise UsageError("--colours imbalance: only of a summary of ranks: flame ranks")
         return project(self.profile, selection)
 
     def _recoloured(self, selection: Selection) -> Projection | None:
@@ -170,11 +183,12 @@ def open_session(
     progress: Progress,
     recall: Recall | None = None,
     cache: ProfileCache | None = None,
+    session_of: SessionOf | None = None,
 ) -> tuple[Session, Projection]:
     """Load ``inputs`` and project them; FlameError if one cannot be read or nothing matches.
 
     What ``recall`` makes of ``selection`` is shown, if that is anything. What ``cache`` has is not
-    read again.
+    read again. ``session_of`` makes the session of what has been loaded.
     """
     from flame.core.loading.many import load_all
 
@@ -183,20 +197,20 @@ def open_session(
     whole("building the tree", round(100 * _LOADED), 100)
     metrics = metrics_of(profile)
     whole("building the tree", round(100 * _WEIGHED), 100)
-    session = Session(inputs, profile, metrics, options)
+    session = (session_of or Session)(inputs, profile, metrics, options)
     recalled = recall(selection, profile) if recall else selection
-    shown = _recalled(profile, recalled, selection) or project(profile, selection)
+    shown = _recalled(session, recalled, selection) or session.first(selection)
     session.keep(shown)
     device_times(profile)  # what the header says of them is at hand then
     return session, shown
 
 
-def _recalled(profile: Profile, recalled: Selection, selection: Selection) -> Projection | None:
+def _recalled(session: Session, recalled: Selection, selection: Selection) -> Projection | None:
     """What is ``recalled`` in place of ``selection``; None if it is the same or shows nothing."""
     if recalled == selection:
         return None
     try:
-        shown = project(profile, recalled)
+        shown = session.first(recalled)
     except NoMatchError:
         return None
     return None if shown.empty else shown
@@ -223,7 +237,7 @@ def project(profile: Profile, selection: Selection) -> Projection:
     return Projection(selection, view, recorded, profile, folds)
 
 
-def prepared(tree: StackTree, colouring: Colouring | None = None) -> TreeView:
+def prepared(tree: StackTree, colouring: NodeColours | None = None) -> TreeView:
     """View ``tree``, with everything worked out that grows with it."""
     view = TreeView(tree, 0, colouring)
     view.prepare()

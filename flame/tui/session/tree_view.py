@@ -17,6 +17,7 @@ from flame.core.model.tree import StackTree
 from flame.tui.session.cursor import Cursor
 from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
 from flame.tui.session.matches import ShownMatches
+from flame.tui.session.node_colours import NodeColours
 from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.row_layout import TreeLayout
 from flame.tui.session.viewport import Sight, Viewport, Zoom
@@ -42,12 +43,13 @@ class TreeView:
     ``whole`` is what shares "of all" are of; a tree that is a part of another has that one's.
     It is ``part_of`` the view that it was derived from.
     ``origin`` is the ``number`` of the first view of which this one shows a later state.
-    ``colouring`` is that of a tree that two sides have in common, by how it has changed.
+    ``colouring`` is that of a tree whose frames are not drawn by what they are: of one that two
+    sides have in common by how it has changed, of many ranks by how far these are apart.
     """
 
     tree: StackTree
     width: InitVar[int] = 0
-    colouring: Colouring | None = None
+    colouring: NodeColours | None = None
     viewport: Viewport = field(init=False)
     cursor: Cursor = field(init=False)
     matches: ShownMatches = field(init=False)
@@ -78,9 +80,9 @@ class TreeView:
     # The tree
 
     def derive(self, make: Callable[[StackTree], StackTree]) -> TreeView:
-        """View what ``make`` makes of the tree, of which it is a part; see `Colouring.derive`."""
+        """View what ``make`` makes of the tree, of which it is a part; see `NodeColours.derive`."""
         colouring = self.colouring and self.colouring.derive(make)
-        view = TreeView(colouring.sides.tree if colouring else make(self.tree), 0, colouring)
+        view = TreeView(colouring.tree if colouring else make(self.tree), 0, colouring)
         view.whole, view.part_of = self.whole, self
         return view
 
@@ -126,7 +128,7 @@ class TreeView:
         if self.part_of is not None:
             return self.part_of.matching_changes()
         result = self.matches.result
-        if self.colouring is None or result is None:
+        if not isinstance(self.colouring, Colouring) or result is None:
             return None
         if self._found is None or self._found[0] is not result:
             sides = self.colouring.sides

@@ -47,6 +47,8 @@ class Action(StrEnum):
     METRICS = auto()
     MOVE = auto()
     NUMBERS = auto()
+    ONE_RANK = auto()
+    OPEN_RANK = auto()
     PALETTE = auto()
     PAUSE = auto()
     QUICK = auto()
@@ -76,6 +78,7 @@ class Action(StrEnum):
     WIDTH = auto()
     WINDOW = auto()
     WORDS = auto()
+    WORST_RANK = auto()
     ZOOM_TO = auto()
 
     def __call__(self, *arguments: int | str) -> str:

@@ -142,6 +142,11 @@ class BaseApp(App[None]):
             print(f"flame: {printable(str(self.failure))}", file=sys.stderr)
         return self.failure.exit_code
 
+    @property
+    def has_colours(self) -> bool:
+        """Whether what is drawn can be told apart by its colours alone, and is not in ASCII."""
+        return not (self.no_color or self.native_ansi_color or self._drawn_through)
+
     def get_line_filters(self) -> Sequence[LineFilter]:
         # Textual's own turn the terminal's colours into others, and into greys without colours.
         own = self.no_color or self.native_ansi_color

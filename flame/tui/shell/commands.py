@@ -14,6 +14,8 @@ from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 from flame.tui.shell.command import SUSPEND, Command, id_of
 from flame.tui.shell.diff_commands import DIFF, compared
+from flame.tui.shell.live_commands import LIVE
+from flame.tui.shell.ranks_commands import COMMANDS_OF_VIEW, RANKS, of_ranks
 from flame.tui.shell.view_commands import (
     FRAMES,
     REPORT,
@@ -283,20 +285,6 @@ ALWAYS = (
     Command("q", "q", Action.QUIT, "quit", "quit (also ctrl+c)", 99),
 )
 
-LIVE = (
-    Command(
-        "p", "p", Action.PAUSE, "pause", "stand still, and go on: nothing is lost meanwhile", 1
-    ),
-    Command(
-        "W", "W", Action.WINDOW(1), "window", "the last 10 s, the last 60 s, all, since the mark", 1
-    ),
-    Command(
-        "M", "M", Action.SET_MARK, "mark", "mark this moment, and show what runs from now on", 1
-    ),
-    Command("S", "S", Action.SAVE, "save", "save what has been recorded, or what is shown", 1),
-)
-"""What there is besides where a recording goes on."""
-
 _LIVE_INSTEAD = {
     Action.METRIC(1): SHOWING[1]._replace(shown="ctrl+n", help="next metric"),
     Action.QUIT: ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
@@ -341,7 +329,14 @@ DIFF_GROUPS: Groups = (
     *((title, compared(group)) for title, group in GROUPS[1:]),
 )
 DIFF_COMMANDS = tuple(command for _, group in DIFF_GROUPS for command in group)
-GROUPS_OF_ALL: Groups = (*GROUPS, *LIVE_GROUPS, *DIFF_GROUPS)
+
+RANKS_GROUPS: Groups = (
+    (GROUPS[0][0], of_ranks(GROUPS[0][1])),
+    ("Ranks", RANKS),
+    *((title, kept) for title, group in GROUPS[1:] if (kept := of_ranks(group))),
+)
+RANKS_COMMANDS = tuple(command for _, group in RANKS_GROUPS for command in group)
+GROUPS_OF_ALL: Groups = (*GROUPS, *LIVE_GROUPS, *DIFF_GROUPS, *RANKS_GROUPS)
 
 MOUSE = (
     ("click", "select a frame, zoom to a part of the path above, run a key below"),
@@ -386,7 +381,7 @@ def bindings(commands: Sequence[Command] = COMMANDS) -> list[Binding]:
 def _views_of() -> dict[str, tuple[str, ...]]:
     """The views of every command that does not belong to all."""
     views: dict[str, tuple[str, ...]] = {}
-    for command in (*COMMANDS, *DIFF):
+    for command in (*COMMANDS, *DIFF, *RANKS, *COMMANDS_OF_VIEW):
         name = re.findall(r"\w+", command.action.removeprefix("move"))[0]
         if command.views:
             views[name] = (*views.get(name, ()), *command.views)

@@ -12,7 +12,7 @@ from textual.keys import Keys, format_key
 from flame.core.errors import UsageError
 from flame.options.config import config_path, refuse_unknown
 from flame.tui.shell.command import SUSPEND, Command, id_of, stops_no_more
-from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS
+from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS, RANKS_COMMANDS
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
@@ -39,9 +39,8 @@ def keymap_of(wanted: Mapping[str, str], commands: Sequence[Command] = COMMANDS)
 
 
 def _keymap_of(wanted: Mapping[str, str]) -> Keymap:
-    known = list(
-        dict.fromkeys(map(short_id, (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *SASS_COMMANDS)))
-    )
+    every = (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *RANKS_COMMANDS, *SASS_COMMANDS)
+    known = list(dict.fromkeys(map(short_id, every)))
     keymap: dict[str, str] = {}
     for name, keys in wanted.items():
         refuse_unknown(name, known, "[keys]: unknown command")

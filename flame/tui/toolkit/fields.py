@@ -12,11 +12,14 @@ LABEL = 12
 """Width of the column of labels."""
 
 
-def fields(rows: Iterable[tuple[str, str]], width: int) -> list[Line]:
-    """Label and value side by side; rows without a value are left out, long values wrapped."""
+def fields(rows: Iterable[tuple[str, str]], width: int, *, prose: bool = False) -> list[Line]:
+    """Label and value side by side; rows without a value are left out, long values wrapped.
+
+    Values that are ``prose`` are, between words.
+    """
     lines: list[Line] = []
     for label, value in rows:
-        lines += labelled(label, wrap(printable(value), max(width - LABEL, 8), 4))
+        lines += labelled(label, wrap(printable(value), max(width - LABEL, 8), 4, prose=prose))
     return lines
 
 

@@ -10,7 +10,6 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.analysis.wording import short_place
-from flame.core.compare.colouring import ONE_SIDED
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import strip_offset
 from flame.core.units import format_count, format_percent, format_value
@@ -220,7 +219,7 @@ class Icicle(RowView):
             return palette.match
         tree, node, colouring = view.tree, view.viewport.innermost(item.node), view.colouring
         if colouring is not None:
-            one_sided = bool(colouring.sign(node) in ONE_SIDED)
+            one_sided = colouring.is_one_sided(node)
             return palette.change(float(colouring.strength[node]), one_sided, searching)
         frame = tree.frames[int(tree.frame[node])]
         return palette.frame(frame, tree.name(node), searching)

@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.message import Message
 
 from flame.core.compare.amounts import change_counts, change_words
-from flame.core.compare.colouring import ONE_SIDED
+from flame.core.compare.colouring import Colouring
 from flame.core.model.frames import PART_KINDS
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME, TreeView
@@ -75,7 +75,7 @@ class SubjectLine(Lines):
         if result is not None and result.matches.mask[0]:
             return palette.match
         if (colouring := subject.halves.callees.colouring) is not None:
-            one_sided = colouring.sign(0) in ONE_SIDED
+            one_sided = colouring.is_one_sided(0)
             return palette.change(float(colouring.strength[0]), one_sided, result is not None)
         frame, name = tree.frames[subject.frame], tree.text[subject.frame]
         return palette.frame(frame, name, result is not None)
@@ -93,13 +93,13 @@ def subject_facts(subject: SandwichSubject) -> list[str]:
     facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
     colouring = subject.halves.callees.colouring
     often = f"{format_count(count)}×"
-    if colouring is not None:
+    if isinstance(colouring, Colouring):
         changes, amounts = colouring.sides.changes, colouring.sides.amounts
         facts, often = [*change_words(changes, 0, amounts)], change_counts(changes, 0, amounts)
     counted = lasts(tree.metric) and tree.frames[subject.frame].kind not in PART_KINDS
     facts += [often] if counted else []
     facts += [f"{format_count(places)} places"] if places > 1 else []
-    has_own = 0 < own < total and colouring is None
+    has_own = 0 < own < total and not isinstance(colouring, Colouring)
     facts += [f"self {format_value(own, unit)}"] if has_own else []
     empty = [len(half.tree) == 1 for half in subject.halves]
     return [*facts, *compress(("no callers", "nothing below"), empty)]

@@ -119,7 +119,7 @@ class TableRows(RowView):
 
     def strip(self, row: int) -> Strip:
         table = self._table
-        known = table is not None and table.spread is not None
+        known = table is not None and table.is_complete
         drawn = (table, known, self.size.width, self._columns, self._tag)
         if drawn != self._drawn:
             self._drawn = drawn

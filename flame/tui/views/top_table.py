@@ -20,6 +20,7 @@ from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
+from flame.core.ranks.node_spread import NodeSpread
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME
 from flame.tui.views.top_columns import BAR_CELLS, OF_TIMES, part_key, spread_key
@@ -34,12 +35,14 @@ _SPREAD = ("p50", "p95", "p99", "maximum", "tail")
 class SlowColumns(NamedTuple):
     """What takes its time: percentiles where the metric has any, orders by key, and parts.
 
-    ``parts`` are the devices and the files by a word for them, where there are several.
+    ``parts`` are the devices and the files by a word for them, where there are several. ``ranks``
+    is how those of a summary are spread.
     """
 
     spread: Percentiles | None
     orders: dict[str, I4]
     parts: dict[str, FrameParts]
+    ranks: NodeSpread | None = None
 
 
 class TopTable:
@@ -60,6 +63,11 @@ class TopTable:
 
     def __len__(self) -> int:
         return len(self.totals)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether what takes its time is there, so that all cells say something."""
+        return self.spread is not None
 
     def parts_of(self, profile: Profile, where: tuple[Filter, ...]) -> dict[str, FrameParts]:
         """What each row weighs on every GPU, and in every file, where there are several."""

@@ -10,6 +10,7 @@ from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import Terms, coverage_of, level_word, terms_of
 from flame.core.compare.amounts import change_counts, change_words
+from flame.core.compare.colouring import Colouring
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
@@ -149,7 +150,7 @@ def modes(selection: Selection, usual: Order, linked: bool) -> Line:
         (f"by {layout.order}", Action.SORT.click(1), layout.order != usual),
         ("layers folded", Action.LEVELS.click(), naming.fold),
         (f"{names} names", Action.KERNEL_NAMES.click(1), names != "short"),
-        ("by category", Action.COLOURS.click(), selection.colours == "category"),
+        (f"by {selection.colours}", Action.COLOURS.click(), selection.colours != "level"),
         ("forward", Action.FORWARD.click(), selection.forward and linked),
     ]
     line: Line = []
@@ -264,7 +265,7 @@ def frame_status(view: TreeView, node: int, width: int) -> Line:
     total, unit = int(tree.total[node]), tree.metric.unit
     facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
     often = f"{format_count(int(tree.count[node]))}×"
-    if view.colouring is not None:
+    if isinstance(view.colouring, Colouring):
         changes, amounts = view.colouring.sides.changes, view.colouring.sides.amounts
         facts = [*change_words(changes, node, amounts)]
         often = change_counts(changes, node, amounts)
@@ -283,7 +284,8 @@ def search_status(view: TreeView, width: int) -> Line:
     place, here = view.matches.place_of(view.cursor.node)
     share = format_percent(matches.total, view.whole)
     total = f"{format_value(matches.total, unit)} · {share} of all"
-    if view.colouring is not None and (changes := view.matching_changes()) is not None:
+    changes = view.matching_changes()
+    if isinstance(view.colouring, Colouring) and changes is not None:
         total = " · ".join(change_words(changes, 0, view.colouring.sides.amounts))
     facts = f" {format_counted(matches.nodes, 'frame', 'frames')} · {total}"
     if not matches.nodes:

@@ -126,6 +126,8 @@ class HelpPage(Page):
 
     def _go_to(self, start: str) -> None:
         """Scroll to the first line that begins with ``start``."""
+        if not self.query("#page"):
+            return  # the second of two quick clicks on a word, before the page is there
         texts = enumerate(self._texts)
         self._go([place for place, text in texts if text.lstrip().startswith(start)], 1, -1)
 

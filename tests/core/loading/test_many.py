@@ -249,8 +249,8 @@ def test_many_are_told_of_what_sums_them_up(
 ) -> None:
     monkeypatch.setattr("flame.core.loading.many._MANY", 2)
     note = load_all(traces).warnings[0]
-    assert note.startswith("3 traces together may take ")
-    assert note.endswith(" of memory; to sum them up: flame ranks FILES -o run.flamesum")
+    assert note.startswith("3 traces: flame ranks FILES -o run.flamesum sums them up; ")
+    assert note.endswith(" of memory")
     assert not any("flame ranks" in note for note in load_all(traces[:2]).warnings)
 
 

@@ -8,7 +8,7 @@ from textual.command import DiscoveryHit
 
 from flame.tui.shell.command import id_of
 from flame.tui.shell.command_palette import Commands
-from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS
+from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS, RANKS_COMMANDS
 from flame.tui.shell.palette_titles import TITLES
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 from tests.tui.conftest import User, open_app
@@ -51,7 +51,13 @@ async def test_commands_of_other_views_are_left_out(decode: Path) -> None:
 
 
 def test_every_command_but_moves_has_a_title_that_begins_with_a_capital() -> None:
-    commands = (*COMMANDS, *LIVE_COMMANDS, *DIFF_COMMANDS, *SASS_COMMANDS)
+    commands = (
+        *COMMANDS,
+        *LIVE_COMMANDS,
+        *DIFF_COMMANDS,
+        *RANKS_COMMANDS,
+        *SASS_COMMANDS,
+    )
     named = (one for one in commands if one.keys or one.help)
     names = {id_of(one).removeprefix("flame.") for one in named}
     ordinals = {name for name in names if name.startswith("sort_by_") and name != "sort_by_name"}

@@ -27,6 +27,7 @@ from flame.core.projection.labels import Naming
 from flame.core.projection.levels import LEVELS
 from flame.core.projection.selection import Selection
 from flame.tui.details.labels import Label
+from flame.tui.ranks.top_table import RANK_HEADS
 from flame.tui.session.glossary import GLOSSARY, WORDS, meaning_of, words_of
 from flame.tui.timeline.gap_lines import GapLabel
 from flame.tui.timeline.rows import _WORDS as LANES
@@ -51,6 +52,7 @@ def modes_of() -> set[str]:
         for layout in layouts
         for naming in namings
     ]
+    selections.append(Selection(colours="imbalance"))
     usual = "weight", "name"
     lines = [modes(one, order, True) for one in selections for order in usual]  # type: ignore[arg-type]
     return {piece.text.strip() for line in lines for piece in line} - {""}
@@ -73,6 +75,7 @@ SHOWN = {
     "metrics": {metric.title for metric in ALL_METRICS},
     "causes": {cause.title for cause in IdleCause},
     "table": heads(),
+    "table of ranks": {head.title for head in RANK_HEADS},
     "header": modes_of(),
     "chips": {kind.word for kind in FILTER_KINDS} | {FOLDED},
     "timeline": {*map(str, GapLabel)} | set(chain(*(text.split(", ") for text in LANES.values()))),

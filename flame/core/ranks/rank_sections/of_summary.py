@@ -66,10 +66,10 @@ def questions_of(
         left_out(summary, tree.metric.key),
         summary.lost,
         _counts(matching),
-        _late(summary, matching) if matching.matched.any() else None,
-        _not_late(summary, matching),
+        late_ranks(summary, matching),
+        why_not_late(summary, matching),
         worst_collectives(summary.collectives, matching) if matching.matched.any() else None,
-        _clocks(summary),
+        clocks_of_summary(summary),
     )
 
 
@@ -80,16 +80,19 @@ def _counts(matching: Matching) -> CollectiveCounts:
     return CollectiveCounts(len(matching.matched), int(matching.matched.sum()), unmatched)
 
 
-def _late(summary: RankSummary, matching: Matching) -> LateRanks:
+def late_ranks(summary: RankSummary, matching: Matching) -> LateRanks | None:
+    """Tell how ranks came to the collectives that are matched; None where none is."""
+    if not matching.matched.any():
+        return None
     table, rank = summary.collectives, unique(summary.rank)
     causes = causes_of(table, matching, rank)
     found = [one.rank for one in find_late(table, matching, summary.communication)]
+    # Where several files say that they are one rank, nobody knows whose it is: the first has it.
+    place = np.searchsorted(summary.rank, rank)
     if summary.waits is None:
         waited = waits_by_sums(summary.communication, table, matching, rank)
     else:
-        waited = summary.waits.wait
-    # Where several files say that they are one rank, nobody knows whose it is: the first has it.
-    place = np.searchsorted(summary.rank, rank)
+        waited = summary.waits.wait[place]
     columns = np.zeros((5, len(summary)), np.int64)
     columns[:, place] = causes.last, causes.caused, waited, causes.by_work, causes.by_idle
     last, caused, waited, by_work, by_idle = columns
@@ -98,15 +101,15 @@ def _late(summary: RankSummary, matching: Matching) -> LateRanks:
     return LateRanks(last, caused, waited, by_work, by_idle, is_late)
 
 
-def _clocks(summary: RankSummary) -> RankClocks | None:
-    """The clocks that collectives tell of; None where they tell of none."""
+def clocks_of_summary(summary: RankSummary) -> RankClocks | None:
+    """List the clocks that collectives tell of; None where they tell of none."""
     waits = summary.waits
     if waits is None or not (told := waits.error > UNKNOWN).any():
         return None
     return RankClocks(summary.rank[told], waits.offset[told], waits.error[told], waits.part[told])
 
 
-def _not_late(summary: RankSummary, matching: Matching) -> NotKnown:
+def why_not_late(summary: RankSummary, matching: Matching) -> NotKnown:
     """Say why nothing is known of who is late, where nothing is."""
     if len(summary) == 1:
         return ONE_RANK

@@ -1,0 +1,1 @@
+"""Show what ranks have in common, where they are apart, and lead to the one that is the worst."""
