@@ -13,7 +13,7 @@
   F(cuMemAlloc) F(cuMemFree) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)                 \
   F(cuMemsetD8Async) F(cuStreamCreate) F(cuStreamDestroy) F(cuStreamSynchronize)       \
   F(cuStreamBeginCapture) F(cuStreamEndCapture) F(cuGraphInstantiateWithFlags)         \
-  F(cuGraphLaunch) F(cuGraphExecDestroy) F(cuGraphDestroy)
+  F(cuGraphLaunch) F(cuGraphExecDestroy) F(cuGraphDestroy) F(cuModuleUnload)
 
 struct CudaDriver {
 #define CUDA_POINTER(name) decltype(&::name) name;

@@ -21,6 +21,7 @@ from flame.record.totals import RecordedDumps, RecordingTotals
 if TYPE_CHECKING:
     from flame.core.analysis.trace_summary import TraceSummary
     from flame.core.model.profile import Profile
+    from flame.core.sass.module_lives import Cubins
 
 _LARGEST = 500_000_000
 """Bytes: 4 s of reading, which is as long as a person waits for five lines."""
@@ -142,16 +143,16 @@ def _keep_instructions(folder: Path, quiet: bool) -> list[str]:
         return [f"instructions cannot be kept in {folder / CUBINS}: {reason}"]
 
 
-def _sampled_functions(folder: Path) -> dict[int, set[str]]:
-    """The functions that the dumps in ``folder`` have sampled, by the CRC of their cubin."""
+def _sampled_functions(folder: Path) -> dict[Cubins, set[str]]:
+    """The functions that the dumps in ``folder`` have sampled, by the cubins they may be of."""
     from flame.core.readers.fdump.folder import list_dumps
     from flame.core.readers.fdump.samples import read_sampled_functions
 
-    functions: dict[int, set[str]] = {}
+    functions: dict[Cubins, set[str]] = {}
     for dump in list_dumps(folder):
         with suppress(InputError):  # Whoever opens it is told.
-            for crc, names in read_sampled_functions(dump).items():
-                functions.setdefault(crc, set()).update(names)
+            for cubins, names in read_sampled_functions(dump).items():
+                functions.setdefault(cubins, set()).update(names)
     return functions
 
 

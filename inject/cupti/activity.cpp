@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 
 #include "cupti/buffers.h"
 #include "cupti/launches.h"
@@ -51,6 +52,12 @@ FLAME_AT(SetRecord, memoryKind, 50)
 FLAME_AT(SetRecord, graphNodeId, 64)
 FLAME_AT(SetRecord, graphId, 72)
 
+// From 13.4 on records of a graph's work end with the node that its own was made of or last updated
+// from: Kernel13, Memcpy7 and Memset5 of headers that are newer than those this is compiled with.
+constexpr uint32_t kTellsSources = 130400;
+constexpr size_t kKernelSource = 240, kCopySource = 104, kSetSource = 96, kNoSource = 0;
+std::atomic<bool> tells_sources{false};
+
 // What CUPTI's clock must be moved by; 0 when it reads ours.
 std::atomic<int64_t> shift{0};
 std::atomic<bool> own_clock{false};
@@ -77,16 +84,25 @@ To clamped(From value) {
   return static_cast<To>(std::clamp<int64_t>(value, 0, static_cast<To>(~To{0})));
 }
 
+// The node whose capture tells where the work comes from: its source, where CUPTI tells it.
+template <class From>
+uint64_t graph_node(const From& from, size_t source_at) {
+  uint64_t source = 0;
+  if (source_at && from.graphNodeId && tells_sources.load(std::memory_order_relaxed))
+    memcpy(&source, reinterpret_cast<const char*>(&from) + source_at, sizeof source);
+  return source ? source : from.graphNodeId;
+}
+
 // What all records of GPU work have; false when CUPTI could not tell when it ran.
 template <class From, class To>
-bool fill(const From& from, To* to) {
+bool fill(const From& from, size_t source_at, To* to) {
   if (!from.start || !from.end) {
     dropped(kCuptiDropped, To::kType, 1);
     return false;
   }
   Origin origin = origin_of(from.correlationId);
   set_times(from, to);
-  to->graph_node = from.graphNodeId;
+  to->graph_node = graph_node(from, source_at);
   to->correlation = from.correlationId;
   to->python = origin.python;
   to->nvtx = origin.nvtx;
@@ -101,7 +117,7 @@ bool fill(const From& from, To* to) {
 
 void write_kernel(const KernelRecord& from) {
   Kernel to{};
-  if (!fill(from, &to)) return;
+  if (!fill(from, kKernelSource, &to)) return;
   to.symbol = kernel_name_text(from.name);
   to.grid_x = clamped<uint32_t>(from.gridX);
   to.grid_y = clamped<uint16_t>(from.gridY);
@@ -122,9 +138,9 @@ void write_kernel(const KernelRecord& from) {
 enum MemopKind : uint8_t { kCopy = 0, kSet = 1 };
 
 template <class From>
-void write_copy(const From& from) {
+void write_copy(const From& from, size_t source_at) {
   Memop to{};
-  if (!fill(from, &to)) return;
+  if (!fill(from, source_at, &to)) return;
   to.bytes = from.bytes;
   to.kind = kCopy;
   to.copy_kind = from.copyKind;
@@ -135,7 +151,7 @@ void write_copy(const From& from) {
 
 void write_set(const SetRecord& from) {
   Memop to{};
-  if (!fill(from, &to)) return;
+  if (!fill(from, kSetSource, &to)) return;
   to.bytes = from.bytes;
   to.kind = kSet;
   to.target = clamped<uint8_t>(from.memoryKind);
@@ -148,9 +164,9 @@ void write(const CUpti_Activity& record) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       return write_kernel(reinterpret_cast<const KernelRecord&>(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return write_copy(reinterpret_cast<const CopyRecord&>(record));
+      return write_copy(reinterpret_cast<const CopyRecord&>(record), kCopySource);
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return write_copy(reinterpret_cast<const PeerCopyRecord&>(record));
+      return write_copy(reinterpret_cast<const PeerCopyRecord&>(record), kNoSource);
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return write_set(reinterpret_cast<const SetRecord&>(record));
     default:
@@ -158,9 +174,13 @@ void write(const CUpti_Activity& record) {
   }
 }
 
+constexpr uint32_t kNullIsRight = 27;  // the API of CUDA 12.9
+std::atomic<bool> null_is_right{false};
+
 // Called by CUPTI's own thread or in a flush. Records behind one that is broken cannot be found:
 // how many there were is not known.
 void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  if (keeps_nothing(buffer)) return dropped(kNoMemory, Type{}, valid != 0);
   CUpti_Activity* record = nullptr;
   CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
   while (result == CUPTI_SUCCESS) {
@@ -172,9 +192,10 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
 }
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
-  *buffer = take_buffer();
-  *size = *buffer ? kBufferSize : 0;
-  *max_records = 0;  // as many as fit
+  const ActivityBuffer taken = take_buffer(null_is_right.load(std::memory_order_relaxed));
+  *buffer = taken.data;
+  *size = taken.size;
+  *max_records = taken.max_records;
 }
 
 void use_our_clock() {
@@ -200,7 +221,9 @@ constexpr CUpti_ActivityKind kMemoryKinds[] = {
 
 }  // namespace
 
-bool register_buffers() {
+bool register_buffers(uint32_t version) {
+  null_is_right.store(version >= kNullIsRight, std::memory_order_relaxed);
+  tells_sources.store(version >= kTellsSources, std::memory_order_relaxed);
   use_our_clock();
   return !refused("cuptiActivityRegisterCallbacks",
                   cupti()->cuptiActivityRegisterCallbacks(requested, completed));
@@ -227,6 +250,7 @@ void flush_activity(bool last) {
   Cupti& api = *cupti();
   if (own_clock.load(std::memory_order_relaxed)) look_at_clock();
   api.cuptiActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  if (last) describe_buffers();
   size_t lost = 0;
   if (!api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) && lost)
     dropped(kCuptiDropped, Type{}, lost);

@@ -1,10 +1,12 @@
 // Records kernels, copies and sets as CUPTI reports them: in buffers of activity records.
 #pragma once
+#include <cstdint>
 
 namespace flame {
 
-bool register_buffers();  // false: CUPTI refuses, the meta "cupti" says why
-void enable_kinds();      // which work is reported
+// For CUPTI of this API `version`; false: it refuses, the meta "cupti" says why.
+bool register_buffers(uint32_t version);
+void enable_kinds();  // which work is reported
 void disable_kinds();
 
 // Takes the records that CUPTI has; `last`: unfinished ones as well, to count them.

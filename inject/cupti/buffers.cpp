@@ -3,36 +3,61 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <mutex>
+
+#include "flame.h"
 
 namespace flame {
 namespace {
 
-constexpr size_t kMaxBuffers = 512;  // 128 MiB: some 800,000 kernels that are not over yet
-constexpr size_t kMaxIdle = 32;      // more are returned to the system
+constexpr size_t kSize = 256 * 1024;  // some 1,600 kernels
+constexpr size_t kMaxBuffers = 512;   // 128 MiB: some 800,000 kernels that are not over yet
+constexpr size_t kMaxIdle = 32;       // more are returned to the system
 
-std::mutex lock;
+std::mutex lock;  // of all below
 uint8_t* idle[kMaxIdle];
 size_t idle_count = 0;
 size_t in_use = 0;
+size_t most_in_use = 0;
+
+// Several may write to it at once: nobody reads it.
+alignas(4096) uint8_t last_resort[16 * 1024];
+
+uint8_t* map_buffer() {
+  void* place =
+      mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return place == MAP_FAILED ? nullptr : static_cast<uint8_t*>(place);
+}
+
+uint8_t* take(bool limited) {
+  std::lock_guard<std::mutex> guard(lock);
+  if (limited && in_use >= kMaxBuffers) return nullptr;
+  uint8_t* buffer = idle_count ? idle[--idle_count] : map_buffer();
+  if (buffer) most_in_use = std::max(most_in_use, ++in_use);
+  return buffer;
+}
+
+size_t most_at_once() {
+  std::lock_guard<std::mutex> guard(lock);
+  return most_in_use;
+}
 
 }  // namespace
 
-uint8_t* take_buffer() {
-  std::lock_guard<std::mutex> guard(lock);
-  if (in_use == kMaxBuffers) return nullptr;
-  uint8_t* buffer = nullptr;
-  if (idle_count) {
-    buffer = idle[--idle_count];
-  } else {
-    void* place = mmap(nullptr, kBufferSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
-    if (place == MAP_FAILED) return nullptr;
-    buffer = static_cast<uint8_t*>(place);
-  }
-  in_use++;
-  return buffer;
+// Before API 27 (CUDA 12.9) a null buffer crashes CUPTI: memory beyond the limit is the lesser evil.
+ActivityBuffer take_buffer(bool null_is_right) {
+  uint8_t* buffer = take(null_is_right);
+  if (!null_is_right && most_at_once() > kMaxBuffers)
+    note("more than 128 MiB of memory hold what CUPTI has not reported yet: much work waits on the "
+         "GPU, or it is stuck");
+  if (buffer) return {buffer, kSize, 0};
+  if (null_is_right) return {nullptr, 0, 0};
+  return {last_resort, sizeof last_resort, 1};
 }
+
+bool keeps_nothing(const uint8_t* buffer) { return buffer == last_resort; }
 
 void give_back_buffer(uint8_t* buffer) {
   std::lock_guard<std::mutex> guard(lock);
@@ -40,7 +65,15 @@ void give_back_buffer(uint8_t* buffer) {
   if (idle_count < kMaxIdle)
     idle[idle_count++] = buffer;
   else
-    munmap(buffer, kBufferSize);
+    munmap(buffer, kSize);
+}
+
+void describe_buffers() {
+  const size_t most = most_at_once();
+  if (most <= kMaxBuffers) return;
+  char text[64];
+  snprintf(text, sizeof text, "%zu at most at once", most);
+  meta("activity buffers", text);
 }
 
 }  // namespace flame

@@ -5,9 +5,17 @@
 
 namespace flame {
 
-constexpr size_t kBufferSize = 256 * 1024;  // some 1,600 kernels
+struct ActivityBuffer {
+  uint8_t* data;  // null: there are as many as there may be, CUPTI drops records and counts
+  size_t size;
+  size_t max_records;  // 0: as many as fit
+};
 
-uint8_t* take_buffer();  // null: there are as many as there may be, CUPTI drops records and counts
+// `null_is_right`: this CUPTI can live with none. Otherwise there is always one, at last one that
+// keeps nothing.
+ActivityBuffer take_buffer(bool null_is_right);
+bool keeps_nothing(const uint8_t* buffer);  // the one that holds a record at most, for nobody
 void give_back_buffer(uint8_t* buffer);
+void describe_buffers();  // at the end, if there were more than there should be
 
 }  // namespace flame

@@ -15,6 +15,7 @@ struct Rule {
 // flame/core/model/calls.py, and a test holds one against the other.
 constexpr Rule kRules[] = {
     {"cuLaunchHostFunc", kOther},
+    {"cuLaunchCooperativeKernelMultiDevice", kWorkCall},
     {"cuLaunch", kKernelCall},
     {"cuGraphLaunch", kWorkCall},
     {"cuMemcpy", kWorkCall},

@@ -6,7 +6,7 @@ namespace flame {
 
 enum Role : uint8_t {
   kOther,       // not looked at
-  kKernelCall,  // launches one kernel: CUPTI tells its symbol
+  kKernelCall,  // launches one kernel: CUPTI tells its symbol, unless it fails
   kWorkCall,    // other work on a GPU
   kGraphCopy,   // makes graph nodes as copies of others; no launch
   kHostCall,    // may block its thread: waits for a GPU, allocates, frees, loads code

@@ -40,7 +40,20 @@ void write_node(const CUpti_GraphData& data, uint64_t original) {
   if (node.node) put(node);
 }
 
+uint32_t exec_id(CUgraphExec exec) {
+  uint32_t id = 0;
+  auto look = cupti()->cuptiGetGraphExecId;
+  return look && exec && !look(exec, &id) ? id : 0;
+}
+
 }  // namespace
+
+void graph_instantiated(const CUpti_GraphData& data) {
+  GraphExec made{};
+  made.exec = exec_id(data.graphExec);
+  made.graph = graph_id(data.graph);
+  if (made.exec && made.graph) put(made);
+}
 
 // Instantiation makes nodes too. These are copies, and the callback that says so tells of what.
 void graph_node_created(const CUpti_GraphData& data) {

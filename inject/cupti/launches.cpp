@@ -93,6 +93,13 @@ uint32_t result_of(const CUpti_CallbackData& data) {
   return result ? *result : CUDA_SUCCESS;
 }
 
+// CUPTI nowhere says that it sets the name without a context, or of calls that fail: what stands
+// there may be anything.
+uint32_t kernel_symbol(const OpenCall& call, const CUpti_CallbackData& data) {
+  const bool named = call.role == kKernelCall && data.context && !result_of(data);
+  return named ? kernel_name_text(data.symbolName) : 0;
+}
+
 void write_launch(const OpenCall& call, uint64_t end, CUpti_CallbackId within,
                   const CUpti_CallbackData& data) {
   Launch launch{};
@@ -102,7 +109,7 @@ void write_launch(const OpenCall& call, uint64_t end, CUpti_CallbackId within,
   launch.tid = call.origin.tid;
   launch.python = call.origin.python;
   launch.nvtx = call.origin.nvtx;
-  launch.symbol = call.role == kKernelCall ? kernel_name_text(data.symbolName) : 0;
+  launch.symbol = kernel_symbol(call, data);
   launch.api = call.id;
   launch.context = data.contextUid;
   launch.flags = within << kWithin;

@@ -13,6 +13,8 @@ void see_device(uint32_t ordinal);
 // cupti/graphs.cpp, cupti/modules.cpp: within the callback
 void graph_node_created(const CUpti_GraphData& data);
 void graph_node_cloned(const CUpti_GraphData& data);
+void graph_instantiated(const CUpti_GraphData& data);
 void module_loaded(CUcontext context, const CUpti_ModuleResourceData& data);
+void module_unloading(CUcontext context, const CUpti_ModuleResourceData& data);
 
 }  // namespace flame

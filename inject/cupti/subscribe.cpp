@@ -44,10 +44,14 @@ void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
       return forget_context(data.context);
     case CUPTI_CBID_RESOURCE_MODULE_LOADED:
       return module_loaded(data.context, *static_cast<const CUpti_ModuleResourceData*>(more));
+    case CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING:
+      return module_unloading(data.context, *static_cast<const CUpti_ModuleResourceData*>(more));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
       return graph_node_created(*static_cast<const CUpti_GraphData*>(more));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
       return graph_node_cloned(*static_cast<const CUpti_GraphData*>(more));
+    case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED:
+      return graph_instantiated(*static_cast<const CUpti_GraphData*>(more));
     default:
       return;
   }
@@ -55,8 +59,9 @@ void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
 
 constexpr CUpti_CallbackIdResource kResources[] = {
     CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
-    CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
-    CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+    CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+    CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED};
 
 void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   bool live = on.load(std::memory_order_acquire);
@@ -173,8 +178,8 @@ void enable_resources() {
       log("no callback for resource %d", id);
 }
 
-bool enable_all() {
-  if (!register_buffers() || !enable_driver_calls(subscriber)) return false;
+bool enable_all(uint32_t version) {
+  if (!register_buffers(version) || !enable_driver_calls(subscriber)) return false;
   enable_kinds();
   enable_resources();
   return true;
@@ -192,7 +197,7 @@ bool begin() {
   want_sampling();
   uint32_t version = 0;
   if (!cupti() || !version_fits(&version) || !subscribe()) return false;
-  if (!enable_all()) {
+  if (!enable_all(version)) {
     cupti()->cuptiUnsubscribe(subscriber);
     return false;
   }

@@ -71,7 +71,9 @@ enum Type : uint16_t {
   kModule = 14,     // a loaded cubin
   kSample = 15,     // PC samples
   kCall = 16,       // another CUDA API call, which may block its thread
-  kTypes = 17,
+  kModuleEnd = 17,  // a module is about to be unloaded
+  kGraphExec = 18,  // a CUDA graph was made executable
+  kTypes = 19,
 };
 
 // Ids are per dump, begin at 1 and are never used twice; 0 is "none". A text, frame or node may be
@@ -105,6 +107,7 @@ enum Type : uint16_t {
   F(uint32_t, api) F(uint32_t, context) F(uint32_t, result)
 
 // `python`, `nvtx` and `tid` are those of the launch with `correlation`; tid 0: that was not seen.
+// `graph_node`: of work of a graph, the node that ran or, where CUPTI tells it, the one it came from.
 #define FLAME_KERNEL(F) \
   F(uint64_t, start) F(uint64_t, end) F(uint64_t, graph_node) F(uint32_t, correlation) \
   F(uint32_t, symbol) F(uint32_t, python) F(uint32_t, nvtx) F(uint32_t, tid) F(uint32_t, device) \
@@ -138,6 +141,10 @@ enum Type : uint16_t {
   F(uint64_t, node) F(uint64_t, original) F(uint64_t, time) F(uint32_t, tid) F(uint32_t, python) \
   F(uint32_t, nvtx) F(uint32_t, graph)
 
+// `exec` was made of `graph`. Both are in the upper halves of their nodes' ids; the lower half of a
+// node is that of the node it was cloned from, as others found: it stands in for a clone not told of.
+#define FLAME_GRAPH_EXEC(F) F(uint32_t, exec) F(uint32_t, graph)
+
 // kind: see NameKind; `scope` and `id` as it says; `text` is the name
 #define FLAME_NAME(F) F(uint32_t, kind) F(uint32_t, scope) F(uint32_t, id) F(uint32_t, text)
 
@@ -146,16 +153,22 @@ enum Type : uint16_t {
 // `cause`: see DropCause; `count` records of type `type` (0: unknown) since the last such record
 #define FLAME_DROP(F) F(uint64_t, time) F(uint64_t, count) F(uint32_t, cause) F(uint32_t, type)
 
-// `crc` is CUPTI's of the cubin, `path` a text relative to the dump, 0: not saved
+// Loaded at `time` as `module` of `context` (0: not known). `crc` is CUPTI's of the cubin: all that
+// samples tell of it, and the same for many cubins. `hash` is of its whole content (XXH64), 0: older
+// dumps do not tell. `path`: a text relative to the dump, 0: not saved. Once more with its path, and
+// otherwise the same, where the cubin was saved later.
 #define FLAME_MODULE(F) \
-  F(uint64_t, crc) F(uint64_t, size) F(uint64_t, time) F(uint32_t, path) F(uint32_t, context) \
-  F(uint32_t, module) F(uint32_t, reserved)
+  F(uint64_t, crc) F(uint64_t, size) F(uint64_t, time) F(uint64_t, hash) F(uint32_t, path) \
+  F(uint32_t, context) F(uint32_t, module) F(uint32_t, reserved)
 
-// `samples` samples at `offset` in `function` (a text, mangled), `reason` as in Name kStallReason
+#define FLAME_MODULE_END(F) F(uint64_t, time) F(uint32_t, context) F(uint32_t, module)
+
+// `samples` samples at `offset` in `function` (a text, mangled), `reason` as in Name kStallReason.
+// They were taken at most `span` us before `time`; 0: that is not known.
 #define FLAME_SAMPLE(F) \
   F(uint64_t, crc) F(uint64_t, time) F(uint64_t, offset) F(uint32_t, function) \
   F(uint32_t, correlation) F(uint32_t, samples) F(uint32_t, reason) F(uint32_t, context) \
-  F(uint32_t, reserved)
+  F(uint32_t, span)
 
 #define FLAME_RECORDS(R)                                                            \
   R(Frame, frame, FLAME_FRAME, 16) R(RangeName, range_name, FLAME_RANGE_NAME, 16)   \
@@ -164,8 +177,9 @@ enum Type : uint16_t {
   R(Range, range, FLAME_RANGE, 56) R(OpenRange, open_range, FLAME_OPEN_RANGE, 24)   \
   R(GraphNode, graph_node, FLAME_GRAPH_NODE, 40) R(Name, name, FLAME_NAME, 16)      \
   R(Meta, meta, FLAME_META, 8) R(Drop, drop, FLAME_DROP, 24)                        \
-  R(Module, module, FLAME_MODULE, 40) R(Sample, sample, FLAME_SAMPLE, 48)           \
-  R(Call, call, FLAME_CALL, 40)
+  R(Module, module, FLAME_MODULE, 48) R(Sample, sample, FLAME_SAMPLE, 48)           \
+  R(Call, call, FLAME_CALL, 40) R(ModuleEnd, module_end, FLAME_MODULE_END, 16)      \
+  R(GraphExec, graph_exec, FLAME_GRAPH_EXEC, 8)
 
 #define FLAME_FIELD(type, name) type name;
 #define FLAME_BYTES(type, name) +sizeof(type)

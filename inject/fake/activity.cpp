@@ -1,6 +1,7 @@
 // CUPTI's activity records: kept until the work has ended on the simulated GPU, then written into
 // the client's buffers and handed over by a worker thread, as the real one does.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <queue>
 #include <thread>
@@ -38,7 +39,8 @@ std::atomic<CUpti_TimestampCallbackFunc> timestamp{nullptr};
 std::atomic<int64_t> clock_offset{0};  // CUPTI's time minus CLOCK_MONOTONIC
 std::atomic<bool> kinds[CUPTI_ACTIVITY_KIND_COUNT];
 std::atomic<uint64_t> lost{0}, seen{0};
-Buffer current;  // the worker's
+Buffer current;  // the worker's, like what follows
+std::vector<Buffer> full;
 
 uint64_t real_time() {
   timespec time;
@@ -83,6 +85,17 @@ std::string bytes_of(const Record& record, size_t size = sizeof(Record)) {
   return std::string(reinterpret_cast<const char*>(&record), size);
 }
 
+// The records of CUPTI 13.4 (Kernel13, Memcpy7, Memset5) are longer, and end with the source of a
+// graph's node, at these offsets of its headers.
+constexpr size_t kKernelSource = 240, kCopySource = 104, kSetSource = 96;
+
+std::string with_source(std::string record, size_t offset, const Operation& operation) {
+  if (faults().version < 130400) return record;
+  record.resize(offset + sizeof operation.graph_source);
+  memcpy(&record[offset], &operation.graph_source, sizeof operation.graph_source);
+  return record;
+}
+
 std::string kernel_record(const Operation& operation) {
   static std::atomic<int64_t> grids{0};
   const Work& work = operation.work;
@@ -106,7 +119,8 @@ std::string kernel_record(const Operation& operation) {
   record.name = operation.name;
   // The record of CUPTI 12 is the beginning of that of 13.
   bool old = faults().version < 130000;
-  return bytes_of(record, old ? sizeof(CUpti_ActivityKernel9) : sizeof record);
+  return with_source(bytes_of(record, old ? sizeof(CUpti_ActivityKernel9) : sizeof record),
+                     kKernelSource, operation);
 }
 
 template <class Record>
@@ -138,7 +152,7 @@ std::string set_record(const Operation& operation) {
   record.bytes = work.bytes;
   record.flags = work.asynchronous ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0;
   record.memoryKind = work.target;
-  return bytes_of(record);
+  return with_source(bytes_of(record), kSetSource, operation);
 }
 
 std::string record_of(const Operation& operation) {
@@ -147,7 +161,7 @@ std::string record_of(const Operation& operation) {
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return peer_record(operation);
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       CUpti_ActivityMemcpy6 record = {};
-      return copy_record(record, operation);
+      return with_source(copy_record(record, operation), kCopySource, operation);
     }
     default: return kernel_record(operation);
   }
@@ -158,9 +172,14 @@ size_t record_size(const CUpti_Activity* record) {
   operation.work.kind = record->kind == CUPTI_ACTIVITY_KIND_KERNEL
                             ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
                             : record->kind;
+  static const auto size_of = [](CUpti_ActivityKind kind) {
+    Operation one;
+    one.work.kind = kind;
+    return record_of(one).size();
+  };
   static const size_t sizes[] = {
-      sizeof(CUpti_ActivityMemset4), sizeof(CUpti_ActivityMemcpy6),
-      sizeof(CUpti_ActivityMemcpyPtoP4), record_of(Operation()).size()};
+      size_of(CUPTI_ACTIVITY_KIND_MEMSET), size_of(CUPTI_ACTIVITY_KIND_MEMCPY),
+      size_of(CUPTI_ACTIVITY_KIND_MEMCPY2), size_of(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)};
   switch (operation.work.kind) {
     case CUPTI_ACTIVITY_KIND_MEMSET: return sizes[0];
     case CUPTI_ACTIVITY_KIND_MEMCPY: return sizes[1];
@@ -172,18 +191,34 @@ size_t record_size(const CUpti_Activity* record) {
 
 // The worker's part, without the lock.
 
-void deliver() {
-  if (!current.data) return;
+void hand_over(const Buffer& buffer) {
   CUpti_BuffersCallbackCompleteFunc callback = complete;
-  Buffer buffer = current;
-  current = Buffer();
   if (callback) callback(nullptr, 0, buffer.data, buffer.size, buffer.used);
 }
 
+// CUPTI keeps buffers back in which a record is not complete: so it looks to who is asked for more.
+void deliver(bool forced) {
+  if (current.data) full.push_back(current);
+  current = Buffer();
+  if (faults().hoard && !forced) return;
+  for (const Buffer& buffer : full) hand_over(buffer);
+  full.clear();
+}
+
+// Before API 27 CUPTI does not look whether it got one. [Kineto: issue 1275]
 void renew() {
   CUpti_BuffersCallbackRequestFunc callback = request;
   if (callback) callback(&current.data, &current.size, &current.limit);
-  if (!current.data) current = Buffer();
+  if (current.data) return;
+  current = Buffer();
+  if (faults().version < 27) abort();
+}
+
+bool is_full(size_t record) {
+  const size_t most = faults().per_buffer;
+  return current.used + record > current.size ||
+         (current.limit && current.records == current.limit) ||
+         (most && current.records == most);
 }
 
 void lose(const Operation& operation) {
@@ -194,9 +229,7 @@ void lose(const Operation& operation) {
 void write(const Operation& operation) {
   if (faults().drop && ++seen % faults().drop == 0) return lose(operation);
   std::string record = record_of(operation);
-  bool full = current.used + record.size() > current.size ||
-              (current.limit && current.records == current.limit);
-  if (current.data && full) deliver();
+  if (current.data && is_full(record.size())) deliver(false);
   if (!current.data) renew();
   if (current.used + record.size() > current.size) return lose(operation);
   memcpy(current.data + current.used, record.data(), record.size());
@@ -236,7 +269,7 @@ void work() {
     lock.unlock();
     if (faults().shuffle) std::reverse(ready.begin(), ready.end());
     for (const Operation& operation : ready) write(operation);
-    if (flush) deliver();
+    if (flush) deliver(forced);
     lock.lock();
     if (flush) queue.answered = asked;
     queue.delivered.notify_all();

@@ -97,6 +97,7 @@ void enqueue_graph(CUstream stream, const std::vector<GraphWork>& nodes, uint32_
       operations.push_back(placed(stream, *nodes[i].work, start, correlation));
       operations.back().graph = graph;
       operations.back().graph_node = nodes[i].node;
+      operations.back().graph_source = nodes[i].source;
       ends[i] = operations.back().end;
       occupy(stream, ends[i], kernel);
     }

@@ -94,11 +94,18 @@ struct Faults {
   bool pc_full = false;           // the hardware buffer of PC samples is full at every second look
   bool shuffle = false;           // records of a buffer come in reverse
   bool unasked = false;           // callbacks come for all driver calls, asked for or not
+  bool wild_names = false;        // symbols of launches that fail or have no context are no pointers
+  bool quiet_clones = false;      // calls that copy graphs have no callbacks of their own
+  bool no_clones = false;         // nodes that are copies are never told of as cloned
+  bool hoard = false;             // full buffers are handed over when a flush is forced, no sooner
+  uint32_t per_buffer = 0;        // records that go into a buffer, 0: as many as fit
   uint32_t pc_reasons = 0;        // so many stall reasons are told of, 0: those that there are
   uint32_t pc_more = 0;           // so many more reasons are told of at every PC than are given
   uint32_t drop = 0;              // every drop-th activity record is lost
   uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
-  uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12
+  uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,
+                                  // below 27 a null buffer ends the process; from
+                                  // 130400 on they tell the source of a graph node
 };
 const Faults& faults();
 
@@ -148,7 +155,7 @@ struct Operation {  // work that has been given its time and place
   Work work;
   uint64_t start = 0, end = 0;
   uint32_t correlation = 0, device = 0, context = 0, stream = 0, graph = 0;
-  uint64_t graph_node = 0;
+  uint64_t graph_node = 0, graph_source = 0;
   const char* name = nullptr;
   uint32_t registers = 0, static_shared = 0, local = 0;
 };
@@ -162,7 +169,7 @@ uint64_t enqueue(CUstream stream, const Work& work, uint32_t correlation);
 struct GraphWork {
   const Work* work;  // null: takes no time
   std::vector<size_t> after;
-  uint64_t node;
+  uint64_t node, source;  // the node that this one was made of or last updated from
 };
 void enqueue_graph(CUstream stream, const std::vector<GraphWork>& nodes, uint32_t graph,
                    uint32_t correlation);
@@ -195,7 +202,8 @@ const char* api_name(uint32_t cbid);  // null: not one of the double's
 void tell(CUpti_CallbackIdResource what, CUcontext context, CUstream stream, void* descriptor);
 void tell_module(CUpti_CallbackIdResource what, CUmodule module);
 void tell_graph(CUpti_CallbackIdResource what, const CUpti_GraphData& graph);
-uint64_t crc_of(const void* data, size_t size);
+uint64_t hash_of(const void* data, size_t size);
+uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
 
 // activity.cpp
 

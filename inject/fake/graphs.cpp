@@ -6,6 +6,7 @@
 
 struct CUgraphNode_st {
   uint64_t id = 0;
+  uint64_t source = 0;  // of a copy: the node that it was made of or last updated from
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   bool works = false;  // `work` is set
   fake::Work work;
@@ -64,7 +65,9 @@ void clone_node(CUgraph graph, CUgraph original_graph, CUgraphNode_st& original)
   CUgraphNode node =
       append(graph, original.type, original.works ? &original.work : nullptr, original.after);
   tell_node(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, graph, node);
-  tell_node(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, graph, node, original_graph, &original);
+  node->source = original.id;
+  if (!faults().no_clones)
+    tell_node(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, graph, node, original_graph, &original);
   truth_node(node->id, original.id, graph->id, node->type, before);
   if (original.child) node->child = clone(original.child);
 }
@@ -112,7 +115,7 @@ std::vector<std::vector<size_t>> flatten(const CUgraph_st& graph, const std::vec
       if (ends.back().empty()) ends.back() = after;
     } else {
       ends.back().push_back(nodes->size());
-      nodes->push_back({node.works ? &node.work : nullptr, after, node.id});
+      nodes->push_back({node.works ? &node.work : nullptr, after, node.id, node.source});
     }
   }
   return ends;
@@ -141,7 +144,10 @@ bool update(CUgraph graph, CUgraph with) {
   };
   const auto &old = graph->nodes, &now = with->nodes;
   if (!std::equal(old.begin(), old.end(), now.begin(), now.end(), same)) return false;
-  for (size_t i = 0; i < now.size(); ++i) graph->nodes[i].work = now[i].work;
+  for (size_t i = 0; i < now.size(); ++i) {
+    graph->nodes[i].work = now[i].work;
+    graph->nodes[i].source = now[i].id;
+  }
   return true;
 }
 

@@ -15,7 +15,7 @@ constexpr std::string_view kOwnImage = "flame-fake 1\n";
 std::atomic<uint32_t> modules{0};
 
 uint64_t hashed_duration(std::string_view name) {
-  return 2000 + crc_of(name.data(), name.size()) % 58000;
+  return 2000 + hash_of(name.data(), name.size()) % 58000;
 }
 
 CUfunction add_function(CUmodule module, std::string_view name, const CUfunc_st* known,
@@ -68,7 +68,7 @@ CUresult load(CUmodule* result, const void* image, uint32_t cbid) {
   auto module = std::make_unique<CUmod_st>();
   module->context = context;
   module->image = image_at(image);
-  module->crc = crc_of(module->image.data(), module->image.size());
+  module->crc = checksum_of(module->image.data(), module->image.size());
   if (!add_functions(module.get())) return call.done(CUDA_ERROR_INVALID_IMAGE);
   module->id = ++modules;
   *result = module.release();  // never freed: records and graphs refer to its functions

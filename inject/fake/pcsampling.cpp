@@ -62,7 +62,7 @@ std::atomic<bool> any{false};
 // What a function without a script gives.
 std::vector<CUfunc_st::Sample> made_up(const CUfunc_st& function) {
   std::vector<CUfunc_st::Sample> samples;
-  uint64_t hash = crc_of(function.name, strlen(function.name));
+  uint64_t hash = hash_of(function.name, strlen(function.name));
   uint64_t most = function.size ? std::min<uint64_t>(function.size / kInstruction, 8) : 8;
   for (uint64_t i = 0; i < most; ++i, hash = hash * 6364136223846793005 + 1) {
     uint32_t reason = reason_index((hash >> 33) % kReasonCount);

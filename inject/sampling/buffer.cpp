@@ -4,12 +4,16 @@
 #include <new>
 
 #include "flame.h"
-#include "system/clock.h"
 
 namespace flame {
 namespace {
 
 constexpr size_t kPcs = 4096;  // what is more comes in a second round
+
+uint32_t span_of(const SampleOrigin& origin) {
+  const uint64_t us = (origin.time - origin.since) / 1000 + 1;
+  return us > UINT32_MAX ? 0 : static_cast<uint32_t>(us);
+}
 
 }  // namespace
 
@@ -40,14 +44,15 @@ void PcBuffer::clear() {
 
 // CUPTI leaves it to us to free the name, but may share it with records of kernels that are still
 // to come: it is left alone. There is one for each function, not for each sample.
-void write_samples(const CUpti_PCSamplingPCData& pc, size_t reasons, uint32_t context) {
+void write_samples(const CUpti_PCSamplingPCData& pc, size_t reasons, const SampleOrigin& origin) {
   Sample sample{};
   sample.crc = pc.cubinCrc;
-  sample.time = now();
+  sample.time = origin.time;
+  sample.span = span_of(origin);
   sample.offset = pc.pcOffset;
   sample.function = pc.functionName ? text(pc.functionName) : 0;
   sample.correlation = pc.correlationId;
-  sample.context = context;
+  sample.context = origin.context;
   for (size_t i = 0; i < pc.stallReasonCount && i < reasons; ++i) {
     CUpti_PCSamplingStallReason& seen = pc.stallReason[i];
     sample.reason = seen.pcSamplingStallReasonIndex;

@@ -18,8 +18,14 @@ struct PcBuffer {
   void clear();                  // so that old results are not taken for new ones
 };
 
+// Where samples were taken, and when: after `since`, until `time`.
+struct SampleOrigin {
+  uint32_t context;
+  uint64_t since, time;
+};
+
 // One record for each reason that was seen at this instruction; there is room for `reasons`, and
 // what has been written is taken away: a count that is too high leads to nothing.
-void write_samples(const CUpti_PCSamplingPCData& pc, size_t reasons, uint32_t context);
+void write_samples(const CUpti_PCSamplingPCData& pc, size_t reasons, const SampleOrigin& origin);
 
 }  // namespace flame

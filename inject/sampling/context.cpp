@@ -7,6 +7,7 @@
 
 #include "cupti/api/functions.h"
 #include "flame.h"
+#include "system/clock.h"
 
 namespace flame {
 namespace {
@@ -88,10 +89,11 @@ SamplingFailure prepare(SampledContext& sampled, const SamplingMode& mode) {
   return {"cuptiPCSamplingSetConfigurationAttribute", configure(sampled, mode)};
 }
 
-void write(const PcBuffer& buffer, uint32_t context) {
+void write(const PcBuffer& buffer, const SampledContext& sampled) {
+  const SampleOrigin origin = {sampled.id, sampled.looks[0], now()};
   const CUpti_PCSamplingData& data = buffer.data;
   for (size_t i = 0; i < data.totalNumPcs && i < data.collectNumPcs; ++i)
-    write_samples(data.pPcData[i], buffer.reasons, context);
+    write_samples(data.pPcData[i], buffer.reasons, origin);
   if (data.droppedSamples) dropped(kCuptiDropped, kSample, data.droppedSamples);
   if (data.hardwareBufferFull)
     note("the GPU's buffer of PC samples was full: samples are missing, and how many is not known. "
@@ -123,6 +125,7 @@ bool has_functions() {
 }  // namespace
 
 SamplingFailure SampledContext::begin(const SamplingMode& mode) {
+  looks[0] = looks[1] = now();
   if (CUptiResult result = enable(context)) return {"cuptiPCSamplingEnable", result};
   SamplingFailure failure = prepare(*this, mode);
   if (failure.result) disable(context);
@@ -131,12 +134,15 @@ SamplingFailure SampledContext::begin(const SamplingMode& mode) {
 }
 
 SamplingFailure SampledContext::collect() {
+  const uint64_t begin = now();
   for (int round = 0; round < kMaxRounds; ++round) {
     CUptiResult result = get_data(*this);
     if (fatal(*this, result)) return {"cuptiPCSamplingGetData", result};
-    write(collected, id);
+    write(collected, *this);
     if (!collected.data.totalNumPcs || !collected.data.remainingNumPcs) break;
   }
+  looks[0] = looks[1];
+  looks[1] = begin;
   return {};
 }
 
@@ -144,7 +150,7 @@ SamplingFailure SampledContext::end() {
   if (!begun) return {};
   begun = false;
   SamplingFailure failure = collect();
-  if (!disable(context)) write(left, id);
+  if (!disable(context)) write(left, *this);
   return failure;
 }
 

@@ -19,6 +19,9 @@ struct SampledContext {
   bool begun = false;
   PcBuffer left = {};  // CUPTI leaves here what has not been collected when sampling ends
   PcBuffer collected = {};
+  // When the last but one collection began, and the last one. CUPTI may give what was sampled before
+  // a collection in the next: not all of it is out of the GPU's buffer.
+  uint64_t looks[2] = {};
 
   SamplingFailure begin(const SamplingMode& mode);
   SamplingFailure collect();  // what has been sampled goes into the dump

@@ -20,7 +20,6 @@
 
 #include "flame.h"
 #include "sampling/sampling.h"
-#include "system/clock.h"
 #include "system/descriptor.h"
 #include "system/settings.h"
 
@@ -74,7 +73,7 @@ bool write_all(int fd, const char* data, size_t size, uint64_t at) {
 
 // Under another name first: whoever sees the file sees all of it.
 bool write_file(int folder, const char* name, const char* data, size_t size) {
-  char other[64];
+  char other[96];
   snprintf(other, sizeof other, ".%s.%d.%u", name, getpid(), thread_id());
   File file(openat(folder, other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.fd < 0) return false;
@@ -83,7 +82,7 @@ bool write_file(int folder, const char* name, const char* data, size_t size) {
   return false;
 }
 
-enum Found { kNothing, kSame, kOther };  // kOther: another cubin with the same checksum
+enum Found { kNothing, kSame, kOther };  // kOther: nothing that was saved here
 
 Found look_for(int folder, const char* name, size_t size) {
   struct stat found;
@@ -112,7 +111,8 @@ bool save(const char* name, const char* data, size_t size) {
 void write_saved(Module module, const char* cubin) {
   char path[64];
   int folder = snprintf(path, sizeof path, "%s/", kFolder);
-  snprintf(path + folder, sizeof path - folder, "%016" PRIx64 ".cubin", module.crc);
+  snprintf(path + folder, sizeof path - folder, "%016" PRIx64 "-%016" PRIx64 ".cubin", module.crc,
+           module.hash);
   if (save(path + folder, cubin, module.size)) module.path = text(path);
   else note("a cubin could not be saved: its instructions cannot be shown");
   put(module);
@@ -149,9 +149,9 @@ bool open_store() {
   return store.take(file);
 }
 
-bool is_kept(uint64_t crc) {
+bool is_kept(const Module& module) {
   for (const Kept* one = kept; one; one = one->next) {
-    if (one->module.crc == crc) return true;
+    if (one->module.hash == module.hash && one->module.crc == module.crc) return true;
   }
   return false;
 }
@@ -161,7 +161,7 @@ bool has_room(uint64_t size) {
 }
 
 bool keep(const Module& module, const char* cubin) {
-  if (is_kept(module.crc)) return true;
+  if (is_kept(module)) return true;
   if (!has_room(module.size) || !open_store()) return false;
   if (!leaves(kLeftByKept, store.fd, module.size)) return false;
   auto* one = new (std::nothrow) Kept{kept, module, stored};
@@ -192,7 +192,6 @@ void write_kept(const char* all) {
   for (std::unique_ptr<Kept> one; kept;) {
     one.reset(kept);
     kept = one->next;
-    one->module.time = now();
     if (all) write_saved(one->module, all + one->at);
     else not_kept++;
   }

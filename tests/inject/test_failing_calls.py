@@ -129,12 +129,17 @@ def is_whole(path: Path, ranges: int) -> bool:
     return not has_gpu or (len(of["launch"]), len(of["kernel"])) == (LAUNCHES, KERNELS)
 
 
-@pytest.fixture
-def bench(injected_env: Callable[..., dict[str, str]], buildable: None, tmp_path: Path) -> Bench:
+def failing_library() -> Path:
+    """The library, whose calls of the system can be told to fail."""
     names = (*CALLS, "__cxa_allocate_exception")
     wrapped = "-Wl," + ",".join(f"--wrap={name}" for name in names)
     sources = [*build.sources(), SHIM]
-    library = built("libflameinject.so", sources, "-shared", *build.RELEASE, wrapped)
+    return built("libflameinject.so", sources, "-shared", *build.RELEASE, wrapped)
+
+
+@pytest.fixture
+def bench(injected_env: Callable[..., dict[str, str]], buildable: None, tmp_path: Path) -> Bench:
+    library = failing_library()
     program = built("failing_workload", [NATIVE / "failing_workload.cpp"])
 
     def env(folder: Path, **more: str) -> dict[str, str]:

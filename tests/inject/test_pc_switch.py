@@ -190,14 +190,17 @@ def test_cubins_that_were_loaded_before_are_saved_when_it_begins(start: Start) -
     begin(program)
     assert len(saved(program)) == 2  # that of the first lines of the script, and of these
     of = records(program.dump())
-    paths = {int(row["crc"]): int(row["path"]) for row in of["module"] if row["path"]}
-    assert set(of["module"]["crc"].tolist()) == set(paths)
-    for crc, path in paths.items():
-        assert text(of, path) == f"cubins/{crc:016x}.cubin"
+    modules = of["module"][["crc", "hash"]].tolist()
+    paths = {(row["crc"], row["hash"]): int(row["path"]) for row in of["module"] if row["path"]}
+    assert set(modules) == set(paths)
+    for (crc, content), path in paths.items():
+        assert text(of, path) == f"cubins/{crc:016x}-{content:016x}.cubin"
     images = [path.read_bytes() for path in saved(program)]
     assert all(image.startswith(b"flame-fake 1\nkernel gemm ") for image in images)
-    sizes = {int(row["crc"]): int(row["size"]) for row in of["module"]}
-    assert {int(p.stem, 16): p.stat().st_size for p in saved(program)} == sizes
+    sizes = {f"{row['crc']:016x}-{row['hash']:016x}": int(row["size"]) for row in of["module"]}
+    assert {p.stem: p.stat().st_size for p in saved(program)} == sizes
+    lives = of["module"][["module", "context", "time"]].tolist()
+    assert len(set(lives)) * 2 == len(lives), "a module was loaded once, whenever it was saved"
 
 
 def test_cubins_are_saved_whenever_they_are_loaded(start: Start) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
@@ -19,36 +18,34 @@ from flame.core.model.pc_samples import Code
 from flame.core.options import Progress
 from flame.core.sass import nvdisasm
 from flame.core.sass.cache import CodeCache
+from flame.core.sass.code_choice import NOT_THERE, CodeChoice, FoundCode, WantedFunctions
 from flame.core.sass.code_files import open_bounded, read_codes, write_codes
-from flame.core.sass.cubin import find_functions
-from flame.core.units import format_counted
+from flame.core.sass.cubin import CubinFunction, find_functions
+from flame.core.sass.module_lives import MOST_ALIKE, CubinId, Cubins
 
 CUBINS = "cubins"
 """The folder beside the dumps of a recording that has the cubins, and their instructions."""
 
 _LARGEST_CUBIN = 1 << 31  # kMaxSaved in inject/sampling/cubins.cpp
-_FILE = lazy_regex(r"[0-9a-f]{16}\.(cubin|sass)")
+_FILE = lazy_regex(r"[0-9a-f]{16}(-[0-9a-f]{16})?\.(cubin|sass)")
 _PATIENCE = 600.0
 """Seconds for all cubins together."""
-_MOST_REASONS = 3
-
-WantedFunctions = Mapping[int, AbstractSet[str]]
-"""Names of functions by the checksum of the cubin they are of; 0: that was not recorded."""
 
 
 def find_codes(
     folder: Path, wanted: WantedFunctions, progress: Progress
-) -> tuple[dict[tuple[int, str], Code], list[str]]:
+) -> tuple[dict[tuple[Cubins, str], Code], list[str]]:
     """Find the code of the ``wanted`` functions, whose dumps lie in ``folder``.
 
-    By checksum and name, where it is known; and what is to be said of the others.
+    By cubins and name, where it is known; and what is to be said of the others. Of several cubins
+    that have the function, it is the code in which they agree.
     """
-    codes: dict[tuple[int, str], Code] = {}
     with _open_folder(folder / CUBINS) as cubins:
-        search = _CodeSearch(folder / CUBINS, cubins, len(wanted), progress)
-        for crc, names in wanted.items():
-            codes |= {(crc, name): code for name, code in search.codes(crc, names).items()}
-    return codes, list(search.warnings())
+        names = _names_by_cubin(wanted)
+        search = _CodeSearch(folder / CUBINS, cubins, len(names), progress)
+        found = {cubin: search.find(cubin, names[cubin]) for cubin in names}
+    choice = CodeChoice(wanted, found)
+    return choice.codes, [*choice.warnings(), *search.warnings()]
 
 
 def store_codes(folder: Path, wanted: WantedFunctions, progress: Progress) -> list[str]:
@@ -57,13 +54,24 @@ def store_codes(folder: Path, wanted: WantedFunctions, progress: Progress) -> li
     Whoever opens the recording then needs no nvdisasm. Raises OSError where nothing can be written.
     """
     with _open_folder(folder / CUBINS) as cubins:
-        search = _CodeSearch(folder / CUBINS, cubins, len(wanted), progress)
-        for crc, names in wanted.items():
-            known = {} if cubins is None else read_codes(cubins, _stored_name(crc))
-            more = search.codes(crc, names - known.keys())
-            if more and cubins is not None:
-                write_codes(cubins, _stored_name(crc), search.version, known | more)
-    return list(search.warnings())
+        names = _names_by_cubin(wanted)
+        search = _CodeSearch(folder / CUBINS, cubins, len(names), progress)
+        found = {cubin: search.find(cubin, names[cubin]) for cubin in names}
+        for cubin, one in found.items():
+            known = {} if cubins is None else read_codes(cubins, f"{cubin.stem}.sass")
+            if cubins is not None and one.codes.keys() - known.keys():
+                kept = known | one.codes
+                write_codes(cubins, f"{cubin.stem}.sass", search.version, kept)
+    return [*CodeChoice(wanted, found).warnings(), *search.warnings()]
+
+
+def _names_by_cubin(wanted: WantedFunctions) -> dict[CubinId, set[str]]:
+    """Return the names to look for in each cubin."""
+    names: dict[CubinId, set[str]] = {}
+    for cubins, functions in wanted.items():
+        for cubin in cubins if len(cubins) <= MOST_ALIKE else ():
+            names.setdefault(cubin, set()).update(functions)
+    return names
 
 
 def open_code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
@@ -93,10 +101,6 @@ def _open_folder(folder: Path) -> Iterator[int | None]:
         os.close(opened)
 
 
-def _stored_name(crc: int) -> str:
-    return f"{crc:016x}.sass"
-
-
 class _CodeSearch:
     """Finds code in a folder, open as ``cubins``; ``version`` is that of nvdisasm."""
 
@@ -107,29 +111,23 @@ class _CodeSearch:
         self._done = 0
         self._progress = progress
         self._due = time.monotonic() + _PATIENCE
-        self._missing: Counter[str] = Counter()
         self._uncached = ""
 
-    def codes(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
-        """Return the code of some functions of a cubin, as far as it is known."""
+    def find(self, cubin: CubinId, names: AbstractSet[str]) -> FoundCode:
+        """Find the code of some functions of a cubin, as far as it is known."""
         self._report_progress()
-        codes = {} if self._cubins is None else read_codes(self._cubins, _stored_name(crc))
-        codes = {name: codes[name] for name in names & codes.keys()}
-        if rest := names - codes.keys():
+        known = {} if self._cubins is None else read_codes(self._cubins, f"{cubin.stem}.sass")
+        found = FoundCode({name: known[name] for name in names & known.keys()}, {})
+        if rest := names - known.keys():
             try:
-                codes |= self._codes_of_cubin(crc, rest)
+                found = found.joined(self._find_in_cubin(cubin, rest))
             except InputError as error:
-                self._missing[str(error)] += len(rest)
+                found = found.joined(FoundCode.none(rest, str(error)))
         self._done += 1
-        return codes
+        return found
 
     def warnings(self) -> Iterator[str]:
-        """Yield why there is no code, and of how many functions; and why it is not kept."""
-        reasons = self._missing.most_common()
-        for reason, count in reasons[:_MOST_REASONS]:
-            yield f"{_instructions_of(count)} have no text: {reason}"
-        if rest := sum(count for _, count in reasons[_MOST_REASONS:]):
-            yield f"{_instructions_of(rest)} have no text, for other reasons"
+        """Yield why what was printed is not kept for the next time."""
         if self._uncached:
             yield f"what nvdisasm printed is not kept for the next time: {self._uncached}"
 
@@ -149,20 +147,34 @@ class _CodeSearch:
         if time.monotonic() > self._due:
             raise InputError(f"all of it takes longer than {_PATIENCE:.0f} s")
 
-    def _codes_of_cubin(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
-        with self._open_cubin(crc) as cubin:
-            if self._tool is None:
-                raise InputError(nvdisasm.ADVICE)
-            cache = CodeCache(cubin, f"{self._tool.version}{_mark_of(_other_owner(cubin))}")
-            with cache.lock(self._tick):
-                known = cache.read()
-                more = self._disassemble(crc, cubin, names - known.keys())
-                known |= more
-                if more:
-                    self._store(cache, known)
-        if lost := names - known.keys():
-            self._missing["they are not in the cubin that they were loaded from"] += len(lost)
-        return {name: known[name] for name in names & known.keys()}
+    def _find_in_cubin(self, cubin: CubinId, names: AbstractSet[str]) -> FoundCode:
+        with self._open_cubin(cubin) as file:
+            functions = find_functions(file.fileno(), sorted(names), self._tick)
+            absent = FoundCode.none(names - functions.keys(), NOT_THERE)
+            try:
+                codes = self._print_codes(cubin, file, functions)
+            except InputError as error:
+                return absent.joined(FoundCode.none(functions, str(error)))
+        lost = FoundCode.none(functions.keys() - codes.keys(), "nvdisasm does not print them")
+        return absent.joined(lost).joined(FoundCode(codes, {}))
+
+    def _print_codes(
+        self, cubin: CubinId, file: BufferedReader, functions: Mapping[str, CubinFunction]
+    ) -> dict[str, Code]:
+        """Return the code of ``functions``, from the cache or by nvdisasm."""
+        if not functions:
+            return {}
+        if self._tool is None:
+            raise InputError(nvdisasm.ADVICE)
+        cache = CodeCache(file, f"{self._tool.version}{_mark_of(_other_owner(file))}")
+        with cache.lock(self._tick):
+            known = cache.read()
+            new = {name: one for name, one in functions.items() if name not in known}
+            more = self._disassemble(self._tool, cubin, file, new)
+            known |= more
+            if more:
+                self._store(cache, known)
+        return {name: known[name] for name in functions if name in known}
 
     def _store(self, cache: CodeCache, codes: Mapping[str, Code]) -> None:
         try:
@@ -171,30 +183,29 @@ class _CodeSearch:
             self._uncached = str(error)
 
     @contextmanager
-    def _open_cubin(self, crc: int) -> Iterator[BufferedReader]:
+    def _open_cubin(self, cubin: CubinId) -> Iterator[BufferedReader]:
         """Open the cubin; InputError where it is not there."""
-        if not crc:
-            raise InputError("which cubin they are of was not recorded")
         try:
             if self._cubins is None:
                 raise FileNotFoundError
-            file = open_bounded(self._cubins, f"{crc:016x}.cubin", _LARGEST_CUBIN)
+            file = open_bounded(self._cubins, f"{cubin.stem}.cubin", _LARGEST_CUBIN)
         except OSError:
             raise InputError(f"their cubins are not in {self._place}") from None
         with file:
             yield file
 
     def _disassemble(
-        self, crc: int, cubin: BufferedReader, names: AbstractSet[str]
+        self,
+        tool: nvdisasm.Disassembler,
+        cubin: CubinId,
+        file: BufferedReader,
+        functions: Mapping[str, CubinFunction],
     ) -> dict[str, Code]:
-        if not names or self._tool is None:
-            return {}
-        functions = find_functions(cubin.fileno(), sorted(names), self._tick)
-        path = self._place / f"{crc:016x}.cubin"
         if not functions:
             return {}
+        path = self._place / f"{cubin.stem}.cubin"
         try:
-            return self._tool.disassemble(path, functions, self._tick, _other_owner(cubin))
+            return tool.disassemble(path, functions, self._tick, _other_owner(file))
         except OSError as error:
             raise InputError(f"nvdisasm cannot be run: {error.strerror or error}") from None
 
@@ -208,7 +219,3 @@ def _other_owner(cubin: BufferedReader) -> int | None:
 def _mark_of(user: int | None) -> str:
     """What keeps apart in the cache what a user could have changed while it was printed."""
     return "" if user is None else f"-{user}"
-
-
-def _instructions_of(functions: int) -> str:
-    return f"the instructions of {format_counted(functions, 'function', 'functions')}"

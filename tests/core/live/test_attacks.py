@@ -71,7 +71,11 @@ def with_holes(path: Path, dump: DumpFile, key: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "key", ["text", "frame", "range_name", "node", "name", "meta", "graph_node", "launch", "kernel"]
+    "key",
+    [
+        *("text", "frame", "range_name", "node", "name", "meta", "graph_node", "launch", "kernel"),
+        *("graph_exec", "module", "module_end", "sample"),
+    ],
 )
 def test_holes_take_no_memory(feed: RecordingFeed, tmp_path: Path, key: str) -> None:
     feed.add(with_holes(tmp_path / "1.fdump", growing_dump(), key))

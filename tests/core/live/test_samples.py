@@ -13,11 +13,13 @@ from flame.core.errors import UsageError
 from flame.core.live.feed import RecordingFeed
 from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND
-from flame.core.loading.many import load
+from flame.core.loading.many import load, load_all
 from flame.core.model.pc_samples import Code
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.sass.code_files import write_codes
+from flame.core.sass.module_lives import CubinId
+from flame.exporters.dumps import copy_dumps
 from tests.core.live.test_feed import Clock, at, running
 from tests.support.project_tree import project_tree
 from tests.support.waiting import wait_until
@@ -46,9 +48,11 @@ def sampled(pid: int = 100) -> DumpFile:
     return dump
 
 
-def sample(dump: DumpFile, function: str, offset: int, reason: int, samples: int) -> None:
+def sample(
+    dump: DumpFile, function: str, offset: int, reason: int, samples: int, **when: int
+) -> None:
     where = {"crc": CRC, "function": dump.text(function), "offset": offset}
-    dump.record("sample", **where, reason=reason, samples=samples, correlation=7)
+    dump.record("sample", **where, **when, reason=reason, samples=samples, correlation=7)
 
 
 def paths(profile: Profile, levels: str = LEVELS) -> dict[Path_, int]:
@@ -152,6 +156,42 @@ def test_code_stands_there_when_it_has_been_found(tmp_path: Path, feed: Recordin
     look(feed, dump, path)
     found = ("gemm", "+0x0010 EXIT", "Long Scoreboard")
     wait_until(lambda: [names[1:] for names in paths(feed.snapshot(ALL).profile)] == [found])
+
+
+def test_cubins_of_one_checksum_are_told_apart_as_in_a_load(
+    tmp_path: Path, feed: RecordingFeed
+) -> None:
+    dump, path = sampled(), tmp_path / "100-1.fdump"
+    (tmp_path / "cubins").mkdir()
+    folder = os.open(tmp_path / "cubins", os.O_RDONLY)
+    nowhere = np.full(2, -1, np.int32)
+    for content in (5, 6):
+        code = Code("gemm", np.array([0, 16]), ("NOP", f"ADD {content}"), nowhere, nowhere * 0)
+        write_codes(folder, f"{CubinId(CRC, content).stem}.sass", "13.0", {"gemm": code})
+    os.close(folder)
+    at(dump, 10)
+    load_module(dump, 5, 1)
+    sample(dump, "gemm", 16, 1, 3, time=dump.time(50_000), span=1)
+    look(feed, dump, path)
+    names = ("gemm", "+0x0010 ADD 5", "Long Scoreboard")
+    wait_until(lambda: [one[1:] for one in paths(feed.snapshot(ALL).profile)] == [names])
+    dump.record("module_end", time=dump.time(60_000), context=0, module=5)
+    load_module(dump, 6, 70_000)
+    sample(dump, "gemm", 16, 1, 3, time=dump.time(90_000), span=1)
+    sample(dump, "gemm", 0, 1, 3, time=dump.time(90_000), span=50)
+    sample(dump, "gemm", 16, 1, 3, time=dump.time(90_000), span=50)
+    look(feed, dump, path)
+    shown = {"+0x0010 ADD 5", "+0x0010 ADD 6", "+0x0000 NOP", "+0x0010 [2 cubins differ]"}
+    wait_until(lambda: {one[2] for one in paths(feed.snapshot(ALL).profile)} == shown)
+    copy = tmp_path / "copy.flame"
+    copy_dumps(feed.sources, str(copy), lambda copied: None)
+    tree = project_tree(load_all([copy]), "sass", metric="stalls")
+    assert {tree.name(node) for node in range(1, len(tree))} == shown
+
+
+def load_module(dump: DumpFile, content: int, time: int) -> None:
+    where = {"module": content, "time": dump.time(time)}
+    dump.record("module", crc=CRC, hash=content, **where)
 
 
 def test_without_samples_there_is_no_level_for_them(tmp_path: Path, feed: RecordingFeed) -> None:

@@ -20,6 +20,7 @@ from flame.core.sass import code_files as kept
 from flame.core.sass import disassembly as codes_module
 from flame.core.sass import nvdisasm
 from flame.core.sass.disassembly import find_codes, store_codes
+from flame.core.sass.module_lives import CubinId, Cubins
 from tests.support.paths import SAMPLES
 from tests.support.waiting import PATIENCE
 
@@ -35,6 +36,11 @@ VERSION = '[ "$1" = --version ] && { echo "Cuda, release 13.5, V13.5.37"; exit; 
 NO_TEXT = "the instructions of {} no text: "
 
 Wanted = dict[int, set[str]]
+
+
+def of_one(wanted: Wanted) -> dict[Cubins, set[str]]:
+    """What is wanted of cubins that older dumps know by their checksum alone; 0: not known."""
+    return {(CubinId(crc),) if crc else (): names for crc, names in wanted.items()}
 
 
 class Recording:
@@ -69,7 +75,11 @@ class Recording:
         return len(self._log.read_text().splitlines()) if self._log.exists() else 0
 
     def codes(self, wanted: Wanted) -> tuple[dict[tuple[int, str], Code], list[str]]:
-        return find_codes(self.folder, wanted, silent)
+        codes, warnings = find_codes(self.folder, of_one(wanted), silent)
+        return {(cubin.crc, name): code for ((cubin,), name), code in codes.items()}, warnings
+
+    def store(self, wanted: Wanted) -> list[str]:
+        return store_codes(self.folder, of_one(wanted), silent)
 
 
 @pytest.fixture
@@ -101,7 +111,7 @@ def test_of_nvdisasm_of_the_cache_and_kept_are_the_same(recording: Recording) ->
     assert softmax.text[0].startswith("LDC R1, ") and softmax.line[0] > 0
     runs = recording.runs()
     assert plain(recording.codes(wanted)[0]) == plain(first)
-    assert store_codes(recording.folder, wanted, silent) == []
+    assert recording.store(wanted) == []
     assert recording.runs() == runs, "the cache knows it"
     shutil.rmtree(recording.folder.parent / "cache")
     cubin.unlink()
@@ -123,9 +133,9 @@ def test_instances_of_a_template_each_have_the_lines_they_have_alone(recording: 
 def test_what_is_asked_for_later_is_added(recording: Recording) -> None:
     recording.real()
     cubin = recording.add()
-    store_codes(recording.folder, {CRC: {SOFTMAX}}, silent)
+    recording.store({CRC: {SOFTMAX}})
     runs = recording.runs()
-    assert store_codes(recording.folder, {CRC: {SOFTMAX, *GEMMS}}, silent) == []
+    assert recording.store({CRC: {SOFTMAX, *GEMMS}}) == []
     assert recording.runs() > runs
     cubin.unlink()
     codes, warnings = recording.codes({CRC: {SOFTMAX, *GEMMS}})
@@ -165,9 +175,7 @@ def test_without_nvdisasm(
     monkeypatch.setenv(nvdisasm.PATH_VARIABLE, program)
     advice = "nvdisasm is not here: pip install nvidia-cuda-nvdisasm"
     assert recording.codes({CRC: GEMMS}) == ({}, [NO_TEXT.format("2 functions have") + advice])
-    assert store_codes(recording.folder, {CRC: {SOFTMAX}}, silent) == [
-        NO_TEXT.format("1 function have") + advice
-    ]
+    assert recording.store({CRC: {SOFTMAX}}) == [NO_TEXT.format("1 function have") + advice]
 
 
 def test_what_is_missing_is_told_apart(recording: Recording) -> None:
@@ -191,7 +199,7 @@ BAD_PROGRAMS = {
     "exit 3": "exit 3",
     "sleep 600": "does not end within",
     "yes": "prints without end",
-    "echo hello": "they are not in the cubin",
+    "echo hello": "nvdisasm does not print them",
     "kill -SEGV $$": "nvdisasm failed",
 }
 
@@ -247,7 +255,7 @@ def test_it_is_stopped_with_the_load(recording: Recording) -> None:
             raise CancelledError("stopped")
 
     with pytest.raises(CancelledError):
-        find_codes(recording.folder, {CRC: {SOFTMAX}}, progress)
+        find_codes(recording.folder, of_one({CRC: {SOFTMAX}}), progress)
     pid = int((recording.folder / "pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -383,7 +391,7 @@ def test_where_nothing_can_be_kept_nothing_is_left(recording: Recording) -> None
     recording.add()
     (recording.cubins / f"{CRC:016x}.sass").mkdir()
     with pytest.raises(OSError, match="directory"):
-        store_codes(recording.folder, {CRC: {SOFTMAX}}, silent)
+        recording.store({CRC: {SOFTMAX}})
     assert len(list(recording.cubins.iterdir())) == 2
 
 

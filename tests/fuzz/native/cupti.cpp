@@ -228,6 +228,7 @@ Cupti make_double() {
   made.cuptiGetCallbackName = get_name;
   made.cuptiGetContextId = tell<CUcontext>;
   made.cuptiGetGraphId = tell<CUgraph>;
+  made.cuptiGetGraphExecId = tell<CUgraphExec>;
   made.cuptiGetGraphNodeId = tell_node;
   made.cuptiGetCubinCrc = tell_crc;
   made.cuptiPCSamplingEnable = [](CUpti_PCSamplingEnableParams*) { return result(); };
@@ -269,7 +270,9 @@ void load_module() {
   module.moduleId = in->byte();
   module.cubinSize = kept.back().size();
   module.pCubin = in->byte() > 250 ? nullptr : kept.back().data();
-  tell_resource(CUPTI_CBID_RESOURCE_MODULE_LOADED, &module);
+  tell_resource(in->byte() > 200 ? CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING
+                                 : CUPTI_CBID_RESOURCE_MODULE_LOADED,
+                &module);
 }
 
 void make_node() {
@@ -278,9 +281,11 @@ void make_node() {
   graph.node = reinterpret_cast<CUgraphNode>(uintptr_t{in->below(3)});
   graph.originalNode = reinterpret_cast<CUgraphNode>(uintptr_t{in->below(3)});
   graph.nodeType = CUgraphNodeType(in->below(4));
-  tell_resource(in->flag() ? CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED
-                           : CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
-                &graph);
+  graph.graphExec = reinterpret_cast<CUgraphExec>(uintptr_t{in->below(3)});
+  constexpr CUpti_CallbackIdResource kTold[] = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+                                                CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+                                                CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED};
+  tell_resource(kTold[in->below(3)], &graph);
 }
 
 void sample() {

@@ -46,8 +46,12 @@ def _sampled() -> DumpFile:
     file.name(STALL_REASON, 1, "stall_wait")
     file.launch(1, 2, 7, api=307)
     file.kernel("gemm", 3, 9, 7)
+    for module, content in enumerate((11, 12)):
+        file.record("module", crc=9, hash=content, module=module, time=file.time(1), context=1)
+    file.record("module_end", module=0, time=file.time(4), context=1)
     fields = {"function": file.text("gemm"), "samples": 5, "reason": 1, "offset": 16}
-    file.record("sample", crc=9, time=file.time(5), correlation=7, **fields)
+    when = {"time": file.time(5), "span": 1, "context": 1}
+    file.record("sample", crc=9, correlation=7, **when, **fields)
     return file
 
 

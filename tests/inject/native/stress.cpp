@@ -27,7 +27,7 @@ CUfunction steady, late;
 CUgraphExec graph;
 
 std::atomic<bool> told_to_end{false};
-std::atomic<long> launches{0}, copies{0}, sets{0}, replays{0}, frees{0}, ranges{0};
+std::atomic<long> launches{0}, copies{0}, sets{0}, replays{0}, frees{0}, ranges{0}, unloads{0};
 
 void launch(CUfunction kernel, CUstream stream) {
   check(cuda.cuLaunchKernel(kernel, 4, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "launch");
@@ -95,7 +95,8 @@ void short_life(CUstream stream) {
   nvtxRangePushA("short");
   launch(steady, stream);
   nvtxRangePop();
-  launches++, ranges++;
+  check(cuda.cuModuleUnload(module), "cuModuleUnload");
+  launches++, ranges++, unloads++;
 }
 
 void worker(int rounds) {
@@ -154,8 +155,8 @@ int main(int count, char** arguments) {
   for (int i = 0; i < kLate; i++) std::thread(never_ending).detach();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   std::printf("{\"launches\": %ld, \"copies\": %ld, \"sets\": %ld, \"replays\": %ld, "
-              "\"frees\": %ld, \"ranges\": %ld}\n",
+              "\"frees\": %ld, \"ranges\": %ld, \"unloads\": %ld}\n",
               launches.load(), copies.load(), sets.load(), replays.load(), frees.load(),
-              ranges.load());
+              ranges.load(), unloads.load());
   return 0;
 }

@@ -9,6 +9,7 @@ from flame.core.model.activities import NONE
 from flame.core.model.stack_joins import CAPTURED, StackJoiner
 from flame.core.model.stacks import EMPTY
 from flame.core.readers.fdump.context import SharedTables
+from flame.core.readers.fdump.gpu import ExecGraphs
 from flame.core.readers.fdump.ids import ABSENT, IdTable
 
 # A graph is cloned for a few reasons, one after the other.
@@ -22,12 +23,19 @@ class GraphCaptures:
         self._joiner = StackJoiner(shared.frames, shared.stacks)
         self._marked = {EMPTY: EMPTY}
         self._made, self._copied = IdTable(), IdTable()
+        self._execs = ExecGraphs()
         self._original: I8 = np.zeros(0, np.int64)
         self._python: I4 = np.zeros(0, np.int32)
         self._nvtx: I4 = np.zeros(0, np.int32)
 
+    def learn_execs(self, records: dict[str, I8]) -> None:
+        """Add records of executable graphs."""
+        if len(records["exec"]):
+            self._execs.learn_execs(records)
+
     def learn(self, rows: dict[str, Column]) -> None:
         """Add creations of nodes, as `build_node_rows` of the dump reader gives them."""
+        self._execs.learn_nodes(rows)
         known = [rows[name] for name in ("node", "original", "start", "thread")]
         first, _ = unique_rows(known)
         node, original = (column[first] for column in known[:2])
@@ -53,7 +61,8 @@ class GraphCaptures:
 
         The rows above one may be learnt after it.
         """
-        row = self._rows(nodes)
+        source = self._execs.sources_of(nodes)
+        row = self._rows(np.where(source == NONE, nodes, source))
         original = np.append(self._original, NONE)
         for _ in range(_MOST_CLONES):
             cloned = np.flatnonzero(original[row] != NONE)

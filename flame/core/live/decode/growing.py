@@ -31,22 +31,31 @@ from flame.core.readers.fdump.layout import (
 )
 from flame.core.readers.fdump.records import NamedColumns, RecordPiece, Records
 from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
-from flame.core.readers.fdump.samples import SAMPLES, DumpSamples, SampleRows
+from flame.core.readers.fdump.samples import (
+    MODULE_ENDS,
+    MODULES,
+    SAMPLES,
+    DumpSamples,
+    SampleRows,
+)
 from flame.core.readers.fdump.warnings import Losses, growing_dump_warnings
 from flame.core.units import format_counted
 
 # In the order in which it is learnt: what refers to something comes after it.
-_VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)
+_VOCABULARY = (
+    *(TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES),
+    *(gpu.EXECS, MODULES, MODULE_ENDS, SAMPLES),
+)
 _EVENTS = (gpu.KERNELS, gpu.COPIES, host.LAUNCHES, host.CALLS, host.RANGES)
 # What a record refers to is written before the record, and so looked at after it. An open range is
 # no longer open after it is written as ended.
 _LOOKS = (
     (host.OPEN_RANGES,),
     (gpu.KERNELS, gpu.COPIES, SAMPLES),
-    (host.LAUNCHES, host.CALLS, host.RANGES, gpu.NODES),
+    (host.LAUNCHES, host.CALLS, host.RANGES, gpu.NODES, gpu.EXECS),
     ("node",),
     ("frame", "range_name"),
-    ("name", "meta", "drop"),
+    ("name", "meta", "drop", MODULES, MODULE_ENDS),
     (TEXT,),
 )
 _EVER = (1 << 63) - 1
@@ -244,8 +253,10 @@ class GrowingDump:
         self._losses.learn(records)
         if records.pieces("name"):
             self._calls.forget_names()
+        self._captures.learn_execs(records.table(gpu.EXECS, gpu.FIELDS[gpu.EXECS]))
         for piece in records.columns(gpu.NODES, gpu.FIELDS[gpu.NODES]):
             self._captures.learn(gpu.build_node_rows(context, piece))
+        self._samples.learn_modules(records)
         for piece in records.columns(SAMPLES, SAMPLE_FIELDS):
             self._add_samples(piece)
 
@@ -258,7 +269,7 @@ class GrowingDump:
         """Raise InputError where the dump names more than any program: names are kept for good."""
         shared, names = self.shared, len(self._context.vocabulary)
         lists = len(shared.threads), len(shared.configs), len(shared.frames), len(shared.stacks)
-        if max(*lists, names, len(self._samples)) > _MOST_NAMED:
+        if max(*lists, names, len(self._samples), len(self._samples.modules)) > _MOST_NAMED:
             raise InputError(f"too much: it names more than {_MOST_NAMED:,} different things")
         if len(self._context.devices) > _MOST_DEVICES:
             raise InputError(f"damaged: it names more than {_MOST_DEVICES:,} GPUs")

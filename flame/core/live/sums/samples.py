@@ -23,6 +23,7 @@ from flame.core.model.raw import RawPcSamples
 from flame.core.readers.fdump.samples import DumpSamples
 from flame.core.sampling.recorded import build_distributions
 from flame.core.sass.disassembly import find_codes
+from flame.core.sass.module_lives import Cubins
 
 MOST_PARTS = 10_000
 """Instructions and reasons that are shown together: trees are made anew four times a second."""
@@ -33,10 +34,10 @@ _PACE = 1.0
 _REST = 10
 """So many times as long as a look has taken is the time to the next one, at least."""
 
-FunctionKey = tuple[Path, int, str]
-"""A function: the folder of its recording, the checksum of its cubin, its name."""
+FunctionKey = tuple[Path, Cubins, str]
+"""A function: the folder of its recording, the cubins it may be of, its name."""
 
-FoundCodes = dict[tuple[int, str], Code]
+FoundCodes = dict[tuple[Cubins, str], Code]
 
 
 class LiveSamples:
@@ -96,7 +97,7 @@ class LiveSamples:
     def _add_codes(self, dump: GrowingDump, samples: DumpSamples) -> RawPcSamples:
         folder = Path(dump.path).parent
         keys = [
-            (folder, *pair) for pair in zip(samples.checksums, samples.rows.functions, strict=True)
+            (folder, *pair) for pair in zip(samples.cubins, samples.rows.functions, strict=True)
         ]
         return replace(samples.rows, codes=tuple(self._codes.codes_of(keys)))
 
@@ -166,13 +167,13 @@ class _CodeLookup:
         return [self._known[key] for key in keys]
 
     def _ask(self, folder: Path, keys: list[FunctionKey]) -> None:
-        wanted: dict[int, set[str]] = {}
-        for _, crc, name in keys:
-            wanted.setdefault(crc, set()).add(name)
+        wanted: dict[Cubins, set[str]] = {}
+        for _, cubins, name in keys:
+            wanted.setdefault(cubins, set()).add(name)
         self._known |= dict.fromkeys(keys)
         self._asked[self._pool.submit(self._find_codes, folder, wanted)] = keys
 
-    def _find_codes(self, folder: Path, wanted: dict[int, set[str]]) -> FoundCodes:
+    def _find_codes(self, folder: Path, wanted: dict[Cubins, set[str]]) -> FoundCodes:
         with suppress(CancelledError):
             return find_codes(folder, wanted, self._go_on)[0]
         return {}

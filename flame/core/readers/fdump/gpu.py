@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, unique
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.fdump.context import DumpContext
-from flame.core.readers.fdump.ids import OptionalRowIds
+from flame.core.readers.fdump.ids import ABSENT, IdTable, OptionalRowIds
 from flame.core.readers.fdump.records import NamedColumns
 from flame.core.readers.shared.cupti import cluster_of, copy_name, fit_31_bits, memory_kind
 
-KERNELS, COPIES, NODES = "kernel", "memop", "graph_node"
+KERNELS, COPIES, NODES, EXECS = "kernel", "memop", "graph_node", "graph_exec"
 _COMMON = (
     *("start", "end", "graph_node", "correlation", "python", "nvtx", "tid", "device", "stream"),
 )
@@ -30,8 +31,10 @@ FIELDS = {
     KERNELS: (*_COMMON, "symbol", *_GEOMETRY),
     COPIES: (*_COMMON, "kind", "copy_kind", "bytes", "source", "target"),
     NODES: ("node", "original", "time", "tid", "python", "nvtx"),
+    EXECS: ("exec", "graph"),
 }
 _SET = 1  # of a memop's kind
+_GRAPH, _NUMBER = 32, (1 << 32) - 1  # in the id of a node: where its graph begins, and the rest
 
 
 class GpuRows:
@@ -112,10 +115,73 @@ def _dim(x: int, y: int, z: int) -> Dim:
 
 
 def build_node_rows(context: DumpContext, piece: dict[str, I8]) -> NamedColumns:
-    """Build rows of CUDA graph nodes' creations: columns of raw `Nodes` and `Recorded`."""
+    """Build rows of CUDA graph nodes' creations: columns of raw `Nodes` and `Recorded`.
+
+    Of a copy only what it is of: where and when it was made may be told in several ways.
+    """
     time, known = context.times(piece["time"])
-    return context.thread_and_stacks(piece) | {
+    made = piece["original"] == 0
+    rows = context.thread_and_stacks(piece)
+    return rows | {
         "node": piece["node"],
-        "original": np.where(piece["original"] == 0, NONE, piece["original"]),
-        "start": np.where(known, time, 0),
+        "original": np.where(made, NONE, piece["original"]),
+        "start": np.where(known & made, time, 0),
+        "thread": np.where(made, rows["thread"], NONE),
     }
+
+
+class ExecGraphs:
+    """Tells of which node one of an executable graph is a copy, by their ids.
+
+    The id of a node is that of its graph, and a number that its copy keeps. That is believed as
+    long as all copies that the dump tells of agree with it.
+    """
+
+    def __init__(self) -> None:
+        self._graphs = IdTable()
+        self._originals = IdTable()
+        self._made: I8 = np.zeros(0, np.int64)
+        self._believed: bool | None = None
+
+    def learn_execs(self, records: Mapping[str, I8]) -> None:
+        """Add records of executable graphs."""
+        self._graphs.learn(records["exec"], records["graph"])
+        self._believed = None
+
+    def learn_nodes(self, rows: NamedColumns) -> None:
+        """Add what was told of nodes: rows of `build_node_rows`."""
+        node, original = rows["node"].astype(np.int64), rows["original"].astype(np.int64)
+        copied = original != NONE
+        self._originals.learn(node[copied], original[copied])
+        self._made = unique(np.concatenate([self._made, node[~copied]])).astype(np.int64)
+        self._believed = None
+
+    def sources_of(self, nodes: I8) -> I8:
+        """Return the node that each of ``nodes`` is a copy of, `NONE` where ids do not tell."""
+        if self._believed is None:
+            self._believed = self._agree_with_copies() and not self._hold_captures()
+        if not self._believed:
+            return np.full(len(nodes), NONE, np.int64)
+        return self._by_id(nodes)
+
+    def build_copies(self, nodes: I8) -> NamedColumns:
+        """Build rows as `build_node_rows` does, of ``nodes`` whose ids tell their source."""
+        node = unique(nodes).astype(np.int64)
+        source = self.sources_of(node)
+        known = np.flatnonzero(source != NONE)
+        nothing = np.zeros(len(known), np.int64)
+        rows = dict.fromkeys(("start", "python", "nvtx"), nothing)
+        return rows | {"node": node[known], "original": source[known], "thread": nothing + NONE}
+
+    def _by_id(self, nodes: I8) -> I8:
+        graph = self._graphs.look_up(nodes >> _GRAPH)
+        return np.where(graph == ABSENT, NONE, graph << _GRAPH | nodes & _NUMBER)
+
+    def _agree_with_copies(self) -> bool:
+        source, original = self._by_id(self._originals.ids), self._originals.values
+        return bool(((source == NONE) | (source == original)).all())
+
+    def _hold_captures(self) -> bool:
+        """Return whether an executable graph has nodes of its own: then its id is no graph's."""
+        made = self._made[~self._originals.contains(self._made)]
+        return bool(self._graphs.contains(made >> _GRAPH).any())

@@ -70,13 +70,17 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     has_samples = bool(records.pieces(samples.SAMPLES))
     stages = _Stages(records, LoadPart(progress, 0, _DECODED if has_samples else 1))
     work, recorded, config, size = _read_work(context, stages)
-    nodes, made = _read_nodes(context, stages)
+    nodes, made = _read_nodes(context, stages, work, latest)
     calls, paths, failed = _read_calls(context, stages)
     events, nccl = EventRows(context), NcclRows(context)
     ranges = _read_ranges(context, stages, still_open, options, (events, nccl))
     if len(still_open["start"]):
         context.reach_end(header)
-    pc_samples, notes = _read_samples(context, stages, path.parent, LoadPart(progress, _DECODED, 1))
+    rows = samples.SampleRows(context.vocabulary)
+    rows.learn_modules(latest)
+    pc_samples, notes = _read_samples(
+        context, stages, rows, path.parent, LoadPart(progress, _DECODED, 1)
+    )
     return RawTrace(
         work,
         calls,
@@ -164,13 +168,23 @@ def _read_work(
     return table.build(), recorded.build(), np.concatenate(config), np.concatenate(size)
 
 
-def _read_nodes(context: DumpContext, stages: _Stages) -> tuple[RawGraphNodes, RecordedOrigins]:
+def _read_nodes(
+    context: DumpContext, stages: _Stages, work: RawActivities, latest: Records
+) -> tuple[RawGraphNodes, RecordedOrigins]:
     """Read creations of CUDA graph nodes, and row by row where in the program that was."""
     batches, where = TableBuilder(RawGraphNodes), TableBuilder(RecordedOrigins)
-    for piece in stages.columns("reading graphs", gpu.NODES):
-        rows = gpu.build_node_rows(context, piece)
+    execs = gpu.ExecGraphs()
+
+    def add(rows: NamedColumns) -> None:
         where.add(**rows)
         batches.add(**rows, process=np.full(len(rows["node"]), context.process))
+
+    for piece in stages.columns("reading graphs", gpu.NODES):
+        rows = gpu.build_node_rows(context, piece)
+        execs.learn_nodes(rows)
+        add(rows)
+    execs.learn_execs(latest.table(gpu.EXECS, _FIELDS[gpu.EXECS]))
+    add(execs.build_copies(work.graph_node))
     nodes, origins = batches.build(), where.build()
     # A copy is made first, and then said to be one: it was born where its original was.
     copied = nodes.original != NONE
@@ -231,10 +245,13 @@ def _read_ranges(
 
 
 def _read_samples(
-    context: DumpContext, stages: _Stages, folder: Path, progress: Progress
+    context: DumpContext,
+    stages: _Stages,
+    rows: samples.SampleRows,
+    folder: Path,
+    progress: Progress,
 ) -> tuple[RawPcSamples | None, list[str]]:
     """Read all PC samples with the code that ``folder`` has for them, and warnings about these."""
-    rows = samples.SampleRows(context.vocabulary)
     for piece in stages.columns("reading PC samples", samples.SAMPLES):
         rows.add(piece)
     pc_samples = rows.build(context.process)
