@@ -141,7 +141,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("wait in collectives", "what they took longer than on the last rank to come"),
             Entry("work between collectives", "what the GPU did from one collective to the next"),
             Entry("in all", "the sum over the steps of the run"),
-            Entry("off", "how far that is above the median of the ranks, or below"),
+            Entry("off", "how far from the median of ranks; waits: as part of the step"),
             Entry("caused", "how long others waited for the rank that was last; !: late"),
             Entry("others wait", "how long others waited for the rank, and why it was late"),
             Entry("waits", "how long the rank waited itself"),

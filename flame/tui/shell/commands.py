@@ -37,13 +37,10 @@ _RARE = {
     "cause": "W",
     "sass": "I",
     "stall": "r",
-    "wait": "G",
 }
-LEVEL_KEYS = {
-    **dict(zip((level for level in LEVELS if level not in _RARE), "1234567890", strict=True)),
-    **_RARE,
-}
-"""The key that switches each level: digits in their order, and letters for the rare ones."""
+_USUAL = [level for level in LEVELS if level not in {*_RARE, "wait"}]
+LEVEL_KEYS = {**dict(zip(_USUAL, "1234567890", strict=True)), **_RARE}
+"""The key that switches each level of a trace: digits in their order, letters for the rare ones."""
 
 
 _ENTER_HELP = (

@@ -16,6 +16,7 @@ from flame.tui.shell.view_commands import (
 
 _WORST = "the rank that is farthest off in this frame, alone; then all ranks again"
 _OPEN = "open the rank's own trace at this frame; leaving it leads back here"
+_WAIT = "level wait: collectives are split into waiting and transfer, or not"
 _STEPS = "the ranks side by side, step by step"
 _MEASURE = "the measure of ranks: own work, time or wait by step; sums of the run"
 _SORT = "order: weight, name; columns of the table; ranks: who made others wait, number, worst"
@@ -24,6 +25,7 @@ RANKS = (
     Command("r", "r", Action.WORST_RANK, "worst rank", _WORST, 2, TREES),
     Command("a", "a", Action.OPEN_RANK, "its trace", _OPEN, 3, (*TREES, *RANKS_VIEW)),
     Command("p", "p", Action.SHOW_VIEW("ranks"), "", _STEPS),
+    Command("W", "W", Action.LEVEL("wait"), "", _WAIT),
 )
 """What there is besides on a summary of ranks."""
 
@@ -53,7 +55,7 @@ _INSTEAD = {
 
 _NOT_OF_RANKS = (
     *(Action.FINDINGS, Action.SASS, Action.STEPS, Action.LEVEL("sass"), Action.LEVEL("stall")),
-    *(Move.PARTS(1), Move.MARK()),
+    *(Action.LEVEL("cause"), Move.PARTS(1), Move.MARK()),
 )
 """What needs the rows of one trace, and those whose keys are others' on a summary."""
 
