@@ -64,6 +64,10 @@ def test_commands_refuse_them_in_one_line(
         code = main([command[0], str(path), *command[1:]])
         out, said = capfd.readouterr()
         assert "\x1b" not in out + said
+        if code == 2:  # It is one of a dump, which is a rank that is to be summed up.
+            assert command[0] == "ranks" and not out
+            assert said.startswith("flame: 1 file to read: ")
+            continue
         assert code == (3 if is_refused(data) else 0)
         if code:
             assert (out, said.count("\n")) == ("", 1)

@@ -402,7 +402,7 @@ IN_THREADS = (
     ("flame.tui.session.projector.find_in_time", "*i"),
     ("flame.tui.session.finder.find", "*"),
     ("flame.tui.details.collector.collect", ""),
-    ("flame.tui.views.top_pane._parts", "\t\t"),
+    ("flame.tui.views.top_table.parts_by_device", "\t\t"),
     ("flame.tui.timeline.prepare.timeline", "\t\t\t"),
 )
 """What threads run, and the keys that have them do so."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from unittest import mock
 
 from flame.options.config import CHOICES, Config, read_config
 from tests.fuzz.checks import FoundError, refusal_of, write
@@ -16,9 +17,9 @@ _WHOLE = (
 
 def check(data: bytes) -> None:
     path = write("config.toml", data)
-    os.environ["FLAME_CONFIG"] = str(path)
     found: list[Config] = []
-    line = refusal_of(lambda: found.append(read_config()))
+    with mock.patch.dict(os.environ, FLAME_CONFIG=str(path)):
+        line = refusal_of(lambda: found.append(read_config()))
     if line and not line.startswith(f"{path}: "):
         raise FoundError(line)
     for config in found:
