@@ -15,7 +15,7 @@ from tests.fuzz.target import find_target
 
 pytestmark = pytest.mark.deep
 
-MANY, SOME = 2_500, 60
+MANY, SOME = 1_500, 60
 COMMANDS = (
     ("ranks",),
     ("ranks", "--json"),

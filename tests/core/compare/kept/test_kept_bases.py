@@ -204,7 +204,7 @@ def damaged(text: str, chance: random.Random) -> str:
 def test_damaged_bases_are_refused_in_a_line_or_compared(tmp_path: Path) -> None:
     text = gzip.decompress(encode_base([keep_run(Run(load(SAMPLE), "BASE"), select())])).decode()
     path, chance, new = tmp_path / "base", random.Random(20), Run(load(SAMPLE), "NEW")
-    for _ in range(400):
+    for _ in range(200):
         path.write_bytes(gzip.compress(damaged(text, chance).encode()))
         try:
             diff_sections(compare(Sides(open_runs(path, "BASE"), (new,))))
