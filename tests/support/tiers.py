@@ -38,7 +38,7 @@ def load_profiles() -> None:
     """
     settings.register_profile(QUICK, deadline=None, max_examples=15, derandomize=True)
     settings.register_profile(
-        DEEP, deadline=None, max_examples=75, derandomize="CI" in os.environ, print_blob=True
+        DEEP, deadline=None, max_examples=50, derandomize="CI" in os.environ, print_blob=True
     )
     settings.load_profile(QUICK)
 

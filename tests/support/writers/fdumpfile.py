@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.support.paths import ROOT
 from tests.support.writers.fdumprecords import CHUNK, HEADER, MAGIC
@@ -27,15 +28,16 @@ Place = tuple[str, str, int]
 
 
 @cache
-def layouts() -> dict[str, tuple[int, Fields]]:
+def layouts() -> Mapping[str, tuple[int, Fields]]:
     """Type and fields of each kind of record, by key."""
     text = DUMP_H.read_text()
     numbers = {name: int(number) for name, number in re.findall(r"  k(\w+) = (\d+),", text)}
     macros = dict(re.findall(r"#define (FLAME_\w+)\(F\)((?:.*\\\n)*.*\n)", text))
-    return {
+    found = {
         key: (numbers[struct_name], _fields(macros[macro]))
         for struct_name, key, macro in re.findall(r"R\((\w+), (\w+), (\w+), \d+\)", text)
     }
+    return MappingProxyType(found)  # All tests share it.
 
 
 def _fields(macro: str) -> Fields:

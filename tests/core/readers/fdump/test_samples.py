@@ -354,7 +354,7 @@ def test_samples_of_both_lives_are_apart(tmp_path: Path) -> None:
 
 
 def test_older_dumps_know_cubins_by_their_checksum_alone(tmp_path: Path) -> None:
-    records = layouts()
+    records = dict(layouts())
     del records["module_end"]
     for key, new in (("module", "hash"), ("sample", "span")):
         number, fields = records[key]
