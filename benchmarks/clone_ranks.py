@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.loading.many import load
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
-from flame.core.rank_summary.summary import RankSummary
+from flame.core.rank_summary.summary import METRICS, RankSummary
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from flame.core.ranks.communication.arrivals import Arrivals, communication_of, table_of
 from flame.core.ranks.communication.matching import match_table
@@ -39,6 +39,7 @@ from flame.core.ranks.summarise import RankPart, summarise
 from tests.support.rank_traces import write_ranks
 
 T = TypeVar("T")
+_GPU = METRICS.index("gpu")
 
 
 def clone(part: RankPart, rank: int) -> RankPart:
@@ -47,6 +48,7 @@ def clone(part: RankPart, rank: int) -> RankPart:
     arrivals = _arrivals(part.arrivals[0], rank, draw)
     total = one.total.copy()
     total[1:] = _varied(total[1:], draw)
+    total[_GPU] = np.maximum(total[_GPU], _communicated(one, arrivals))
     bins = _bins(one, draw)
     info = one.info[0]
     info = msgspec.structs.replace(
@@ -71,6 +73,14 @@ def clone(part: RankPart, rank: int) -> RankPart:
         communication=communication_of(arrivals),
     )
     return RankPart(summary, (arrivals,))
+
+
+def _communicated(one: RankSummary, arrivals: Arrivals) -> I8:
+    """What collectives take in each group of ``one``, which its GPU time is not below."""
+    places = {tuple(key): place for place, key in enumerate(one.group_hash.tolist())}
+    of = np.array([places[tuple(key)] for key in arrivals.group_hash.tolist()], np.int64)
+    known = arrivals.group >= 0
+    return sum_by(of[arrivals.group[known]], arrivals.duration[known], len(one.group_hash))
 
 
 def _varied(values: I8, draw: np.random.Generator) -> I8:
