@@ -1,4 +1,5 @@
-"""Show on the main screen what has changed between two sides."""
+"""Show on the main screen what has changed between two sides."""from flame.tui.widgets.legend import legend_lines
+
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from flame.core.compare.noise.beyond_noise import BeyondNoise, find_beyond_noise
 from flame.core.compare.sides import Sides
 from flame.options.config import Config
 from flame.options.state import AppState
-from flame.tui.diff.header import reading_lines
+from flame.tui.diff.header import LEGEND
 from flame.tui.diff.layout import DiffLayout
 from flame.tui.diff.notes import note_lines
 from flame.tui.diff.report_pane import ComparisonReports
@@ -151,7 +152,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         return self.session.sides
 
     def _reading(self, palette: Palette, width: int) -> list[Line]:
-        return reading_lines(palette, width)
+        return legend_lines(LEGEND, palette, width)
 
     def action_copy(self, what: str) -> None:
         if what != "command":
