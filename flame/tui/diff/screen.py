@@ -1,5 +1,4 @@
-"""Show on the main screen what has changed between two sides."""from flame.tui.widgets.legend import legend_lines
-
+"""Show on the main screen what has changed between two sides."""
 
 from __future__ import annotations
 
@@ -36,6 +35,7 @@ from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.latest import Answer, LatestRequest
 from flame.tui.toolkit.lines import Line
 from flame.tui.toolkit.palette import Palette
+from flame.tui.widgets.legend import legend_lines
 
 
 class FoundNoise(Answer[DiffProjection, BeyondNoise]):
