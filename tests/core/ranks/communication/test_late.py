@@ -89,7 +89,7 @@ def test_who_has_been_found_is_left_out_of_what_is_tried_next() -> None:
 
 
 def test_late_every_time_is_found_beside_late_by_much_once() -> None:
-    """The two long waits for rank 2 may be one rank's by chance, and hide rank 1 in sums of time."""
+    """Two long waits for rank 2 may be chance, and hide rank 1 in sums of time."""
     who = np.repeat([2, 1], [2, 14])
     cost = np.repeat([9_500, 1_400], [2, 14])
     members = Members(np.arange(24), np.array([0]), np.array([24]))
