@@ -72,7 +72,8 @@ class Activities:
     ``nested`` are stacks of Python frames and ranges as they were nested in time; None: the ranges
     stand below the Python frames.
 
-    A table of idle time has the ``cause`` (frame id) of each row, other tables None.
+    A table of idle time has the ``cause`` (frame id) of each row, other tables None. One that
+    ``is_cut`` holds only what filters by time and step have chosen.
     """
 
     kind: U1
@@ -100,6 +101,7 @@ class Activities:
     nested: I4 | None = None
     own_nested: I4 | None = None
     cause: I4 | None = None
+    is_cut: bool = False
 
     def __len__(self) -> int:
         return len(self.start)

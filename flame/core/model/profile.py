@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -47,9 +47,23 @@ if TYPE_CHECKING:
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
     *("overheads", "collectives", "allocator", "iterations", "os_calls", "gpu_metrics"),
-    *("device_memory", "exposed_times", "waiting", "_waiting_where"),
+    *("device_memory", "exposed_times", "waiting", "_cut", "_memory_tables"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
+
+_CUT = ("waiting", "_memory_tables")
+"""What of these depends on the cut."""
+
+
+class TableCut(NamedTuple):
+    """Say what tables are cut to that are made when they are asked for.
+
+    ``where`` are the filters by time and step. Memory is that of ``devices``, places in
+    `Profile.devices`; None: of the one that holds most at its peak.
+    """
+
+    where: tuple[Any, ...] = ()
+    devices: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +83,8 @@ class Profile:
     and times. ``own_metrics`` are the metrics that the file brings, None for the built-in ones.
     ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
     alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
-    time and step choose; None where not all rows are there. ``totals`` are of a recording that goes
+    time and step choose; None where not all rows are there. ``memory_builder`` makes the table of
+    the allocations that a metric of memory measures. ``totals`` are of a recording that goes
     on, whose older rows are not kept, or of a summary of ranks; else None. ``sampling`` has the PC
     samples, None without any. ``phases`` are those that the user has named, None where he has not.
     ``known`` is what has been worked out of all rows before, None where nothing has.
@@ -110,6 +125,7 @@ class Profile:
     phases: NamedPhases | None = None
     exposed_builder: Callable[[Profile], I8] | None = None
     waiting_builder: Callable[[Profile, Sequence[Any]], Activities] | None = None
+    memory_builder: Callable[[Profile, str, TableCut], Activities] | None = None
 
     @cached_property
     def with_nested(self) -> Profile:
@@ -166,30 +182,42 @@ class Profile:
     def waiting(self) -> Activities:
         """Idle time of GPUs, by what the thread did that launched what came next."""
         assert self.waiting_builder is not None
-        return self.waiting_builder(self, self._waiting_where)
+        return self.waiting_builder(self, self._cut.where)
 
-    def waiting_in(self, filters: Sequence[Any]) -> Profile:
-        """Return the same, with ``waiting`` within what ``filters`` by time and step choose."""
-        chosen = tuple(filters)
-        if chosen == self._waiting_where:
+    def within(self, cut: TableCut) -> Profile:
+        """Return the same, with ``waiting`` and the tables of memory cut as ``cut`` says."""
+        if cut == self._cut:
             return self
-        known: list[Profile] = self._waiting_elsewhere
-        if not known or known[0]._waiting_where != chosen:
+        known: list[Profile] = self._cut_elsewhere
+        if not known or known[0]._cut != cut:
             profile = self._with_table(self.activities)
-            made = self.waiting_builder(self, chosen) if self.waiting_builder else self.activities
-            profile.__dict__.update(waiting=made, _waiting_where=chosen)
+            for name in _CUT:
+                profile.__dict__.pop(name, None)
+            profile.__dict__["_cut"] = cut
             known[:] = [profile]
         return known[0]
 
     @cached_property
-    def _waiting_where(self) -> tuple[Any, ...]:
-        """The filters that have cut ``waiting``."""
-        return ()
+    def _cut(self) -> TableCut:
+        """What the tables are cut to that are made when they are asked for."""
+        return TableCut()
 
     @cached_property
-    def _waiting_elsewhere(self) -> list[Profile]:
-        """The profile that `waiting_in` returned last."""
+    def _cut_elsewhere(self) -> list[Profile]:
+        """The profile that `within` returned last."""
         return []
+
+    @cached_property
+    def _memory_tables(self) -> dict[str, Activities]:
+        """The tables of memory by the metric that they are of."""
+        return {}
+
+    def memory_table(self, metric: str) -> Activities:
+        """Get the allocations that the metric called ``metric`` measures, within the cut."""
+        assert self.memory_builder is not None
+        if metric not in self._memory_tables:
+            self._memory_tables[metric] = self.memory_builder(self, metric, self._cut)
+        return self._memory_tables[metric]
 
     @cached_property
     def launches(self) -> LaunchDetails | None:
@@ -381,6 +409,8 @@ class Profile:
             return self.host
         if metric.table == "waiting":
             return self.waiting
+        if metric.table == "memory":
+            return self.memory_table(metric.key)
         return self.exposed if metric.when_asked else self.activities
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:

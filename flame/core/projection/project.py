@@ -8,10 +8,11 @@ from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
 from flame.core.model.activities import RankSums
 from flame.core.model.metrics import WAITING, Metric
-from flame.core.model.profile import Profile
+from flame.core.model.profile import Profile, TableCut
 from flame.core.model.tree import StackTree
 from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import (
+    Devices,
     Filter,
     Ranks,
     RowFilter,
@@ -104,10 +105,30 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
     if (ranks := profile.ranks) is not None:
         return _with_shown_ranks(profile, ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
-        return profile.waiting_in([one for one in selection.where if isinstance(one, RowFilter)])
+        return profile.within(TableCut(_row_filters(selection)))
+    if (
+        profile.memory_builder is not None
+        and chosen_metric(profile, selection.metric).table == "memory"
+    ):
+        return profile.within(TableCut(_row_filters(selection), _devices(profile, selection)))
     if "nested" in (selection.levels or ()):
         profile = profile.with_nested
     return profile if selection.forward else profile.unlinked
+
+
+def _row_filters(selection: Selection) -> tuple[Filter, ...]:
+    return tuple(one for one in selection.where if isinstance(one, RowFilter))
+
+
+def _devices(profile: Profile, selection: Selection) -> tuple[int, ...] | None:
+    """The devices whose memory is shown, each at its own peak; None: the fullest alone."""
+    filters = [one for one in selection.where if isinstance(one, Devices)]
+    if not filters and "device" not in (selection.levels or ()):
+        return None
+    table = profile.activities
+    passing = [one.groups(profile, table) for one in filters]
+    groups = np.logical_and.reduce(passing) if passing else np.ones(len(table.groups), bool)
+    return tuple(np.unique(table.groups.device[groups]).tolist())
 
 
 def _with_shown_ranks(profile: Profile, ranks: RankSums[Profile], selection: Selection) -> Profile:

@@ -14,7 +14,9 @@ from flame.core.model.stacks import StackBuilder
 from flame.core.readers.shared.stack_rows import Tick, build_row_stacks
 from flame.core.readers.snapshot.limits import Allowance
 
-_UNKNOWN_FILE = "??"
+_UNKNOWN_FILES = ("", "??")
+"""What C++ frames have for a file where that is not known; Python frames have one always."""
+
 _NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".cxx", ".h", ".hpp", ".inc")
 
 _PLUMBING_NAMES = (
@@ -98,10 +100,10 @@ class FrameLists:
         return number
 
     def _add(self, name: str, file: str, line: int) -> int:
-        if file == _UNKNOWN_FILE or file.endswith(_NATIVE_SUFFIXES):
+        if file in _UNKNOWN_FILES or file.endswith(_NATIVE_SUFFIXES):
             if _is_plumbing(name, file):
                 return -1
-            file = "" if file == _UNKNOWN_FILE else file
+            file = "" if file in _UNKNOWN_FILES else file
             kind = Kind.NATIVE
         else:
             kind = Kind.PYTHON
