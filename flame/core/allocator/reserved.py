@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from flame.core.columns import I8, Bool, sum_by
 from flame.core.model.allocator.history import AllocatorHistory, BlockState
-
-
-class ReservedParts(NamedTuple):
-    """Hold the bytes that a device's allocator has got from the driver, and what they are.
-
-    ``requested`` is what the program asked for, ``rounding`` what its blocks are larger;
-    ``pending`` was given back and waits for another stream; ``split`` is free in segments that are
-    in use otherwise, and cannot go back to the driver; ``releasable`` is in segments with nothing
-    in them. These five add up to ``reserved``. ``largest_free`` is the largest free block.
-    """
-
-    reserved: int
-    requested: int
-    rounding: int
-    pending: int
-    split: int
-    releasable: int
-    largest_free: int
+from flame.core.model.allocator.recorded import ReservedParts
 
 
 def reserved_parts(history: AllocatorHistory) -> dict[int, ReservedParts]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flame.core.allocator.pairing import PairingLosses, pair_events
-from flame.core.allocator.tables import (
-    DeviceAllocations,
-    Window,
-    measured_rows,
-    split_devices,
-    take_rows,
-)
+from flame.core.allocator.recorded import HistoryMemory
+from flame.core.allocator.tables import split_devices
 from flame.core.columns import I4, I8
-from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import BEFORE, Allocations
 from flame.core.model.allocator.history import NO_TIME, AllocatorHistory
@@ -24,41 +19,14 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import Device, GraphNodes, Meta, Source
 from flame.core.model.metrics import MEMORY_METRICS
-from flame.core.model.profile import Profile, TableCut
+from flame.core.model.profile import Profile
 from flame.core.model.stacks import EMPTY
+from flame.core.units import format_count
 
 BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
 UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
-
-
-@dataclass(frozen=True, eq=False)
-class _Memory:
-    """The allocations of a snapshot by place of the device in the profile."""
-
-    devices: tuple[DeviceAllocations, ...]
-
-    @property
-    def fullest(self) -> int:
-        peaks = [device.peak(device.whole).size for device in self.devices]
-        return int(np.argmax(peaks))
-
-    def table(self, profile: Profile, metric: str, cut: TableCut) -> Activities:
-        """Make the table of ``metric``."""
-        shown = (self.fullest,) if cut.devices is None else cut.devices
-        found = [
-            measured_rows(self.devices[at], metric, _window(self.devices[at], cut)) for at in shown
-        ]
-        none = np.zeros(0, np.int64)
-        rows = np.concatenate([none, *(rows for rows, _ in found)])
-        values = np.concatenate([none, *(values for _, values in found)])
-        order = np.argsort(rows, kind="stable")
-        return take_rows(profile.activities, rows[order], metric, values[order])
-
-
-def _window(device: DeviceAllocations, cut: TableCut) -> Window:
-    begin = max((one.begin for one in cut.where if one.begin is not None), default=None)
-    end = min((one.end for one in cut.where if one.end is not None), default=None)
-    return device.between(begin, end)
+NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
+"""Stands above the C++ frames of threads that run no Python, such as those of autograd."""
 
 
 def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
@@ -90,7 +58,7 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
         sources=sources,
         own_metrics=MEMORY_METRICS,
         timed=end > begin,
-        memory_builder=_Memory(tuple(parts.values())).table,
+        memory=HistoryMemory(tuple(parts), tuple(parts.values()), history),
     )
 
 
@@ -100,12 +68,13 @@ def _same(table: Activities) -> Activities:
 
 def _with_unknown(history: AllocatorHistory, table: Allocations) -> I4:
     """The Python stack of each allocation; a frame says why one has none."""
-    before, unknown = (
+    before, unknown, native = (
         history.stacks.add_path([history.frames.add(frame)])
-        for frame in (BEFORE_FRAME, UNKNOWN_FRAME)
+        for frame in (BEFORE_FRAME, UNKNOWN_FRAME, NATIVE_FRAME)
     )
-    missing = np.where(table.begin == BEFORE, before, unknown).astype(np.int32)
-    return np.where((table.python == EMPTY) & (table.native == EMPTY), missing, table.python)
+    missing = np.where(table.begin == BEFORE, before, unknown)
+    missing[table.native != EMPTY] = native
+    return np.where(table.python == EMPTY, missing, table.python).astype(np.int32)
 
 
 def _activities(
@@ -144,5 +113,21 @@ def _extent(table: Allocations) -> tuple[int, int]:
     return (int(times.min()), int(times.max())) if len(times) else (0, 0)
 
 
-def _warnings(history: AllocatorHistory, losses: PairingLosses) -> list[str]:
-    return []
+def _warnings(history: AllocatorHistory, losses: PairingLosses) -> Iterator[str]:
+    if not history.has_events:
+        yield (
+            "no history was recorded, only what lived at the end: call "
+            "torch.cuda.memory._record_memory_history() before what is to be seen"
+        )
+    told = {
+        "allocations were never given back, though their addresses were given out again": (
+            losses.never_freed
+        ),
+        "times memory was given back that was not allocated": losses.freed_twice,
+        "allocations live at the end, but no block is theirs": losses.no_block,
+        "allocations differ in size from what was given back": losses.other_size,
+        "events and blocks make no sense, and are left out": history.left_out,
+    }
+    yield from (f"{format_count(count)} {what}" for what, count in told.items() if count)
+    if history.unknown_actions:
+        yield f"events of kinds that flame does not know: {', '.join(history.unknown_actions[:5])}"

@@ -53,16 +53,22 @@ class DeviceAllocations:
         """The window from ``begin`` to ``end`` (exclusive), ns; None is unbounded."""
         whole = self.whole
         return Window(
-            whole.first if begin is None else self._before(begin),
-            whole.last if end is None else self._before(end),
+            whole.first if begin is None else self.last_before(begin),
+            whole.last if end is None else self.last_before(end),
             whole.begin if begin is None else max(begin, whole.begin),
             whole.end if end is None else min(end, whole.end),
         )
 
-    def _before(self, time: int) -> int:
-        """The last event before ``time``."""
+    def last_before(self, time: int) -> int:
+        """The last event before ``time``, ns; `BEFORE` where there is none."""
         at = int(np.searchsorted(self.time, time, "left"))
         return int(self.position[at - 1]) if at else BEFORE
+
+    def time_of(self, position: int) -> int | None:
+        """When the event at ``position`` was, ns; None where that is not known."""
+        at = int(np.searchsorted(self.position, position))
+        known = at < len(self.position) and self.position[at] == position
+        return int(self.time[at]) if known else None
 
     def peak(self, window: Window) -> Peak:
         """Find the most that lived at a time in ``window``."""

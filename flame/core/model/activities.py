@@ -201,6 +201,17 @@ class Groups:
         return Groups(**_columns(self, Groups) | columns)
 
 
+class TableCut(NamedTuple):
+    """Say what tables are cut to that are made when they are asked for.
+
+    ``where`` are the filters by time and step. Memory is that of ``devices``, places in
+    `Profile.devices`; None: of the one that holds most at its peak.
+    """
+
+    where: tuple[Any, ...] = ()
+    devices: tuple[int, ...] | None = None
+
+
 Owner = TypeVar("Owner")
 
 

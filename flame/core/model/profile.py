@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, sum_by
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import Activities, GroupTotals
+from flame.core.model.activities import Activities, GroupTotals, TableCut
 from flame.core.model.frames import ACTIVITY_KINDS, FrameTable, Kind
 from flame.core.model.meta import (
     Device,
@@ -29,6 +29,7 @@ from flame.core.model.side_tables.tables import SideTables
 
 if TYPE_CHECKING:
     from flame.core.model.activities import RankSums, ThreadPieces, ThreadSpans
+    from flame.core.model.allocator.recorded import RecordedMemory
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
     from flame.core.model.launches import Collectives, LaunchDetails
@@ -55,17 +56,6 @@ _CUT = ("waiting", "_memory_tables")
 """What of these depends on the cut."""
 
 
-class TableCut(NamedTuple):
-    """Say what tables are cut to that are made when they are asked for.
-
-    ``where`` are the filters by time and step. Memory is that of ``devices``, places in
-    `Profile.devices`; None: of the one that holds most at its peak.
-    """
-
-    where: tuple[Any, ...] = ()
-    devices: tuple[int, ...] | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Profile:
     """Hold a decoded and attributed trace: activities, frames, grouping, and what is missing.
@@ -83,11 +73,11 @@ class Profile:
     and times. ``own_metrics`` are the metrics that the file brings, None for the built-in ones.
     ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
     alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
-    time and step choose; None where not all rows are there. ``memory_builder`` makes the table of
-    the allocations that a metric of memory measures. ``totals`` are of a recording that goes
-    on, whose older rows are not kept, or of a summary of ranks; else None. ``sampling`` has the PC
-    samples, None without any. ``phases`` are those that the user has named, None where he has not.
-    ``known`` is what has been worked out of all rows before, None where nothing has.
+    time and step choose; None where not all rows are there. ``memory`` tells who allocated memory
+    of the GPUs, None where that was not recorded. ``totals`` are of a recording that goes on, whose
+    older rows are not kept, or of a summary of ranks; else None. ``sampling`` has the PC samples,
+    None without any. ``phases`` are those that the user has named, None where he has not. ``known``
+    is what has been worked out of all rows before, None where nothing has.
     """
 
     frames: FrameTable
@@ -125,7 +115,7 @@ class Profile:
     phases: NamedPhases | None = None
     exposed_builder: Callable[[Profile], I8] | None = None
     waiting_builder: Callable[[Profile, Sequence[Any]], Activities] | None = None
-    memory_builder: Callable[[Profile, str, TableCut], Activities] | None = None
+    memory: RecordedMemory[Profile] | None = None
 
     @cached_property
     def with_nested(self) -> Profile:
@@ -214,9 +204,9 @@ class Profile:
 
     def memory_table(self, metric: str) -> Activities:
         """Get the allocations that the metric called ``metric`` measures, within the cut."""
-        assert self.memory_builder is not None
+        assert self.memory is not None
         if metric not in self._memory_tables:
-            self._memory_tables[metric] = self.memory_builder(self, metric, self._cut)
+            self._memory_tables[metric] = self.memory.table(self, metric, self._cut)
         return self._memory_tables[metric]
 
     @cached_property

@@ -6,9 +6,9 @@ import numpy as np
 
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
-from flame.core.model.activities import RankSums
+from flame.core.model.activities import RankSums, TableCut
 from flame.core.model.metrics import WAITING, Metric
-from flame.core.model.profile import Profile, TableCut
+from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import (
@@ -106,10 +106,7 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
         return _with_shown_ranks(profile, ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
         return profile.within(TableCut(_row_filters(selection)))
-    if (
-        profile.memory_builder is not None
-        and chosen_metric(profile, selection.metric).table == "memory"
-    ):
+    if profile.memory is not None and chosen_metric(profile, selection.metric).table == "memory":
         return profile.within(TableCut(_row_filters(selection), _devices(profile, selection)))
     if "nested" in (selection.levels or ()):
         profile = profile.with_nested

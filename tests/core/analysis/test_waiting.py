@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from flame.core.loading.many import load
 from flame.core.loading.merge import merge_profiles
-from flame.core.model.activities import Activities, ThreadPieces, has_times
+from flame.core.model.activities import Activities, TableCut, ThreadPieces, has_times
 from flame.core.model.calls import IdleCause, call_class
 from flame.core.model.frames import NO_LAUNCH, Kind
-from flame.core.model.profile import Profile, TableCut
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
 from flame.core.projection.filters import Filter, Steps, Time

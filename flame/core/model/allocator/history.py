@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 from flame.core.columns import I4, I8, U1, Bool
 from flame.core.lazy_dataclass import dataclass
@@ -113,6 +114,14 @@ class MemoryBlocks:
         return len(self.segment)
 
 
+class StepEnd(NamedTuple):
+    """Say when a range of the program ended on ``device`` that is a step by its name, ns."""
+
+    name: str
+    device: int
+    time: int
+
+
 @dataclass(frozen=True, eq=False)
 class AllocatorHistory:
     """Hold what an allocator recorded. ``has_events``: whether it recorded any history at all.
@@ -129,5 +138,6 @@ class AllocatorHistory:
     has_events: bool
     stacks: StackBuilder
     frames: FrameBuilder
+    step_ends: tuple[StepEnd, ...] = ()
     left_out: int = 0
     unknown_actions: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from flame.core.model.allocator.history import (
     BlockState,
     MemoryBlocks,
     MemorySegments,
+    StepEnd,
 )
 from flame.core.model.frames import FrameBuilder
 from flame.core.readers.shared.stack_rows import Tick
@@ -43,6 +44,9 @@ ACTIONS = {
 _STATES = {"active_allocated": BlockState.ALLOCATED, "inactive": BlockState.FREE}
 """All others wait: written ``active_pending_free``, documented ``active_awaiting_free``."""
 
+_STEPS = ("ProfilerStep#", "Optimizer.step")
+"""How ranges that are steps begin, those that count first."""
+
 _NS_PER_US = 1_000
 _MOST = (1 << 63) - 1
 _MOST_DEVICES = 1 << 16
@@ -58,6 +62,7 @@ class _Whole(NamedTuple):
 
     segments: Sequence[Any]
     traces: Sequence[Any]
+    annotations: Sequence[Any]
 
 
 def looks_like_snapshot(root: object) -> bool:
@@ -79,9 +84,10 @@ def read_history(root: object, size: int, tick: Tick) -> AllocatorHistory:
 
 def _parts(root: Any) -> _Whole:
     if isinstance(root, list):
-        return _Whole(root, [])
-    traces = root.get("device_traces")
-    return _Whole(root["segments"], traces if isinstance(traces, list) else [])
+        return _Whole(root, [], [])
+    others = (root.get(name) for name in ("device_traces", "external_annotations"))
+    traces, annotations = (one if isinstance(one, list) else [] for one in others)
+    return _Whole(root["segments"], traces, annotations)
 
 
 class _Reader:
@@ -138,6 +144,7 @@ class _Reader:
             any(traces),
             stacks,
             self._frames,
+            tuple(self._step_ends(whole.annotations)),
             self._left_out,
             tuple(name[:_LONGEST_NAME] for name in self._unknown),
         )
@@ -171,6 +178,13 @@ class _Reader:
         known = _is_amount(time) and time <= _MOST // _NS_PER_US
         frames = self._lists.number(entry.get("frames"))
         return action, address, size, stream, time * _NS_PER_US if known else NO_TIME, frames
+
+    def _step_ends(self, annotations: Sequence[Any]) -> Iterator[StepEnd]:
+        """The ends of steps: of the profiler's where there are some, else of the optimizer's."""
+        self._allowance.take(len(annotations))
+        ends = [end for one in annotations if (end := _step_end(one)) is not None]
+        steps = [end for end in ends if end.name.startswith(_STEPS[0])]
+        yield from steps or ends
 
     def _segments(self, segments: Sequence[Any]) -> tuple[list[Values], list[Values]]:
         """The columns of `MemorySegments` and of `MemoryBlocks`, these with lists of frames."""
@@ -226,6 +240,17 @@ class _Reader:
             return None
         frames = block.get("frames") or (last.get("frames") if isinstance(last, dict) else None)
         return begin, size, requested, state, self._lists.number(frames)
+
+
+def _step_end(annotation: object) -> StepEnd | None:
+    if not isinstance(annotation, dict) or annotation.get("stage") != "END":
+        return None
+    name, device, time = (annotation.get(key) for key in ("name", "device", "time_us"))
+    if not (isinstance(name, str) and name.startswith(_STEPS)):
+        return None
+    if not (_is_amount(device) and _is_amount(time) and time <= _MOST // _NS_PER_US):
+        return None
+    return StepEnd(name[:_LONGEST_NAME], device, time * _NS_PER_US)
 
 
 def _is_amount(value: object) -> TypeGuard[int]:

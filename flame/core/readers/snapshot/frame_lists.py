@@ -17,7 +17,7 @@ from flame.core.readers.snapshot.limits import Allowance
 _UNKNOWN_FILES = ("", "??")
 """What C++ frames have for a file where that is not known; Python frames have one always."""
 
-_NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".cxx", ".h", ".hpp", ".inc")
+_NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".cxx", ".h", ".hpp", ".inc", ".o")
 
 _PLUMBING_NAMES = (
     "unwind::unwind",

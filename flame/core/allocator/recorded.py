@@ -1,0 +1,88 @@
+"""Tell who allocated memory of the GPUs, from an allocator's history."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from flame.core.allocator.growth import find_growth
+from flame.core.allocator.out_of_memory import failed_requests
+from flame.core.allocator.reserved import reserved_parts
+from flame.core.allocator.tables import DeviceAllocations, Window, measured_rows, take_rows
+from flame.core.columns import I8
+from flame.core.lazy_dataclass import dataclass
+from flame.core.model.activities import Activities, TableCut
+from flame.core.model.allocator.allocations import BEFORE
+from flame.core.model.allocator.history import AllocatorHistory
+from flame.core.model.allocator.recorded import MemoryOfDevice, ReservedParts
+from flame.core.model.profile import Profile
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryMemory:
+    """Tell of the allocations in ``history``, those of each GPU in the order of the devices.
+
+    ``numbers`` are the GPUs' own.
+    """
+
+    numbers: tuple[int, ...]
+    allocations: tuple[DeviceAllocations, ...]
+    history: AllocatorHistory
+
+    @cached_property
+    def devices(self) -> tuple[MemoryOfDevice, ...]:
+        """What is known of each GPU."""
+        parts = reserved_parts(self.history)
+        return tuple(
+            self._of_device(place, number, parts.get(number))
+            for place, number in enumerate(self.numbers)
+        )
+
+    def _of_device(self, place: int, number: int, parts: ReservedParts | None) -> MemoryOfDevice:
+        own, events = self.allocations[place], self.history.events
+        events = events.take(events.device == number)
+        peak = own.peak(own.whole)
+        alive = own.table.alive_at(peak.position)
+        before = int(own.table.size[alive & (own.table.begin == BEFORE)].sum())
+        boundaries = self._boundaries(number, own)
+        return MemoryOfDevice(
+            place,
+            peak.size,
+            peak.position,
+            own.time_of(peak.position),
+            before,
+            own.curve.at(own.whole.last),
+            len(events),
+            parts,
+            failed_requests(events, parts),
+            find_growth(own.table, boundaries),
+            len(boundaries),
+        )
+
+    def _boundaries(self, number: int, own: DeviceAllocations) -> list[int]:
+        """The last event of each step; steps that ended between the same two events are one."""
+        ends = sorted({end.time for end in self.history.step_ends if end.device == number})
+        return sorted({own.last_before(time) for time in ends} - {BEFORE})
+
+    @cached_property
+    def fullest(self) -> int:
+        """The place of the GPU whose peak is the largest."""
+        return int(np.argmax([own.peak(own.whole).size for own in self.allocations]))
+
+    def table(self, profile: Profile, metric: str, cut: TableCut) -> Activities:
+        """Make the table of the allocations that ``metric`` measures within ``cut``."""
+        shown = (self.fullest,) if cut.devices is None else cut.devices
+        chosen = (self.allocations[place] for place in shown)
+        found = [measured_rows(own, metric, _window(own, cut)) for own in chosen]
+        none: I8 = np.zeros(0, np.int64)
+        rows = np.concatenate([none, *(rows for rows, _ in found)])
+        values = np.concatenate([none, *(values for _, values in found)])
+        order = np.argsort(rows, kind="stable")
+        return take_rows(profile.activities, rows[order], metric, values[order])
+
+
+def _window(own: DeviceAllocations, cut: TableCut) -> Window:
+    begin = max((one.begin for one in cut.where if one.begin is not None), default=None)
+    end = min((one.end for one in cut.where if one.end is not None), default=None)
+    return own.between(begin, end)
