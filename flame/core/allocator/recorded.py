@@ -53,7 +53,7 @@ class HistoryMemory:
             own.time_of(peak.position),
             before,
             own.curve.at(own.whole.last),
-            len(events),
+            len(events) if self.history.has_events else 0,
             parts,
             failed_requests(events, parts),
             find_growth(own.table, boundaries),

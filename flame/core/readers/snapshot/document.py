@@ -141,7 +141,7 @@ class _Reader:
                 python[of_block],
                 native[of_block],
             ),
-            any(traces),
+            bool((action != Action.SNAPSHOT).any()),
             stacks,
             self._frames,
             tuple(self._step_ends(whole.annotations)),
