@@ -12,6 +12,7 @@ from flame.core.allocator.pairing import PairingLosses, pair_events
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
 from flame.core.columns import I4, I8
+from flame.core.errors import InputError
 from flame.core.model.activities import Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import BEFORE, Allocations
 from flame.core.model.allocator.history import NO_TIME, AllocatorHistory
@@ -23,6 +24,8 @@ from flame.core.model.profile import Profile
 from flame.core.model.stacks import EMPTY
 from flame.core.units import format_count
 
+_SUM_LIMIT = 1 << 62
+
 BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
 UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
 NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
@@ -30,8 +33,13 @@ NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
 
 
 def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
-    """Make the profile of ``history``, whose metrics are those of memory."""
+    """Make the profile of ``history``, whose metrics are those of memory.
+
+    Raises InputError where a sum would not fit 64 bits.
+    """
     table, losses = pair_events(history)
+    if float(table.size.sum(dtype=np.float64)) >= _SUM_LIMIT:
+        raise InputError("its allocations add up to more than 64 bits hold")
     sources = (Source("", meta),)
     parts = dict(split_devices(table))
     devices = tuple(Device(number) for number in parts)
