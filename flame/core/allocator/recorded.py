@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.allocator.growth import find_growth
 from flame.core.allocator.out_of_memory import failed_requests
 from flame.core.allocator.reserved import reserved_parts
-from flame.core.allocator.tables import DeviceAllocations, Window, measured_rows, take_rows
+from flame.core.allocator.tables import DeviceAllocations, measured_rows, take_rows
 from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, TableCut
@@ -73,16 +73,12 @@ class HistoryMemory:
     def table(self, profile: Profile, metric: str, cut: TableCut) -> Activities:
         """Make the table of the allocations that ``metric`` measures within ``cut``."""
         shown = (self.fullest,) if cut.devices is None else cut.devices
+        if cut.is_empty:
+            shown = ()
         chosen = (self.allocations[place] for place in shown)
-        found = [measured_rows(own, metric, _window(own, cut)) for own in chosen]
+        found = [measured_rows(own, metric, own.between(cut.begin, cut.end)) for own in chosen]
         none: I8 = np.zeros(0, np.int64)
         rows = np.concatenate([none, *(rows for rows, _ in found)])
         values = np.concatenate([none, *(values for _, values in found)])
         order = np.argsort(rows, kind="stable")
         return take_rows(profile.activities, rows[order], metric, values[order])
-
-
-def _window(own: DeviceAllocations, cut: TableCut) -> Window:
-    begin = max((one.begin for one in cut.where if one.begin is not None), default=None)
-    end = min((one.end for one in cut.where if one.end is not None), default=None)
-    return own.between(begin, end)

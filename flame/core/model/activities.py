@@ -204,12 +204,20 @@ class Groups:
 class TableCut(NamedTuple):
     """Say what tables are cut to that are made when they are asked for.
 
-    ``where`` are the filters by time and step. Memory is that of ``devices``, places in
-    `Profile.devices`; None: of the one that holds most at its peak.
+    Idle time is cut by ``where``, filters by time and step. Memory is that of ``devices``, places
+    in the profile's devices (None: of the one that holds most at its peak), from ``begin`` to
+    ``end`` (exclusive, ns; None is unbounded).
     """
 
     where: tuple[Any, ...] = ()
     devices: tuple[int, ...] | None = None
+    begin: int | None = None
+    end: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the window ends before it begins."""
+        return self.begin is not None and self.end is not None and self.begin >= self.end
 
 
 Owner = TypeVar("Owner")

@@ -17,6 +17,8 @@ from flame.core.projection.filters import (
     Ranks,
     RowFilter,
     StackFilter,
+    Steps,
+    Time,
     explain_no_match,
 )
 from flame.core.projection.labels import Labels, exact_labels
@@ -107,7 +109,8 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
         return profile.within(TableCut(_row_filters(selection)))
     if profile.memory is not None and chosen_metric(profile, selection.metric).table == "memory":
-        return profile.within(TableCut(_row_filters(selection), _devices(profile, selection)))
+        begin, end = _window(profile, selection)
+        return profile.within(TableCut((), _devices(profile, selection), begin, end))
     if "nested" in (selection.levels or ()):
         profile = profile.with_nested
     return profile if selection.forward else profile.unlinked
@@ -115,6 +118,21 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
 
 def _row_filters(selection: Selection) -> tuple[Filter, ...]:
     return tuple(one for one in selection.where if isinstance(one, RowFilter))
+
+
+def _window(profile: Profile, selection: Selection) -> tuple[int | None, int | None]:
+    """From when to when the memory is that is shown, ns: of several steps from first to last."""
+    begins, ends = list[int](), list[int]()
+    for one in _row_filters(selection):
+        if isinstance(one, Steps):
+            steps = profile.iterations
+            chosen = one.chosen(steps.number)
+            begins.append(int(steps.start[chosen].min(initial=profile.end)))
+            ends.append(int(steps.end[chosen].max(initial=profile.begin)))
+        elif isinstance(one, Time):
+            begins += [one.begin] if one.begin is not None else []
+            ends += [one.end] if one.end is not None else []
+    return max(begins, default=None), min(ends, default=None)
 
 
 def _devices(profile: Profile, selection: Selection) -> tuple[int, ...] | None:

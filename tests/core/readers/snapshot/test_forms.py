@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 import flame
-from flame.core.errors import InputError
+from flame.core.errors import InputError, NoMatchError
 from flame.core.model.profile import Profile
+from flame.core.projection.filters import Filter, Steps, Time
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from tests.support.writers.snapshotfile import SnapshotFile
+
+METRICS = ("peak", "live", "alloc", "churn", "held")
 
 
 @pytest.fixture
@@ -67,7 +70,7 @@ FORMS: dict[str, Callable[[Any], bytes]] = {
 def test_all_forms_tell_the_same(form: str, file: SnapshotFile, tmp_path: Path) -> None:
     expected = flame.load(file.write(tmp_path / "x.pickle")).profile
     found = load(tmp_path / "snapshot", FORMS[form](file.document()))
-    for metric in ("peak", "live", "alloc", "churn", "held"):
+    for metric in METRICS:
         selection = select("device,python", metric=metric)
         totals = project(expected, selection).total, project(found, selection).total
         assert totals[0].tolist() == totals[1].tolist()
@@ -163,3 +166,33 @@ def test_sums_beyond_64_bits_are_refused(tmp_path: Path) -> None:
     document = {"segments": [], "device_traces": [trace]}
     with pytest.raises(InputError, match="64 bits"):
         load(tmp_path / "x", pickle.dumps(document))
+
+
+def total_within(profile: Profile, metric: str, *filters: Filter) -> int:
+    return int(project(profile, select(where=filters, metric=metric)).total[0])
+
+
+def test_windows_cut_what_each_metric_measures(tmp_path: Path) -> None:
+    """Allocated and given back in it; the most that lived in it; what lives at its end."""
+    file = SnapshotFile()
+    early = file.alloc(1_000)
+    begin = (file.now_us + 1) * 1_000
+    file.free(file.alloc(400))
+    file.alloc(50)
+    file.free(early)
+    end = (file.now_us + 1) * 1_000
+    file.alloc(10_000)
+    profile = flame.load(file.write(tmp_path / "x")).profile
+    window = Time(begin, end)
+    sizes = {metric: total_within(profile, metric, window) for metric in METRICS}
+    assert sizes["peak"] == 1_400
+    assert (sizes["live"], sizes["alloc"], sizes["churn"]) == (50, 450, 400)
+    assert 50 < sizes["held"] < 1_400
+    assert total_within(profile, "peak", Time(None, begin)) == 1_000
+    assert total_within(profile, "peak", Time(end, None)) == 10_050
+
+
+def test_steps_that_are_not_there_leave_nothing(file: SnapshotFile, tmp_path: Path) -> None:
+    profile = flame.load(file.write(tmp_path / "x")).profile
+    with pytest.raises(NoMatchError, match="no steps"):
+        project(profile, select(where=(Steps.of([3]),)))
