@@ -79,7 +79,7 @@ def _names(profile: Profile, stack: int) -> list[str]:
 
 def memory_lines(profile: Profile) -> Iterator[str]:
     """Write how the memory of each GPU was used, and what is wrong with it."""
-    memory: RecordedMemory[Profile] | None = profile.memory
+    memory: RecordedMemory | None = profile.memory
     for each in memory.devices if memory else ():
         yield from _device_lines(profile, each)
 

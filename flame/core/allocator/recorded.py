@@ -16,16 +16,18 @@ from flame.core.model.activities import Activities, TableCut
 from flame.core.model.allocator.allocations import BEFORE
 from flame.core.model.allocator.history import AllocatorHistory
 from flame.core.model.allocator.recorded import MemoryOfDevice, ReservedParts
-from flame.core.model.profile import Profile
+
+_MOST_TABLES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class HistoryMemory:
     """Tell of the allocations in ``history``, those of each GPU in the order of the devices.
 
-    ``numbers`` are the GPUs' own.
+    ``numbers`` are the GPUs' own. ``activities`` has a row for each allocation.
     """
 
+    activities: Activities
     numbers: tuple[int, ...]
     allocations: tuple[DeviceAllocations, ...]
     history: AllocatorHistory
@@ -70,15 +72,26 @@ class HistoryMemory:
         """The place of the GPU whose peak is the largest."""
         return int(np.argmax([own.peak(own.whole).size for own in self.allocations]))
 
-    def table(self, profile: Profile, metric: str, cut: TableCut) -> Activities:
-        """Make the table of the allocations that ``metric`` measures within ``cut``."""
+    def table(self, metric: str, cut: TableCut) -> Activities:
+        """Get the table of the allocations that ``metric`` measures within ``cut``."""
+        key = metric, cut
+        if key not in self._tables:
+            if len(self._tables) == _MOST_TABLES:
+                self._tables.pop(next(iter(self._tables)))
+            self._tables[key] = self._make_table(metric, cut)
+        return self._tables[key]
+
+    def _make_table(self, metric: str, cut: TableCut) -> Activities:
         shown = (self.fullest,) if cut.devices is None else cut.devices
-        if cut.is_empty:
-            shown = ()
-        chosen = (self.allocations[place] for place in shown)
+        chosen = [self.allocations[place] for place in (() if cut.is_empty else shown)]
         found = [measured_rows(own, metric, own.between(cut.begin, cut.end)) for own in chosen]
         none: I8 = np.zeros(0, np.int64)
         rows = np.concatenate([none, *(rows for rows, _ in found)])
         values = np.concatenate([none, *(values for _, values in found)])
         order = np.argsort(rows, kind="stable")
-        return take_rows(profile.activities, rows[order], metric, values[order])
+        return take_rows(self.activities, rows[order], metric, values[order])
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, TableCut], Activities]:
+        """The tables that were made last."""
+        return {}

@@ -66,7 +66,7 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
         sources=sources,
         own_metrics=MEMORY_METRICS,
         timed=end > begin,
-        memory=HistoryMemory(tuple(parts), tuple(parts.values()), history),
+        memory=HistoryMemory(activities, tuple(parts), tuple(parts.values()), history),
     )
 
 

@@ -48,36 +48,33 @@ if TYPE_CHECKING:
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
     *("overheads", "collectives", "allocator", "iterations", "os_calls", "gpu_metrics"),
-    *("device_memory", "exposed_times", "waiting", "_cut", "_memory_tables"),
+    *("device_memory", "exposed_times", "waiting", "_cut"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
-
-_CUT = ("waiting", "_memory_tables")
-"""What of these depends on the cut."""
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
     """Hold a decoded and attributed trace: activities, frames, grouping, and what is missing.
 
-    ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
-    for, ``launches_builder`` reads the launch geometry from the file when that is;
-    ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
-    functions and API calls into pieces when those are. ``callrows_builder`` finds all API calls,
-    ``failures_builder`` reads which of them failed, ``events_builder`` what threads recorded
-    besides ranges that nest. ``overheads_builder`` tells when the profiler held the program up,
-    ``collectives_builder`` which collectives activities are of, ``allocator_builder`` how much
-    memory was given out, where the format does. ``side_tables`` read what else the file has when
-    that is asked for. ``spans_finder`` finds the NVTX ranges of given frames, whole.
-    ``nested_finder`` finds how Python frames and ranges were nested at launches, by their threads
-    and times. ``own_metrics`` are the metrics that the file brings, None for the built-in ones.
-    ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
-    alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
-    time and step choose; None where not all rows are there. ``memory`` tells who allocated memory
-    of the GPUs, None where that was not recorded. ``totals`` are of a recording that goes on, whose
-    older rows are not kept, or of a summary of ranks; else None. ``sampling`` has the PC samples,
-    None without any. ``phases`` are those that the user has named, None where he has not. ``known``
-    is what has been worked out of all rows before, None where nothing has.
+    ``host_builder`` makes the host table when a host metric is first asked for,
+    ``launches_builder`` reads the launch geometry when that is; ``ranges_builder``,
+    ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python functions and API calls into
+    pieces when those are. ``callrows_builder`` finds all API calls, ``failures_builder`` reads
+    which of them failed, ``events_builder`` what threads recorded besides ranges that nest.
+    ``overheads_builder`` tells when the profiler held the program up, ``collectives_builder`` which
+    collectives activities are of, ``allocator_builder`` how much memory was given out, where the
+    format does. ``side_tables`` read what else the file has when that is asked for.
+    ``spans_finder`` finds the NVTX ranges of given frames, whole. ``nested_finder`` finds how
+    Python frames and ranges were nested at launches. ``own_metrics`` are the metrics that the file
+    brings, None for the built-in ones. ``timed`` is false where rows have no times.
+    ``exposed_builder`` measures how long each activity alone kept its GPU busy, ``waiting_builder``
+    makes the table of idle time within what filters by time and step choose; None where not all
+    rows are there. ``memory`` tells who allocated memory, None where nothing does. ``totals`` are
+    of a recording that goes on, whose older rows are not kept, or of a summary of ranks; else None.
+    ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
+    None where he has not. ``known`` is what has been worked out of all rows before, None where
+    nothing has.
     """
 
     frames: FrameTable
@@ -115,7 +112,7 @@ class Profile:
     phases: NamedPhases | None = None
     exposed_builder: Callable[[Profile], I8] | None = None
     waiting_builder: Callable[[Profile, Sequence[Any]], Activities] | None = None
-    memory: RecordedMemory[Profile] | None = None
+    memory: RecordedMemory | None = None
 
     @cached_property
     def with_nested(self) -> Profile:
@@ -181,33 +178,18 @@ class Profile:
         known: list[Profile] = self._cut_elsewhere
         if not known or known[0]._cut != cut:
             profile = self._with_table(self.activities)
-            for name in _CUT:
-                profile.__dict__.pop(name, None)
+            profile.__dict__.pop("waiting", None)
             profile.__dict__["_cut"] = cut
             known[:] = [profile]
         return known[0]
 
     @cached_property
     def _cut(self) -> TableCut:
-        """What the tables are cut to that are made when they are asked for."""
         return TableCut()
 
     @cached_property
     def _cut_elsewhere(self) -> list[Profile]:
-        """The profile that `within` returned last."""
-        return []
-
-    @cached_property
-    def _memory_tables(self) -> dict[str, Activities]:
-        """The tables of memory by the metric that they are of."""
-        return {}
-
-    def memory_table(self, metric: str) -> Activities:
-        """Get the allocations that the metric called ``metric`` measures, within the cut."""
-        assert self.memory is not None
-        if metric not in self._memory_tables:
-            self._memory_tables[metric] = self.memory.table(self, metric, self._cut)
-        return self._memory_tables[metric]
+        return []  # the profile that `within` returned last
 
     @cached_property
     def launches(self) -> LaunchDetails | None:
@@ -400,7 +382,8 @@ class Profile:
         if metric.table == "waiting":
             return self.waiting
         if metric.table == "memory":
-            return self.memory_table(metric.key)
+            assert self.memory is not None
+            return self.memory.table(metric.key, self._cut)
         return self.exposed if metric.when_asked else self.activities
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:

@@ -239,9 +239,12 @@ def _read_summary(path: Path, options: LoadOptions, progress: Progress) -> Summa
 
 
 def _is_snapshot(head: FileHead) -> bool:
+    text = head.unpacked
+    if not (text.startswith(b"\x80") or b'"segment' in text or b'"device_traces"' in text):
+        return False
     from flame.core.readers.snapshot.signs import is_snapshot
 
-    return is_snapshot(head.unpacked)
+    return is_snapshot(text)
 
 
 def _read_snapshot(path: Path, options: LoadOptions, progress: Progress) -> SnapshotFile:

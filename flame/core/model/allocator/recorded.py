@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from flame.core.model.activities import Activities, TableCut
 
@@ -99,10 +99,7 @@ class MemoryOfDevice(NamedTuple):
     """How many ends of steps the growth was looked for at; at fewer than 3 it is not."""
 
 
-Owner = TypeVar("Owner", contravariant=True)
-
-
-class RecordedMemory(Protocol[Owner]):
+class RecordedMemory(Protocol):
     """Tell who allocated memory of the GPUs."""
 
     @property
@@ -110,6 +107,6 @@ class RecordedMemory(Protocol[Owner]):
         """What is known of each GPU."""
         ...
 
-    def table(self, profile: Owner, metric: str, cut: TableCut) -> Activities:
+    def table(self, metric: str, cut: TableCut) -> Activities:
         """Make the table of the allocations that ``metric`` measures within ``cut``."""
         ...
