@@ -24,6 +24,8 @@ _CAUSES = {
     4: "there was no memory for them",
 }
 _NAME_LIMIT = 5
+_SAMPLES_LOST = 6
+_COUNTED_APART = (_NAME_LIMIT, _SAMPLES_LOST)
 
 
 class Losses:
@@ -36,7 +38,7 @@ class Losses:
         """Add the counts in ``records``."""
         table = records.table("drop", ("cause", "count"))
         for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
-            known = cause in _CAUSES or cause == _NAME_LIMIT
+            known = cause in _CAUSES or cause in _COUNTED_APART
             self.drops[cause if known else _UNKNOWN] += max(count, 0)
 
 
@@ -115,6 +117,12 @@ def _drop_warnings(header: DumpHeader, losses: Losses) -> Iterator[str]:
         yield (
             f"{names:,} NVTX domains, strings or schemas more than the program may name: "
             "[further domains] and [further strings] stand for them"
+        )
+    if often := counts.pop(_SAMPLES_LOST, 0):
+        times = format_counted(often, "time", "times")
+        yield (
+            f"PC samples are missing: {times} CUPTI had no memory for more, and sampling had to "
+            "begin anew; how many is not known"
         )
     for cause, count in counts.items():
         if count:
