@@ -224,14 +224,11 @@ SamplingFailure SampledContext::collect() {
   return {};
 }
 
-// Where there is no memory to begin with, there may be some later: it stays stuck.
-SamplingFailure SampledContext::reset(const SamplingMode& mode) {
+void SampledContext::reset(const SamplingMode& mode) {
   last_reset = now();
   ++futile;
   if (begun) disable_and_write(*this);
-  SamplingFailure failure = begin(mode);
-  stuck = failure.result == CUPTI_ERROR_OUT_OF_MEMORY;
-  return stuck ? SamplingFailure{} : failure;
+  stuck = begin(mode).result;
 }
 
 SamplingFailure SampledContext::end() {

@@ -30,7 +30,7 @@ struct SampledContext {
 
   SamplingFailure begin(const SamplingMode& mode);
   SamplingFailure collect();  // what has been sampled goes into the dump; it may get stuck
-  SamplingFailure reset(const SamplingMode& mode);  // begins anew where it is stuck
+  void reset(const SamplingMode& mode);  // begins anew; it stays stuck where that fails
   SamplingFailure end();      // what is left goes into the dump, too
   void clear();               // what is told of its troubles
 };

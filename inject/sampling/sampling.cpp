@@ -24,7 +24,7 @@ constexpr uint64_t kPause = 500'000'000;  // ns between two collections: CUPTI g
                                           // and its collecting races with modules being unloaded
 constexpr int kLockTimeout = 1000;           // ms
 constexpr uint64_t kResetPause = 1'000'000'000;  // ns between two resets of a context, at least
-constexpr uint32_t kMostResets = 5;  // of a context that gives no samples in between
+constexpr uint32_t kMostResets = 5;  // of a context that gives no samples in between: kAbandoned
 
 constexpr char kNotAllowed[] =
     "PC sampling is not allowed for this user: run as root or with CAP_SYS_ADMIN, or let all users "
@@ -33,9 +33,9 @@ constexpr char kNotAllowed[] =
 constexpr char kVirtual[] =
     "PC sampling is not allowed on this virtual GPU: its host can allow it. Recorded without PC "
     "samples";
-constexpr char kGivenUp[] =
-    "PC sampling of a context was given up: CUPTI had no memory for samples each of the 5 times "
-    "that it was begun anew. The PC samples of its work are missing from then on";
+constexpr char kAbandoned[] =
+    "PC sampling of a context was given up: CUPTI ran out of memory for samples, and still had none "
+    "each of the last 5 times that sampling began anew. Samples of its work are missing from then on";
 constexpr char kTooOld[] = "PC sampling needs CUPTI 12.4 or newer. Recorded without PC samples";
 
 std::atomic<uint32_t> wanted{CUPTI_PC_SAMPLING_COLLECTION_MODE_INVALID};  // as mode.collection
@@ -77,7 +77,7 @@ struct Cause {
 };
 // By number what CUPTI 12.1 has no names for. A user of DCGM has seen the unknown error, too.
 constexpr Cause kCauses[] = {
-    {CUPTI_ERROR_OUT_OF_MEMORY, ": there is no memory for the samples, most likely on the GPU"},
+    {CUPTI_ERROR_OUT_OF_MEMORY, ": there is too little memory for samples, most likely on the GPU"},
     {CUPTI_ERROR_HARDWARE_BUSY,
      ": another profiler, or DCGM, uses the GPU's counters. End it, or let DCGM pause by 'dcgmi "
      "profiling --pause'"},
@@ -149,14 +149,14 @@ void end_all() {
 void abandon(SampledContext& sampled) {
   explain(sampled.end());
   sampled.given_up = true;
-  note(kGivenUp);
+  note(kAbandoned);
 }
 
 // In the helper thread alone: CUPTI waits for threads of its own in there, a launch must not.
 void reset(SampledContext& sampled) {
   if (now() < sampled.last_reset + kResetPause) return;
   if (sampled.futile == kMostResets) return abandon(sampled);
-  explain(sampled.reset(mode));
+  sampled.reset(mode);
 }
 
 void begin_or_collect(SampledContext& sampled) {

@@ -104,7 +104,7 @@ def test_without_memory_on_the_gpu_it_does_not_begin(start: Start, size: str) ->
     program = start(FAKE_CUPTI="pc_memory:100", FLAME_PC_HW=size)
     reply = switch(program, "continuous")
     assert not reply.ok and "CUPTI_ERROR_OUT_OF_MEMORY" in reply.error
-    assert "no memory for the samples, most likely on the GPU" in reply.error
+    assert "too little memory for samples, most likely on the GPU" in reply.error
     assert notes(program) == [reply.error]
 
 
