@@ -9,6 +9,7 @@ from flame.core.readers.fdump.chunks import Chunks
 from flame.core.readers.fdump.context import DumpContext
 from flame.core.readers.fdump.layout import FULL, KINDS, RUNNING, STOPPED, DumpHeader
 from flame.core.readers.fdump.records import Records
+from flame.core.readers.fdump.vocabulary import STALL_REASON
 from flame.core.units import format_counted
 
 _LONGEST = 60
@@ -46,6 +47,7 @@ def dump_warnings(chunks: Chunks, context: DumpContext, losses: Losses) -> Itera
     """Yield a line for each thing that the reader of a flame graph has to know of a dump."""
     yield from _stop_warnings(chunks.header)
     yield from _end_warnings(chunks, context)
+    yield from _sampling_warnings(chunks, context)
     yield from _content_warnings(chunks, context, losses)
 
 
@@ -78,6 +80,13 @@ def _end_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
             "still being written, or ended without saying so (killed, interrupted, os._exit, "
             "exec): GPU work of its last moments may be missing"
         )
+
+
+def _sampling_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
+    # The library names stall reasons as soon as CUPTI has let sampling begin.
+    began = context.vocabulary.has_names(STALL_REASON)
+    if began and chunks.count("kernel") and not chunks.count("sample"):
+        yield "PC sampling had begun, but CUPTI gave no samples of any kernel"
 
 
 def _damage_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
