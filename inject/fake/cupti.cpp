@@ -66,6 +66,7 @@ Faults read_faults() {
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
   faults.pc_oom = number_after(text, ",pc_oom:", kNever);
   faults.pc_full = number_after(text, ",pc_full:", kNever);
+  faults.pc_error = number_after(text, ",pc_error:", 0);
   faults.pc_memory = number_after(text, ",pc_memory:", kNever);
   faults.pc_refused = number_after(text, ",pc_refused:", 0);
   faults.version = number_after(text, ",version:", 130001);

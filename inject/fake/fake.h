@@ -107,6 +107,7 @@ struct Faults {
   uint32_t pc_oom = kNever;       // after so many kernels CUPTI has no memory for PC samples, and
                                   // gives none until sampling is disabled and enabled again
   uint32_t pc_full = kNever;      // likewise, the hardware buffer being full
+  uint32_t pc_error = 0;          // the CUptiResult of what is called pc_oom, 0: out of memory
   uint32_t pc_memory = kNever;    // MB that the GPU has for the hardware buffer of PC samples
   uint32_t pc_refused = 0;        // with this CUptiResult PC sampling is refused
   uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,

@@ -274,7 +274,7 @@ FAKE_API CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* param
   if (sampler->out_of_memory()) {
     data->totalNumPcs = data->remainingNumPcs = 0;
     data->hardwareBufferFull = sampler->kernels >= faults().pc_full;
-    return CUPTI_ERROR_OUT_OF_MEMORY;
+    return faults().pc_error ? CUptiResult(faults().pc_error) : CUPTI_ERROR_OUT_OF_MEMORY;
   }
   end_running(*sampler, false);
   give(*sampler, *data);

@@ -2,6 +2,7 @@
 #include "sampling/context.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -166,10 +167,20 @@ size_t write(const PcBuffer& buffer, SampledContext& sampled) {
   return count;
 }
 
-void get_stuck(SampledContext& sampled, bool hardware_full) {
+void note_loss(CUptiResult result, bool hardware_full) {
+  if (hardware_full) return note(kHardwareFull);
+  if (result == CUPTI_ERROR_OUT_OF_MEMORY) return note(kScratchFull);
+  char text[256];
+  snprintf(text, sizeof text,
+           "CUPTI failed to give PC samples (cuptiPCSamplingGetData: %s): samples are missing, and "
+           "how many is not known", result_name(result));
+  note(text);
+}
+
+void get_stuck(SampledContext& sampled, CUptiResult result, bool hardware_full) {
   sampled.stuck = true;
   dropped(kSamplesLost, kSample, 1);
-  note(hardware_full ? kHardwareFull : kScratchFull);
+  note_loss(result, hardware_full);
 }
 
 void disable_and_write(SampledContext& sampled) {
@@ -208,20 +219,18 @@ SamplingFailure SampledContext::begin(const SamplingMode& mode) {
 }
 
 // Out of memory CUPTI gives no samples any more, be it the GPU's buffer that is full or its own:
-// thousands of calls later there were none yet, in parcagpu.
-SamplingFailure SampledContext::collect() {
-  if (stuck) return {};
+// thousands of calls later there were none yet, in parcagpu. Other errors are taken for the same.
+void SampledContext::collect() {
+  if (stuck) return;
   const uint64_t begin = now();
   for (int round = 0; round < kMaxRounds && !stuck; ++round) {
     const CUptiResult result = get_data(*this);
     const bool full = collected.data.hardwareBufferFull;
-    if (result && result != CUPTI_ERROR_OUT_OF_MEMORY) return {"cuptiPCSamplingGetData", result};
-    if (result || full) get_stuck(*this, full);
+    if (result || full) get_stuck(*this, result, full);
     if (!write(collected, *this) || !collected.data.remainingNumPcs) break;
   }
   looks[0] = looks[1];
   looks[1] = begin;
-  return {};
 }
 
 void SampledContext::reset(const SamplingMode& mode) {
@@ -231,11 +240,12 @@ void SampledContext::reset(const SamplingMode& mode) {
   stuck = begin(mode).result;
 }
 
-SamplingFailure SampledContext::end() {
-  const SamplingFailure failure = begun ? collect() : SamplingFailure{};
-  if (begun) disable_and_write(*this);
+void SampledContext::end() {
+  if (begun) {
+    collect();
+    disable_and_write(*this);
+  }
   clear();
-  return failure;
 }
 
 void SampledContext::clear() {

@@ -17,7 +17,7 @@ struct SampledContext {
   CUcontext context;
   uint32_t id;
   bool begun = false;
-  bool stuck = false;     // CUPTI had no memory for samples, and gives none until it is reset
+  bool stuck = false;     // CUPTI could give no samples, and gives none until it is reset
   bool given_up = false;  // resets did not help
   uint32_t futile = 0;    // resets since the last sample
   uint64_t last_reset = 0;
@@ -29,10 +29,10 @@ struct SampledContext {
   uint64_t looks[2] = {};
 
   SamplingFailure begin(const SamplingMode& mode);
-  SamplingFailure collect();  // what has been sampled goes into the dump; it may get stuck
+  void collect();  // what has been sampled goes into the dump; it may get stuck
   void reset(const SamplingMode& mode);  // begins anew; it stays stuck where that fails
-  SamplingFailure end();      // what is left goes into the dump, too
-  void clear();               // what is told of its troubles
+  void end();      // what is left goes into the dump, too
+  void clear();    // what is told of its troubles
 };
 
 bool can_sample();  // this CUPTI has all that is needed

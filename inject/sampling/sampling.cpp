@@ -34,8 +34,8 @@ constexpr char kVirtual[] =
     "PC sampling is not allowed on this virtual GPU: its host can allow it. Recorded without PC "
     "samples";
 constexpr char kAbandoned[] =
-    "PC sampling of a context was given up: CUPTI ran out of memory for samples, and still had none "
-    "each of the last 5 times that sampling began anew. Samples of its work are missing from then on";
+    "PC sampling of a context was given up: 5 times in a row it began anew, and CUPTI gave no "
+    "samples. Those of its work are missing from then on";
 constexpr char kTooOld[] = "PC sampling needs CUPTI 12.4 or newer. Recorded without PC samples";
 
 std::atomic<uint32_t> wanted{CUPTI_PC_SAMPLING_COLLECTION_MODE_INVALID};  // as mode.collection
@@ -103,8 +103,9 @@ void explain(const SamplingFailure& failure) {
   if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) return give_up(kNotAllowed);
   if (result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) return give_up(kVirtual);
   char text[sizeof problem];
-  snprintf(text, sizeof text, "PC sampling does not work here (%s: %s)%s. Recorded without PC samples",
-           failure.step, result_name(result), cause_of(result));
+  snprintf(text, sizeof text,
+           "PC sampling does not work here (%s: %s)%s. Recorded without PC samples", failure.step,
+           result_name(result), cause_of(result));
   give_up(text);
 }
 
@@ -143,11 +144,11 @@ void begin_or_wait(SampledContext& sampled) {
 
 void end_all() {
   for (SampledContext* sampled = contexts; sampled; sampled = sampled->next)
-    explain(sampled->end());
+    sampled->end();
 }
 
 void abandon(SampledContext& sampled) {
-  explain(sampled.end());
+  sampled.end();
   sampled.given_up = true;
   note(kAbandoned);
 }
@@ -162,7 +163,7 @@ void reset(SampledContext& sampled) {
 void begin_or_collect(SampledContext& sampled) {
   if (sampled.given_up) return;
   if (!sampled.begun && !sampled.stuck) return explain(sampled.begin(mode));
-  explain(sampled.collect());
+  sampled.collect();
   if (sampled.stuck) reset(sampled);
 }
 
@@ -266,7 +267,7 @@ void forget_context(CUcontext context) {
     if ((*link)->context != context) continue;
     std::unique_ptr<SampledContext> sampled(*link);
     *link = sampled->next;
-    return explain(sampled->end());
+    return sampled->end();
   }
 }
 
@@ -283,7 +284,7 @@ void flush_launch(CUcontext context) {
   std::unique_lock<std::mutex> held(lock, std::try_to_lock);
   if (!held || given_up) return;  // they are being collected
   SampledContext* sampled = find(context);
-  if (sampled && sampled->begun) explain(sampled->collect());
+  if (sampled && sampled->begun) sampled->collect();
 }
 
 }  // namespace flame

@@ -1,4 +1,4 @@
-"""PC sampling for which memory runs out begins anew, and what was lost meanwhile is told."""
+"""PC sampling that CUPTI gives no more samples of begins anew, and what was lost is told."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ SAMPLES_LOST = 6
 RESET_S = 1.5
 """A context is reset at most once a second, and collected every half."""
 SCRATCH = "CUPTI ran out of memory for PC samples: samples are missing"
+FAILED = "CUPTI failed to give PC samples (cuptiPCSamplingGetData: CUPTI_ERROR_HARDWARE_BUSY)"
 HARDWARE = "the GPU's buffer of PC samples was full: samples are missing"
 
 
@@ -49,8 +50,12 @@ def sampled_again(program: Program) -> bool:
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("mode", "fault", "what"),
-    [("continuous", "pc_oom", SCRATCH), ("serialized", "pc_full", HARDWARE)],
-    ids=["scratch buffer", "hardware buffer"],
+    [
+        ("continuous", "pc_oom", SCRATCH),
+        ("serialized", "pc_full", HARDWARE),
+        ("continuous", "pc_error:26,pc_oom", FAILED),
+    ],
+    ids=["scratch buffer", "hardware buffer", "other error"],
 )
 def test_sampling_goes_on_after_memory_ran_out(
     start: Start, tmp_path: Path, mode: str, fault: str, what: str
@@ -66,7 +71,7 @@ def test_sampling_goes_on_after_memory_ran_out(
     assert note.startswith(what)
     assert header(program.dump())["dropped"] == losses(program)
     warnings = flame.load(program.dump()).profile.warnings
-    assert f"PC samples are missing: {losses(program)} times CUPTI had no memory" in " ".join(
+    assert f"PC samples are missing: {losses(program)} times CUPTI could give no more" in " ".join(
         warnings
     )
 

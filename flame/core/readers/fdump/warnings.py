@@ -130,8 +130,8 @@ def _drop_warnings(header: DumpHeader, losses: Losses) -> Iterator[str]:
     if often := counts.pop(_SAMPLES_LOST, 0):
         times = format_counted(often, "time", "times")
         yield (
-            f"PC samples are missing: {times} CUPTI had no memory for more, and sampling had to "
-            "begin anew; how many is not known"
+            f"PC samples are missing: {times} CUPTI could give no more until sampling began anew; "
+            "how many is not known"
         )
     for cause, count in counts.items():
         if count:

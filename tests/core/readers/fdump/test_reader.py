@@ -514,8 +514,8 @@ def test_samples_that_were_lost_are_said(file: DumpFile, tmp_path: Path) -> None
     file.record("drop", cause=6, count=1, type=15)
     warnings = read(file, tmp_path).warnings
     assert [one for one in warnings if "PC samples" in one or "record" in one] == [
-        "PC samples are missing: 3 times CUPTI had no memory for more, and sampling had to begin "
-        "anew; how many is not known"
+        "PC samples are missing: 3 times CUPTI could give no more until sampling began anew; "
+        "how many is not known"
     ]
 
 
