@@ -9,13 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.check import CheckSkippedError
 from benchmarks.gpu.recording import Done, Recording
-from flame.doctor.check import probe as ask_machine
 from inject import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,12 +43,6 @@ class Bench:
     def size(self, quick: int, full: int) -> int:
         """Choose by tier."""
         return quick if self.quick else full
-
-    @cached_property
-    def is_double(self) -> bool:
-        """Whether the GPU is the test double's."""
-        gpus = ask_machine("driver").get("gpus", [])
-        return bool(gpus) and all(name.startswith("Simulated GPU") for name in gpus)
 
     def workload(self, name: str, *words: object) -> list[str]:
         """Make the command of a program of `workloads/`."""
@@ -117,7 +109,7 @@ class Bench:
         headers = [path for source in sources for path in source.parent.glob("*.h")]
         newest = max(path.stat().st_mtime for path in [*sources, *headers])
         if not target.exists() or target.stat().st_mtime < newest:
-            build.compile_to(target, sources, *flags)
+            build.compile_to(target, sources, *flags, objects=build.OBJECTS)
         return target
 
 

@@ -64,7 +64,12 @@ class Result:
         parts += [f"{one.name}: {one.said}" if one.said else one.name for one in wrong]
         if not parts:
             parts = [f"{one.name} {one.said}".strip() for one in self.criteria]
-        parts += [f"{key} {value}" for key, value in self.numbers.items() if is_short(value)]
+        named = {one.name for one in self.criteria}
+        parts += [
+            f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in self.numbers.items()
+            if key not in named and is_short(value)
+        ]
         parts += [f"{self.left_behind} processes left behind"] if self.left_behind else []
         return "; ".join(parts)
 

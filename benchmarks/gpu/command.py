@@ -89,7 +89,10 @@ class Session:
         if lacking := self.needs.lacking(check.needs):
             words = f"needs {'; '.join(lacking)}"
             return Result(check.name, check.experiment, SKIP, error=words)
-        return self.runner.run(check, min(check.seconds, left))
+        result = self.runner.run(check, min(check.seconds, left))
+        if result.verdict == HANG and left < check.seconds:
+            result.verdict, result.error = SKIP, "cut off: no time left (--budget)"
+        return result
 
     def keep(self, result: Result) -> None:
         """Print a line, and write it down."""
@@ -131,7 +134,7 @@ def parsed(argv: Sequence[str] | None, checks: Sequence[Check]) -> argparse.Name
     )
     parser.add_argument("--only", metavar="NAME,…", default="", help="these checks, of any tier")
     parser.add_argument("--list", action="store_true", help="print the checks, and run none")
-    parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin none after that")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="for all of them together")
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="keep everything there; new or empty"
     )

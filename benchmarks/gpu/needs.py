@@ -26,6 +26,13 @@ def gpu() -> str:
     return "" if found.get("gpus") else f"a GPU ({found.get('error', 'the driver has none')})"
 
 
+def hardware() -> str:
+    """Look for a GPU that is no double: the runtime wants more of a driver than that has."""
+    gpus = probe("driver").get("gpus", [])
+    double = bool(gpus) and all(name.startswith("Simulated GPU") for name in gpus)
+    return "a GPU that is not the test double's" if double else ""
+
+
 def library() -> str:
     """Look for the injection library."""
     try:
@@ -75,6 +82,7 @@ def root() -> str:
 
 QUESTIONS: dict[str, Callable[[], str]] = {
     "gpu": gpu,
+    "hardware": hardware,
     "library": library,
     "compiler": compiler,
     "torch": torch,

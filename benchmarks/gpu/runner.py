@@ -161,7 +161,8 @@ def outcome(check: Check, bench: Bench) -> dict[str, Any]:
     except CheckSkippedError as error:
         return {"verdict": SKIP, "error": str(error)}
     except Exception as error:
-        traceback.print_exc()
+        with suppress(OSError):  # of a full disk
+            traceback.print_exc()
         return {"verdict": FAIL, "error": f"{type(error).__name__}: {error}".splitlines()[0]}
     ok = all(one.ok for one in finding.criteria) and (finding.criteria or finding.numbers)
     return {"verdict": PASS if ok else FAIL, **asdict(finding)}

@@ -100,7 +100,7 @@ def runtime(bench: Bench, streams: str) -> Finding:
 
 
 NEEDS = ("gpu", "library")
-NVCC = (*NEEDS, "nvcc")
+NVCC = (*NEEDS, "hardware", "nvcc")
 CHECKS = (
     Check("beside-torch-profiler", "E10", 2, beside_profiler, (*NEEDS, "torch"), 90, quick=True),
     Check("stolen-records", "E10", 2, stolen, NEEDS, 60),

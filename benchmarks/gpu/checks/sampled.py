@@ -167,7 +167,14 @@ CHECKS = (
         40,
     ),
     Check("samples-later", "E13", 2, later, NEEDS, 60, quick=True),
-    Check("instructions", "E15", 3, disassembled, (*NEEDS, "nvcc", "cuobjdump"), 90),
-    Check("stalls-against-ncu", "E15", 3, against_ncu, (*NEEDS, "nvcc", "ncu", "root"), 120),
+    Check("instructions", "E15", 3, disassembled, (*NEEDS, "hardware", "nvcc", "cuobjdump"), 90),
+    Check(
+        "stalls-against-ncu",
+        "E15",
+        3,
+        against_ncu,
+        (*NEEDS, "hardware", "nvcc", "ncu", "root"),
+        120,
+    ),
     Check("triton-constants", "E16", 3, constants, (*NEEDS, "torch", "triton"), 90),
 )

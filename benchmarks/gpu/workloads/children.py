@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import multiprocessing
 import sys
+import time
 from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.gpu.workloads.simple_driver import LAUNCHES, NODES, Program
+
+HANDED_OVER_S = 1.0
+"""CUPTI hands records over every 100 ms; children but those of spawn leave by os._exit."""
 
 
 def work(pipe: Connection, count: int) -> None:
@@ -20,6 +24,7 @@ def work(pipe: Connection, count: int) -> None:
         program = Program()
         for _ in range(count):
             program.step()
+        time.sleep(HANDED_OVER_S)
         pipe.send("")
     except (Exception, SystemExit) as error:
         pipe.send(f"{error}" or type(error).__name__)

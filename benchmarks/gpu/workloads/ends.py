@@ -53,13 +53,12 @@ def end(way: str, program: Program) -> None:
     elif way == "thread":
         from_thread(program)
     else:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         by_signal(signal.Signals[way.upper()])
 
 
 def main(way: str, launches: int) -> None:
     """The command line."""
-    program = Program()
+    program = Program(nodes=0)
     program.launch(launches)
     program.gpu.wait()
     print(json.dumps({"ending": time.time()}), flush=True)
