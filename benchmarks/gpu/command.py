@@ -139,7 +139,7 @@ def parsed(argv: Sequence[str] | None, checks: Sequence[Check]) -> argparse.Name
         "--out", metavar="DIR", type=Path, help="keep everything there; new or empty"
     )
     args = parser.parse_args(argv)
-    if args.tier is None:
+    if args.tier is None and (args.run or not args.list):
         args.tier = "full" if args.run else "quick"
     unknown = set(words(args.only)) - {check.name for check in checks}
     if unknown:
@@ -157,6 +157,8 @@ def chosen(checks: Sequence[Check], args: argparse.Namespace) -> list[Check]:
     only = words(args.only)
     if only:
         return [check for check in checks if check.name in only]
+    if args.list and args.tier is None:
+        return list(checks)
     of_run = [check for check in checks if args.run in (None, check.run)]
     return [check for check in of_run if check.quick or args.tier == "full"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -30,10 +32,8 @@ def machine(bench: Bench) -> Finding:
     """E0: what `flame doctor` says of this machine."""
     found = Finding()
     done = bench.run([*FLAME, "doctor", "--json"], code=None)
-    said = (
-        done.json() if done.out.lstrip().startswith("{") and "\n" not in done.out.strip() else None
-    )
-    found.tell(doctor=said or done.out)
+    with suppress(ValueError):
+        found.tell(doctor=json.loads(done.out))
     found.hold("flame doctor", done.code == 0, f"exit code {done.code}")
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import Path
 
 from benchmarks.gpu.bench import (
     FLAME,
@@ -21,6 +22,8 @@ from benchmarks.gpu.criteria import hold_launches, hold_samples
 from benchmarks.gpu.recording import Recording
 
 MODES, KINDS = ("continuous", "serialized"), ("concurrent", "kernel")
+APART = 0.1
+"""How far the share of a stall reason may be from Nsight Compute's."""
 READABLE = 0.5
 """Share of GPU time of kernels that have samples."""
 
@@ -126,14 +129,29 @@ def against_ncu(bench: Bench) -> Finding:
     recording = bench.record([program, "200"], "--pc", "serialized")
     skip_if_refused(recording)
     hold_samples(found, recording, exact=True)
-    shown = [
-        bench.run(
-            [*FLAME, "export", path, "--levels", "kernel,stall", "-o", "-", "--format", "folded"]
-        )
-        for path in (str(recording.folder), report)
-    ]
-    found.tell(flame=shown[0].out, ncu=shown[1].out)
+    ours, theirs = (shares(bench, path) for path in (recording.folder, Path(report)))
+    found.tell(flame=ours, ncu=theirs)
+    for kernel, own in ours.items():
+        other = theirs.get(kernel, {})
+        tops = [max(one, key=lambda reason: one[reason], default="") for one in (own, other)]
+        found.hold(f"top reason of {kernel}", tops[0] == tops[1], " and ".join(tops))
+        apart = max(abs(own.get(key, 0) - other.get(key, 0)) for key in {*own, *other})
+        found.hold(f"shares of {kernel}", apart <= APART, f"{apart:.1%} apart")
     return found
+
+
+def shares(bench: Bench, path: Path) -> dict[str, dict[str, float]]:
+    """The share of each stall reason in the samples of each kernel, as flame reads ``path``."""
+    options = ["-f", "folded", "--levels", "kernel,stall", "--metric", "stalls", "--no-cache"]
+    counts: dict[str, dict[str, int]] = {}
+    for line in bench.run([*FLAME, "export", str(path), *options, "-o", "-"]).out.splitlines():
+        stack, _, count = line.rpartition(" ")
+        kernel, _, reason = stack.partition(";")
+        counts.setdefault(kernel, {})[reason] = int(count)
+    return {
+        kernel: {reason: count / sum(of.values()) for reason, count in of.items()}
+        for kernel, of in counts.items()
+    }
 
 
 NEEDS = ("gpu", "library", "nvtx")
