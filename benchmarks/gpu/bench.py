@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.gpu.check import CheckSkippedError
 from benchmarks.gpu.recording import Done, Recording
+from flame.record.environment import INJECTIONS, library_path
 from inject import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +86,13 @@ class Bench:
         folder = self.folder / f"{name}.flame"
         words = [*FLAME, "record", "-q", "-o", str(folder), *options, "--", *command]
         done = self.run(words, code, {"FLAME_DEBUG": "1", **env})
+        return Recording(folder, done)
+
+    def injected(self, command: list[str], name: str, env: Env = NOTHING) -> Recording:
+        """Record ``command`` without `flame record`, which sets some of the library's switches."""
+        folder, library = self.folder / name, str(library_path())
+        injections = dict.fromkeys(INJECTIONS, library)
+        done = self.run(command, 0, {**injections, "FLAME_DIR": str(folder), **env})
         return Recording(folder, done)
 
     def probed(self, command: list[str], env: Env = NOTHING) -> dict[str, Any]:

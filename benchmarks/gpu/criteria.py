@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 
 from benchmarks.gpu.check import Finding
-from benchmarks.gpu.recording import Recording, Rows
+from benchmarks.gpu.recording import Recording, Rows, rows_of
 
 LAUNCHED = 0.999
 """Share of kernels whose launch must have been seen."""
@@ -21,50 +24,63 @@ MOST_STEPS = 8
 
 def hold_recording(found: Finding, recording: Recording) -> None:
     """Hold what every recording of a healthy program must be, and tell what was lost."""
-    kernels, launches = recording.rows("kernel"), recording.rows("launch")
-    found.tell(kernels=len(kernels), launches=len(launches), counters=recording.counters())
-    found.hold("kernels", len(kernels) > 0, len(kernels))
-    hold_launches(found, kernels, launches)
+    kernels = recording.count("kernel")
+    found.tell(kernels=kernels, launches=recording.count("launch"))
+    found.tell(counters=recording.counters(), notes=recording.notes())
+    found.hold("kernels", kernels > 0, kernels)
+    hold_launches(found, recording)
     dropped = recording.dropped()
     found.hold("nothing lost", not dropped, dropped or "")
 
 
-def hold_launches(found: Finding, kernels: Rows, launches: Rows) -> None:
+def hold_launches(found: Finding, recording: Recording) -> None:
     """Hold that kernels have launches, and launches have Python stacks; their times fit."""
-    seen = kernels["tid"] != 0
-    share = float(seen.mean()) if len(seen) else 0.0
-    found.hold("launch", share >= LAUNCHED, f"{share:.3%} of {len(kernels)}")
+    seen = recording.rows("kernel")["tid"] != 0
+    found.hold("launch", share_of(seen) >= LAUNCHED, f"{share_of(seen):.3%} of {len(seen)}")
+    launches = recording.rows("launch")
     of_python = np.isin(launches["tid"], np.unique(launches["tid"][launches["python"] != 0]))
     some = launches["python"][of_python] != 0
-    share = float(some.mean()) if len(some) else 0.0
-    found.hold("python", share >= WITH_PYTHON, f"{share:.2%} of {int(of_python.sum())}")
-    early, worst = early_kernels(kernels, launches)
-    share = 1 - early / max(len(kernels), 1)
-    found.hold("after launch", share >= AFTER_LAUNCH, f"{share:.3%}, by {worst} ns at most")
+    found.hold("python", share_of(some) >= WITH_PYTHON, f"{share_of(some):.2%} of {len(some)}")
+    ahead = [one for dump in recording.dumps for one in early_kernels(dump)]
+    share = 1 - len(ahead) / max(len(seen), 1)
+    said = f"{share:.3%}, by {max(ahead, default=0)} ns at most"
+    found.hold("after launch", share >= AFTER_LAUNCH, said)
 
 
-def early_kernels(kernels: Rows, launches: Rows) -> tuple[int, int]:
-    """Count kernels that begin before the call that launched them, and by how many ns at most."""
+def share_of(some: Rows) -> float:
+    """Return the share that is true, 0 of nothing."""
+    return float(some.mean()) if len(some) else 0.0
+
+
+def early_kernels(dump: Path) -> Iterator[int]:
+    """Tell by how many ns kernels begin before the call that launched them, of those that do."""
+    kernels, launches = rows_of(dump, "kernel"), rows_of(dump, "launch")
     begun = dict(zip(launches["correlation"].tolist(), launches["start"].tolist(), strict=True))
-    pairs = zip(kernels["correlation"].tolist(), kernels["start"].tolist(), strict=True)
-    ahead = [begun[one] - start for one, start in pairs if one in begun and start < begun[one]]
-    return len(ahead), max(ahead, default=0)
+    for one, start in zip(kernels["correlation"].tolist(), kernels["start"].tolist(), strict=True):
+        if begun.get(one, 0) > start:
+            yield begun[one] - start
 
 
 def hold_graphs(found: Finding, recording: Recording) -> None:
-    """Hold that all work of graphs leads to a node whose capture was seen."""
-    kernels, nodes = recording.rows("kernel"), recording.rows("graph_node")
-    replayed = kernels["graph_node"][kernels["graph"] != 0]
-    execs = {int(row["exec"]): int(row["graph"]) for row in recording.rows("graph_exec")}
-    told = dict(zip(nodes["node"].tolist(), nodes["original"].tolist(), strict=True))
+    """Hold that all kernels of graphs lead to a node whose capture was seen."""
+    told = [node for dump in recording.dumps for node in replayed(dump)]
+    known = sum(count for is_known, count in told if is_known)
+    total = sum(count for _, count in told)
+    found.hold("graph nodes", known == total > 0, f"{known} of {total}")
+
+
+def replayed(dump: Path) -> Iterator[tuple[bool, int]]:
+    """Tell of each node that ran whether its capture is known, and how many kernels it had."""
+    nodes = rows_of(dump, "graph_node")
+    execs = {int(row["exec"]): int(row["graph"]) for row in rows_of(dump, "graph_exec")}
+    origins = dict(zip(nodes["node"].tolist(), nodes["original"].tolist(), strict=True))
     # A clone is told of as created, too: what it was made of says more.
     clones = nodes[nodes["original"] != 0]
-    told |= dict(zip(clones["node"].tolist(), clones["original"].tolist(), strict=True))
-    different, counts = np.unique(replayed, return_counts=True)
-    known = [captured(int(node), told, execs) for node in different]
-    share = float(np.average(known, weights=counts)) if len(counts) else 0.0
-    found.hold("graph nodes", share == 1, f"{share:.2%} of {len(replayed)}")
-    found.tell(graph_kernels=len(replayed), nodes_told=len(nodes))
+    origins |= dict(zip(clones["node"].tolist(), clones["original"].tolist(), strict=True))
+    kernels = rows_of(dump, "kernel")
+    ran, counts = np.unique(kernels["graph_node"][kernels["graph"] != 0], return_counts=True)
+    for node, count in zip(ran.tolist(), counts.tolist(), strict=True):
+        yield captured(node, origins, execs), count
 
 
 def captured(node: int, told: dict[int, int], execs: dict[int, int]) -> bool:

@@ -25,8 +25,8 @@ TEXT = struct.Struct("<II")
 """Before each text: its number, and its size in bytes."""
 DROP_CAUSES = {1: "disk full", 2: "size limit", 3: "CUPTI", 4: "memory", 5: "names"}
 """See DropCause in inject/dump/dump.h."""
-NO_COUNTERS = {"parent_pid", "forked_from", "rank", "world_size"}
-"""Metadata that are numbers and count nothing."""
+MAXIMA = ("most_", "longest_")
+"""How the names of counters begin that are not sums."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,24 @@ class Recording:
         return dict(found)
 
     def counters(self) -> dict[str, int]:
-        """Read the counters that the library keeps of itself, added up over processes."""
-        found: Counter[str] = Counter()
-        for dump in self.dumps:
-            for key, value in metadata(dump):
-                if key not in NO_COUNTERS and value.isdecimal():
-                    found[key] += int(value)
-        return dict(found)
+        """Read the counters that the library keeps of itself, added up over processes.
+
+        Of those that are of the longest or the most, the largest is taken.
+        """
+        found: dict[str, int] = {}
+        for text in self.facts("counters"):
+            for key, value in json.loads(text).items():
+                most = key.startswith(MAXIMA)
+                found[key] = max(found.get(key, 0), value) if most else found.get(key, 0) + value
+        return found
+
+    def notes(self) -> list[str]:
+        """Read what the library says went wrong."""
+        return self.facts("note")
+
+    def facts(self, key: str) -> list[str]:
+        """Read the metadata of that key, of all processes."""
+        return [value for dump in self.dumps for name, value in metadata(dump) if name == key]
 
 
 def places(dump: Path, key: str) -> Iterator[tuple[int, int]]:

@@ -20,12 +20,15 @@ from benchmarks.gpu.checks import CHECKS
 from benchmarks.gpu.checks.recorded import recorded
 from benchmarks.gpu.checks.sampled import sampled
 from benchmarks.gpu.command import FAILED, INTERRUPTED, chosen, main, parsed
+from benchmarks.gpu.criteria import hold_graphs, hold_recording
+from benchmarks.gpu.recording import Done, Recording
 from benchmarks.gpu.results import Results
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
 from tests.inject.conftest import library as library
 from tests.inject.conftest import small_file_system
 from tests.support.waiting import PATIENCE, wait_until
+from tests.support.writers.fdumpfile import DumpFile
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, str(ROOT / "benchmarks" / "gpu_check.py")]
@@ -170,9 +173,9 @@ def probe_built(buildable: None, tmp_path_factory: pytest.TempPathFactory) -> No
     Bench(folder, quick=True).probe_library()
 
 
-@pytest.mark.usefixtures("double", "probe_built")
+@pytest.mark.usefixtures("double")
 def test_some_checks_pass_on_the_double(tmp_path: Path) -> None:
-    names = "probe-records,recorded,end-exit"
+    names = "recorded,end-exit,attached-late"
     code, found = run(COMMAND, tmp_path / "out", "--only", names)
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(
         names.split(","), PASS
@@ -204,36 +207,108 @@ def test_checks_of_the_full_tier_pass_on_the_double(tmp_path: Path) -> None:
 # What a check sees
 
 
-def looked(
-    look: Callable[..., Finding], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: str
-) -> Finding:
-    monkeypatch.setenv("FAKE_CUPTI", faults)
-    return look(Bench(tmp_path, quick=True))
+def dump(correlations: int = 1000) -> DumpFile:
+    """One process whose kernels all begin 10 ns after their launch, from Python."""
+    file = DumpFile()
+    node = file.python(("train", "train.py", 3))
+    for one in range(correlations):
+        file.launch(100 * one, 100 * one + 5, one, python=node)
+        file.kernel("gemm", 100 * one + 10, 100 * one + 50, one, tid=100)
+    return file
+
+
+def wrong(look: Callable[[Finding, Recording], None], folder: Path, *dumps: DumpFile) -> set[str]:
+    """The criteria that recordings with these dumps do not hold."""
+    for number, file in enumerate(dumps):
+        file.write(folder / f"{number}.fdump")
+    found = Finding()
+    look(found, Recording(folder, Done(0, "", "", 0.0)))
+    return {one.name for one in found.criteria if not one.ok}
+
+
+def test_a_healthy_recording_of_several_processes(tmp_path: Path) -> None:
+    late = DumpFile(pid=2)
+    late.launch(10**9, 10**9 + 5, 1, python=late.python(("train", "train.py", 3)))
+    late.kernel("gemm", 10**9 + 10, 10**9 + 20, 1, tid=100)
+    assert wrong(hold_recording, tmp_path, dump(), late) == set()
+
+
+def test_one_kernel_in_a_thousand_may_lack_its_launch(tmp_path: Path) -> None:
+    file = dump()
+    file.kernel("gemm", 10, 20, 10**6)
+    assert wrong(hold_recording, tmp_path, file) == set()
+    file.kernel("gemm", 10, 20, 10**6)
+    assert wrong(hold_recording, tmp_path, file) == {"launch"}
+
+
+def test_threads_without_any_python_frame_need_none(tmp_path: Path) -> None:
+    file = dump(95)
+    for one in range(5):
+        file.launch(10**6, 10**6 + 1, 10**6 + one, tid=100)
+    file.launch(10**6, 10**6 + 1, 10**7, tid=200)
+    assert wrong(hold_recording, tmp_path, file) == set()
+    file.launch(10**6, 10**6 + 1, 10**6 + 5, tid=100)
+    assert wrong(hold_recording, tmp_path, file) == {"python"}
+
+
+def test_kernels_begin_after_their_launch(tmp_path: Path) -> None:
+    file = dump(100)
+    file.kernel("gemm", 0, 1, 99, tid=100)
+    assert wrong(hold_recording, tmp_path, file) == {"after launch"}
+
+
+def test_what_was_lost_fails(tmp_path: Path) -> None:
+    file = dump()
+    file.record("drop", time=0, count=3, cause=3, type=6)
+    assert wrong(hold_recording, tmp_path, file) == {"nothing lost"}
+
+
+def test_work_of_graphs_leads_to_its_capture(tmp_path: Path) -> None:
+    file = dump(1)
+    graph, clone = 7 << 32, 9 << 32
+    file.graph_node(graph | 1, 0, 5)
+    file.graph_node(clone | 1, 0, 6)  # told of as made, and as a clone
+    file.graph_node(clone | 1, graph | 1, 6)
+    file.kernel("gemm", 10, 20, 0, tid=100, graph=9, graph_node=clone | 1)
+    assert wrong(hold_graphs, tmp_path, file) == set()
+    file.kernel("gemm", 10, 20, 0, tid=100, graph=11, graph_node=11 << 32 | 1)
+    assert wrong(hold_graphs, tmp_path, file) == {"graph nodes"}
+    file.record("graph_exec", exec=11, graph=7)
+    assert wrong(hold_graphs, tmp_path, file) == set()
+
+
+def test_counters_of_processes_are_added_up(tmp_path: Path) -> None:
+    for number, (calls, most) in enumerate(((3, 10), (4, 8))):
+        file = DumpFile(pid=number)
+        file.meta("counters", json.dumps({"calls": calls, "most_buffers": most}))
+        file.write(tmp_path / f"{number}.fdump")
+    recording = Recording(tmp_path, Done(0, "", "", 0.0))
+    assert recording.counters() == {"calls": 7, "most_buffers": 10}
 
 
 @pytest.mark.deep
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize(
-    ("faults", "wrong"),
+    ("faults", "names"),
     [
         ("drop:10", {"nothing lost", "count"}),
-        ("quiet_clones,no_clones", {"graph nodes"}),
-        ("pc_later", set()),
+        ("no_subscriber", {"kernels", "launch", "python", "graph nodes"}),
+        ("shuffle", set()),
     ],
 )
 def test_a_fault_of_cupti_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: str, wrong: set[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: str, names: set[str]
 ) -> None:
-    found = looked(recorded, tmp_path, monkeypatch, faults)
-    assert {one.name for one in found.criteria if not one.ok} == wrong
+    monkeypatch.setenv("FAKE_CUPTI", faults)
+    found = recorded(Bench(tmp_path, quick=True))
+    assert {one.name for one in found.criteria if not one.ok} == names
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("double")
 def test_sampling_that_is_not_permitted_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def look(bench: Bench) -> Finding:
-        return sampled(bench, "continuous")
-
+    monkeypatch.setenv("FAKE_CUPTI", "no_pc_permission")
     with pytest.raises(CheckSkippedError, match="permission"):
-        looked(look, tmp_path, monkeypatch, "no_pc_permission")
+        sampled(Bench(tmp_path, quick=True), "continuous")

@@ -53,7 +53,7 @@ def ends(bench: Bench, way: str) -> Finding:
         hold_count(found, "kernels", kernels, launched)
     missing = launched - kernels
     found.tell(kernels=kernels, missing=missing, dropped=recording.dropped())
-    found.tell(notes=list(recording.profile.warnings), counters=recording.counters())
+    found.tell(notes=recording.notes(), counters=recording.counters())
     return found
 
 
@@ -83,7 +83,7 @@ def attached(bench: Bench) -> Finding:
     hold_count(found, "kernels", len(recording.rows("kernel")), said["kernels_after"])
     replayed = recording.rows("kernel")
     found.tell(of_graphs=int((replayed["graph"] != 0).sum()), attach_s=said["attach_s"])
-    found.tell(notes=list(recording.profile.warnings), counters=recording.counters())
+    found.tell(notes=recording.notes(), counters=recording.counters())
     return found
 
 

@@ -21,7 +21,7 @@ def beside_profiler(bench: Bench) -> Finding:
     said = recording.done.json()
     hold_recording(found, recording)
     found.hold("exit code", recording.done.code == 0, recording.done.code)
-    notes = list(recording.profile.warnings)
+    notes = recording.notes()
     found.tell(kernels_of_profiler=said["kernels"], notes=notes)
     hold_spoken(found, len(recording.rows("kernel")), len(recording.rows("launch")), notes)
     return found
@@ -40,7 +40,7 @@ def stolen(bench: Bench) -> Finding:
     recording = bench.record(bench.workload("stealing.py", count), code=None)
     said = recording.done.json()
     found.hold("exit code", recording.done.code == 0, recording.done.code)
-    notes = list(recording.profile.warnings)
+    notes = recording.notes()
     kernels, launches = len(recording.rows("kernel")), len(recording.rows("launch"))
     found.tell(**said, notes=notes, kernels=kernels, launches=launches)
     hold_spoken(found, kernels, launches, notes)

@@ -35,7 +35,7 @@ def sampled(bench: Bench, mode: str, env: Env = NOTHING) -> Finding:
     recording = bench.record(command, "--pc", mode, env=env)
     skip_if_refused(recording)
     hold_samples(found, recording, exact=mode == "serialized")
-    hold_launches(found, recording.rows("kernel"), recording.rows("launch"))
+    hold_launches(found, recording)
     hold_text(found, recording)
     found.tell(seconds=recording.done.seconds, counters=recording.counters())
     return found
