@@ -27,7 +27,7 @@ LEAST = 5.0
 """Seconds: with less left no check is begun."""
 OK, FAILED, USAGE, NOT_KEPT, INTERRUPTED = 0, 1, 2, 3, 130
 OURS = ("FLAME_", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "PROBE_")
-OURS_TO_KEEP = ("FLAME_LIBRARY", "FLAME_CUPTI_PATH", "FLAME_CUDA_INCLUDE", "FLAME_SYNTHETIC")
+OURS_TO_KEEP = ("FLAME_LIBRARY", "FLAME_CUPTI_PATH", "FLAME_CUDA_INCLUDE")
 DESCRIPTION = """Checks on a machine with a GPU what flame takes for granted of CUPTI, and that what
 flame records there is right. Each check is a process of its own: one that hangs or crashes stops no
 other."""

@@ -53,13 +53,13 @@ class Results:
                 part.unlink()
 
     def masked(self, value: Any) -> Any:
-        """Copy ``value`` with what tells of machine and user taken out of every text."""
+        """Copy ``value`` with what tells of machine and user taken out of texts, keys excepted."""
         if isinstance(value, str):
             for pattern, mask in self.hidden:
                 value = pattern.sub(mask, value)
             return value
         if isinstance(value, dict):
-            return {self.masked(key): self.masked(one) for key, one in value.items()}
+            return {key: self.masked(one) for key, one in value.items()}
         if isinstance(value, list):
             return [self.masked(one) for one in value]
         return value

@@ -18,7 +18,7 @@ from benchmarks.gpu.bench import Bench
 from benchmarks.gpu.check import FAIL, HANG, PASS, SKIP, Check, CheckSkippedError, Finding, Result
 from benchmarks.gpu.checks import CHECKS
 from benchmarks.gpu.checks.recorded import recorded
-from benchmarks.gpu.checks.sampled import sampled
+from benchmarks.gpu.checks.sampled import opcodes, sampled
 from benchmarks.gpu.command import FAILED, INTERRUPTED, chosen, main, parsed
 from benchmarks.gpu.criteria import hold_graphs, hold_recording
 from benchmarks.gpu.recording import Done, Recording
@@ -275,6 +275,22 @@ def test_work_of_graphs_leads_to_its_capture(tmp_path: Path) -> None:
     assert wrong(hold_graphs, tmp_path, file) == {"graph nodes"}
     file.record("graph_exec", exec=11, graph=7)
     assert wrong(hold_graphs, tmp_path, file) == set()
+
+
+def test_opcodes_of_a_listing() -> None:
+    listing = """
+    Function : _Z4gemmPf
+        /*0000*/                   LDC R1, c[0x0][0x28] ;   /* 0x00000a00ff017b82 */
+                                                            /* 0x000fc00000000a00 */
+        /*0010*/              @!P0 EXIT ;                   /* 0x000000000000894d */
+    Function : other
+        /*0000*/                   NOP;                     /* 0x0000000000007918 */
+    """
+    assert opcodes(listing) == {
+        ("_Z4gemmPf", 0): "LDC",
+        ("_Z4gemmPf", 16): "@!P0",
+        ("other", 0): "NOP",
+    }
 
 
 def test_counters_of_processes_are_added_up(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ WAYS: dict[str, tuple[str, ...]] = {
 PARTS = ("eager", "triton", "graph")
 SLOWER = 0.03
 """How much slower the last part of a long recording may be than its first."""
+DEARER, CHEAP = 2.0, 0.1
+"""Recording may cost so many times what torch.profiler does, or what that may at any rate."""
 FLAT = 1.25
 """How much more memory the process may have at the end than after its first part."""
 LOST = 1e-4
@@ -41,6 +43,7 @@ def cost(bench: Bench, command: list[str]) -> Finding:
         best = min(runs, key=lambda run: float(run["loop_s"]))
         extra = (best["loop_s"] - alone) / best["launches"] * 1e6
         found.tell(**{name: f"x{best['loop_s'] / alone:.2f}, {extra:.2f} us a launch"})
+        found.tell(**{f"{name}_times": best["loop_s"] / alone})
         found.tell(**{f"{name}_warm_s": [run["warm_s"] for run in runs]})
     found.hold("runs", alone > 0, f"{alone:.3f} s")
     return found
@@ -52,8 +55,14 @@ def driver_cost(bench: Bench) -> Finding:
 
 
 def torch_cost(bench: Bench, part: str) -> Finding:
-    """The cost for PyTorch, of one way to launch."""
-    return cost(bench, bench.workload("torch_mix.py", bench.size(50, 200), part))
+    """The cost for PyTorch, of one way to launch, beside that of its own profiler."""
+    command = bench.workload("torch_mix.py", bench.size(50, 200), part)
+    found = cost(bench, command)
+    theirs = bench.run([*command, "count"]).json()["loop_s"] / found.numbers["alone_s"]
+    ours = found.numbers["recorded_times"]
+    said = f"x{ours:.2f}, x{theirs:.2f} with torch.profiler"
+    found.hold("beside torch.profiler", ours - 1 <= DEARER * max(theirs - 1, CHEAP), said)
+    return found
 
 
 def long_graphs(bench: Bench, env: Env = NOTHING) -> Finding:

@@ -61,21 +61,32 @@ def builds(bench: Bench) -> Finding:
 
 def calls(bench: Bench) -> Finding:
     """E1: callbacks of the driver alone see the call of every kernel, also the runtime's."""
+    return all_domains(bench, steps(bench))
+
+
+def mixed_calls(bench: Bench) -> Finding:
+    """E1 to E3 with all that PyTorch and Triton do: copies, threads, graphs, backward passes."""
+    command = bench.workload("torch_mix.py", bench.size(5, 30), "all")
+    found = all_domains(bench, command)
+    seen = bench.probed(command)
+    hold_records(found, seen)
+    hold_nodes(found, seen)
+    return found
+
+
+def all_domains(bench: Bench, command: list[str]) -> Finding:
+    """Run it with callbacks of the driver, of both, of the runtime alone."""
     found = Finding()
-    of = {
-        name: bench.probed(steps(bench), {"PROBE_DOMAINS": name})
-        for name in ("driver", "both", "runtime")
-    }
+    domains = ("driver", "both", "runtime")
+    of = {name: bench.probed(command, {"PROBE_DOMAINS": name}) for name in domains}
     for name, seen in of.items():
         found.tell(**{name: {key: seen[key] for key in seen if key.startswith("kernels")}})
     counts = {name: seen["kernels"] for name, seen in of.items()}
-    found.hold("equal counts", len(set(counts.values())) == 1 and counts["driver"], counts)
-    found.hold(
-        "kernels without a call",
-        of["driver"]["kernels_of_none"] == 0,
-        of["driver"]["kernels_of_none"],
-    )
-    found.hold("ids of nested calls", of["both"]["nested_apart"] == 0, of["both"]["nested_apart"])
+    found.hold("equal counts", len(set(counts.values())) == 1 and counts["driver"] > 0, counts)
+    without = of["driver"]["kernels_of_none"]
+    found.hold("kernels without a call", without == 0, without)
+    apart = of["both"]["nested_apart"]
+    found.hold("ids of nested calls", apart == 0, apart)
     found.tell(calls=of["both"]["calls"])
     return found
 
@@ -83,7 +94,12 @@ def calls(bench: Bench) -> Finding:
 def records(bench: Bench) -> Finding:
     """E2: no record is without a call or times; none begins much before its call."""
     found = Finding()
-    seen = bench.probed(steps(bench))
+    hold_records(found, bench.probed(steps(bench)))
+    return found
+
+
+def hold_records(found: Finding, seen: dict[str, Any]) -> None:
+    """Hold what must be so of the records that the probe has seen."""
     total = seen["kernels"] + seen["others"]
     found.hold("copies without a call", seen["others_of_none"] == 0, seen["without_call"])
     found.hold("without times", seen["untimed"] == 0, seen["untimed"])
@@ -92,20 +108,23 @@ def records(bench: Bench) -> Finding:
     ok = share >= AFTER_LAUNCH and seen["earliest_ns"] <= EARLY_NS
     found.hold("after the call", ok, f"{share:.3%} of {total}, {seen['earliest_ns']} ns at most")
     found.tell(buffers_at_most=seen["buffers_at_most"], flush_ms=seen["flush_ms"])
-    return found
 
 
 def graphs(bench: Bench) -> Finding:
     """E3: every record of a graph leads to a node that was captured."""
     found = Finding()
-    seen = bench.probed(steps(bench))
+    hold_nodes(found, bench.probed(steps(bench)))
+    return found
+
+
+def hold_nodes(found: Finding, seen: dict[str, Any]) -> None:
+    """Hold what must be so of the nodes of graphs that the probe has seen."""
     known = f"{seen['of_known_nodes']} of {seen['of_graphs']}"
     found.hold("captures", seen["of_known_nodes"] == seen["of_graphs"] > 0, known)
     blind = seen["created_in"].get("(no call)", 0)
     found.hold("nodes made in a call that is seen", blind == 0, blind)
     found.tell(created_in=seen["created_in"], twice=seen["nodes_told_twice"])
     found.tell(created=seen["nodes_created"], cloned=seen["nodes_cloned"])
-    return found
 
 
 def modules(bench: Bench) -> Finding:
@@ -169,6 +188,7 @@ CHECKS = (
     Check("probe-calls", "E1", 1, calls, NEEDS, 60, quick=True),
     Check("probe-records", "E2", 1, records, NEEDS, 30, quick=True),
     Check("probe-graphs", "E3", 1, graphs, NEEDS, 30, quick=True),
+    Check("probe-torch", "E1", 1, mixed_calls, ("gpu", "compiler", "torch"), 90, quick=True),
     Check("probe-modules", "E4", 1, modules, ("gpu", "compiler", "torch", "triton"), 60),
     *matrix(),
     Check(

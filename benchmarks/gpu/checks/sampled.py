@@ -20,8 +20,11 @@ from benchmarks.gpu.bench import (
 from benchmarks.gpu.check import Check, CheckSkippedError, Finding
 from benchmarks.gpu.criteria import hold_launches, hold_samples
 from benchmarks.gpu.recording import Recording
+from flame.core.lazy_regex import lazy_regex
 
 MODES, KINDS = ("continuous", "serialized"), ("concurrent", "kernel")
+FUNCTION = lazy_regex(r"Function : (\S+)")
+INSTRUCTION = lazy_regex(r"\s*/\*([0-9a-f]{4,})\*/\s+(\S+)")
 APART = 0.1
 """How far the share of a stall reason may be from Nsight Compute's."""
 READABLE = 0.5
@@ -110,11 +113,27 @@ def disassembled(bench: Bench) -> Finding:
     recording = bench.record([program, "200"], "--pc", "serialized")
     skip_if_refused(recording)
     hold_samples(found, recording, exact=True)
-    listing = bench.run(["cuobjdump", "-sass", program]).out
+    listed = opcodes(bench.run(["cuobjdump", "-sass", program]).out)
     sampling = recording.profile.sampling
-    lines = [text for code in sampling.codes for text in code.text if text] if sampling else []
-    present = sum(text.split(";")[0].split()[0] in listing for text in lines)
-    found.hold("text as cuobjdump's", 0 < len(lines) == present, f"{present} of {len(lines)}")
+    shown = {
+        (code.name, offset): text.split()[0].rstrip(";")
+        for code in (sampling.codes if sampling else ())
+        for offset, text in zip(code.offset.tolist(), code.text, strict=True)
+        if text
+    }
+    alike = sum(listed.get(place) == opcode for place, opcode in shown.items())
+    found.hold("opcodes as cuobjdump's", 0 < len(shown) == alike, f"{alike} of {len(shown)}")
+    return found
+
+
+def opcodes(listing: str) -> dict[tuple[str, int], str]:
+    """The first word of each instruction that cuobjdump lists, by function and offset in bytes."""
+    function, found = "", {}
+    for line in listing.splitlines():
+        if head := FUNCTION.search(line):
+            function = head[1]
+        elif instruction := INSTRUCTION.match(line):
+            found[function, int(instruction[1], 16)] = instruction[2].rstrip(";")
     return found
 
 

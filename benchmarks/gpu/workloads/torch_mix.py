@@ -123,8 +123,8 @@ def counted(parts: set[str], count: int) -> dict[str, float]:
     """The same below torch.profiler."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profiler:
-        work(parts, count)
-    return {"kernels": kernels_of(profiler)}
+        took = work(parts, count)
+    return took | {"kernels": kernels_of(profiler)}
 
 
 def kernels_of(profiler: Any) -> int:
