@@ -55,6 +55,7 @@ class Result:
     numbers: dict[str, Any] = field(default_factory=dict)
     left_behind: int = 0
     log: str = ""
+    stacks: str = ""
 
     @property
     def said(self) -> str:

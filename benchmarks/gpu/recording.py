@@ -43,6 +43,10 @@ class Done:
         return json.loads(self.out.strip().splitlines()[-1])
 
 
+class NothingRecordedError(Exception):
+    """A recording has no dump."""
+
+
 class Recording:
     """What `flame record` has written, below ``folder``; ``done`` says how it ended."""
 
@@ -67,8 +71,10 @@ class Recording:
     def rows(self, key: str) -> Rows:
         """Read all records of a kind, of all processes; inject/dump/dump.h has their fields.
 
-        ValueError where there is no dump.
+        NothingRecordedError where there is no dump.
         """
+        if not self.dumps:
+            raise NothingRecordedError("nothing was recorded")
         return np.concatenate([rows_of(dump, key) for dump in self.dumps])
 
     def count(self, key: str) -> int:

@@ -27,8 +27,8 @@ from benchmarks.gpu.check import FAIL, HANG, PASS, SKIP, Check, CheckSkippedErro
 from benchmarks.gpu.stacks import stacks_of
 
 TICK = 0.05
-LOG_TAIL = 4000
-"""Characters of a check's log that go into the results where it did not pass."""
+LOG_TAIL, MOST_STACKS = 4000, 30_000
+"""Characters of a check's log, and of stacks, that go into the results where it did not pass."""
 
 
 class Runner:
@@ -96,6 +96,7 @@ class Runner:
 
     def _keep_stacks(self, folder: Path, result: Result) -> None:
         text = stacks_of(processes.descendants())
+        result.stacks = text[:MOST_STACKS]
         try:
             (folder / "stacks.txt").write_text(text, "utf-8")
             result.error += f"; stacks in {check_path(folder)}"
