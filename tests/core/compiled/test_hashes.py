@@ -22,15 +22,21 @@ CODE = """
 API void hash_all(const uint8_t* items, int64_t count, int64_t size, uint64_t seed, uint64_t* to) {
   for (int64_t i = 0; i < count; i++) to[i] = hash_bytes(items + i * size, size, seed);
 }
+API void hash_rows(const int64_t* items, int64_t count, int64_t size, uint64_t seed, uint64_t* to) {
+  uint64_t keys[MOST_COLUMNS + 1];
+  const int32_t width = (int32_t)size / 8;
+  make_keys(seed, width, keys);
+  for (int64_t i = 0; i < count; i++) to[i] = hash_integers(items + i * width, width, keys);
+}
 """
 SLOTS = 1 << 10
 
 Hash = Callable[[U1, int], NDArray[np.uint64]]
 
 
-@pytest.fixture(scope="module")
-def hashes(tmp_path_factory: pytest.TempPathFactory) -> Hash:
-    """Hashes items, u8[n, size], by a seed, as the compiled part does."""
+@pytest.fixture(scope="module", params=["hash_all", "hash_rows"])
+def hashes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Hash:
+    """Hashes items, u8[n, size], by a seed, as the compiled part does bytes, or rows of integers."""
     folder = tmp_path_factory.mktemp("hashes")
     (folder / "hashes.c").write_text(CODE)
     try:
@@ -39,15 +45,18 @@ def hashes(tmp_path_factory: pytest.TempPathFactory) -> Hash:
         pytest.skip(str(error))
     subprocess.run([*command, "hashes.c", "-o", "hashes.so"], cwd=folder, check=True)
     library: Any = ctypes.CDLL(str(folder / "hashes.so"))
-    library.hash_all.argtypes = [c_void_p, c_int64, c_int64, c_uint64, c_void_p]
+    function = library[request.param]
+    function.argtypes = [c_void_p, c_int64, c_int64, c_uint64, c_void_p]
 
-    def hash_all(items: U1, seed: int) -> NDArray[np.uint64]:
+    def hash_items(items: U1, seed: int) -> NDArray[np.uint64]:
+        if request.param == "hash_rows":  # an integer is of eight bytes
+            items = np.pad(items, ((0, 0), (0, -items.shape[1] % 8)))
         items = np.ascontiguousarray(items)
         found = np.zeros(len(items), np.uint64)
-        library.hash_all(items.ctypes.data, *items.shape, seed, found.ctypes.data)
+        function(items.ctypes.data, *items.shape, seed, found.ctypes.data)
         return found
 
-    return hash_all
+    return hash_items
 
 
 def numbered(size: int, count: int) -> U1:
