@@ -36,7 +36,7 @@ Hash = Callable[[U1, int], NDArray[np.uint64]]
 
 @pytest.fixture(scope="module", params=["hash_all", "hash_rows"])
 def hashes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Hash:
-    """Hashes items, u8[n, size], by a seed, as the compiled part does bytes, or rows of integers."""
+    """Hashes items, u8[n, size], by a seed, as the compiled part does bytes, or integers."""
     folder = tmp_path_factory.mktemp("hashes")
     (folder / "hashes.c").write_text(CODE)
     try:

@@ -105,7 +105,8 @@ class _RangeTable:
         start, end = (self._context.times(chunk[name]) for name in ("start", "end"))
         is_placed = ((uses & (_RANGE | _PLACED)) == _RANGE | _PLACED) & (start != NULL)
         self.unplaced += int(np.count_nonzero(uses & _RANGE) - np.count_nonzero(is_placed))
-        end = np.where(end == NULL, OPEN, end)
+        if end.min(initial=0) == NULL:
+            end = np.where(end == NULL, OPEN, end)
         columns = {"start": start, "end": end, "number": chunk[NUMBER]}
         noted = np.flatnonzero(uses & _NOTED)
         if len(noted):
@@ -142,7 +143,7 @@ class _RangeTable:
         frame, thread = self._describe_keys(frames, keys, numbered.number)
         frame_of, thread_of = frame[numbered.number], thread[numbered.number]
         ranges = RawRanges(numbered.start, numbered.end, thread_of, frame_of)
-        if (frame_of < 0).any():
+        if frame_of.min(initial=0) < 0:
             ranges = ranges.take(np.flatnonzero(ranges.frame >= 0))
         return ranges, find_events(frames, names, keys, self._others.build(), numbered)
 
