@@ -152,7 +152,7 @@ int64_t flamecore_join(const int32_t* process, const int64_t* correlation, int64
                        int64_t activities, int64_t* call) {
   uint64_t size = 16;
   if (calls > INT32_MAX) return REFUSED;
-  while (size < 2 * (uint64_t)calls) size *= 2;
+  while (size < (uint64_t)calls + (uint64_t)calls / 2) size *= 2;
   const uint64_t mask = size - 1;
   int32_t* table = malloc(size * sizeof *table);
   if (!table) return NO_MEMORY;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -160,6 +160,17 @@ def unique(values: Column) -> Column:
         return found.astype(values.dtype)
     ordered = np.sort(values)
     return ordered[run_starts(ordered)]
+
+
+def is_any(column: Column, values: Iterable[int]) -> Bool:
+    """Tell which of ``column`` are one of a few ``values``.
+
+    For few rows ``np.isin`` sorts, and imports ``numpy.ma`` as ``np.unique`` does.
+    """
+    found: Bool = np.zeros(len(column), bool)
+    for value in values:
+        found |= column == value
+    return found
 
 
 def pack(columns: Sequence[Column]) -> I8:

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column
+from flame.core.columns import I4, I8, U1, Bool, Column, is_any
 from flame.core.model.activities import NONE
 from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.names.nvtx import payload_text
@@ -95,10 +95,10 @@ class _RangeTable:
     def _find_uses(self, keys: I8) -> list[Column]:
         """Find what rows with these ``keys`` are good for."""
         *_, thread, kind, filled = keys.T
-        of_ranges = np.isin(kind, (PUSH_POP, START_END))
-        uses = np.isin(kind, self._wanted) * _RANGE + (thread != NULL) * _PLACED
-        uses += np.isin(kind, (CATEGORY, DOMAIN)) * _NAMES + (of_ranges & (filled > 0)) * _PAID
-        uses += np.isin(kind, NOTED) * _NOTED
+        of_ranges = is_any(kind, (PUSH_POP, START_END))
+        uses = is_any(kind, self._wanted) * _RANGE + (thread != NULL) * _PLACED
+        uses += is_any(kind, (CATEGORY, DOMAIN)) * _NAMES + (of_ranges & (filled > 0)) * _PAID
+        uses += is_any(kind, NOTED) * _NOTED
         return [uses.astype(np.uint8)]
 
     def _add(self, chunk: Chunk, uses: U1) -> None:
