@@ -17,6 +17,7 @@ from csrc import build
 from flame.core.columns import U1
 
 HEADER = build.HERE / "flamecore.h"
+DECODER = build.HERE / "decode.c"
 CODE = """
 #include "flamecore.h"
 API void hash_all(const uint8_t* items, int64_t count, int64_t size, uint64_t seed, uint64_t* to) {
@@ -86,3 +87,12 @@ def test_no_known_word_hides_what_stands_beside_it(size: int, at: int, hashes: H
         items[:, at : at + 8] = np.array([word], np.uint64).view(np.uint8)
         for seed in (5, 1 << 40):
             assert len(np.unique(hashes(items, seed))) == len(items)
+
+
+def test_headers_of_rows_that_end_in_nulls_are_told_apart(hashes: Hash) -> None:
+    header = np.zeros((256, 20), np.uint8)
+    header[:, :9] = [5, 5, 1, 0, 0, 0, 0, 6, 0]  # NVTX_EVENTS, of which most columns are NULL
+    header[:, 6] = np.arange(256)  # the length of the text
+    known = re.search(r"HEADER_SEED 0x([0-9A-F]{16})", DECODER.read_text())
+    assert known is not None
+    assert len(np.unique(hashes(header, int(known[1], 16)) % 256)) > 128
