@@ -47,7 +47,7 @@ def environment() -> Path:
 
 
 def build(machine: str, python: Path) -> Path:
-    """The wheel for ``machine``, called after the glibc that it needs."""
+    """The wheel for ``machine`` as the compiler makes it."""
     target = f"-target {machine}-linux-gnu.{GLIBC} -g0 -Wl,-s"
     compiler = {
         "CC": f"{python} -m ziglang cc {target}",
@@ -59,17 +59,23 @@ def build(machine: str, python: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     made = ("--no-isolation", "--wheel", "--outdir", folder, ROOT)
     run(sys.executable, "-m", "build", *made, **compiler)
-    (raw,) = folder.glob("*.whl")
-    if f"linux_{machine}" not in raw.name:
-        raise SystemExit(f"error: {raw.name} has no library: see what was said above")
-    tag = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
-    # No further tags: it fits an older glibc by chance, and may not do so the next time.
-    words = ("repair", "--only-plat", "--plat", tag, "--wheel-dir", folder / "repaired", raw)
+    (wheel,) = folder.glob("*.whl")
+    if f"linux_{machine}" not in wheel.name:
+        raise SystemExit(f"error: {wheel.name} has no library: see what was said above")
+    return wheel
+
+
+def audit(wheel: Path, machine: str, python: Path) -> Path:
+    """The wheel, checked and called after the glibc that it needs, in place of older ones."""
+    # Which glibc that is auditwheel finds itself; by name it takes those of this machine alone.
+    words = ("repair", "--only-plat", "--plat", "auto", "--wheel-dir", wheel.parent / "checked")
     beside = os.pathsep.join([str(python.parent), os.environ["PATH"]])
-    run(python.with_name("auditwheel"), *words, PATH=beside)
-    (wheel,) = (folder / "repaired").glob(f"*{tag}.whl")
+    run(python.with_name("auditwheel"), *words, wheel, PATH=beside)
+    (checked,) = (wheel.parent / "checked").glob(f"*-manylinux_*_{machine}.whl")
     DIST.mkdir(exist_ok=True)
-    return Path(shutil.copy(wheel, DIST))
+    for older in DIST.glob(f"*_{machine}.whl"):
+        older.unlink()
+    return Path(shutil.copy(checked, DIST))
 
 
 def run(*command: str | Path, **variables: str) -> None:
@@ -84,7 +90,7 @@ def main() -> None:
     """The command line: the machines to build for, else all."""
     python = environment()
     for machine in sys.argv[1:] or MACHINES:
-        print(build(machine, python).relative_to(ROOT))
+        print(audit(build(machine, python), machine, python).relative_to(ROOT))
 
 
 if __name__ == "__main__":
