@@ -10,6 +10,7 @@
 #include "cupti/buffers.h"
 #include "cupti/launches.h"
 #include "cupti/state.h"
+#include "cupti/takeover/takeover.h"
 #include "flame.h"
 #include "sampling/sampling.h"
 #include "system/clock.h"
@@ -93,15 +94,29 @@ uint64_t graph_node(const From& from, size_t source_at) {
   return source ? source : from.graphNodeId;
 }
 
-// What all records of GPU work have; false when CUPTI could not tell when it ran.
+// Work that ended now may end a little later by CUPTI's clock, but not by so much.
+constexpr uint64_t kMinute = 60'000'000'000;
+std::atomic<uint64_t> begin_time{0};
+
+bool can_be(uint64_t start, uint64_t end) {
+  return start <= end && start + kMinute >= begin_time.load(std::memory_order_relaxed) &&
+         end <= now() + kMinute;
+}
+
+// False, and counted, when CUPTI could not tell when the work ran, or tells what cannot be.
+template <class From, class To>
+bool has_times(const From& from, const To& to) {
+  if (from.start && from.end && can_be(to.start, to.end)) return true;
+  dropped(from.start && from.end ? kWildTimes : kUntimed, To::kType, 1);
+  return false;
+}
+
+// What all records of GPU work have; false: it has no times.
 template <class From, class To>
 bool fill(const From& from, size_t source_at, To* to) {
-  if (!from.start || !from.end) {
-    dropped(kCuptiDropped, To::kType, 1);
-    return false;
-  }
-  Origin origin = origin_of(from.correlationId);
   set_times(from, to);
+  if (!has_times(from, *to)) return false;
+  Origin origin = origin_of(from.correlationId);
   to->graph_node = graph_node(from, source_at);
   to->correlation = from.correlationId;
   to->python = origin.python;
@@ -180,6 +195,7 @@ std::atomic<bool> null_is_right{false};
 // Called by CUPTI's own thread or in a flush. Records behind one that is broken cannot be found:
 // how many there were is not known.
 void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  buffer_completed();
   if (keeps_nothing(buffer)) return dropped(kNoMemory, Type{}, valid != 0);
   CUpti_Activity* record = nullptr;
   CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
@@ -192,6 +208,7 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
 }
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  buffer_requested();
   const ActivityBuffer taken = take_buffer(null_is_right.load(std::memory_order_relaxed));
   *buffer = taken.data;
   *size = taken.size;
@@ -219,29 +236,57 @@ CUpti_ActivityKind kernel_kind() {
 constexpr CUpti_ActivityKind kMemoryKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
-}  // namespace
-
-bool register_buffers(uint32_t version) {
-  null_is_right.store(version >= kNullIsRight, std::memory_order_relaxed);
-  tells_sources.store(version >= kTellsSources, std::memory_order_relaxed);
-  use_our_clock();
-  return !refused("cuptiActivityRegisterCallbacks",
-                  cupti()->cuptiActivityRegisterCallbacks(requested, completed));
+CUptiResult register_callbacks() {
+  CUptiResult result = cupti()->cuptiActivityRegisterCallbacks(requested, completed);
+  refused("cuptiActivityRegisterCallbacks", result);
+  return result;
 }
 
 // Launches can be recorded without the work that they start.
-void enable_kinds() {
+bool enable_all_kinds() {
   for (CUpti_ActivityKind kind : kMemoryKinds)
     if (cupti()->cuptiActivityEnable(kind)) note("CUPTI does not report all copies and sets here");
   CUptiResult result = cupti()->cuptiActivityEnable(kernel_kind());
-  if (!result) return;
+  if (!result) return true;
   char text[160];
   snprintf(text, sizeof text, "CUPTI does not report kernels here: %s (%d)", result_name(result),
            result);
   note(text);
+  return false;
 }
 
+// What CUPTI has dropped it has reported as well.
+void count_dropped() {
+  size_t lost = 0;
+  if (cupti()->cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) || !lost) return;
+  dropped(kCuptiDropped, Type{}, lost);
+  buffer_completed();
+}
+
+// The clock stays as it is: to register it once more makes CUPTI's times wrong. [pytorch 192021]
+bool record_again() {
+  if (register_callbacks() || !enable_all_kinds()) return false;
+  buffer_completed();
+  return true;
+}
+
+}  // namespace
+
+CUptiResult register_buffers(uint32_t version) {
+  begin_time.store(now(), std::memory_order_relaxed);
+  null_is_right.store(version >= kNullIsRight, std::memory_order_relaxed);
+  tells_sources.store(version >= kTellsSources, std::memory_order_relaxed);
+  use_our_clock();
+  return register_callbacks();
+}
+
+void enable_kinds() {
+  if (enable_all_kinds()) watch_records(kernel_kind(), record_again);
+}
+
+// What another tool has taken over is left to it.
 void disable_kinds() {
+  if (records_are_taken()) return;
   cupti()->cuptiActivityDisable(kernel_kind());
   for (CUpti_ActivityKind kind : kMemoryKinds) cupti()->cuptiActivityDisable(kind);
 }
@@ -249,11 +294,12 @@ void disable_kinds() {
 void flush_activity(bool last) {
   Cupti& api = *cupti();
   if (own_clock.load(std::memory_order_relaxed)) look_at_clock();
-  api.cuptiActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  const Launches before = launches_so_far();
+  const bool forced = last && !records_are_taken();
+  const bool done = !api.cuptiActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  count_dropped();
+  if (done) look_for_records(before, last);
   if (last) describe_buffers();
-  size_t lost = 0;
-  if (!api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) && lost)
-    dropped(kCuptiDropped, Type{}, lost);
 }
 
 }  // namespace flame

@@ -222,6 +222,8 @@ enum DropCause : uint32_t {
   kCuptiDropped = 3,  // CUPTI says that it dropped activity records
   kNoMemory = 4,
   kNameLimit = 5,  // names that NVTX gave beyond what is kept: "[further domains]" and the like
+  kUntimed = 6,    // CUPTI could not tell when the work ran
+  kWildTimes = 7,  // what CUPTI told of it cannot be: another clock, or an end before the start
 };
 
 }  // namespace flame

@@ -64,131 +64,6 @@ CUpti_ActivityKind kind_of(const Operation& operation) {
   return operation.work.kind;
 }
 
-// What Kernel10, Memcpy6, MemcpyPtoP4 and Memset4 have in common, with the same names.
-template <class Record>
-void common(Record& record, const Operation& operation) {
-  record.kind = kind_of(operation);
-  if (operation.end) {
-    record.start = operation.start + uint64_t(clock_offset);
-    record.end = operation.end + uint64_t(clock_offset);
-  }
-  record.deviceId = operation.device;
-  record.contextId = operation.context;
-  record.streamId = operation.stream;
-  record.correlationId = operation.correlation;
-  record.graphNodeId = operation.graph_node;
-  record.graphId = operation.graph;
-}
-
-template <class Record>
-std::string bytes_of(const Record& record, size_t size = sizeof(Record)) {
-  return std::string(reinterpret_cast<const char*>(&record), size);
-}
-
-// The records of CUPTI 13.4 (Kernel13, Memcpy7, Memset5) are longer, and end with the source of a
-// graph's node, at these offsets of its headers.
-constexpr size_t kKernelSource = 240, kCopySource = 104, kSetSource = 96;
-
-std::string with_source(std::string record, size_t offset, const Operation& operation) {
-  if (faults().version < 130400) return record;
-  record.resize(offset + sizeof operation.graph_source);
-  memcpy(&record[offset], &operation.graph_source, sizeof operation.graph_source);
-  return record;
-}
-
-std::string kernel_record(const Operation& operation) {
-  static std::atomic<int64_t> grids{0};
-  const Work& work = operation.work;
-  CUpti_ActivityKernel10 record = {};
-  common(record, operation);
-  record.completed = CUPTI_TIMESTAMP_UNKNOWN;
-  record.registersPerThread = uint16_t(operation.registers);
-  record.gridX = int32_t(work.grid[0]);
-  record.gridY = int32_t(work.grid[1]);
-  record.gridZ = int32_t(work.grid[2]);
-  record.blockX = int32_t(work.block[0]);
-  record.blockY = int32_t(work.block[1]);
-  record.blockZ = int32_t(work.block[2]);
-  record.clusterX = work.cluster[0];
-  record.clusterY = work.cluster[1];
-  record.clusterZ = work.cluster[2];
-  record.staticSharedMemory = int32_t(operation.static_shared);
-  record.dynamicSharedMemory = int32_t(work.dynamic_shared);
-  record.localMemoryPerThread = operation.local;
-  record.gridId = ++grids;
-  record.name = operation.name;
-  // The record of CUPTI 12 is the beginning of that of 13.
-  bool old = faults().version < 130000;
-  return with_source(bytes_of(record, old ? sizeof(CUpti_ActivityKernel9) : sizeof record),
-                     kKernelSource, operation);
-}
-
-template <class Record>
-std::string copy_record(Record& record, const Operation& operation) {
-  const Work& work = operation.work;
-  common(record, operation);
-  record.copyKind = work.copy_kind;
-  record.srcKind = work.source;
-  record.dstKind = work.target;
-  record.flags = work.asynchronous ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
-  record.bytes = work.bytes;
-  return bytes_of(record);
-}
-
-std::string peer_record(const Operation& operation) {
-  CUpti_ActivityMemcpyPtoP4 record = {};
-  record.srcDeviceId = operation.device;
-  record.srcContextId = operation.context;
-  record.dstDeviceId = operation.work.peer_device;
-  record.dstContextId = operation.work.peer_context;
-  return copy_record(record, operation);
-}
-
-std::string set_record(const Operation& operation) {
-  const Work& work = operation.work;
-  CUpti_ActivityMemset4 record = {};
-  common(record, operation);
-  record.value = work.value;
-  record.bytes = work.bytes;
-  record.flags = work.asynchronous ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0;
-  record.memoryKind = work.target;
-  return with_source(bytes_of(record), kSetSource, operation);
-}
-
-std::string record_of(const Operation& operation) {
-  switch (operation.work.kind) {
-    case CUPTI_ACTIVITY_KIND_MEMSET: return set_record(operation);
-    case CUPTI_ACTIVITY_KIND_MEMCPY2: return peer_record(operation);
-    case CUPTI_ACTIVITY_KIND_MEMCPY: {
-      CUpti_ActivityMemcpy6 record = {};
-      return with_source(copy_record(record, operation), kCopySource, operation);
-    }
-    default: return kernel_record(operation);
-  }
-}
-
-size_t record_size(const CUpti_Activity* record) {
-  Operation operation;
-  operation.work.kind = record->kind == CUPTI_ACTIVITY_KIND_KERNEL
-                            ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
-                            : record->kind;
-  static const auto size_of = [](CUpti_ActivityKind kind) {
-    Operation one;
-    one.work.kind = kind;
-    return record_of(one).size();
-  };
-  static const size_t sizes[] = {
-      size_of(CUPTI_ACTIVITY_KIND_MEMSET), size_of(CUPTI_ACTIVITY_KIND_MEMCPY),
-      size_of(CUPTI_ACTIVITY_KIND_MEMCPY2), size_of(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)};
-  switch (operation.work.kind) {
-    case CUPTI_ACTIVITY_KIND_MEMSET: return sizes[0];
-    case CUPTI_ACTIVITY_KIND_MEMCPY: return sizes[1];
-    case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizes[2];
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizes[3];
-    default: return 0;
-  }
-}
-
 // The worker's part, without the lock.
 
 void hand_over(const Buffer& buffer) {
@@ -226,15 +101,63 @@ void lose(const Operation& operation) {
   truth_lost("dropped", operation);
 }
 
+Operation skewed(Operation operation) {
+  static uint32_t count = 0;
+  ++count;
+  const Faults& all = faults();
+  if (all.backward && count % all.backward == 0) std::swap(operation.start, operation.end);
+  if (all.wild_times && count % all.wild_times == 0) operation.start *= 3, operation.end *= 3;
+  return operation;
+}
+
 void write(const Operation& operation) {
   if (faults().drop && ++seen % faults().drop == 0) return lose(operation);
-  std::string record = record_of(operation);
+  std::string record = record_of(skewed(operation), kind_of(operation), clock_offset);
   if (current.data && is_full(record.size())) deliver(false);
   if (!current.data) renew();
   if (current.used + record.size() > current.size) return lose(operation);
   memcpy(current.data + current.used, record.data(), record.size());
   current.used += record.size();
   ++current.records;
+}
+
+// Another tool of the process: as Kineto does it, without a subscription. [pytorch/kineto 1250]
+
+std::mutex& thief_mutex = *new std::mutex;
+std::vector<uint8_t*>& thief_buffers = *new std::vector<uint8_t*>;
+
+void thief_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  std::lock_guard<std::mutex> lock(thief_mutex);
+  *size = 64 * 1024;
+  *max_records = 0;
+  thief_buffers.push_back(*buffer = static_cast<uint8_t*>(malloc(*size)));
+}
+
+void thief_completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t) {
+  std::lock_guard<std::mutex> lock(thief_mutex);
+  auto own = std::find(thief_buffers.begin(), thief_buffers.end(), buffer);
+  if (own == thief_buffers.end()) return;
+  free(buffer);
+  thief_buffers.erase(own);
+}
+
+uint64_t thief_clock() { return now() * 3; }
+
+void steal() {
+  request = thief_requested;
+  complete = thief_completed;
+  if (faults().steal_clock) timestamp = thief_clock;
+}
+
+void end_theft() {
+  for (auto& kind : kinds) kind = false;
+}
+
+void steal_when_due() {
+  static std::atomic<uint32_t> count{0};
+  const uint32_t at = ++count, from = faults().steal;
+  if (from && at == from) steal();
+  if (from && faults().steal_for && at == from + faults().steal_for) end_theft();
 }
 
 // What has ended; when forced, also what has not: such records have no times.
@@ -285,6 +208,7 @@ void start_worker() {  // with queue.mutex held; it lives until the process ends
 }  // namespace
 
 void activity(const Operation& operation) {
+  steal_when_due();
   if (!kinds[kind_of(operation)]) return;
   std::lock_guard<std::mutex> lock(queue.mutex);
   queue.pending.push(operation);
@@ -300,6 +224,7 @@ using namespace fake;
 FAKE_API CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
                                                     CUpti_BuffersCallbackCompleteFunc completed) {
   if (!requested || !completed) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (faults().late_v2) return CUPTI_ERROR_NOT_COMPATIBLE;
   request = requested;
   complete = completed;
   return CUPTI_SUCCESS;
@@ -341,6 +266,20 @@ FAKE_API CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   }
   kinds[kind] = false;
   if (kind == CUPTI_ACTIVITY_KIND_KERNEL) serialize_kernels(false);
+  return CUPTI_SUCCESS;
+}
+
+// Not in the headers that this is compiled with. [CUPTI 13.5]
+FAKE_API CUptiResult cuptiActivityGetEnabledKinds(CUpti_SubscriberHandle, CUpti_ActivityKind* found,
+                                                  uint32_t* room, uint32_t* count) {
+  if (faults().version < 130300) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (!count || (found && !room)) return CUPTI_ERROR_INVALID_PARAMETER;
+  *count = 0;
+  for (int kind = 0; kind < CUPTI_ACTIVITY_KIND_COUNT; ++kind) {
+    if (!kinds[kind]) continue;
+    if (found && *count < *room) found[*count] = CUpti_ActivityKind(kind);
+    ++*count;
+  }
   return CUPTI_SUCCESS;
 }
 

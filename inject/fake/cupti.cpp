@@ -47,6 +47,9 @@ Faults read_faults() {
   auto has = [&](const char* word) { return text.find(word) != text.npos; };
   Faults faults;
   faults.no_subscriber = has(",no_subscriber,");
+  faults.v2_subscriber = has(",v2_subscriber,");
+  faults.late_v2 = has(",late_v2,");
+  faults.steal_clock = has(",steal_clock,");
   faults.no_pc_permission = has(",no_pc_permission,");
   faults.no_timestamps = has(",no_timestamps,");
   faults.nested = has(",nested,");
@@ -64,6 +67,10 @@ Faults read_faults() {
   faults.pc_more = number_after(text, ",pc_more:", 0);
   faults.drop = number_after(text, ",drop:", 0);
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
+  faults.steal = number_after(text, ",steal:", 0);
+  faults.steal_for = number_after(text, ",steal_for:", 0);
+  faults.backward = number_after(text, ",backward:", 0);
+  faults.wild_times = number_after(text, ",wild_times:", 0);
   faults.version = number_after(text, ",version:", 130001);
   return faults;
 }
@@ -184,6 +191,7 @@ FAKE_API CUptiResult cuptiGetResultString(CUptiResult result, const char** text)
 FAKE_API CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
                                     void* data) {
   if (!handle) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (faults().v2_subscriber) return CUPTI_ERROR_NOT_COMPATIBLE;
   std::lock_guard<std::mutex> lock(subscriber_mutex);
   if (subscriber || faults().no_subscriber) {
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;

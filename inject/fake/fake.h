@@ -86,6 +86,9 @@ namespace fake {
 // FAKE_CUPTI, for example "version:120090,drop:10"
 struct Faults {
   bool no_subscriber = false;     // another tool is subscribed
+  bool v2_subscriber = false;     // another tool is, by the newer functions
+  bool late_v2 = false;           // it is found out when buffers are registered, no sooner
+  bool steal_clock = false;       // who takes the records brings a clock that does not count ns
   bool no_pc_permission = false;  // PC sampling needs root
   bool no_timestamps = false;     // the timestamp callback is refused
   bool nested = false;            // the call that launches a kernel is made within another one
@@ -103,6 +106,10 @@ struct Faults {
   uint32_t pc_more = 0;           // so many more reasons are told of at every PC than are given
   uint32_t drop = 0;              // every drop-th activity record is lost
   uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
+  uint32_t steal = 0;             // with the steal-th piece of work another tool registers buffers
+  uint32_t steal_for = 0;         // and disables all kinds again after so many more, 0: never
+  uint32_t backward = 0;          // every backward-th record ends before it starts
+  uint32_t wild_times = 0;        // every wild_times-th record is of another clock
   uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,
                                   // below 27 a null buffer ends the process; from
                                   // 130400 on they tell the source of a graph node
@@ -208,6 +215,11 @@ uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
 // activity.cpp
 
 void activity(const Operation& operation);  // has been put on the GPU: a record for later
+
+// records.cpp
+
+std::string record_of(const Operation& operation, CUpti_ActivityKind kind, int64_t clock_offset);
+size_t record_size(const CUpti_Activity* record);  // 0: not one of those
 
 // pcsampling.cpp
 
