@@ -14,6 +14,7 @@
 #include "flame.h"
 #include "sampling/sampling.h"
 #include "system/clock.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {
@@ -23,6 +24,7 @@ using KernelRecord = CUpti_ActivityKernel9;
 using CopyRecord = CUpti_ActivityMemcpy5;
 using PeerCopyRecord = CUpti_ActivityMemcpyPtoP4;
 using SetRecord = CUpti_ActivityMemset4;
+using GraphRecord = CUpti_ActivityGraphTrace2;
 #define FLAME_AT(Record, field, offset) \
   static_assert(offsetof(Record, field) == offset, "another layout than CUPTI 12.0's");
 #define FLAME_KERNEL_LAYOUT(Record)                                                     \
@@ -52,6 +54,13 @@ FLAME_AT(SetRecord, correlationId, 44)
 FLAME_AT(SetRecord, memoryKind, 50)
 FLAME_AT(SetRecord, graphNodeId, 64)
 FLAME_AT(SetRecord, graphId, 72)
+FLAME_AT(GraphRecord, correlationId, 4)
+FLAME_AT(GraphRecord, start, 8)
+FLAME_AT(GraphRecord, end, 16)
+FLAME_AT(GraphRecord, deviceId, 24)
+FLAME_AT(GraphRecord, graphId, 28)
+FLAME_AT(GraphRecord, contextId, 32)
+FLAME_AT(GraphRecord, streamId, 36)
 
 // From 13.4 on records of a graph's work end with the node that its own was made of or last updated
 // from: Kernel13, Memcpy7 and Memset5 of headers that are newer than those this is compiled with.
@@ -103,6 +112,15 @@ bool can_be(uint64_t start, uint64_t end) {
          end <= now() + kMinute;
 }
 
+// Kernels of graphs.
+std::atomic<uint64_t> timed_in_graphs{0}, untimed_in_graphs{0};
+
+void count_in_graphs(const KernelRecord& from) {
+  if (!from.graphNodeId) return;
+  auto& count = from.start && from.end ? timed_in_graphs : untimed_in_graphs;
+  count.fetch_add(1, std::memory_order_relaxed);
+}
+
 // False, and counted, when CUPTI could not tell when the work ran, or tells what cannot be.
 template <class From, class To>
 bool has_times(const From& from, const To& to) {
@@ -113,11 +131,10 @@ bool has_times(const From& from, const To& to) {
 
 // What all records of GPU work have; false: it has no times.
 template <class From, class To>
-bool fill(const From& from, size_t source_at, To* to) {
+bool fill(const From& from, To* to) {
   set_times(from, to);
   if (!has_times(from, *to)) return false;
   Origin origin = origin_of(from.correlationId);
-  to->graph_node = graph_node(from, source_at);
   to->correlation = from.correlationId;
   to->python = origin.python;
   to->nvtx = origin.nvtx;
@@ -130,8 +147,15 @@ bool fill(const From& from, size_t source_at, To* to) {
   return true;
 }
 
+template <class From, class To>
+bool fill(const From& from, size_t source_at, To* to) {
+  to->graph_node = graph_node(from, source_at);
+  return fill(from, to);
+}
+
 void write_kernel(const KernelRecord& from) {
   Kernel to{};
+  count_in_graphs(from);
   if (!fill(from, kKernelSource, &to)) return;
   to.symbol = kernel_name_text(from.name);
   to.grid_x = clamped<uint32_t>(from.gridX);
@@ -173,6 +197,11 @@ void write_set(const SetRecord& from) {
   put(to);
 }
 
+void write_graph(const GraphRecord& from) {
+  GraphRun to{};
+  if (fill(from, &to)) put(to);
+}
+
 void write(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
@@ -184,6 +213,8 @@ void write(const CUpti_Activity& record) {
       return write_copy(reinterpret_cast<const PeerCopyRecord&>(record), kNoSource);
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return write_set(reinterpret_cast<const SetRecord&>(record));
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return write_graph(reinterpret_cast<const GraphRecord&>(record));
     default:
       return;
   }
@@ -242,10 +273,36 @@ CUptiResult register_callbacks() {
   return result;
 }
 
+// Either graphs or their nodes: with this kind on CUPTI leaves records of nodes out. [tracy 1330]
+void enable_graphs() {
+  if (!settings().whole_graphs) return;
+  CUptiResult result = cupti()->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  if (result) note("CUPTI does not report CUDA graphs as a whole here: their nodes are recorded");
+}
+
+void limit_pool() {
+  size_t size = sizeof(size_t), limit = settings().pool;
+  auto set = cupti()->cuptiActivitySetAttribute;
+  if (limit && set)
+    refused("cuptiActivitySetAttribute",
+            set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, &size, &limit));
+}
+
+// A few may be without times for other reasons, such as a fault that ended them.
+void look_for_untimed() {
+  constexpr uint32_t kFew = 16;
+  const uint64_t untimed = untimed_in_graphs.load(), timed = timed_in_graphs.load();
+  if (untimed <= kFew || untimed <= timed / 1000) return;
+  note("CUPTI has no times for kernels of CUDA graphs (a limit of CUPTI 13.0 in long replays: its "
+       "buffers on the GPU are used up): they are counted among the records that could not be "
+       "written; flame record --graphs whole records such graphs as a whole");
+}
+
 // Launches can be recorded without the work that they start.
 bool enable_all_kinds() {
   for (CUpti_ActivityKind kind : kMemoryKinds)
     if (cupti()->cuptiActivityEnable(kind)) note("CUPTI does not report all copies and sets here");
+  enable_graphs();
   CUptiResult result = cupti()->cuptiActivityEnable(kernel_kind());
   if (!result) return true;
   char text[160];
@@ -273,6 +330,7 @@ bool record_again() {
 }  // namespace
 
 CUptiResult register_buffers(uint32_t version) {
+  limit_pool();
   begin_time.store(now(), std::memory_order_relaxed);
   null_is_right.store(version >= kNullIsRight, std::memory_order_relaxed);
   tells_sources.store(version >= kTellsSources, std::memory_order_relaxed);
@@ -289,6 +347,7 @@ void disable_kinds() {
   if (records_are_taken()) return;
   cupti()->cuptiActivityDisable(kernel_kind());
   for (CUpti_ActivityKind kind : kMemoryKinds) cupti()->cuptiActivityDisable(kind);
+  if (settings().whole_graphs) cupti()->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
 void flush_activity(bool last) {
@@ -299,6 +358,7 @@ void flush_activity(bool last) {
   const bool done = !api.cuptiActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
   count_dropped();
   if (done) look_for_records(before, last);
+  if (!last) look_for_untimed();
   if (last) describe_buffers();
 }
 

@@ -39,6 +39,7 @@ std::atomic<CUpti_TimestampCallbackFunc> timestamp{nullptr};
 std::atomic<int64_t> clock_offset{0};  // CUPTI's time minus CLOCK_MONOTONIC
 std::atomic<bool> kinds[CUPTI_ACTIVITY_KIND_COUNT];
 std::atomic<uint64_t> lost{0}, seen{0};
+std::atomic<size_t> pool_limit{250}, pool_used{0};
 Buffer current;  // the worker's, like what follows
 std::vector<Buffer> full;
 
@@ -64,67 +65,15 @@ CUpti_ActivityKind kind_of(const Operation& operation) {
   return operation.work.kind;
 }
 
-// The worker's part, without the lock.
-
-void hand_over(const Buffer& buffer) {
-  CUpti_BuffersCallbackCompleteFunc callback = complete;
-  if (callback) callback(nullptr, 0, buffer.data, buffer.size, buffer.used);
-}
-
-// CUPTI keeps buffers back in which a record is not complete: so it looks to who is asked for more.
-void deliver(bool forced) {
-  if (current.data) full.push_back(current);
-  current = Buffer();
-  if (faults().hoard && !forced) return;
-  for (const Buffer& buffer : full) hand_over(buffer);
-  full.clear();
-}
-
-// Before API 27 CUPTI does not look whether it got one. [Kineto: issue 1275]
-void renew() {
-  CUpti_BuffersCallbackRequestFunc callback = request;
-  if (callback) callback(&current.data, &current.size, &current.limit);
-  if (current.data) return;
-  current = Buffer();
-  if (faults().version < 27) abort();
-}
-
-bool is_full(size_t record) {
-  const size_t most = faults().per_buffer;
-  return current.used + record > current.size ||
-         (current.limit && current.records == current.limit) ||
-         (most && current.records == most);
-}
-
-void lose(const Operation& operation) {
-  ++lost;
-  truth_lost("dropped", operation);
-}
-
-Operation skewed(Operation operation) {
-  static uint32_t count = 0;
-  ++count;
-  const Faults& all = faults();
-  if (all.backward && count % all.backward == 0) std::swap(operation.start, operation.end);
-  if (all.wild_times && count % all.wild_times == 0) operation.start *= 3, operation.end *= 3;
-  return operation;
-}
-
-void write(const Operation& operation) {
-  if (faults().drop && ++seen % faults().drop == 0) return lose(operation);
-  std::string record = record_of(skewed(operation), kind_of(operation), clock_offset);
-  if (current.data && is_full(record.size())) deliver(false);
-  if (!current.data) renew();
-  if (current.used + record.size() > current.size) return lose(operation);
-  memcpy(current.data + current.used, record.data(), record.size());
-  current.used += record.size();
-  ++current.records;
-}
-
 // Another tool of the process: as Kineto does it, without a subscription. [pytorch/kineto 1250]
 
 std::mutex& thief_mutex = *new std::mutex;
 std::vector<uint8_t*>& thief_buffers = *new std::vector<uint8_t*>;
+
+bool is_of_thief(uint8_t* buffer) {
+  std::lock_guard<std::mutex> lock(thief_mutex);
+  return std::count(thief_buffers.begin(), thief_buffers.end(), buffer);
+}
 
 void thief_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   std::lock_guard<std::mutex> lock(thief_mutex);
@@ -158,6 +107,72 @@ void steal_when_due() {
   const uint32_t at = ++count, from = faults().steal;
   if (from && at == from) steal();
   if (from && faults().steal_for && at == from + faults().steal_for) end_theft();
+}
+
+// The worker's part, without the lock.
+
+void hand_over(const Buffer& buffer) {
+  CUpti_BuffersCallbackCompleteFunc callback = complete;
+  if (callback) callback(nullptr, 0, buffer.data, buffer.size, buffer.used);
+}
+
+// CUPTI keeps buffers back in which a record is not complete: so it looks to who is asked for more.
+void deliver(bool forced) {
+  if (current.data) full.push_back(current);
+  current = Buffer();
+  if (faults().hoard && !forced) return;
+  for (const Buffer& buffer : full) hand_over(buffer);
+  full.clear();
+}
+
+// Another tool's buffers are not its own to hand out. Before API 27 CUPTI does not look whether it
+// got one. [Kineto: issue 1275]
+void renew() {
+  CUpti_BuffersCallbackRequestFunc callback = request;
+  if (callback) callback(&current.data, &current.size, &current.limit);
+  if (callback != thief_requested && is_of_thief(current.data)) abort();
+  if (current.data) return;
+  current = Buffer();
+  if (faults().version < 27) abort();
+}
+
+bool is_full(size_t record) {
+  const size_t most = faults().per_buffer;
+  return current.used + record > current.size ||
+         (current.limit && current.records == current.limit) ||
+         (most && current.records == most);
+}
+
+void lose(const Operation& operation) {
+  ++lost;
+  truth_lost("dropped", operation);
+}
+
+Operation skewed(Operation operation) {
+  static uint32_t count = 0;
+  ++count;
+  const Faults& all = faults();
+  if (operation.untimed) operation.start = operation.end = 0;
+  if (all.backward && count % all.backward == 0) std::swap(operation.start, operation.end);
+  if (all.wild_times && count % all.wild_times == 0) operation.start *= 3, operation.end *= 3;
+  return operation;
+}
+
+void write(const Operation& operation) {
+  if (faults().drop && ++seen % faults().drop == 0) return lose(operation);
+  std::string record = record_of(skewed(operation), kind_of(operation), clock_offset);
+  if (current.data && is_full(record.size())) deliver(false);
+  if (!current.data) renew();
+  if (current.used + record.size() > current.size) return lose(operation);
+  memcpy(current.data + current.used, record.data(), record.size());
+  current.used += record.size();
+  ++current.records;
+}
+
+// As CUPTI 13.0 does it with replays of graphs: buffers on the GPU are not used again. [parcagpu 23]
+bool pool_is_used_up(const Operation& operation) {
+  const bool counts = faults().pool && operation.graph_node && operation.work.function;
+  return counts && ++pool_used > pool_limit * faults().pool;
 }
 
 // What has ended; when forced, also what has not: such records have no times.
@@ -207,9 +222,13 @@ void start_worker() {  // with queue.mutex held; it lives until the process ends
 
 }  // namespace
 
-void activity(const Operation& operation) {
+bool graphs_are_whole() { return kinds[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]; }
+
+void activity(Operation operation) {
   steal_when_due();
   if (!kinds[kind_of(operation)]) return;
+  operation.untimed = pool_is_used_up(operation);
+  if (operation.untimed) truth_lost("untimed", operation);
   std::lock_guard<std::mutex> lock(queue.mutex);
   queue.pending.push(operation);
   if (++queue.since_wake < kWake) return;
@@ -249,6 +268,8 @@ FAKE_API CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) {
     return CUPTI_ERROR_INVALID_KIND;
   }
+  if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && faults().no_graph_trace)
+    return CUPTI_ERROR_NOT_SUPPORTED;
   bool serial = kind == CUPTI_ACTIVITY_KIND_KERNEL;
   auto other = serial ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL : CUPTI_ACTIVITY_KIND_KERNEL;
   if ((serial || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) && kinds[other]) {
@@ -314,7 +335,12 @@ FAKE_API CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid,
   return CUPTI_SUCCESS;
 }
 
-FAKE_API CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t*, void*) {
+FAKE_API CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t* size,
+                                               void* value) {
+  if (!size || !value) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (attribute != CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT) return CUPTI_SUCCESS;
+  if (*size != sizeof(size_t)) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+  pool_limit = *static_cast<size_t*>(value);
   return CUPTI_SUCCESS;
 }
 

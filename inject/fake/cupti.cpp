@@ -69,6 +69,8 @@ Faults read_faults() {
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
   faults.steal = number_after(text, ",steal:", 0);
   faults.steal_for = number_after(text, ",steal_for:", 0);
+  faults.no_graph_trace = has(",no_graph_trace,");
+  faults.pool = number_after(text, ",pool:", 0);
   faults.backward = number_after(text, ",backward:", 0);
   faults.wild_times = number_after(text, ",wild_times:", 0);
   faults.version = number_after(text, ",version:", 130001);

@@ -108,6 +108,8 @@ struct Faults {
   uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
   uint32_t steal = 0;             // with the steal-th piece of work another tool registers buffers
   uint32_t steal_for = 0;         // and disables all kinds again after so many more, 0: never
+  bool no_graph_trace = false;    // graphs are not traced as a whole
+  uint32_t pool = 0;              // kernels of graphs for which a buffer on the GPU has room, ever
   uint32_t backward = 0;          // every backward-th record ends before it starts
   uint32_t wild_times = 0;        // every wild_times-th record is of another clock
   uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,
@@ -165,6 +167,7 @@ struct Operation {  // work that has been given its time and place
   uint64_t graph_node = 0, graph_source = 0;
   const char* name = nullptr;
   uint32_t registers = 0, static_shared = 0, local = 0;
+  bool untimed = false;
 };
 
 constexpr uint64_t kLatency = 3000;  // from the launch to the start on an idle stream, ns
@@ -214,7 +217,8 @@ uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
 
 // activity.cpp
 
-void activity(const Operation& operation);  // has been put on the GPU: a record for later
+void activity(Operation operation);  // has been put on the GPU: a record for later
+bool graphs_are_whole();             // no records of their nodes, but one for each launch
 
 // records.cpp
 

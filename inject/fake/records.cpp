@@ -95,8 +95,22 @@ std::string set_record(const Operation& operation) {
   return with_source(bytes_of(record), kSetSource, operation);
 }
 
+std::string graph_record(const Operation& operation) {
+  CUpti_ActivityGraphTrace2 record = {};
+  record.kind = operation.work.kind;
+  record.correlationId = operation.correlation;
+  record.start = operation.start;
+  record.end = operation.end;
+  record.deviceId = record.endDeviceId = operation.device;
+  record.contextId = record.endContextId = operation.context;
+  record.graphId = operation.graph;
+  record.streamId = operation.stream;
+  return bytes_of(record);
+}
+
 std::string record_of(const Operation& operation) {
   switch (operation.work.kind) {
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return graph_record(operation);
     case CUPTI_ACTIVITY_KIND_MEMSET: return set_record(operation);
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return peer_record(operation);
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
@@ -139,6 +153,7 @@ size_t record_size(const CUpti_Activity* record) {
     case CUPTI_ACTIVITY_KIND_MEMCPY: return sizes[1];
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizes[2];
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizes[3];
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return sizeof(CUpti_ActivityGraphTrace2);
     default: return 0;
   }
 }
