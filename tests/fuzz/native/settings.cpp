@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kNames[] = {"FLAME_DIR",   "FLAME_DEBUG",       "FLAME_PYTHON",
                                   "FLAME_CLOCK", "FLAME_MAX_MB",      "FLAME_FLUSH_MS",
                                   "FLAME_PC",    "FLAME_DURATION_MS", "FLAME_CUPTI_PATH",
-                                  "FLAME_CALLS"};
+                                  "FLAME_CALLS", "FLAME_GRAPHS",      "FLAME_POOL"};
 
 template <size_t kSize>
 bool ends(const char (&text)[kSize]) {
