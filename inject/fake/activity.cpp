@@ -98,7 +98,11 @@ void steal() {
   if (faults().steal_clock) timestamp = thief_clock;
 }
 
+std::atomic<bool> theft_is_over{false};
+
+// Its last buffer stays where it is: it comes back to whoever has registered by then.
 void end_theft() {
+  theft_is_over = true;
   for (auto& kind : kinds) kind = false;
 }
 
@@ -118,6 +122,7 @@ void hand_over(const Buffer& buffer) {
 
 // CUPTI keeps buffers back in which a record is not complete: so it looks to who is asked for more.
 void deliver(bool forced) {
+  if (theft_is_over && complete == thief_completed) return;
   if (current.data) full.push_back(current);
   current = Buffer();
   if (faults().hoard && !forced) return;

@@ -78,7 +78,8 @@ def test_and_taken_back_when_it_has_ended(started: Started) -> None:
         until(lambda: len(notes(program.dump())) == 2)
         program.run("work(3000)")
     assert notes(program.dump())[1].startswith("CUPTI reports GPU work again since ")
-    assert kernels(program.dump()) == 3010
+    # The last one before that tool ended may lie in a buffer of that tool, which then comes to us.
+    assert kernels(program.dump()) in (3010, 3011)
 
 
 def test_but_not_with_another_clock(started: Started) -> None:
