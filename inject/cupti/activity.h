@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 
+#include "cupti/api/functions.h"
+
 namespace flame {
 
-// For CUPTI of this API `version`; false: it refuses, the meta "cupti" says why.
-bool register_buffers(uint32_t version);
+// For CUPTI of this API `version`; where it refuses the meta "cupti" says why.
+CUptiResult register_buffers(uint32_t version);
 void enable_kinds();  // which work is reported
 void disable_kinds();
 

@@ -15,8 +15,11 @@ namespace {
 constexpr size_t kSize = 256 * 1024;  // some 1,600 kernels
 constexpr size_t kMaxBuffers = 512;   // 128 MiB: some 800,000 kernels that are not over yet
 constexpr size_t kMaxIdle = 32;       // more are returned to the system
+constexpr size_t kMaxMapped = 4096;   // 1 GiB
 
 std::mutex lock;  // of all below
+uint8_t* mapped[kMaxMapped];
+size_t mapped_count = 0;
 uint8_t* idle[kMaxIdle];
 size_t idle_count = 0;
 size_t in_use = 0;
@@ -25,10 +28,22 @@ size_t most_in_use = 0;
 // Several may write to it at once: nobody reads it.
 alignas(4096) uint8_t last_resort[16 * 1024];
 
+// With `lock` held, like what follows.
 uint8_t* map_buffer() {
+  if (mapped_count == kMaxMapped) return nullptr;
   void* place =
       mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return place == MAP_FAILED ? nullptr : static_cast<uint8_t*>(place);
+  if (place == MAP_FAILED) return nullptr;
+  return mapped[mapped_count++] = static_cast<uint8_t*>(place);
+}
+
+uint8_t** find_mapped(const uint8_t* buffer) {
+  return std::find(mapped, mapped + mapped_count, buffer);
+}
+
+void unmap(uint8_t** buffer) {
+  munmap(*buffer, kSize);
+  *buffer = mapped[--mapped_count];
 }
 
 uint8_t* take(bool limited) {
@@ -61,11 +76,13 @@ bool keeps_nothing(const uint8_t* buffer) { return buffer == last_resort; }
 
 void give_back_buffer(uint8_t* buffer) {
   std::lock_guard<std::mutex> guard(lock);
+  uint8_t** known = find_mapped(buffer);
+  if (known == mapped + mapped_count) return;
   in_use--;
   if (idle_count < kMaxIdle)
     idle[idle_count++] = buffer;
   else
-    munmap(buffer, kSize);
+    unmap(known);
 }
 
 void describe_buffers() {

@@ -15,6 +15,7 @@ struct ActivityBuffer {
 // keeps nothing.
 ActivityBuffer take_buffer(bool null_is_right);
 bool keeps_nothing(const uint8_t* buffer);  // the one that holds a record at most, for nobody
+// One that another tool gave CUPTI is left to it: records may come in that as well.
 void give_back_buffer(uint8_t* buffer);
 void describe_buffers();  // at the end, if there were more than there should be
 

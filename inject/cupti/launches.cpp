@@ -5,10 +5,12 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <cstring>
 #include <new>
 
 #include "cupti/call_roles.h"
 #include "cupti/kernel_names.h"
+#include "cupti/takeover/silence.h"
 #include "flame.h"
 #include "sampling/sampling.h"
 #include "system/clock.h"
@@ -23,6 +25,7 @@ constexpr uint32_t kMaxNesting = 8;
 // Filled before callbacks are enabled, then only read.
 Role roles[kCallbacks];
 const char* names[kCallbacks];
+bool runs_kernels[kCallbacks], waits_for_all[kCallbacks];
 std::atomic<bool> named[kCallbacks];
 
 struct OpenCall {
@@ -30,6 +33,9 @@ struct OpenCall {
   uint32_t correlation;
   CUpti_CallbackId id;
   Role role;
+  uint32_t context;
+  bool captured;   // it made a node of a graph, and did no work
+  uint64_t given;  // a wait: for so much work
   Origin origin;
 };
 
@@ -78,7 +84,11 @@ void enter(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   call.correlation = data.correlationId;
   call.id = id;
   call.role = roles[id];
+  call.context = data.contextUid;
+  call.captured = false;
   call.origin = origin;
+  if (runs_kernels[id]) work_begins(call.context);
+  if (waits_for_all[id]) call.given = work_given(call.context);
   if (call.role != kHostCall) remember_origin(data.correlationId, origin);
   call.start = now();  // last: what came before is not the program's time
 }
@@ -161,12 +171,18 @@ void write(const Calls& calls, const OpenCall& call, uint64_t end,
   if (kernels && sampling_serialized()) flush_launch(data.context);
 }
 
+void tell_watch(const OpenCall& call, bool failed) {
+  if (runs_kernels[call.id]) work_ends(call.context, failed || call.captured);
+  if (waits_for_all[call.id] && !failed) work_is_over(call.context, call.given);
+}
+
 void leave(Calls& calls, const CUpti_CallbackData& data) {
   uint64_t end = now();
   uint32_t depth = calls.depth;
   while (depth && calls.open[depth - 1].correlation != data.correlationId) depth--;
   if (!depth) return;  // recording began within the call
   calls.depth = depth - 1;
+  tell_watch(calls.open[calls.depth], result_of(data));
   write(calls, calls.open[calls.depth], end, data);
 }
 
@@ -177,6 +193,8 @@ bool enable(CUpti_SubscriberHandle subscriber, uint32_t id) {
   const Role role = role_of(called);
   roles[id] = role == kHostCall && !settings().calls ? kOther : role;
   names[id] = called;
+  runs_kernels[id] = role == kKernelCall || !strncmp(called, "cuGraphLaunch", 13);
+  waits_for_all[id] = !strcmp(called, "cuCtxSynchronize");
   return roles[id] != kOther &&
          !cupti()->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
 }
@@ -217,6 +235,11 @@ Origin origin_here() {
   Calls* calls = calls_if_any();
   if (calls && calls->depth) return calls->open[calls->depth - 1].origin;
   return {thread_id(), python_stack(), nvtx_path()};
+}
+
+void work_was_captured() {
+  Calls* calls = calls_if_any();
+  for (uint32_t i = 0; calls && i < calls->depth; i++) calls->open[i].captured = true;
 }
 
 bool copying_graph() {

@@ -17,6 +17,9 @@ uint32_t kernel_name_text(const char* symbol);
 // The origin of what the calling thread does now: that of the driver call it is in, if any.
 Origin origin_here();
 
+// The driver calls that the calling thread is in make nodes of graphs, and do no work.
+void work_was_captured();
+
 // Whether the calling thread is in a driver call that makes graph nodes as copies of others.
 bool copying_graph();
 

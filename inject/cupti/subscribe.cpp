@@ -176,6 +176,10 @@ void describe_driver() {
   meta("driver", text);
 }
 
+constexpr char kOtherWay[] =
+    "another tool uses CUPTI in this process by its newer functions (cuptiSubscribe_v2), beside which "
+    "those that flame calls are refused: launches and kernels are not recorded, NVTX ranges are";
+
 void enable_resources() {
   for (CUpti_CallbackIdResource id : kResources)
     if (cupti()->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id))
@@ -183,7 +187,9 @@ void enable_resources() {
 }
 
 bool enable_all(uint32_t version) {
-  if (!register_buffers(version) || !enable_driver_calls(subscriber)) return false;
+  const CUptiResult registered = register_buffers(version);
+  if (registered == CUPTI_ERROR_NOT_COMPATIBLE) note(kOtherWay);
+  if (registered || !enable_driver_calls(subscriber)) return false;
   enable_kinds();
   enable_resources();
   return true;
@@ -206,6 +212,7 @@ Attempt subscribe(std::string* why) {
   if (!read_version(why)) return Attempt::kTryNext;
   CUptiResult result = cupti()->cuptiSubscribe(&subscriber, callback, nullptr);
   if (!result) return Attempt::kWorks;
+  if (result == CUPTI_ERROR_NOT_COMPATIBLE) note(kOtherWay);
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
     note("another tool uses CUPTI in this process (Nsight Systems, torch.profiler …): "
          "launches and kernels are not recorded, NVTX ranges are");

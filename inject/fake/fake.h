@@ -88,6 +88,9 @@ constexpr uint32_t kNever = UINT32_MAX;
 struct Faults {
   bool no_subscriber = false;     // another tool is subscribed
   bool no_init = false;           // CUPTI does not suit the driver
+  bool v2_subscriber = false;     // another tool is, by the newer functions
+  bool late_v2 = false;           // it is found out when buffers are registered, no sooner
+  bool steal_clock = false;       // who takes the records brings a clock that does not count ns
   bool no_pc_permission = false;  // PC sampling needs root
   bool no_timestamps = false;     // the timestamp callback is refused
   bool nested = false;            // the call that launches a kernel is made within another one
@@ -111,6 +114,12 @@ struct Faults {
   uint32_t pc_error = 0;          // the CUptiResult of what is called pc_oom, 0: out of memory
   uint32_t pc_memory = kNever;    // MB that the GPU has for the hardware buffer of PC samples
   uint32_t pc_refused = 0;        // with this CUptiResult PC sampling is refused
+  uint32_t steal = 0;             // with the steal-th piece of work another tool registers buffers
+  uint32_t steal_for = 0;         // and disables all kinds again after so many more, 0: never
+  bool no_graph_trace = false;    // graphs are not traced as a whole
+  uint32_t pool = 0;              // kernels of graphs for which a buffer on the GPU has room, ever
+  uint32_t backward = 0;          // every backward-th record ends before it starts
+  uint32_t wild_times = 0;        // every wild_times-th record is of another clock
   uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,
                                   // below 27 a null buffer ends the process; from
                                   // 130400 on they tell the source of a graph node
@@ -166,6 +175,7 @@ struct Operation {  // work that has been given its time and place
   uint64_t graph_node = 0, graph_source = 0;
   const char* name = nullptr;
   uint32_t registers = 0, static_shared = 0, local = 0;
+  bool untimed = false;
 };
 
 constexpr uint64_t kLatency = 3000;  // from the launch to the start on an idle stream, ns
@@ -216,7 +226,13 @@ uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
 
 // activity.cpp
 
-void activity(const Operation& operation);  // has been put on the GPU: a record for later
+void activity(Operation operation);  // has been put on the GPU: a record for later
+bool graphs_are_whole();             // no records of their nodes, but one for each launch
+
+// records.cpp
+
+std::string record_of(const Operation& operation, CUpti_ActivityKind kind, int64_t clock_offset);
+size_t record_size(const CUpti_Activity* record);  // 0: not one of those
 
 // pcsampling.cpp
 
