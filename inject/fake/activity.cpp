@@ -54,9 +54,9 @@ uint64_t real_time() {
 // compared to the nanosecond.
 void take_clock() {
   CUpti_TimestampCallbackFunc callback = timestamp;
-  uint64_t before = now();
-  int64_t offset = int64_t((callback ? callback() : real_time()) - before);
-  clock_offset = offset < 1'000'000 && offset >= 0 ? 0 : offset;
+  uint64_t before = now(), theirs = callback ? callback() : real_time();
+  bool same = before <= theirs && theirs <= now();
+  clock_offset = same ? 0 : int64_t(theirs - before);
 }
 
 CUpti_ActivityKind kind_of(const Operation& operation) {

@@ -92,10 +92,32 @@ uint64_t enqueue(CUstream stream, const Work& work, uint32_t correlation) {
     }
     bool kernel = is_kernel(&work);
     operation = placed(stream, work, earliest(stream, kernel), correlation);
+    if (kernel && work.function && work.function->waited) {
+      stream->held = std::make_shared<Operation>(operation);
+      return operation.end;
+    }
     occupy(stream, operation.end, kernel);
   }
   report(stream->context, operation);
   return operation.end;
+}
+
+// However late a busy machine lets this thread wait, and wakes it, the kernel runs for as long as the
+// wait does.
+void run_held(CUstream stream) {
+  std::shared_ptr<Operation> held;
+  {
+    std::lock_guard<std::mutex> lock(stream->context->mutex);
+    held.swap(stream->held);
+  }
+  if (!held) return;
+  sleep_until(std::max(now(), held->start) + held->work.duration);
+  {
+    std::lock_guard<std::mutex> lock(stream->context->mutex);
+    held->end = now();
+    occupy(stream, held->end, true);
+  }
+  report(stream->context, *held);
 }
 
 // Nodes keep to their dependencies only; all are told under the stream of the launch. (The real

@@ -26,6 +26,9 @@
 // The driver's opaque handles are pointers to these.
 
 struct CUfunc_st;
+namespace fake {
+struct Operation;
+}
 
 struct CUmod_st {
   uint32_t id = 0;
@@ -48,6 +51,7 @@ struct CUfunc_st {
   uint64_t size = 0;      // bytes of its instructions, 0: not known
   uint32_t registers = 32, static_shared = 0, local = 0;
   bool fails = false;
+  bool waited = false;  // runs until its stream has been waited for, `duration` long
   std::vector<Sample> samples;  // of one run
 };
 
@@ -61,6 +65,7 @@ struct CUstream_st {
   CUgraph capture = nullptr;
   std::vector<CUgraphNode> frontier;  // of the capture: what the next node depends on
   bool capture_origin = false;
+  std::shared_ptr<fake::Operation> held;  // runs, and ends when it has been waited for
 };
 
 struct CUctx_st {
@@ -193,6 +198,7 @@ void enqueue_graph(CUstream stream, const std::vector<GraphWork>& nodes, uint32_
                    uint32_t correlation);
 enum Serializer : uint32_t { kKernelKind = 1, kPcSampling = 2 };
 void serialize_kernels(Serializer by, bool on);
+void run_held(CUstream stream);  // what is held on the stream, until this thread has waited for it
 
 // graphs.cpp
 
