@@ -19,6 +19,7 @@ from flame.core.loading.merge_details import (
     merge_launches,
     merge_overheads,
 )
+from flame.core.loading.merge_memory import check_kinds, merge_memory
 from flame.core.loading.merge_metrics import (
     measure_scales,
     merge_measures,
@@ -66,6 +67,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
     time of day and were recorded together; else each begins at 0, and a warning says so. Raises
     InputError where they have nothing in common to be measured by.
     """
+    check_kinds(profiles, labels)
     metrics = merge_metrics(profiles, labels)
     clock, who = align_clocks(profiles, labels), _MergedNames()
     parts = [
@@ -109,6 +111,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         timed=all(profile.timed for profile in profiles),
         sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
         nested_finder=partial(_find_nested, parts) if any(p.nested for p in parts) else None,
+        memory=merge_memory(profiles, parts, table.stacks, _merge_tables),
         **thread_builders(parts) | MEASURES,
     )
 
@@ -195,7 +198,8 @@ def _merge_tables(parts: Sequence[ProfilePart], tables: Sequence[Activities]) ->
         name: np.concatenate([table[name] for table in columns]) for name in columns[0]
     }
     measures = merge_measures(tables, [part.scales for part in parts])
-    return Activities(**joined, stacks=stacks.build(), measures=measures)
+    is_cut = all(table.is_cut for table in tables)
+    return Activities(**joined, stacks=stacks.build(), measures=measures, is_cut=is_cut)
 
 
 def _renumber_columns(
