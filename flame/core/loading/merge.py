@@ -34,6 +34,7 @@ from flame.core.model.activities import (
     ThreadPieces,
     ThreadSpans,
     has_times,
+    repeat,
 )
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
@@ -191,7 +192,9 @@ def _merge_tables(parts: Sequence[ProfilePart], tables: Sequence[Activities]) ->
     """Concatenate ``tables``, in the numbers of the parts that they are of."""
     stacks = StackBuilder()
     found = [
-        name for name in _FALLBACK if any(getattr(table, name) is not None for table in tables)
+        name
+        for name in (*_FALLBACK, "pool")
+        if any(getattr(table, name) is not None for table in tables)
     ]
     columns = [_renumber_columns(*pair, stacks, found) for pair in zip(parts, tables, strict=True)]
     joined: dict[str, Any] = {
@@ -212,7 +215,7 @@ def _renumber_columns(
     ids = stacks.absorb(table.stacks, part.frames)
     columns = {name: getattr(table, name) for name in _AS_RECORDED}
     columns |= {name: ids[getattr(table, name)] for name in _STACKS}
-    for name in found:
+    for name in (name for name in found if name in _FALLBACK):
         own, fallback = getattr(table, name), [columns[other] for other in _FALLBACK[name]]
         columns[name] = ids[own] if own is not None else _join_all(stacks, fallback)
     # Graphs whose times were not collected are known by their zeros.
@@ -224,6 +227,10 @@ def _renumber_columns(
         columns[name] = getattr(part, name)[getattr(table, name)]
     for name in ("launch", "frame"):
         columns[name] = part.frames[getattr(table, name)]
+    if "pool" in found:
+        columns["pool"] = repeat(np.int32(NONE), len(table))
+        if table.pool is not None:
+            columns["pool"] = part.frames[table.pool]
     return columns
 
 
