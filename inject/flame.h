@@ -21,6 +21,15 @@ void stop();             // stops recording for good and marks the dump as ended
 void at_flush(void (*work)(bool last));  // called every flush_ms by the helper thread, and at the end
 void at_fork_child(void (*work)());      // called in the child after fork, before anything else there
 
+// process/flush_thread.cpp
+
+enum class Flush { kNow, kDetach, kExit };  // from time to time; at the end, the program goes on or not
+// Like at_flush, of the one part whose work calls what may never come back: on a thread of its own,
+// as long as it is `wanted`. The last is given up when there is no progress any more.
+void at_flush_apart(void (*work)(Flush why), bool (*wanted)());
+void made_progress();                // by that work or on its behalf, whichever the thread
+void calling(const char* function);  // by that work: what is at fault if it does not come back
+
 // process/helper_thread.cpp
 
 void wake_helper();  // to make room in the file

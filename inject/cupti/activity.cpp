@@ -62,6 +62,8 @@ std::atomic<bool> tells_sources{false};
 std::atomic<int64_t> shift{0};
 std::atomic<bool> own_clock{false};
 
+std::atomic<uint64_t> left_out_from{0};  // 0: recording goes on
+
 uint64_t CUPTIAPI timestamp() { return now(); }
 
 void look_at_clock() {
@@ -93,15 +95,25 @@ uint64_t graph_node(const From& from, size_t source_at) {
   return source ? source : from.graphNodeId;
 }
 
+// Whether work is of a call after the end: no call is recorded then, but CUPTI tells of its work until
+// it is told to stop. Without a time it has not ended yet.
+template <class To>
+bool is_left_out(const To& to, const Origin& origin) {
+  const uint64_t from = left_out_from.load(std::memory_order_relaxed);
+  return from && !origin.tid && (to.start >= from || !to.end);
+}
+
 // What all records of GPU work have; false when CUPTI could not tell when it ran.
 template <class From, class To>
 bool fill(const From& from, size_t source_at, To* to) {
-  if (!from.start || !from.end) {
+  const bool timed = from.start && from.end;
+  const Origin origin = origin_of(from.correlationId);
+  if (timed) set_times(from, to);
+  if (is_left_out(*to, origin)) return false;
+  if (!timed) {
     dropped(kCuptiDropped, To::kType, 1);
     return false;
   }
-  Origin origin = origin_of(from.correlationId);
-  set_times(from, to);
   to->graph_node = graph_node(from, source_at);
   to->correlation = from.correlationId;
   to->python = origin.python;
@@ -189,6 +201,7 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
   }
   if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) dropped(kCuptiDropped, Type{}, 1);
   give_back_buffer(buffer);
+  made_progress();
 }
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
@@ -242,12 +255,16 @@ void enable_kinds() {
 }
 
 void disable_kinds() {
+  calling("cuptiActivityDisable");
   cupti()->cuptiActivityDisable(kernel_kind());
   for (CUpti_ActivityKind kind : kMemoryKinds) cupti()->cuptiActivityDisable(kind);
 }
 
+void leave_out_work_from(uint64_t time) { left_out_from.store(time, std::memory_order_relaxed); }
+
 void flush_activity(bool last) {
   Cupti& api = *cupti();
+  calling(last ? "a forced cuptiActivityFlushAll" : "cuptiActivityFlushAll");
   if (own_clock.load(std::memory_order_relaxed)) look_at_clock();
   api.cuptiActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
   if (last) describe_buffers();

@@ -68,6 +68,11 @@ void give_back_buffer(uint8_t* buffer) {
     munmap(buffer, kSize);
 }
 
+size_t buffers_in_use() {
+  std::lock_guard<std::mutex> guard(lock);
+  return in_use;
+}
+
 void describe_buffers() {
   const size_t most = most_at_once();
   if (most <= kMaxBuffers) return;

@@ -1,5 +1,6 @@
 // Subscribes to CUPTI, hands its callbacks to those they concern, and flushes it.
 #include <cuda.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -8,16 +9,20 @@
 #include <mutex>
 
 #include "cupti/activity.h"
+#include "cupti/buffers.h"
 #include "cupti/launches.h"
 #include "cupti/state.h"
 #include "flame.h"
 #include "sampling/sampling.h"
+#include "system/clock.h"
 #include "system/settings.h"
 
 namespace flame {
 namespace {
 
 constexpr uint32_t kOldest = 18;  // CUPTI 11.8, the first with today's records
+constexpr uint64_t kDrainTime = 1'000'000'000;  // ns
+constexpr uint32_t kDrainPause = 10'000;        // us
 
 std::atomic<bool> on{false};       // what begins now is recorded
 std::atomic<bool> exiting{false};  // the process ends: CUPTI is left as it is
@@ -96,23 +101,41 @@ void name_devices() {
 
 // flushing
 
-// No more calls are recorded before their kernels are not reported any more. CUPTI is not touched
-// after this.
-void end() {
+// Work that was begun before the end gets some time to be over: what still runs when records are
+// forced out is lost. There may always be more of it, of calls that are not recorded.
+void wait_for_work() {
+  const uint64_t until = now() + kDrainTime;
+  while (buffers_in_use() && now() < until && !exiting.load(std::memory_order_relaxed)) {
+    usleep(kDrainPause);
+    flush_activity(false);
+  }
+}
+
+// Disabling may wait for ever [fixed in CUPTI 13.0 U1], and is of no use to a process that ends.
+bool takes_leave(Flush why) {
+  return why == Flush::kDetach && !exiting.load(std::memory_order_relaxed);
+}
+
+// What is over is taken first, what might not come back comes last. CUPTI is not touched after this.
+void end(Flush why) {
+  name_devices();
+  leave_out_work_from(now());
   on.store(false, std::memory_order_relaxed);
+  flush_activity(false);
   if (sampling_wanted()) flush_sampling(true);
-  disable_kinds();
+  if (takes_leave(why)) wait_for_work();
+  if (takes_leave(why)) disable_kinds();
   flush_activity(true);
   name_devices();
-  if (!exiting.load(std::memory_order_relaxed)) cupti()->cuptiUnsubscribe(subscriber);
+  if (takes_leave(why)) cupti()->cuptiUnsubscribe(subscriber);
 }
 
 // In a forked child, where the lock may be held for ever, it is off.
-void flush(bool last) {
+void flush(Flush why) {
   if (!on.load(std::memory_order_acquire)) return;
   std::lock_guard<std::mutex> guard(flush_lock);
   if (!on.load(std::memory_order_relaxed)) return;
-  if (last) return end();
+  if (why != Flush::kNow) return end(why);
   if (sampling_wanted()) flush_sampling(false);
   flush_activity(false);
   name_devices();
@@ -202,7 +225,7 @@ bool begin() {
     return false;
   }
   describe_version(version);
-  at_flush(flush);
+  at_flush_apart(flush, reads_cupti);
   at_fork_child(leave_to_parent);
   atexit(at_exit);
   on.store(true, std::memory_order_release);

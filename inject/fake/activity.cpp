@@ -196,6 +196,20 @@ void hand_over(const Buffer& buffer) {
   if (callback) callback(nullptr, 0, buffer.data, buffer.size, buffer.used);
 }
 
+// Before API 27 CUPTI does not look whether it got one. [Kineto: issue 1275]
+void renew() {
+  CUpti_BuffersCallbackRequestFunc callback = request;
+  if (callback) callback(&current.data, &current.size, &current.limit);
+  if (current.data) return;
+  current = Buffer();
+  if (faults().version < 27) abort();
+}
+
+bool keeps_back() {
+  std::lock_guard<std::mutex> guard(queue.mutex);
+  return faults().hold && !queue.pending.empty();
+}
+
 // CUPTI keeps buffers back in which a record is not complete: so it looks to who is asked for more.
 void deliver(bool forced) {
   if (current.data) full.push_back(current);
@@ -205,13 +219,9 @@ void deliver(bool forced) {
   full.clear();
 }
 
-// Before API 27 CUPTI does not look whether it got one. [Kineto: issue 1275]
-void renew() {
-  CUpti_BuffersCallbackRequestFunc callback = request;
-  if (callback) callback(&current.data, &current.size, &current.limit);
-  if (current.data) return;
-  current = Buffer();
-  if (faults().version < 27) abort();
+void answer(bool forced) {
+  if (forced || !keeps_back()) return deliver(forced);
+  if (!current.data) renew();
 }
 
 bool is_full(size_t record) {
@@ -269,7 +279,7 @@ void work() {
     lock.unlock();
     if (faults().shuffle) std::reverse(ready.begin(), ready.end());
     for (const Operation& operation : ready) write(operation);
-    if (flush) deliver(forced);
+    if (flush) answer(forced);
     lock.lock();
     if (flush) queue.answered = asked;
     queue.delivered.notify_all();
@@ -339,6 +349,7 @@ FAKE_API CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) {
     return CUPTI_ERROR_INVALID_KIND;
   }
+  if (faults().disable_deadlock) wait_for_ever();
   kinds[kind] = false;
   if (kind == CUPTI_ACTIVITY_KIND_KERNEL) serialize_kernels(false);
   return CUPTI_SUCCESS;
@@ -347,10 +358,12 @@ FAKE_API CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
 FAKE_API CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   if (!complete) return CUPTI_ERROR_INVALID_OPERATION;
   if (usable()) return CUPTI_SUCCESS;  // before cuInit nothing can have run
+  const bool is_forced = flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
+  if (faults().flush_hang || (faults().forced_hang && is_forced)) wait_for_ever();
   std::unique_lock<std::mutex> lock(queue.mutex);
   start_worker();
   uint64_t mine = ++queue.asked;
-  if (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) queue.forced = true;
+  if (is_forced) queue.forced = true;
   queue.wake.notify_one();
   queue.delivered.wait(lock, [&] { return queue.answered >= mine; });
   return CUPTI_SUCCESS;

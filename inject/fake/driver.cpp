@@ -27,6 +27,10 @@ void sleep_until(uint64_t time) {
   }
 }
 
+void wait_for_ever() {
+  for (;;) pause();
+}
+
 const char* intern(std::string_view name) {
   static std::mutex& mutex = *new std::mutex;
   static auto& names = *new std::set<std::string, std::less<>>;
