@@ -110,10 +110,13 @@ bool fill(const From& from, size_t source_at, To* to) {
   const Origin origin = origin_of(from.correlationId);
   if (timed) set_times(from, to);
   if (is_left_out(*to, origin)) return false;
+  if (!origin.tid) count(count_records_without_call);
   if (!timed) {
+    count(count_untimed_records);
     dropped(kCuptiDropped, To::kType, 1);
     return false;
   }
+  if (started_before_call(from.correlationId, to->start)) count(count_starts_before_call);
   to->graph_node = graph_node(from, source_at);
   to->correlation = from.correlationId;
   to->python = origin.python;
@@ -174,15 +177,19 @@ void write(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      count(count_kernel_records);
       return write_kernel(reinterpret_cast<const KernelRecord&>(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
+      count(count_copy_records);
       return write_copy(reinterpret_cast<const CopyRecord&>(record), kCopySource);
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      count(count_copy_records);
       return write_copy(reinterpret_cast<const PeerCopyRecord&>(record), kNoSource);
     case CUPTI_ACTIVITY_KIND_MEMSET:
+      count(count_set_records);
       return write_set(reinterpret_cast<const SetRecord&>(record));
     default:
-      return;
+      return count(count_other_records);
   }
 }
 
@@ -201,11 +208,13 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
   }
   if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) dropped(kCuptiDropped, Type{}, 1);
   give_back_buffer(buffer);
+  count(count_completed_buffers);
   made_progress();
 }
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const ActivityBuffer taken = take_buffer(null_is_right.load(std::memory_order_relaxed));
+  if (!taken.data) count(count_null_buffers);
   *buffer = taken.data;
   *size = taken.size;
   *max_records = taken.max_records;

@@ -36,6 +36,7 @@ uint8_t* take(bool limited) {
   if (limited && in_use >= kMaxBuffers) return nullptr;
   uint8_t* buffer = idle_count ? idle[--idle_count] : map_buffer();
   if (buffer) most_in_use = std::max(most_in_use, ++in_use);
+  count_most(count_most_buffers, in_use);
   return buffer;
 }
 

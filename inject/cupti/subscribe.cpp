@@ -68,12 +68,21 @@ constexpr CUpti_CallbackIdResource kResources[] = {
     CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED};
 
-void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+void handle(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   bool live = on.load(std::memory_order_acquire);
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
     driver_call(id, *static_cast<const CUpti_CallbackData*>(data), live);
   else if (domain == CUPTI_CB_DOMAIN_RESOURCE && live && recording())
     resource(id, *static_cast<const CUpti_ResourceData*>(data));
+}
+
+void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+  const bool is_call = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+  if (!is_call) count(count_resource_callbacks);
+  if (is_call && !callback_is_timed()) return handle(domain, id, data);
+  const uint64_t begin = now();
+  handle(domain, id, data);
+  count_most(count_longest_callback_ns, now() - begin);
 }
 
 // devices
@@ -130,15 +139,21 @@ void end(Flush why) {
   if (takes_leave(why)) cupti()->cuptiUnsubscribe(subscriber);
 }
 
+void flush_some() {
+  const uint64_t begin = now();
+  if (sampling_wanted()) flush_sampling(false);
+  flush_activity(false);
+  name_devices();
+  count_most(count_longest_flush_ns, now() - begin);
+}
+
 // In a forked child, where the lock may be held for ever, it is off.
 void flush(Flush why) {
   if (!on.load(std::memory_order_acquire)) return;
   std::lock_guard<std::mutex> guard(flush_lock);
   if (!on.load(std::memory_order_relaxed)) return;
-  if (why != Flush::kNow) return end(why);
-  if (sampling_wanted()) flush_sampling(false);
-  flush_activity(false);
-  name_devices();
+  count(count_flushes);
+  why == Flush::kNow ? flush_some() : end(why);
 }
 
 // Registered after CUPTI was loaded, so that it runs before CUPTI takes itself down.

@@ -40,7 +40,7 @@ std::atomic<int64_t> clock_offset{0};  // CUPTI's time minus CLOCK_MONOTONIC
 std::atomic<bool> kinds[CUPTI_ACTIVITY_KIND_COUNT];
 std::atomic<uint64_t> lost{0}, seen{0};
 Buffer current;  // the worker's, like what follows
-std::vector<Buffer> full;
+auto& full = *new std::vector<Buffer>;  // never freed: it may still work when the process ends
 
 uint64_t real_time() {
   timespec time;

@@ -66,6 +66,8 @@ Faults read_faults() {
   faults.per_buffer = number_after(text, ",per_buffer:", 0);
   faults.pc_reasons = number_after(text, ",pc_reasons:", 0);
   faults.pc_more = number_after(text, ",pc_more:", 0);
+  faults.early = number_after(text, ",early:", 0);
+  faults.stray = number_after(text, ",stray:", 0);
   faults.drop = number_after(text, ",drop:", 0);
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
   faults.version = number_after(text, ",version:", 130001);

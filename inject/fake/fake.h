@@ -105,6 +105,8 @@ struct Faults {
   uint32_t per_buffer = 0;        // records that go into a buffer, 0: as many as fit
   uint32_t pc_reasons = 0;        // so many stall reasons are told of, 0: those that there are
   uint32_t pc_more = 0;           // so many more reasons are told of at every PC than are given
+  uint32_t early = 0;             // every early-th record tells of a begin that is 1 ms too early
+  uint32_t stray = 0;             // every stray-th is of a call that nobody was told of
   uint32_t drop = 0;              // every drop-th activity record is lost
   uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
   uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,

@@ -66,6 +66,7 @@ bool begin_dump() {
   if (!open_file()) return false;
   begin_chunks();
   forget_names();
+  forget_counts();
   recording_state.store(kOn, std::memory_order_release);
   describe_process(forked_from);
   start_helper();
@@ -199,6 +200,7 @@ void finish(uint32_t header_flags) {
   if (recording()) {
     run_flush_work(true);
     if (!flush_apart(header_flags & kStopped ? Flush::kDetach : Flush::kExit)) note_stuck_flush();
+    write_counters();
     write_drops(true);
     close_chunks(header_flags);
   }

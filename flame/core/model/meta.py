@@ -162,6 +162,7 @@ class Meta:
     the trace calls itself among others. Traces with equal ``clock`` are of one recording: their
     times compare, however far apart they are; empty where nothing says so. ``host`` is the name of
     the machine. ``versions`` are of what the program ran on (``driver``, ``CUDA``, ``NCCL``).
+    ``counters`` are the recorder's of its own doings, by name; empty where it kept none.
     """
 
     path: str = ""
@@ -177,3 +178,4 @@ class Meta:
     synthetic: bool = False
     options: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)

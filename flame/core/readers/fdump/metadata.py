@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import FrameBuilder
@@ -18,6 +20,7 @@ _LONGEST_NAME = 15  # TASK_COMM_LEN of Linux, less the byte at its end
 _PYTHON = lazy_regex(r"python[\d.]*")
 _RANK = lazy_regex(r"[0-9]{1,9}")
 _BY_SYSTEM = 1  # scope of a thread's name in dump.h
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 _RECORDED = "recorded"  # of calls that launch nothing
 # `3.11.7`, `3.11.7: no frames: why not`, `API 18`, `not found`
 _VERSION = lazy_regex(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)")
@@ -48,7 +51,15 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
         schema_version=str(header.version),
         synthetic=fact("synthetic") == "yes",
         options={key: why for key, why in missing.items() if why},
+        counters=_counters(fact("counters")),
     )
+
+
+def _counters(text: str) -> dict[str, int]:
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, _Count])
+    except (msgspec.MsgspecError, UnicodeError):
+        return {}
 
 
 def _version(vocabulary: DumpVocabulary, key: str) -> tuple[str, str]:
