@@ -207,7 +207,7 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
     if (result == CUPTI_SUCCESS) write(*record);
   }
   if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) dropped(kCuptiDropped, Type{}, 1);
-  give_back_buffer(buffer);
+  give_back_buffer(buffer, valid);
   count(count_completed_buffers);
   made_progress();
 }

@@ -84,6 +84,28 @@ def test_buffers_are_counted(record: Record) -> None:
     assert found["null_buffers"] == 0
 
 
+BUSY = """
+context()
+function = kernel("one", 10)
+check(launch(kernel("waits", 3600 * 10**9), stream()))
+"""
+"""Work always waits on the GPU: a buffer comes back when it is full, and no sooner."""
+
+
+def test_buffers_are_small_while_little_is_launched(record: Record) -> None:
+    """With 700 kernels of 208 bytes two of 64 KiB are full, and one of 256 KiB is not."""
+    script = BUSY + "for _ in range(700): check(launch(function)); time.sleep(0.001)"
+    found = counters(record(script, FAKE_CUPTI="hold", FLAME_PYTHON="0"))
+    assert found["completed_buffers"] == 3
+
+
+def test_buffers_are_large_while_much_is_launched(record: Record) -> None:
+    """Small ones would be 318; the first are, until the rate is known."""
+    script = BUSY + "for _ in range(100_000): launch(function)"
+    found = counters(record(script, FAKE_CUPTI="hold", FLAME_PYTHON="0"))
+    assert found["completed_buffers"] < 250
+
+
 def test_where_nothing_is_counted_nothing_is_told(record: Record) -> None:
     assert "counters" not in record("", FAKE_CUPTI="no_subscriber").meta
 
