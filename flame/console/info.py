@@ -74,6 +74,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
                 "id": device.id,
                 "name": device.name,
                 "source": device.source,
+                "uuid": device.uuid or None,
                 "chip": device.facts.chip or None,
                 "sms": device.facts.sms,
                 "memory_bytes": device.facts.memory,

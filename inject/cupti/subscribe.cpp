@@ -91,6 +91,23 @@ constexpr uint32_t kDevices = 64;
 std::atomic<uint64_t> seen_devices{0};
 uint64_t named_devices = 0;  // under flush_lock
 
+// _v2 tells of a MIG instance, the older one of the GPU that it is a part of.
+void name_uuid(uint32_t ordinal, CUdevice device) {
+  using Get = decltype(&::cuDeviceGetUuid);
+  auto get = reinterpret_cast<Get>(driver_function("cuDeviceGetUuid_v2"));
+  if (!get) get = reinterpret_cast<Get>(driver_function("cuDeviceGetUuid"));
+  CUuuid uuid;
+  if (!get || get(&uuid, device)) return;
+  char text[40];
+  int size = 0;
+  for (int each = 0; each < 16; each++) {
+    const bool is_new_group = each >= 4 && each <= 10 && each % 2 == 0;
+    size += snprintf(text + size, sizeof text - size_t(size), "%s%02x", is_new_group ? "-" : "",
+                     static_cast<unsigned char>(uuid.bytes[each]));
+  }
+  name(kDeviceUuid, 0, ordinal, text);
+}
+
 void name_device(uint32_t ordinal) {
   auto get = reinterpret_cast<decltype(&::cuDeviceGet)>(driver_function("cuDeviceGet"));
   auto get_name =
@@ -99,6 +116,7 @@ void name_device(uint32_t ordinal) {
   char called[256] = "";
   if (!get || !get_name || get(&device, static_cast<int>(ordinal))) return;
   if (!get_name(called, sizeof called - 1, device)) name(kDevice, 0, ordinal, called);
+  name_uuid(ordinal, device);
 }
 
 void name_devices() {

@@ -57,13 +57,15 @@ class DeviceFacts:
 class Device:
     """Name a GPU. ``id`` is its number in the machine where known, else its CUDA ordinal.
 
-    ``source`` indexes ``Profile.sources``: files may be of different machines.
+    ``source`` indexes ``Profile.sources``: files may be of different machines. Devices with equal
+    ``uuid`` are one GPU, or one MIG instance; empty where it was not recorded.
     """
 
     id: int
     name: str = ""
     source: int = 0
     facts: DeviceFacts = DeviceFacts()
+    uuid: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Device, Meta, Process
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.layout import DumpHeader
-from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
+from flame.core.readers.fdump.vocabulary import DEVICE, DEVICE_UUID, THREAD, DumpVocabulary
 
 _LONGEST_NAME = 15  # TASK_COMM_LEN of Linux, less the byte at its end
 _PYTHON = lazy_regex(r"python[\d.]*")
@@ -118,7 +118,8 @@ def thread_name(header: DumpHeader, vocabulary: DumpVocabulary, tid: int) -> str
 
 def build_device(vocabulary: DumpVocabulary, number: int, source: int) -> Device:
     """Describe a GPU by the process's CUDA ordinal."""
-    return Device(number, vocabulary.name_of(DEVICE, number), source)
+    uuid = vocabulary.name_of(DEVICE_UUID, number)
+    return Device(number, vocabulary.name_of(DEVICE, number), source, uuid=uuid)
 
 
 class JobPlace(NamedTuple):
