@@ -314,27 +314,23 @@ int64_t flamecore_innermost(const LaneSpans* spans, int32_t lanes, int32_t deepe
   return result;
 }
 
-int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermost* out) {
+// Adds what one lane gives, whose rows are sorted, to the pieces before, of which there are `found`.
+typedef int64_t AddLane(const LaneSpans* spans, const int32_t* rows, int64_t count,
+                        const Innermost* out, int64_t found);
+
+static int64_t add_each_lane(const LaneSpans* spans, int32_t lanes, const Order* order,
+                             const Innermost* out, AddLane* add_lane) {
   if (spans->count > INT32_MAX) return REFUSED;
   Lanes by_lane = {0};
   int32_t* scratch = malloc((size_t)(spans->count + 1) * sizeof *scratch);
   int64_t found = NO_MEMORY;
   if (scratch && sort_by_lane(spans->lane, spans->count, lanes, &by_lane)) {
-    const Order outer_first = {spans->start, spans->end};
     found = 0;
     for (int32_t lane = 0; lane < lanes; lane++) {
       int32_t* rows = by_lane.rows + by_lane.begin[lane];
       const int64_t count = by_lane.begin[lane + 1] - by_lane.begin[lane];
-      sort_rows(&outer_first, rows, count, scratch);
-      int64_t reach = INT64_MIN;
-      for (int64_t i = 0; i < count; i++) {
-        const int64_t start = spans->start[rows[i]], end = spans->end[rows[i]];
-        const int64_t begin = start > reach ? start : reach;
-        if (end <= begin) continue;
-        out->piece[found] = rows[i];
-        out->start[found] = begin;
-        out->end[found++] = reach = end;
-      }
+      sort_rows(order, rows, count, scratch);
+      found = add_lane(spans, rows, count, out, found);
     }
   }
   free(scratch);
@@ -342,31 +338,41 @@ int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermo
   return found;
 }
 
-int64_t flamecore_union(const LaneSpans* spans, int32_t lanes, const Innermost* out) {
-  if (spans->count > INT32_MAX) return REFUSED;
-  Lanes by_lane = {0};
-  int32_t* scratch = malloc((size_t)(spans->count + 1) * sizeof *scratch);
-  int64_t found = NO_MEMORY;
-  if (scratch && sort_by_lane(spans->lane, spans->count, lanes, &by_lane)) {
-    const Order by_start = {spans->start, NULL};
-    found = 0;
-    for (int32_t lane = 0; lane < lanes; lane++) {
-      int32_t* rows = by_lane.rows + by_lane.begin[lane];
-      const int64_t count = by_lane.begin[lane + 1] - by_lane.begin[lane];
-      sort_rows(&by_start, rows, count, scratch);
-      int64_t reach = INT64_MIN;
-      for (int64_t i = 0; i < count; i++) {
-        const int64_t start = spans->start[rows[i]], end = spans->end[rows[i]];
-        if (!i || start > reach) {
-          out->piece[found] = rows[i];
-          out->start[found++] = start;
-        }
-        if (end > reach) reach = end;
-        out->end[found - 1] = reach;
-      }
-    }
+static int64_t add_outermost(const LaneSpans* spans, const int32_t* rows, int64_t count,
+                             const Innermost* out, int64_t found) {
+  int64_t reach = INT64_MIN;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t start = spans->start[rows[i]], end = spans->end[rows[i]];
+    const int64_t begin = start > reach ? start : reach;
+    if (end <= begin) continue;
+    out->piece[found] = rows[i];
+    out->start[found] = begin;
+    out->end[found++] = reach = end;
   }
-  free(scratch);
-  free_lanes(&by_lane);
   return found;
+}
+
+static int64_t add_union(const LaneSpans* spans, const int32_t* rows, int64_t count,
+                         const Innermost* out, int64_t found) {
+  int64_t reach = INT64_MIN;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t start = spans->start[rows[i]], end = spans->end[rows[i]];
+    if (!i || start > reach) {
+      out->piece[found] = rows[i];
+      out->start[found++] = start;
+    }
+    if (end > reach) reach = end;
+    out->end[found - 1] = reach;
+  }
+  return found;
+}
+
+int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Innermost* out) {
+  const Order outer_first = {spans->start, spans->end};
+  return add_each_lane(spans, lanes, &outer_first, out, add_outermost);
+}
+
+int64_t flamecore_union(const LaneSpans* spans, int32_t lanes, const Innermost* out) {
+  const Order by_start = {spans->start, NULL};
+  return add_each_lane(spans, lanes, &by_start, out, add_union);
 }

@@ -150,12 +150,12 @@ def _write_summary(
 ) -> None:
     """Write the summary of ``dump`` with so many bytes of ``memory`` at most; raises InputError."""
     from flame.core.loading.file import load_file
-    from flame.core.ranks.rank_file import pack_part, sign_of, summary_beside
+    from flame.core.ranks.rank_file import identify_dump, pack_part, summary_beside
     from flame.core.ranks.summarise import summarise
 
     _give_way(memory)
     try:
-        sign = sign_of(dump)
+        sign = identify_dump(dump)
         data = pack_part(summarise(load_file(dump, options, progress), dump), sign)
         # In this folder, whatever gets its name meanwhile; and never in place of anything.
         with (

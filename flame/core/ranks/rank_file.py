@@ -47,7 +47,7 @@ def summary_beside(dump: Path) -> Path:
     return dump.with_suffix(SUFFIX)
 
 
-def sign_of(dump: Path) -> bytes:
+def identify_dump(dump: Path) -> bytes:
     """Return what stands for the dump's contents, as this flame reads it. Raises OSError.
 
     By its size, its beginning and its end: a dump is never changed in place but for its head, which
@@ -82,7 +82,7 @@ def has_fresh_summary(dump: Path) -> bool | None:
     """
     origin = origin_of(summary_beside(dump))
     try:
-        return origin == sign_of(dump) if origin else None
+        return origin == identify_dump(dump) if origin else None
     except OSError:
         return False
 

@@ -13,14 +13,14 @@ from flame.tui.diff.session import DiffProjection
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import cut, printable, wrap
+from flame.tui.toolkit.text import cut, printable
 from flame.tui.widgets.header import choices, metric_choice, modes
+from flame.tui.widgets.legend import Legend, LegendColour
 
 _WIDTHS = {"both": "widths of both", "new": "widths of NEW", "base": "widths of BASE"}
 _BASES = {"total": "in total", "share": "in percent of all", "unit": "per unit"}
 _NOISE = {EvidenceLevel.RANKS: "beyond the ranks' spread"}
 _LEAST_TITLE = 20
-_LINES = 40
 
 
 def title_line(
@@ -114,29 +114,23 @@ def _least(shown: DiffProjection) -> str:
     return least if found is None else f"{least}, no evidence"
 
 
-_READING = (
-    "Frames are those of both traces. Width is that of the wider side, so that what is gone is "
-    "seen too, or of one of them (D); colour is the change from BASE to NEW, the stronger the "
-    "larger it is beside the frame itself. Coloured is what has changed beyond noise, by 5 % of "
-    "the frame and 0.5 % of all at least, or everything (V); by the change of the total, or of the "
-    "frame itself (O). What nothing tells from noise is coloured by its size alone.",
-    "by count is what more or fewer activities as long as those of BASE take, by duration the "
-    "rest: what each takes longer or shorter.",
-    "In these two recordings: what differs from one recording to the next is not known.",
+LEGEND = Legend(
+    (
+        LegendColour("▲ has grown", 0.9),
+        LegendColour("▼ has shrunk", -0.9),
+        LegendColour("+ only in NEW", 1.0, True),
+        LegendColour("− only in BASE", -1.0, True),
+        LegendColour("unchanged", 0.0),
+    ),
+    (
+        "Frames are those of both traces. Width is that of the wider side, so that what is gone "
+        "is seen too, or of one of them (D); colour is the change from BASE to NEW, the "
+        "stronger the larger it is beside the frame itself. Coloured is what has changed beyond "
+        "noise, by 5 % of the frame and 0.5 % of all at least, or everything (V); by the change "
+        "of the total, or of the frame itself (O). What nothing tells from noise is coloured by "
+        "its size alone.",
+        "by count is what more or fewer activities as long as those of BASE take, by duration "
+        "the rest: what each takes longer or shorter.",
+        "In these two recordings: what differs from one recording to the next is not known.",
+    ),
 )
-_LEGEND = (
-    (" ▲ has grown ", 0.9, False),
-    (" ▼ has shrunk ", -0.9, False),
-    (" + only in NEW ", 1.0, True),
-    (" − only in BASE ", -1.0, True),
-    (" unchanged ", 0.0, False),
-)
-
-
-def reading_lines(palette: Palette, width: int) -> list[Line]:
-    """Say how to read the picture of a comparison."""
-    legend: Line = []
-    for text, strength, one_sided in _LEGEND:
-        legend += [Piece(" "), Piece(text, palette.change(strength, one_sided))]
-    said = [[Piece(f"  {part}")] for text in _READING for part in wrap(text, width - 2, _LINES)]
-    return [[Piece("Reading the picture", "strong")], legend, *said]

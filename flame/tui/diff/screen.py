@@ -15,7 +15,7 @@ from flame.core.compare.noise.beyond_noise import BeyondNoise, find_beyond_noise
 from flame.core.compare.sides import Sides
 from flame.options.config import Config
 from flame.options.state import AppState
-from flame.tui.diff.header import reading_lines
+from flame.tui.diff.header import LEGEND
 from flame.tui.diff.layout import DiffLayout
 from flame.tui.diff.notes import note_lines
 from flame.tui.diff.report_pane import ComparisonReports
@@ -35,6 +35,7 @@ from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.latest import Answer, LatestRequest
 from flame.tui.toolkit.lines import Line
 from flame.tui.toolkit.palette import Palette
+from flame.tui.widgets.legend import legend_lines
 
 
 class FoundNoise(Answer[DiffProjection, BeyondNoise]):
@@ -151,7 +152,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
         return self.session.sides
 
     def _reading(self, palette: Palette, width: int) -> list[Line]:
-        return reading_lines(palette, width)
+        return legend_lines(LEGEND, palette, width)
 
     def action_copy(self, what: str) -> None:
         if what != "command":

@@ -22,7 +22,7 @@ from flame.tui.main.ranks_layout import RanksLayout
 from flame.tui.main.screen import MainScreen
 from flame.tui.main.selections import replace_filter
 from flame.tui.ranks.facts import RankFacts, RankSubject, rank_facts
-from flame.tui.ranks.header import reading_lines
+from flame.tui.ranks.header import LEGEND
 from flame.tui.ranks.imbalance import deviation_words
 from flame.tui.ranks.open_rank import open_rank
 from flame.tui.ranks.pane import RanksPane
@@ -40,6 +40,7 @@ from flame.tui.toolkit.text import cut_start, printable
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
 from flame.tui.views.top_pane import TopPane
+from flame.tui.widgets.legend import legend_lines
 
 _COLOURS = ("level", IMBALANCE, "category")
 """In the order in which a key turns them."""
@@ -248,7 +249,7 @@ class RanksScreen(MainScreen, inherit_bindings=False):
         self._project(replace(self.wanted, layout=replace(layout, order=order)))
 
     def _reading(self, palette: Palette, width: int) -> list[Line]:
-        return reading_lines(palette, width)
+        return legend_lines(LEGEND, palette, width)
 
 
 check_actions(RanksScreen, (command.action for command in RANKS_COMMANDS))

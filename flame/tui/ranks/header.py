@@ -13,12 +13,12 @@ from flame.tui.ranks.session import RanksProjection
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import cut, width_of, wrap
+from flame.tui.toolkit.text import cut, width_of
 from flame.tui.widgets.header import choices, metric_choice, modes
+from flame.tui.widgets.legend import Legend, LegendColour
 
 _LEAST_CONTENTS = 44
 _LEAST_TITLE, _LONGEST_TITLE = 16, 40
-_LINES = 40
 _DOT = " · "
 
 
@@ -89,28 +89,21 @@ def _lost(shown: RanksProjection) -> Line:
     return [Piece(_DOT), Piece(f"{format_count(number)} lost", "warning", click)]
 
 
-_READING = (
-    "Frames are those of all ranks; width is the mean over ranks, and numbers in frames are sums "
-    "of all. O colours by imbalance: how far the rank that is farthest from the median is above "
-    "it, or below; of a rank alone how far it is. A rank for which the others wait has less than "
-    "they have in collectives.",
-    "In the details and in the view ranks a cell is a rank, or several of which the farthest from "
-    "the median is drawn. In the view ranks caused is how long others waited in collectives for a "
-    "rank that came last: ! stands beside what is beyond chance. ≈ stands before what is known to "
-    "1 %: it is of a histogram.",
+LEGEND = Legend(
+    (
+        LegendColour("▲ a rank has more", 0.9),
+        LegendColour("▼ a rank has less", -0.9),
+        LegendColour("+ only some have it", 1.0, True),
+        LegendColour("about the same", 0.0),
+    ),
+    (
+        "Frames are those of all ranks; width is the mean over ranks, and numbers in frames are "
+        "sums of all. O colours by imbalance: how far the rank that is farthest from the median "
+        "is above it, or below; of a rank alone how far it is. A rank for which the others wait "
+        "has less than they have in collectives.",
+        "In the details and in the view ranks a cell is a rank, or several of which the "
+        "farthest from the median is drawn. In the view ranks caused is how long others waited "
+        "in collectives for a rank that came last: ! stands beside what is beyond chance. ≈ "
+        "stands before what is known to 1 %: it is of a histogram.",
+    ),
 )
-_LEGEND = (
-    (" ▲ a rank has more ", 0.9, False),
-    (" ▼ a rank has less ", -0.9, False),
-    (" + only some have it ", 1.0, True),
-    (" about the same ", 0.0, False),
-)
-
-
-def reading_lines(palette: Palette, width: int) -> list[Line]:
-    """Say how to read the pictures of a summary."""
-    legend: Line = []
-    for text, strength, one_sided in _LEGEND:
-        legend += [Piece(" "), Piece(text, palette.change(strength, one_sided))]
-    said = [[Piece(f"  {part}")] for text in _READING for part in wrap(text, width - 2, _LINES)]
-    return [[Piece("Reading the picture", "strong")], legend, *said]

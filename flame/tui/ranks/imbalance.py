@@ -46,7 +46,7 @@ class Imbalance:
 
     def sign(self, node: int) -> str:
         """Say in a sign whether the farthest rank has more, less, or alone has anything."""
-        return sign_of(float(self.found.deviation[node]))
+        return symbol_of(float(self.found.deviation[node]))
 
     def words(self, node: int) -> list[str]:
         """Say how far which rank is from the median, and what the mean of all is."""
@@ -91,7 +91,7 @@ class AgainstMedian:
 
     def sign(self, node: int) -> str:
         """Say in a sign whether there is more than on most ranks, less, or only here anything."""
-        return sign_of(float(self.deviation[node]))
+        return symbol_of(float(self.deviation[node]))
 
     def words(self, node: int) -> list[str]:
         """Say what ``node`` has here, and how far that is from the median of all ranks."""
@@ -123,7 +123,7 @@ def strength_of(deviation: F8) -> F8:
     return np.where(np.abs(known) >= LEAST, np.sign(part) * np.sqrt(np.abs(part)), 0.0)
 
 
-def sign_of(deviation: float) -> str:
+def symbol_of(deviation: float) -> str:
     """Return the sign of a deviation from the median; empty where it is drawn as none."""
     if np.isposinf(deviation):
         return ONLY

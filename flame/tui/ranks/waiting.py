@@ -121,7 +121,7 @@ def _caused_words(late: LateRanks, place: int, matched: int) -> str:
         f"{format_ns(caused)} for it, {share} of all waiting; last to {format_count(last)} of {of}"
     )
     if not late.is_late[place]:
-        return f"{facts}, as by chance"
+        return f"{facts}; may be chance"
     cause, part = why_late(late, place)
     return facts if part is None else f"{facts}, late by {cause} ({100 * part:.0f} %)"
 

@@ -27,8 +27,8 @@ from flame.core.ranks.inputs import list_paths, read_inputs
 from flame.core.ranks.job import RankJob, read_part
 from flame.core.ranks.rank_file import (
     has_fresh_summary,
+    identify_dump,
     pack_part,
-    sign_of,
     summary_beside,
     unpack_part,
 )
@@ -54,7 +54,7 @@ def write_dumps(ranks: int = 3, **faults: Any) -> list[Path]:
 def keep(dump: Path) -> Path:
     """Write the summary of a dump beside it, as flame record does."""
     part = summarise(load_file(dump, LoadOptions(), silent), dump)
-    summary_beside(dump).write_bytes(pack_part(part, sign_of(dump)))
+    summary_beside(dump).write_bytes(pack_part(part, identify_dump(dump)))
     return summary_beside(dump)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from flame.tui.ranks.imbalance import deviation_words, sign_of, strength_of
+from flame.tui.ranks.imbalance import deviation_words, strength_of, symbol_of
 from flame.tui.ranks.strip import Strip, draw_strip, glyph
 from flame.tui.toolkit.palette import Palette
 
@@ -77,7 +77,7 @@ def test_strengths_have_the_sign_of_the_deviation() -> None:
 
 
 def test_signs_and_words_say_the_same() -> None:
-    assert [sign_of(one) for one in (0.2, -0.2, 0.01, math.inf, math.nan)] == [
+    assert [symbol_of(one) for one in (0.2, -0.2, 0.01, math.inf, math.nan)] == [
         "▲",
         "▼",
         "",

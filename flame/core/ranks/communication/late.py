@@ -1,10 +1,12 @@
 """Find the ranks that others wait for by more than chance.
 
 Each collective has brought its ranks together, so that without a fault any of them may be the next
-to come last. A permutation test of the largest sum tells what chance does: who was last is drawn
-anew in each collective among its ranks, with the waiting that it was. The test takes collectives
-as independent: one stall that makes a rank late in several in a row counts several times. So it
-tells that a rank was late, and not that it will be again.
+to come last. Two permutation tests tell what chance does, of the longest waiting for a rank and of
+how often it came last: who was last is drawn anew in each collective among its ranks, with the
+waiting that it was. The second finds a rank that is late by a little every time beside one that is
+late by much once. They take collectives as independent: one stall that makes a rank late in
+several in a row counts several times. So they tell that a rank was late, and not that it will be
+again.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from flame.core.ranks.communication.waits import RankCauses, caused_waits, cause
 
 ROUNDS = 1_000
 LEVEL = 0.01
-"""The chance that any rank at all is told though none is late."""
+"""The chance that any rank at all is told though none is late, half of it for each test."""
 
 LEAST_SHARE = 0.05
 """Of all waiting: a rank that causes less is not worth telling."""
@@ -99,12 +101,11 @@ def beyond_chance(who: I8, caused: I8, of: I8, members: Members) -> list[int]:
     could have come last are those ``of`` a communicator. Those found are left out of what is tried
     next, with the collectives that waited for them.
     """
-    rng, found, whole = np.random.default_rng(_SEED), list[int](), int(caused.sum())
-    cost = caused.astype(np.float64)
+    rng, found, cost = np.random.default_rng(_SEED), list[int](), caused.astype(np.float64)
+    least = LEAST_SHARE * int(caused.sum())
     while len(who):
-        sums = np.bincount(who, cost)
-        top = int(sums.argmax())
-        if sums[top] < LEAST_SHARE * whole or _is_chance(float(sums[top]), cost, of, members, rng):
+        top = _find_latest(who, cost, of, members, least, rng)
+        if top is None:
             break
         found.append(top)
         others = who != top
@@ -112,23 +113,36 @@ def beyond_chance(who: I8, caused: I8, of: I8, members: Members) -> list[int]:
     return found
 
 
-def _is_chance(
-    largest: float, cost: F8, of: I8, members: Members, rng: np.random.Generator
-) -> bool:
-    """Whether a sum of this size comes of chance in more than `LEVEL` of `ROUNDS`.
+def _find_latest(
+    who: I8, cost: F8, of: I8, members: Members, least: float, rng: np.random.Generator
+) -> int | None:
+    """Find the rank that others waited for longest, else most often, if that is beyond chance."""
+    waited = np.bincount(who, cost)
+    for weight in (cost, np.ones(len(cost))):
+        sums = np.where(waited >= least, np.bincount(who, weight), 0)
+        top = int(sums.argmax())
+        if sums[top] and not _is_chance(float(sums[top]), weight, of, members, rng):
+            return top
+    return None
 
-    As soon as enough rounds have one the others need not be drawn.
+
+def _is_chance(
+    largest: float, weight: F8, of: I8, members: Members, rng: np.random.Generator
+) -> bool:
+    """Whether a sum of ``weight`` of this size comes of chance in more than half of `LEVEL`.
+
+    As soon as enough of `ROUNDS` have one the others need not be drawn.
     """
     reached, size = 0, int(members.rank.max(initial=0)) + 1
-    block = max(_BLOCK // len(cost), 1)
+    block = max(_BLOCK // len(weight), 1)
     for first in range(0, ROUNDS, block):
         number = min(block, ROUNDS - first)
         drawn = _draw(of, members, number, rng)
         drawn += np.arange(number)[:, None] * size
-        weights = np.broadcast_to(cost, drawn.shape).ravel()
+        weights = np.broadcast_to(weight, drawn.shape).ravel()
         sums = np.bincount(drawn.ravel(), weights, number * size).reshape(number, size)
         reached += int((sums.max(axis=1) >= largest).sum())
-        if reached >= LEVEL * ROUNDS:
+        if reached >= LEVEL / 2 * ROUNDS:
             return True
     return False
 

@@ -20,8 +20,8 @@ MOST_SETS = 8
 
 _RULES = {
     "lost-ranks": "files of ranks could not be read",
-    "late-rank": "the time that others waited for the rank is beyond chance (1 %, of "
-    "permutations), and 5 % of all waiting or more",
+    "late-rank": "the time that others waited for the rank, or how often it came last, is beyond "
+    "chance (1 %, of permutations), and they waited 5 % of all waiting or more",
     "outlier": "the frame is no collective, half of the ranks have it, and the rank has more than "
     "the median by 6 robust deviations (of the frame, and of all frames of the run), 3 % of it and "
     "0.3 % of the median rank's GPU time",

@@ -88,6 +88,16 @@ def test_who_has_been_found_is_left_out_of_what_is_tried_next() -> None:
     assert beyond_chance(who, np.full(66, 10), np.zeros(66, np.int64), members) == [0]
 
 
+def test_late_every_time_is_found_beside_late_by_much_once() -> None:
+    """Two long waits for rank 2 may be chance, and hide rank 1 in sums of time."""
+    who = np.repeat([2, 1], [2, 14])
+    cost = np.repeat([9_500, 1_400], [2, 14])
+    members = Members(np.arange(24), np.array([0]), np.array([24]))
+    assert beyond_chance(who, cost, np.zeros(16, np.int64), members) == [1]
+    who[2:] = np.arange(14) + 3
+    assert beyond_chance(who, cost, np.zeros(16, np.int64), members) == []
+
+
 def test_each_communicator_has_ranks_of_its_own() -> None:
     who, of = np.repeat([0, 2], 10), np.repeat([0, 1], 10)
     members = Members(np.arange(4), np.array([0, 2]), np.array([2, 2]))
