@@ -70,6 +70,10 @@ uint32_t generation() { return generations; }
 bool began_late() { return false; }
 void at_flush(void (*work)(bool last)) { works.push_back(work); }
 void at_fork_child(void (*)()) {}
+void made_progress() {}
+void calling(const char*) {}
+void count(Counter counter, uint64_t) { require(counter < kCounters, "a counter is one"); }
+void count_most(Counter counter, uint64_t value) { count(counter, value); }
 
 uint32_t thread_id() { return 1; }
 void name_thread() {}
