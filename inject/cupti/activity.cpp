@@ -11,8 +11,8 @@
 #include "cupti/launches.h"
 #include "cupti/state.h"
 #include "flame.h"
-#include "sampling/sampling.h"
 #include "system/clock.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {
@@ -230,12 +230,19 @@ void use_our_clock() {
   note("CUPTI has a clock of its own here: times of GPU work are converted, and less exact");
 }
 
-// Where sampling begins later it stays: kernels that run one by one can be told of in either way.
+// Whichever way PCs are sampled: parcagpu does so too, and sampling runs kernels one by one itself
+// where it has to. KIND_KERNEL would do it for as long as the recording lasts.
 CUpti_ActivityKind kernel_kind() {
-  static const CUpti_ActivityKind kind = sampling_serialized()
-                                             ? CUPTI_ACTIVITY_KIND_KERNEL
-                                             : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-  return kind;
+  return strcmp(settings().kernel_kind, "kernel") ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
+                                                  : CUPTI_ACTIVITY_KIND_KERNEL;
+}
+
+void describe_kernel_kind() {
+  const char* asked = settings().kernel_kind;
+  if (kernel_kind() == CUPTI_ACTIVITY_KIND_KERNEL)
+    note("kernels were run one by one, as FLAME_KERNEL_KIND=kernel says");
+  else if (*asked && strcmp(asked, "concurrent"))
+    note("FLAME_KERNEL_KIND is not understood: concurrent or kernel. Recorded as concurrent");
 }
 
 constexpr CUpti_ActivityKind kMemoryKinds[] = {
@@ -255,6 +262,7 @@ bool register_buffers(uint32_t version) {
 void enable_kinds() {
   for (CUpti_ActivityKind kind : kMemoryKinds)
     if (cupti()->cuptiActivityEnable(kind)) note("CUPTI does not report all copies and sets here");
+  describe_kernel_kind();
   CUptiResult result = cupti()->cuptiActivityEnable(kernel_kind());
   if (!result) return;
   char text[160];

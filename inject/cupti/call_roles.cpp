@@ -15,9 +15,9 @@ struct Rule {
 // flame/core/model/calls.py, and a test holds one against the other.
 constexpr Rule kRules[] = {
     {"cuLaunchHostFunc", kOther},
-    {"cuLaunchCooperativeKernelMultiDevice", kWorkCall},
+    {"cuLaunchCooperativeKernelMultiDevice", kKernelsCall},
     {"cuLaunch", kKernelCall},
-    {"cuGraphLaunch", kWorkCall},
+    {"cuGraphLaunch", kKernelsCall},
     {"cuMemcpy", kWorkCall},
     {"cu64Memcpy", kWorkCall},
     {"cuMemset", kWorkCall},

@@ -10,6 +10,7 @@ enum Role : uint8_t {
   kWorkCall,    // other work on a GPU
   kGraphCopy,   // makes graph nodes as copies of others; no launch
   kHostCall,    // may block its thread: waits for a GPU, allocates, frees, loads code
+  kKernelsCall,  // launches kernels whose symbols CUPTI does not tell
 };
 Role role_of(const char* name);  // as CUPTI calls it: "cuMemAlloc_v2"
 

@@ -162,7 +162,8 @@ void write(const Calls& calls, const OpenCall& call, uint64_t end,
     name(kApi, 0, call.id, names[call.id]);
   if (!launches) return write_call(call, end, data);
   write_launch(call, end, host_call(calls), data);
-  if (sampling_serialized()) flush_launch(data.context);
+  const bool kernels = call.role == kKernelCall || call.role == kKernelsCall;
+  if (kernels && sampling_serialized()) flush_launch(data.context);
 }
 
 void leave(Calls& calls, const CUpti_CallbackData& data) {

@@ -223,6 +223,7 @@ enum DropCause : uint32_t {
   kCuptiDropped = 3,  // CUPTI says that it dropped activity records
   kNoMemory = 4,
   kNameLimit = 5,  // names that NVTX gave beyond what is kept: "[further domains]" and the like
+  kSamplesLost = 6,  // samples that CUPTI could not give: how often, as nobody knows how many
 };
 
 }  // namespace flame

@@ -340,7 +340,7 @@ FAKE_API CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
     return CUPTI_ERROR_NOT_COMPATIBLE;
   }
   if (!timestamp) take_clock();
-  if (serial) serialize_kernels(true);
+  if (serial) serialize_kernels(kKernelKind, true);
   kinds[kind] = true;
   return CUPTI_SUCCESS;
 }
@@ -351,7 +351,7 @@ FAKE_API CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   }
   if (faults().disable_deadlock) wait_for_ever();
   kinds[kind] = false;
-  if (kind == CUPTI_ACTIVITY_KIND_KERNEL) serialize_kernels(false);
+  if (kind == CUPTI_ACTIVITY_KIND_KERNEL) serialize_kernels(kKernelKind, false);
   return CUPTI_SUCCESS;
 }
 

@@ -52,7 +52,7 @@ Faults read_faults() {
   faults.nested = has(",nested,");
   faults.allocating = has(",allocating,");
   faults.pc_later = has(",pc_later,");
-  faults.pc_full = has(",pc_full,");
+  faults.pc_lazy = has(",pc_lazy,");
   faults.shuffle = has(",shuffle,");
   faults.unasked = has(",unasked,");
   faults.wild_names = has(",wild_names,");
@@ -70,6 +70,11 @@ Faults read_faults() {
   faults.stray = number_after(text, ",stray:", 0);
   faults.drop = number_after(text, ",drop:", 0);
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
+  faults.pc_oom = number_after(text, ",pc_oom:", kNever);
+  faults.pc_full = number_after(text, ",pc_full:", kNever);
+  faults.pc_error = number_after(text, ",pc_error:", 0);
+  faults.pc_memory = number_after(text, ",pc_memory:", kNever);
+  faults.pc_refused = number_after(text, ",pc_refused:", 0);
   faults.version = number_after(text, ",version:", 130001);
   return faults;
 }
@@ -178,6 +183,9 @@ FAKE_API CUptiResult cuptiGetResultString(CUptiResult result, const char** text)
     case CUPTI_SUCCESS: *text = "CUPTI_SUCCESS"; break;
     case CUPTI_ERROR_INVALID_PARAMETER: *text = "CUPTI_ERROR_INVALID_PARAMETER"; break;
     case CUPTI_ERROR_INVALID_OPERATION: *text = "CUPTI_ERROR_INVALID_OPERATION"; break;
+    case CUPTI_ERROR_OUT_OF_MEMORY: *text = "CUPTI_ERROR_OUT_OF_MEMORY"; break;
+    case CUPTI_ERROR_HARDWARE_BUSY: *text = "CUPTI_ERROR_HARDWARE_BUSY"; break;
+    case CUPTI_ERROR_NOT_SUPPORTED: *text = "CUPTI_ERROR_NOT_SUPPORTED"; break;
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: *text = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"; break;
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
       *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";

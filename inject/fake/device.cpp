@@ -6,7 +6,7 @@
 namespace fake {
 namespace {
 
-std::atomic<bool> serialized{false};
+std::atomic<uint32_t> serialized{0};  // by whom, as Serializer
 
 // With context->mutex held.
 uint64_t earliest(CUstream stream, bool kernel) {
@@ -65,7 +65,10 @@ void report(CUcontext context, const Operation& operation) {
 
 }  // namespace
 
-void serialize_kernels(bool on) { serialized = on; }
+void serialize_kernels(Serializer by, bool on) {
+  if (on) serialized |= by;
+  else serialized &= ~uint32_t{by};
+}
 
 uint64_t enqueue(CUstream stream, const Work& work, uint32_t correlation) {
   Operation operation;

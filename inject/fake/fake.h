@@ -84,6 +84,7 @@ struct CUevent_st {
 namespace fake {
 
 // FAKE_CUPTI, for example "version:120090,drop:10"
+constexpr uint32_t kNever = UINT32_MAX;
 struct Faults {
   bool no_subscriber = false;     // another tool is subscribed
   bool no_pc_permission = false;  // PC sampling needs root
@@ -91,7 +92,7 @@ struct Faults {
   bool nested = false;            // the call that launches a kernel is made within another one
   bool allocating = false;        // the call that launches a kernel is made within an allocation
   bool pc_later = false;          // PC sampling is refused in callbacks
-  bool pc_full = false;           // the hardware buffer of PC samples is full at every second look
+  bool pc_lazy = false;           // what pc_memory tells is seen when a size is configured
   bool shuffle = false;           // records of a buffer come in reverse
   bool unasked = false;           // callbacks come for all driver calls, asked for or not
   bool wild_names = false;        // symbols of launches that fail or have no context are no pointers
@@ -109,6 +110,12 @@ struct Faults {
   uint32_t stray = 0;             // every stray-th is of a call that nobody was told of
   uint32_t drop = 0;              // every drop-th activity record is lost
   uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
+  uint32_t pc_oom = kNever;       // after so many kernels CUPTI has no memory for PC samples, and
+                                  // gives none until sampling is disabled and enabled again
+  uint32_t pc_full = kNever;      // likewise, the hardware buffer being full
+  uint32_t pc_error = 0;          // the CUptiResult of what is called pc_oom, 0: out of memory
+  uint32_t pc_memory = kNever;    // MB that the GPU has for the hardware buffer of PC samples
+  uint32_t pc_refused = 0;        // with this CUptiResult PC sampling is refused
   uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,
                                   // below 27 a null buffer ends the process; from
                                   // 130400 on they tell the source of a graph node
@@ -180,7 +187,8 @@ struct GraphWork {
 };
 void enqueue_graph(CUstream stream, const std::vector<GraphWork>& nodes, uint32_t graph,
                    uint32_t correlation);
-void serialize_kernels(bool on);
+enum Serializer : uint32_t { kKernelKind = 1, kPcSampling = 2 };
+void serialize_kernels(Serializer by, bool on);
 
 // graphs.cpp
 

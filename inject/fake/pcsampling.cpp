@@ -1,5 +1,6 @@
 // CUPTI's PC Sampling API: every run of a kernel gives the samples of its script. They can be
-// collected once the kernel has ended.
+// collected once the kernel has ended. Whether the hardware buffer is made when sampling is enabled
+// or when its size is configured is not documented: FAKE_CUPTI chooses.
 #include <algorithm>
 #include <cstring>
 #include <tuple>
@@ -52,11 +53,17 @@ struct Sampler {
   CUpti_PCSamplingData* left = nullptr;
   std::vector<Taken> running;  // of kernels that may not have ended
   std::map<Pc, std::map<uint32_t, uint32_t>> ready;
-  uint64_t dropped = 0, looks = 0;
+  uint64_t dropped = 0;
+  uint32_t kernels = 0;
+
+  bool out_of_memory() const { return kernels >= faults().pc_oom || kernels >= faults().pc_full; }
 };
+
+constexpr uint32_t kOwnSize = 512;  // MB of the hardware buffer, where nothing is configured
 
 std::mutex& mutex = *new std::mutex;
 auto& samplers = *new std::map<CUcontext, Sampler>;
+auto& asked_sizes = *new std::map<CUcontext, uint32_t>;  // of hardware buffers, in MB
 std::atomic<bool> any{false};
 
 // What a function without a script gives.
@@ -117,7 +124,7 @@ CUptiResult configure(Sampler& sampler, CUpti_PCSamplingConfigurationInfo& info)
     case CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE:
       sampler.serialized = data.collectionModeData.collectionMode ==
                            CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED;
-      if (sampler.serialized) serialize_kernels(true);
+      if (sampler.serialized) serialize_kernels(kPcSampling, true);
       return CUPTI_SUCCESS;
     case CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER:
       sampler.left =
@@ -125,6 +132,37 @@ CUptiResult configure(Sampler& sampler, CUpti_PCSamplingConfigurationInfo& info)
       return sampler.left ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_OPERATION;
     default: return CUPTI_SUCCESS;
   }
+}
+
+// Before sampling is enabled nothing but this can be configured, and only where it is made then.
+CUptiResult ask_for_size(CUcontext context, const CUpti_PCSamplingConfigurationInfoParams& all) {
+  if (faults().pc_lazy) return CUPTI_ERROR_INVALID_OPERATION;
+  for (size_t i = 0; i < all.numAttributes; ++i) {
+    const auto& info = all.pPCSamplingConfigurationInfo[i];
+    if (info.attributeType != CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE)
+      return CUPTI_ERROR_INVALID_OPERATION;
+    asked_sizes[context] =
+        uint32_t(info.attributeData.hardwareBufferSizeData.hardwareBufferSize >> 20);
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult make_hardware_buffer(uint32_t mb) {
+  return mb > faults().pc_memory ? CUPTI_ERROR_OUT_OF_MEMORY : CUPTI_SUCCESS;
+}
+
+// With the hardware buffer, where that is made now.
+CUptiResult configure_all(Sampler& sampler, const CUpti_PCSamplingConfigurationInfoParams& all) {
+  CUptiResult result = CUPTI_SUCCESS;
+  uint32_t mb = kOwnSize;
+  for (size_t i = 0; i < all.numAttributes; ++i) {
+    auto& info = all.pPCSamplingConfigurationInfo[i];
+    info.attributeStatus = configure(sampler, info);
+    if (info.attributeStatus) result = CUPTI_ERROR_INVALID_PARAMETER;
+    if (info.attributeType == CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE)
+      mb = uint32_t(info.attributeData.hardwareBufferSizeData.hardwareBufferSize >> 20);
+  }
+  return result || !faults().pc_lazy ? result : make_hardware_buffer(mb);
 }
 
 template <class Parameters>
@@ -157,6 +195,7 @@ void sample(CUcontext context, const Operation& operation) {
   Sampler* sampler = sampler_of(context);
   if (!sampler) return;
   const CUfunc_st& function = *operation.work.function;
+  ++sampler->kernels;
   uint32_t correlation = sampler->serialized ? operation.correlation : 0;
   sampler->dropped += faults().pc_drop;
   for (const auto& sample : function.samples.empty() ? made_up(function) : function.samples) {
@@ -173,7 +212,11 @@ using namespace fake;
 FAKE_API CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* parameters) {
   if (auto error = check(parameters, CUpti_PCSamplingEnableParamsSize)) return error;
   if (faults().no_pc_permission) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  if (faults().pc_refused) return CUptiResult(faults().pc_refused);
   std::lock_guard<std::mutex> lock(mutex);
+  auto asked = asked_sizes.find(parameters->ctx);
+  const uint32_t mb = asked == asked_sizes.end() ? kOwnSize : asked->second;
+  if (auto error = faults().pc_lazy ? CUPTI_SUCCESS : make_hardware_buffer(mb)) return error;
   if (!samplers.try_emplace(parameters->ctx).second) return CUPTI_ERROR_INVALID_OPERATION;
   any = true;
   return CUPTI_SUCCESS;
@@ -184,12 +227,14 @@ FAKE_API CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams* param
   std::lock_guard<std::mutex> lock(mutex);
   Sampler* sampler = sampler_of(parameters->ctx);
   if (!sampler) return CUPTI_ERROR_INVALID_OPERATION;
+  if (sampler->out_of_memory()) sampler->running.clear(), sampler->ready.clear();
   end_running(*sampler, true);
   if (sampler->left) give(*sampler, *sampler->left);
   samplers.erase(parameters->ctx);
+  asked_sizes.erase(parameters->ctx);
   bool serialized = false;
   for (const auto& [context, other] : samplers) serialized |= other.serialized;
-  serialize_kernels(serialized);
+  serialize_kernels(kPcSampling, serialized);
   return CUPTI_SUCCESS;
 }
 
@@ -198,14 +243,7 @@ cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams
   if (auto error = check(parameters, CUpti_PCSamplingConfigurationInfoParamsSize)) return error;
   std::lock_guard<std::mutex> lock(mutex);
   Sampler* sampler = sampler_of(parameters->ctx);
-  if (!sampler) return CUPTI_ERROR_INVALID_OPERATION;
-  CUptiResult result = CUPTI_SUCCESS;
-  for (size_t i = 0; i < parameters->numAttributes; ++i) {
-    auto& info = parameters->pPCSamplingConfigurationInfo[i];
-    info.attributeStatus = configure(*sampler, info);
-    if (info.attributeStatus) result = CUPTI_ERROR_INVALID_PARAMETER;
-  }
-  return result;
+  return sampler ? configure_all(*sampler, *parameters) : ask_for_size(parameters->ctx, *parameters);
 }
 
 FAKE_API CUptiResult
@@ -233,10 +271,10 @@ FAKE_API CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* param
   std::lock_guard<std::mutex> lock(mutex);
   Sampler* sampler = sampler_of(parameters->ctx);
   if (!sampler) return CUPTI_ERROR_INVALID_OPERATION;
-  if (faults().pc_full && ++sampler->looks % 2) {
+  if (sampler->out_of_memory()) {
     data->totalNumPcs = data->remainingNumPcs = 0;
-    data->hardwareBufferFull = 1;
-    return CUPTI_ERROR_OUT_OF_MEMORY;
+    data->hardwareBufferFull = sampler->kernels >= faults().pc_full;
+    return faults().pc_error ? CUptiResult(faults().pc_error) : CUPTI_ERROR_OUT_OF_MEMORY;
   }
   end_running(*sampler, false);
   give(*sampler, *data);

@@ -23,11 +23,19 @@ namespace {
 constexpr uint64_t kPause = 500'000'000;  // ns between two collections: CUPTI gathers by itself,
                                           // and its collecting races with modules being unloaded
 constexpr int kLockTimeout = 1000;           // ms
+constexpr uint64_t kResetPause = 1'000'000'000;  // ns between two resets of a context, at least
+constexpr uint32_t kMostResets = 5;  // of a context that gives no samples in between: kAbandoned
 
 constexpr char kNotAllowed[] =
     "PC sampling is not allowed for this user: run as root or with CAP_SYS_ADMIN, or let all users "
     "do it by 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in "
     "/etc/modprobe.d/nvidia.conf and a reboot. Recorded without PC samples";
+constexpr char kVirtual[] =
+    "PC sampling is not allowed on this virtual GPU: its host can allow it. Recorded without PC "
+    "samples";
+constexpr char kAbandoned[] =
+    "PC sampling of a context was given up: 5 times in a row it began anew, and CUPTI gave no "
+    "samples. Those of its work are missing from then on";
 constexpr char kTooOld[] = "PC sampling needs CUPTI 12.4 or newer. Recorded without PC samples";
 
 std::atomic<uint32_t> wanted{CUPTI_PC_SAMPLING_COLLECTION_MODE_INVALID};  // as mode.collection
@@ -63,13 +71,41 @@ void give_up(const char* why) {
   note(why);
 }
 
+struct Cause {
+  int result;
+  const char* text;
+};
+// By number what CUPTI 12.1 has no names for. A user of DCGM has seen the unknown error, too.
+constexpr Cause kCauses[] = {
+    {CUPTI_ERROR_OUT_OF_MEMORY, ": there is too little memory for samples, most likely on the GPU"},
+    {CUPTI_ERROR_HARDWARE_BUSY,
+     ": another profiler, or DCGM, uses the GPU's counters. End it, or let DCGM pause by 'dcgmi "
+     "profiling --pause'"},
+    {CUPTI_ERROR_NOT_SUPPORTED, ": this GPU or its driver cannot do it"},
+    {CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED, ": virtual GPUs of this kind cannot do it"},
+    {41, ": it is not possible in confidential computing mode"},
+    {42, ": GPUs made for mining cannot do it"},
+    {43, ": it is not possible on a part of a GPU (MIG)"},
+    {44, ": it is not possible with SLI"},
+    {45, ": it is not possible under WSL"},
+    {CUPTI_ERROR_UNKNOWN,
+     ": CUPTI does not know why. Perhaps another profiler, or DCGM, uses the GPU's counters"}};
+
+const char* cause_of(CUptiResult result) {
+  for (const Cause& cause : kCauses)
+    if (cause.result == result) return cause.text;
+  return "";
+}
+
 void explain(const SamplingFailure& failure) {
-  if (!failure.result) return;
-  if (failure.result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) return give_up(kNotAllowed);
-  char text[256];
+  const CUptiResult result = failure.result;
+  if (!result) return;
+  if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) return give_up(kNotAllowed);
+  if (result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) return give_up(kVirtual);
+  char text[sizeof problem];
   snprintf(text, sizeof text,
-           "PC sampling does not work here (%s: %s). Recorded without PC samples", failure.step,
-           result_name(failure.result));
+           "PC sampling does not work here (%s: %s)%s. Recorded without PC samples", failure.step,
+           result_name(result), cause_of(result));
   give_up(text);
 }
 
@@ -94,6 +130,7 @@ SampledContext* add(CUcontext context, uint32_t id) {
   } else {  // that of another time: its end was missed
     sampled->id = id;
     sampled->begun = false;
+    sampled->clear();
   }
   return sampled;
 }
@@ -107,12 +144,32 @@ void begin_or_wait(SampledContext& sampled) {
 
 void end_all() {
   for (SampledContext* sampled = contexts; sampled; sampled = sampled->next)
-    explain(sampled->end());
+    sampled->end();
+}
+
+void abandon(SampledContext& sampled) {
+  sampled.end();
+  sampled.given_up = true;
+  note(kAbandoned);
+}
+
+// In the helper thread alone: CUPTI waits for threads of its own in there, a launch must not.
+void reset(SampledContext& sampled) {
+  if (now() < sampled.last_reset + kResetPause) return;
+  if (sampled.futile == kMostResets) return abandon(sampled);
+  sampled.reset(mode);
+}
+
+void begin_or_collect(SampledContext& sampled) {
+  if (sampled.given_up) return;
+  if (!sampled.begun && !sampled.stuck) return explain(sampled.begin(mode));
+  sampled.collect();
+  if (sampled.stuck) reset(sampled);
 }
 
 void begin_or_collect_all() {
   for (SampledContext* sampled = contexts; sampled && !given_up; sampled = sampled->next)
-    explain(sampled->begun ? sampled->collect() : sampled->begin(mode));
+    begin_or_collect(*sampled);
 }
 
 // What is asked for has begun in all contexts, or in none.
@@ -126,8 +183,15 @@ bool begin_all(const SamplingMode& next) {
   return false;
 }
 
+bool samples_all() {
+  bool all = !given_up;
+  for (SampledContext* sampled = contexts; sampled; sampled = sampled->next)
+    all = all && !sampled->given_up;
+  return all;
+}
+
 bool switch_to(const SamplingMode& next) {
-  const bool same = next == mode && !given_up;
+  const bool same = next == mode && samples_all();
   if (same) return true;
   end_all();
   if (next.collection) return begin_all(next);
@@ -203,7 +267,7 @@ void forget_context(CUcontext context) {
     if ((*link)->context != context) continue;
     std::unique_ptr<SampledContext> sampled(*link);
     *link = sampled->next;
-    return explain(sampled->end());
+    return sampled->end();
   }
 }
 
@@ -220,7 +284,7 @@ void flush_launch(CUcontext context) {
   std::unique_lock<std::mutex> held(lock, std::try_to_lock);
   if (!held || given_up) return;  // they are being collected
   SampledContext* sampled = find(context);
-  if (sampled && sampled->begun) explain(sampled->collect());
+  if (sampled && sampled->begun) sampled->collect();
 }
 
 }  // namespace flame

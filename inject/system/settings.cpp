@@ -72,6 +72,9 @@ Settings read_settings() {
   copy(result.pc, variable("FLAME_PC"));
   if (!*result.pc) copy(result.pc, "off");
   copy(result.cupti_path, variable("FLAME_CUPTI_PATH"));
+  result.pc_scratch_bytes = number("FLAME_PC_SCRATCH", 16, 0, 4096) << 20;
+  result.pc_hardware_bytes = number("FLAME_PC_HW", 0, 0, 65536) << 20;
+  copy(result.kernel_kind, variable("FLAME_KERNEL_KIND"));
   return result;
 }
 

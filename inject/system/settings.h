@@ -16,6 +16,10 @@ struct Settings {
   int64_t clock;               // FLAME_CLOCK: Unix time minus monotonic time, ns; 0: look
   char pc[64];                 // FLAME_PC: off | continuous[:period] | serialized[:period]
   char cupti_path[4096];       // FLAME_CUPTI_PATH, empty: search
+  // Switches of experiments, see README.md
+  uint64_t pc_scratch_bytes;  // FLAME_PC_SCRATCH in MB, default 16; 0: as CUPTI does without
+  uint64_t pc_hardware_bytes;  // FLAME_PC_HW in MB; 0: as CUPTI does without
+  char kernel_kind[16];        // FLAME_KERNEL_KIND: concurrent | kernel
 };
 const Settings& settings();
 void record_into(const char* directory);  // before anything is; null: FLAME_DIR

@@ -13,7 +13,7 @@ from flame.core.model.calls import CallClass, call_class
 from inject import build
 from tests.support.waiting import PATIENCE
 
-OTHER, KERNEL, WORK, GRAPH_COPY, HOST = range(5)
+OTHER, KERNEL, WORK, GRAPH_COPY, HOST, KERNELS = range(6)
 """Role in call_roles.h."""
 # The pair that 64-bit programs never called, and what readers know by its name alone.
 OLD = re.compile(r"cu64Mem(Alloc|Free|HostAlloc|cpy|set)")
@@ -52,7 +52,14 @@ def test_every_call_that_launches_or_copies_is_a_launch(roles: dict[str, int]) -
         if name.startswith(("cuGraphAdd", "cuGraphExec", "cuGraphKernel", "cuLaunchHostFunc")):
             assert role in (OTHER, GRAPH_COPY), name
         elif call_class(name) in classes:
-            assert role in (KERNEL, WORK), name
+            assert role in (KERNEL, WORK, KERNELS), name
+
+
+def test_what_launches_kernels_is_told_from_copies_and_sets(roles: dict[str, int]) -> None:
+    launching = {name for name, role in roles.items() if role in (KERNEL, KERNELS)}
+    assert launching == {
+        name for name, role in roles.items() if role != OTHER and re.match("cu(Graph)?Launch", name)
+    }
 
 
 def test_what_only_asks_is_not_recorded(roles: dict[str, int]) -> None:

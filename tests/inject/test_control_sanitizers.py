@@ -25,7 +25,10 @@ pytestmark = pytest.mark.deep
 THREADS = 16
 ROUNDS = {"thread": 20, "address": 60}
 FORKS = {"thread": 0, "address": 3}
+# PC sampling is reset time and again, while threads launch.
+FAULTS = {"thread": "pc_oom:300", "address": ""}
 ENDED, STOPPED = 1, 2
+SAMPLES_LOST = 6  # DropCause in dump.h
 MODES = ("continuous", "off", "serialized:20", "continuous:9", "off", "serialized")
 BAD = (b"what\n", b'{"do":"status"', b"x" * 5000, b'{"do":"flush"}\n' * 50, b"\n" * 200)
 
@@ -51,7 +54,8 @@ def stressed(
     def run(kind: str) -> tuple[subprocess.Popen[str], Path]:
         build = sanitized(kind)
         program = compiled("stress.cpp", *build.flags)
-        env = injected_env(tmp_path, fake=build.fake, library=build.library, **OPTIONS)
+        more = OPTIONS | {"FAKE_CUPTI": FAULTS[kind]}
+        env = injected_env(tmp_path, fake=build.fake, library=build.library, **more)
         process = subprocess.Popen(
             [str(program), str(THREADS), str(ROUNDS[kind]), str(FORKS[kind])],
             env=env,
@@ -124,13 +128,15 @@ def test_clients_disturb_nothing(stressed: Stressed, kind: str) -> None:
         one.result() is None and client.answers for one, client in zip(asking, clients, strict=True)
     )
     said, of = json.loads(output), records(dump)
-    assert header(dump)["state"] == ENDED and header(dump)["dropped"] == 0
+    lost = of["drop"][of["drop"]["cause"] == SAMPLES_LOST]["count"].sum()
+    assert header(dump)["state"] == ENDED and header(dump)["dropped"] == lost
     steady = [number for number, name in of["text"].items() if name == b"steady"]
     assert sum(row["symbol"] in steady for row in of["kernel"]) == said["launches"]
     assert not dump.with_suffix(".sock").exists()
     # Samples came and went; whatever was loaded before or meanwhile is there for them.
     cubins = {int(path.stem.partition("-")[0], 16) for path in dump.parent.glob("cubins/*.cubin")}
-    assert len(of["sample"]) and set(of["sample"]["crc"].tolist()) <= cubins
+    assert len(of["sample"]) or lost
+    assert set(of["sample"]["crc"].tolist()) <= cubins
 
 
 @pytest.mark.parametrize("kind", ["thread", "address"])

@@ -6,111 +6,36 @@ import json
 import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flame.attach.library.control import SamplingReply
-from tests.cli.programs import KERNELS
 from tests.inject.conftest import small_file_system
 from tests.inject.recorded_program import Program, until
+from tests.inject.sampled_program import (
+    PER_RUN,
+    SCRIPT,
+    Start,
+    begin,
+    found,
+    notes,
+    switch,
+    told,
+)
+from tests.inject.sampled_program import start as start
 from tests.support.waiting import PATIENCE
-from tests.support.writers.fdumprecords import header, meta, records, text
+from tests.support.writers.fdumprecords import header, records, text
 
-IMAGE = """
-import os
-
-PER_RUN = 265
-IMAGE = b'''flame-fake 1
-kernel gemm 3000
-sample gemm 0 selected 11
-sample gemm 16 long_scoreboard 201
-sample gemm 16 short_scoreboard 3
-sample gemm 48 long_scoreboard_not_issued 50
-'''
-
-def loaded(more=b""):
-    module = ctypes.c_void_p()
-    call("cuModuleLoadData", ctypes.byref(module), IMAGE + more)
-    return module
-
-def work(count):
-    for _ in range(count):
-        launch(gemm)
-    call("cuCtxSynchronize")
-    return count
-
-def in_a_context(count):
-    other = ctypes.c_void_p()
-    call("cuCtxCreate_v2", ctypes.byref(other), 0, 0)
-    global module
-    module = loaded()
-    function = function_of(b"gemm")
-    for _ in range(count):
-        launch(function)
-    call("cuCtxSynchronize")
-    call("cuCtxDestroy_v2", other)
-    call("cuCtxSetCurrent", context)
-    return count
-"""
-SCRIPT = KERNELS + IMAGE + "module = loaded(); gemm = function_of(b'gemm')"
-PER_RUN = 265
 BAD_MODES = ["on", "", "continuous:4", "serialized:32", "continuous:", "off:5", "CONTINUOUS"]
 STALL_REASON = 6
-Start = Callable[..., Program]
-
-
-@pytest.fixture
-def start(injected_env: Callable[..., dict[str, str]], tmp_path: Path) -> Iterator[Start]:
-    """Starts a program whose kernel gives 265 samples at each run."""
-    with ExitStack() as stack:
-
-        def run(script: str = SCRIPT, **more: str) -> Program:
-            env = injected_env(tmp_path / "dumps", FAKE_TRUTH=str(tmp_path / "truth"), **more)
-            return stack.enter_context(Program(script, env))
-
-        yield run
-
-
-def switch(program: Program, mode: str) -> SamplingReply:
-    with closing(program.control()) as control:
-        reply = control.sample(mode)
-    assert reply is not None
-    return reply
-
-
-def begin(program: Program, mode: str = "continuous") -> None:
-    assert switch(program, mode) == SamplingReply(ok=True, contexts=1)
-
-
-def found(program: Program) -> Counter[tuple[int, ...]]:
-    """Samples in the dump by offset, reason and correlation."""
-    counts: Counter[tuple[int, ...]] = Counter()
-    for row in records(program.dump())["sample"]:
-        key = (int(row["offset"]), int(row["reason"]), int(row["correlation"]))
-        counts[key] += int(row["samples"])
-    return counts
-
-
-def told(program: Program, folder: Path) -> Counter[tuple[int, ...]]:
-    """Those that the GPU gave, likewise."""
-    counts: Counter[tuple[int, ...]] = Counter()
-    for line in (folder / f"truth.{program.pid}").read_text().splitlines():
-        row = json.loads(line)
-        if row["what"] == "sample":
-            counts[row["offset"], row["reason"], row["correlation"]] += row["samples"]
-    return counts
 
 
 def saved(program: Program) -> list[Path]:
     return sorted(program.folder.glob("cubins/*"))
-
-
-def notes(program: Program) -> list[str]:
-    return meta(program.dump()).get("note", [])
 
 
 def test_samples_begin_and_end(start: Start, tmp_path: Path) -> None:

@@ -183,10 +183,3 @@ def test_a_number_of_reasons_that_cannot_be_is_not_believed(
     [note] = run.notes
     assert note.startswith("PC sampling does not work here (no stall reasons for this GPU")
     assert not run.found()
-
-
-def test_a_full_buffer_of_the_gpu_is_told(tmp_path: Path, injected_env: Env) -> None:
-    run = Sampled(tmp_path, injected_env, "continuous", FAKE_CUPTI="pc_full")
-    [note] = run.notes
-    assert note.startswith("the GPU's buffer of PC samples was full: samples are missing")
-    assert run.found() == run.told()

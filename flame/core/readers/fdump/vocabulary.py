@@ -69,6 +69,10 @@ class DumpVocabulary:
         """Return the name of a number; empty where it has none."""
         return self._names.get((kind, scope, number), "")
 
+    def has_names(self, kind: int) -> bool:
+        """Tell whether anything of this kind has a name."""
+        return any(key[0] == kind for key in self._names)
+
     def has_domain(self, name: str) -> bool:
         """Tell whether a domain of NVTX is called ``name``."""
         return any(key[0] == DOMAIN and text == name for key, text in self._names.items())

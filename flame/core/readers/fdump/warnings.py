@@ -9,6 +9,7 @@ from flame.core.readers.fdump.chunks import Chunks
 from flame.core.readers.fdump.context import DumpContext
 from flame.core.readers.fdump.layout import FULL, KINDS, RUNNING, STOPPED, DumpHeader
 from flame.core.readers.fdump.records import Records
+from flame.core.readers.fdump.vocabulary import STALL_REASON
 from flame.core.units import format_counted
 
 _LONGEST = 60
@@ -24,6 +25,8 @@ _CAUSES = {
     4: "there was no memory for them",
 }
 _NAME_LIMIT = 5
+_SAMPLES_LOST = 6
+_COUNTED_APART = (_NAME_LIMIT, _SAMPLES_LOST)
 
 
 class Losses:
@@ -36,7 +39,7 @@ class Losses:
         """Add the counts in ``records``."""
         table = records.table("drop", ("cause", "count"))
         for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
-            known = cause in _CAUSES or cause == _NAME_LIMIT
+            known = cause in _CAUSES or cause in _COUNTED_APART
             self.drops[cause if known else _UNKNOWN] += max(count, 0)
 
 
@@ -44,6 +47,7 @@ def dump_warnings(chunks: Chunks, context: DumpContext, losses: Losses) -> Itera
     """Yield a line for each thing that the reader of a flame graph has to know of a dump."""
     yield from _stop_warnings(chunks.header)
     yield from _end_warnings(chunks, context)
+    yield from _sampling_warnings(chunks, context)
     yield from _content_warnings(chunks, context, losses)
 
 
@@ -76,6 +80,13 @@ def _end_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
             "still being written, or ended without saying so (killed, interrupted, os._exit, "
             "exec): GPU work of its last moments may be missing"
         )
+
+
+def _sampling_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
+    # The library names stall reasons as soon as CUPTI has let sampling begin.
+    began = context.vocabulary.has_names(STALL_REASON)
+    if began and chunks.count("kernel") and not chunks.count("sample"):
+        yield "PC sampling had begun, but CUPTI gave no samples of any kernel"
 
 
 def _damage_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
@@ -115,6 +126,12 @@ def _drop_warnings(header: DumpHeader, losses: Losses) -> Iterator[str]:
         yield (
             f"{names:,} NVTX domains, strings or schemas more than the program may name: "
             "[further domains] and [further strings] stand for them"
+        )
+    if often := counts.pop(_SAMPLES_LOST, 0):
+        times = format_counted(often, "time", "times")
+        yield (
+            f"PC samples are missing: {times} CUPTI could give no more until sampling began anew; "
+            "how many is not known"
         )
     for cause, count in counts.items():
         if count:

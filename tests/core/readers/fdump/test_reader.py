@@ -508,6 +508,27 @@ def test_drops_are_said_by_cause(file: DumpFile, tmp_path: Path) -> None:
     ]
 
 
+def test_samples_that_were_lost_are_said(file: DumpFile, tmp_path: Path) -> None:
+    file.dropped = 3
+    file.record("drop", cause=6, count=2, type=15)
+    file.record("drop", cause=6, count=1, type=15)
+    warnings = read(file, tmp_path).warnings
+    assert [one for one in warnings if "PC samples" in one or "record" in one] == [
+        "PC samples are missing: 3 times CUPTI could give no more until sampling began anew; "
+        "how many is not known"
+    ]
+
+
+def test_sampling_that_gave_nothing_is_said(file: DumpFile, tmp_path: Path) -> None:
+    warning = "PC sampling had begun, but CUPTI gave no samples of any kernel"
+    file.kernel("gemm", 0, 5, 1)
+    assert warning not in read(file, tmp_path).warnings
+    file.name(6, 1, "smsp__pcsamp_warps_issue_stalled_selected")
+    assert warning in read(file, tmp_path).warnings
+    file.record("sample", crc=1, samples=1, reason=1)
+    assert warning not in read(file, tmp_path).warnings
+
+
 def test_samples_are_counted(file: DumpFile, tmp_path: Path) -> None:
     file.record("sample", samples=3, offset=16)
     file.record("sample", samples=4, offset=32)
