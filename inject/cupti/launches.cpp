@@ -21,7 +21,8 @@ constexpr uint32_t kCallbacks = 2048;  // ids of driver callbacks are below; CUP
 constexpr uint32_t kMaxNesting = 8;
 constexpr uint32_t kTimed = 128;  // of so many callbacks of a thread two, which are of one call
 constexpr Counter kCounted[] = {kCounters, count_kernel_calls, count_work_calls,  // by role
-                                count_graph_copies, count_host_calls};
+                                count_graph_copies, count_host_calls, count_work_calls};
+static_assert(sizeof kCounted / sizeof *kCounted == kKernelsCall + 1, "a role has no counter");
 
 // Filled before callbacks are enabled, then only read.
 Role roles[kCallbacks];
