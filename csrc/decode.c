@@ -2,6 +2,7 @@
 //
 // Rows of a table have few different headers (how each column is stored), so that where the wanted
 // columns lie in a row is worked out once for each and remembered.
+#include <stdlib.h>
 #include <string.h>
 
 #include "flamecore.h"
@@ -12,20 +13,29 @@
 #define BLOB 12
 #define SMALLEST_ROW 6  // bytes: SQLite gives a row at least four, and two to its pointer
 #define LONGEST_SHAPE 64  // bytes of a header that is remembered
-#define SHAPES 64
+#define SHAPES 256
+#define HEADER_SEED 0xA0761D6478BD642Fu  // any that is irregular
+#define AHEAD 4  // rows that are fetched before they are decoded
 
 static const uint8_t kWidth[BLOB] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
 
+// Something in a row: `at` is from the beginning of its values, `slot` where it goes.
 typedef struct {
-  uint64_t type;
-  int64_t at;  // from the beginning of the row's values
+  uint16_t at;
+  uint16_t size;
+  uint16_t slot;
 } Field;
 
+// What rows with the same header have in common. The slots of a row are those of its key, then a
+// value for each column of its own.
 typedef struct {
   uint8_t header[LONGEST_SHAPE];
-  int64_t size;   // of the header; 0: nothing is remembered
   int64_t needs;  // bytes of values up to the last field
-  Field fields[MOST_COLUMNS];
+  int32_t integers, texts;
+  Field integer[MOST_COLUMNS];
+  Field text[MOST_COLUMNS];
+  Texts* numbers[MOST_COLUMNS];  // of each text
+  int64_t slots[2 * MOST_COLUMNS];  // what is the same in all of them
 } Shape;
 
 typedef struct {
@@ -36,7 +46,11 @@ typedef struct {
   int64_t usable;
   int64_t row;
   int64_t last_rowid;
-  Shape shapes[SHAPES];
+  int32_t rowid;  // its slot; -1: it is not wanted
+  int32_t outs;
+  int64_t* out[MOST_COLUMNS];
+  uint8_t known[SHAPES];  // sizes of the headers; 0: nothing is remembered
+  Shape* shapes;  // and one that is not remembered
 } Decoder;
 
 // Reads a variable-length integer before `stop`; returns its length, 0 where it does not end.
@@ -63,44 +77,70 @@ static inline int64_t size_of(uint64_t type) {
   return type < BLOB ? kWidth[type] : (int64_t)((type - BLOB) >> 1);
 }
 
+static int has_column(const WantedColumn* wanted) {
+  return wanted->kind == INTEGER || wanted->kind == ROWID;
+}
+
+// Notes how the column is given in rows where it is of this type. Returns whether it can be.
+static int put_column(const WantedColumn* column, uint64_t type, Field field, int64_t null,
+                      Shape* shape) {
+  if (type == RESERVED || type == RESERVED + 1) return 0;
+  if (column->kind == KEY_FILLED) {
+    if (type) shape->slots[field.slot] = 1;
+  } else if (column->kind == KEY_TEXT) {
+    if (type == 0) return 1;
+    if (type < BLOB || !column->texts) return 0;  // a number
+    shape->numbers[shape->texts] = column->texts;
+    shape->text[shape->texts++] = field;
+  } else {
+    if (type >= BLOB || type == REAL) return 0;
+    if (field.size)
+      shape->integer[shape->integers++] = field;
+    else
+      shape->slots[field.slot] = type ? (int64_t)type - 8 : null;
+  }
+  return 1;
+}
+
 // Works out where the wanted columns lie; `header` is without its own length.
 static int parse(const Decoder* decoder, const uint8_t* header, const uint8_t* stop, Shape* shape) {
-  int32_t place = 0;
-  int64_t at = 0;
+  int32_t place = -1, column = decoder->key->width;
+  uint64_t type = 0;
+  int64_t begin = 0, end = 0;
+  shape->integers = shape->texts = 0;
+  if (decoder->key->rows)
+    memcpy(shape->slots, decoder->key->absent, (size_t)decoder->key->width * sizeof *shape->slots);
   for (int32_t i = 0; i < decoder->wanted; i++) {
-    if (decoder->columns[i].kind == ROWID) continue;
-    if (i && decoder->columns[i].place == decoder->columns[i - 1].place) {
-      shape->fields[i] = shape->fields[i - 1];
-      continue;
-    }
-    for (;; place++) {
-      uint64_t type;
+    const WantedColumn* wanted = &decoder->columns[i];
+    const int32_t slot = has_column(wanted) ? column++ : wanted->slot;
+    if (wanted->kind == ROWID) continue;
+    for (; place < wanted->place; place++) {
       const int length = varint(header, stop, &type);
       if (!length || type > INT64_MAX) return 0;  // written before the column was added
       header += length;
-      const int64_t size = size_of(type);
-      if (at > INT64_MAX - size) return 0;
-      if (place == decoder->columns[i].place) shape->fields[i] = (Field){type, at};
-      at += size;
-      if (place == decoder->columns[i].place) break;
+      begin = end;
+      if (size_of(type) > UINT16_MAX - end) return 0;  // no page is as long
+      end += size_of(type);
     }
-    place++;
+    const Field field = {(uint16_t)begin, (uint16_t)(end - begin), (uint16_t)slot};
+    if (!put_column(wanted, type, field, decoder->null, shape)) return 0;
   }
-  shape->needs = at;
+  shape->needs = end;
   return 1;
 }
 
 // Returns the shape of a header of `size` bytes at `header`, NULL where it is damaged.
-static const Shape* shape_of(Decoder* decoder, const uint8_t* header, int64_t size, Shape* scratch) {
+static const Shape* shape_of(Decoder* decoder, const uint8_t* header, int64_t size) {
+  Shape* shape = &decoder->shapes[SHAPES];
   if (!size || size > LONGEST_SHAPE)
-    return parse(decoder, header, header + size, scratch) ? scratch : NULL;
-  const uint64_t hash = hash_bytes(header, size, 0);
-  Shape* shape = &decoder->shapes[hash % SHAPES];
-  if (shape->size == size && !memcmp(shape->header, header, (size_t)size)) return shape;
-  shape->size = 0;
+    return parse(decoder, header, header + size, shape) ? shape : NULL;
+  const uint64_t place = hash_bytes(header, size, HEADER_SEED) % SHAPES;
+  shape = &decoder->shapes[place];
+  if (decoder->known[place] == size && are_same(shape->header, header, size)) return shape;
+  decoder->known[place] = 0;
   if (!parse(decoder, header, header + size, shape)) return NULL;
   memcpy(shape->header, header, (size_t)size);
-  shape->size = size;
+  decoder->known[place] = (uint8_t)size;
   return shape;
 }
 
@@ -114,64 +154,31 @@ static inline int64_t big_endian(const uint8_t* at, int width) {
   return (int64_t)value >> (64 - 8 * width);
 }
 
-// Reads an integer of this type; returns whether it is one.
-static inline int integer(const Decoder* decoder, uint64_t type, const uint8_t* at, int64_t* value) {
-  if (type >= RESERVED || type == REAL) return 0;
-  if (type == 0)
-    *value = decoder->null;
-  else if (type >= 8)
-    *value = (int64_t)type - 8;
-  else
-    *value = big_endian(at, kWidth[type]);
-  return 1;
-}
-
-static inline int64_t put_text(const WantedColumn* column, uint64_t type, const uint8_t* at,
-                               int64_t* key) {
-  if (type == 0) return 0;
-  if (type < BLOB || !column->texts) return REFUSED;  // a number
-  key[column->slot] = flamecore_texts_number(column->texts, at, size_of(type));
-  return key[column->slot] < 0 ? key[column->slot] : 0;
-}
-
-static int64_t put_fields(const Decoder* decoder, const Shape* shape, const uint8_t* values,
-                          int64_t rowid, int64_t* key) {
-  for (int32_t i = 0; i < decoder->wanted; i++) {
-    const WantedColumn* column = &decoder->columns[i];
-    const uint64_t type = shape->fields[i].type;
-    const uint8_t* at = values + shape->fields[i].at;
-    int64_t failed = 0;
-    if (column->kind == INTEGER)
-      failed = -!integer(decoder, type, at, &column->out[decoder->row]);
-    else if (column->kind == KEY_INTEGER)
-      failed = -!integer(decoder, type, at, &key[column->slot]);
-    else if (column->kind == KEY_TEXT)
-      failed = put_text(column, type, at, key);
-    else if (column->kind == ROWID)
-      column->out[decoder->row] = rowid;
-    else if (type == RESERVED || type == RESERVED + 1)
-      failed = REFUSED;
-    else if (type)
-      key[column->slot] = 1;
-    if (failed) return failed;
-  }
-  return 0;
-}
-
 static int64_t put_row(const Decoder* decoder, const Shape* shape, const uint8_t* values,
                        int64_t rowid) {
-  const RowKey* given = decoder->key;
-  int64_t key[MOST_COLUMNS];
-  if (given->rows) memcpy(key, given->absent, (size_t)given->width * sizeof *key);
-  const int64_t failed = put_fields(decoder, shape, values, rowid, key);
-  if (failed || !given->rows) return failed;
-  given->number[decoder->row] = number_row(given->rows, key);
-  return given->number[decoder->row] < 0 ? given->number[decoder->row] : 0;
+  const RowKey* key = decoder->key;
+  const int32_t width = key->width;
+  int64_t slots[2 * MOST_COLUMNS];
+  for (int32_t i = 0; i < width + decoder->outs; i++) slots[i] = shape->slots[i];
+  for (int32_t i = 0; i < shape->integers; i++) {
+    const Field field = shape->integer[i];
+    slots[field.slot] = big_endian(values + field.at, field.size);
+  }
+  if (decoder->rowid >= 0) slots[decoder->rowid] = rowid;
+  for (int32_t i = 0; i < decoder->outs; i++) decoder->out[i][decoder->row] = slots[width + i];
+  for (int32_t i = 0; i < shape->texts; i++) {
+    const Field field = shape->text[i];
+    const int32_t number = flamecore_texts_number(shape->numbers[i], values + field.at, field.size);
+    if (number < 0) return number;
+    slots[field.slot] = number;
+  }
+  if (!key->rows) return 0;
+  key->number[decoder->row] = number_row(key->rows, slots);
+  return key->number[decoder->row] < 0 ? key->number[decoder->row] : 0;
 }
 
 // Decodes a row; returns the bytes of the page that it takes.
-static int64_t decode_cell(Decoder* decoder, const uint8_t* cell, const uint8_t* stop,
-                           Shape* scratch) {
+static int64_t decode_cell(Decoder* decoder, const uint8_t* cell, const uint8_t* stop) {
   const uint8_t* begin = cell;
   uint64_t payload, rowid, header;
   int length = varint(cell, stop, &payload);
@@ -185,22 +192,26 @@ static int64_t decode_cell(Decoder* decoder, const uint8_t* cell, const uint8_t*
   const uint8_t* end = cell + payload;
   length = varint(cell, end, &header);
   if (!length || header > payload || header < (uint64_t)length) return REFUSED;
-  const Shape* shape = shape_of(decoder, cell + length, (int64_t)header - length, scratch);
+  const Shape* shape = shape_of(decoder, cell + length, (int64_t)header - length);
   if (!shape || shape->needs > (int64_t)(payload - header)) return REFUSED;
   const int64_t failed = put_row(decoder, shape, cell + header, (int64_t)rowid);
   return failed ? failed : end - begin;
 }
 
-static int64_t decode_page(Decoder* decoder, const uint8_t* page, int64_t page_size, int64_t room,
-                           Shape* scratch) {
+static inline int64_t place_of(const uint8_t* page, int64_t cell) {
+  return page[8 + 2 * cell] << 8 | page[9 + 2 * cell];
+}
+
+static int64_t decode_page(Decoder* decoder, const uint8_t* page, int64_t page_size, int64_t room) {
   const int64_t cells = page[3] << 8 | page[4];
   if (page[0] != LEAF || 8 + SMALLEST_ROW * cells > page_size) return REFUSED;
   if (decoder->row + cells > room) return REFUSED;
   int64_t left = decoder->usable - 8 - 2 * cells;
   for (int64_t i = 0; i < cells; i++, decoder->row++) {
-    const int64_t at = page[8 + 2 * i] << 8 | page[9 + 2 * i];
+    if (i + AHEAD < cells) __builtin_prefetch(page + place_of(page, i + AHEAD));
+    const int64_t at = place_of(page, i);
     if (at >= page_size) return REFUSED;
-    const int64_t size = decode_cell(decoder, page + at, page + page_size, scratch);
+    const int64_t size = decode_cell(decoder, page + at, page + page_size);
     if (size < 0) return size;
     left -= size;
     if (left < 0) return REFUSED;  // rows overlap: a few bytes would ask for gigabytes
@@ -208,22 +219,35 @@ static int64_t decode_page(Decoder* decoder, const uint8_t* page, int64_t page_s
   return cells;
 }
 
-int64_t flamecore_decode(const Pages* pages, const WantedColumn* columns, int32_t wanted,
-                         const RowKey* key, int64_t null, int64_t room) {
-  Decoder decoder;
-  Shape scratch = {0};
-  if (wanted > MOST_COLUMNS || key->width > MOST_COLUMNS) return REFUSED;
-  memset(&decoder, 0, sizeof decoder);
-  decoder.columns = columns;
-  decoder.wanted = wanted;
-  decoder.key = key;
-  decoder.null = null;
-  decoder.usable = pages->usable;
+static void begin_columns(Decoder* decoder) {
+  decoder->rowid = -1;
+  for (int32_t i = 0; i < decoder->wanted; i++) {
+    const WantedColumn* column = &decoder->columns[i];
+    if (!has_column(column)) continue;
+    if (column->kind == ROWID) decoder->rowid = decoder->key->width + decoder->outs;
+    decoder->out[decoder->outs++] = column->out;
+  }
+}
+
+static int64_t decode_pages(Decoder* decoder, const Pages* pages, int64_t room) {
   for (int64_t i = 0; i < pages->count; i++) {
     const uint8_t* page = pages->bytes + i * pages->page_size;
-    const int64_t cells = decode_page(&decoder, page, pages->page_size, room, &scratch);
+    const int64_t cells = decode_page(decoder, page, pages->page_size, room);
     if (cells < 0) return cells;
     if (!cells && pages->count > 1) return REFUSED;  // damaged: a page of another place
   }
-  return decoder.row;
+  return decoder->row;
+}
+
+int64_t flamecore_decode(const Pages* pages, const WantedColumn* columns, int32_t wanted,
+                         const RowKey* key, int64_t null, int64_t room) {
+  if (wanted > MOST_COLUMNS || key->width > MOST_COLUMNS) return REFUSED;
+  Decoder decoder = {.columns = columns, .wanted = wanted, .key = key, .null = null};
+  decoder.usable = pages->usable;
+  decoder.shapes = malloc((SHAPES + 1) * sizeof *decoder.shapes);
+  if (!decoder.shapes) return NO_MEMORY;
+  begin_columns(&decoder);
+  const int64_t rows = decode_pages(&decoder, pages, room);
+  free(decoder.shapes);
+  return rows;
 }

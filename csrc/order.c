@@ -112,15 +112,42 @@ static int add_column(const Items* items, const Column* column, int shift) {
   return unordered;
 }
 
+// Moves each item before those that are larger, unless they are so many in all that sorting by digits
+// takes less time. Returns whether the items are in order.
+static int sort_nearly_sorted(const Items* items) {
+  int64_t moves = items->count;
+  for (int64_t i = 1; i < items->count; i++) {
+    const uint64_t item = items->now[i];
+    int64_t place = i;
+    for (; place && items->now[place - 1] > item && moves; place--, moves--)
+      items->now[place] = items->now[place - 1];
+    items->now[place] = item;
+    if (!moves) return 0;
+  }
+  return 1;
+}
+
+// Orders the items by bits above the `row`, of which the `top` ones are of a column that counts most.
+// Activities come by time: those of each thread, as it launched them, are in order, or nearly.
+static void sort_lanes(Items* items, int row, int bits, int top) {
+  if (top <= DIGIT && top < bits - row) {
+    sort_by_bits(items, bits - top, top);
+    if (sort_nearly_sorted(items)) return;
+  }
+  sort_by_bits(items, row, bits - row);
+}
+
 // Orders rows by all columns at once, which fit into an item with the row.
 static void sort_together(Items* items, const Column* columns, int32_t width, int bits) {
   const int row = bits_of((uint64_t)items->count - 1);
-  int shift = row, unordered = 0;
+  int shift = row, unordered = 0, top = 0;
   for (int32_t k = 0; k < width; k++) {
-    if (columns[k].range) unordered = add_column(items, &columns[k], shift);
-    shift += bits_of(columns[k].range);
+    if (!columns[k].range) continue;
+    unordered = add_column(items, &columns[k], shift);
+    top = bits_of(columns[k].range);
+    shift += top;
   }
-  if (unordered) sort_by_bits(items, row, bits - row);
+  if (unordered) sort_lanes(items, row, bits, top);
 }
 
 int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_t width,

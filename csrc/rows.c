@@ -15,7 +15,7 @@ typedef struct {
 } Slot;
 
 struct Rows {
-  uint64_t seed;
+  uint64_t keys[MOST_COLUMNS + 1];
   int32_t width;
   Slot* slots;
   uint64_t mask;
@@ -35,7 +35,7 @@ Rows* flamecore_rows_new(int32_t width, uint64_t seed) {
     free(rows);
     return NULL;
   }
-  rows->seed = seed;
+  make_keys(seed, width, rows->keys);
   rows->width = width;
   rows->mask = FIRST_SLOTS - 1;
   rows->slots = new_slots(FIRST_SLOTS);
@@ -54,7 +54,7 @@ int64_t flamecore_rows_count(const Rows* rows) { return rows->count; }
 const int64_t* flamecore_rows_values(const Rows* rows) { return rows->values; }
 
 static inline uint64_t hash_row(const Rows* rows, const int64_t* row) {
-  return hash_bytes((const uint8_t*)row, rows->width * (int64_t)sizeof *row, rows->seed);
+  return hash_integers(row, rows->width, rows->keys);
 }
 
 static inline size_t row_size(const Rows* rows) { return (size_t)rows->width * sizeof(int64_t); }
@@ -99,7 +99,8 @@ int32_t number_row(Rows* rows, const int64_t* row) {
   for (; rows->slots[at].number >= 0; at = (at + 1) & rows->mask) {
     const Slot slot = rows->slots[at];
     if (slot.hash == (uint32_t)(hash >> 32) &&
-        !memcmp(row_at(rows, slot.number), row, row_size(rows)))
+        are_same((const uint8_t*)row_at(rows, slot.number), (const uint8_t*)row,
+                 (int64_t)row_size(rows)))
       return slot.number;
   }
   return add_row(rows, row, hash, at);
@@ -151,7 +152,7 @@ int64_t flamecore_join(const int32_t* process, const int64_t* correlation, int64
                        int64_t activities, int64_t* call) {
   uint64_t size = 16;
   if (calls > INT32_MAX) return REFUSED;
-  while (size < 2 * (uint64_t)calls) size *= 2;
+  while (size < (uint64_t)calls + (uint64_t)calls / 2) size *= 2;
   const uint64_t mask = size - 1;
   int32_t* table = malloc(size * sizeof *table);
   if (!table) return NO_MEMORY;

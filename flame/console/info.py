@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from flame.console.iterations import iteration_facts, iteration_lines, step_facts
+from flame.console.memory_info import memory_facts, memory_lines
 from flame.console.rank_info import rank_facts, rank_lines
 from flame.console.recorder_words import unusual_counts
 from flame.console.terminal import cells, cut, printable
@@ -109,6 +110,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         ],
         "iterations": iteration_facts(summary.iterations),
         "steps": step_facts(profile, summary.iterations),
+        "memory": memory_facts(profile),
         "levels": list(summary.levels),
         "ranks": None if ranks is None else rank_facts(ranks),
         "warnings": list(summary.warnings),
@@ -194,6 +196,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_sources(summary)),
         list(_capture(summary, ranks)),
         list(_activities(summary)),
+        [printable(line) for line in memory_lines(profile)],
         list(_busy(summary)),
         list(_kernels(summary, width)),
         list(_gaps(summary, width)),

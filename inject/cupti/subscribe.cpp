@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "cupti/activity.h"
 #include "cupti/buffers.h"
@@ -28,6 +29,7 @@ std::atomic<bool> on{false};       // what begins now is recorded
 std::atomic<bool> exiting{false};  // the process ends: CUPTI is left as it is
 std::mutex flush_lock;
 CUpti_SubscriberHandle subscriber;
+uint32_t api_version;  // of the CUPTI that is tried or used
 
 // 0 when CUPTI cannot tell
 uint32_t context_id(CUcontext context) {
@@ -186,6 +188,16 @@ void leave_to_parent() { on.store(false, std::memory_order_relaxed); }
 
 // start
 
+struct Failure {
+  char text[256];
+};
+
+Failure failure(const char* function, CUptiResult result) {
+  Failure why;
+  snprintf(why.text, sizeof why.text, "%s: %s (%d)", function, result_name(result), result);
+  return why;
+}
+
 struct Release {
   uint32_t number;
   const char* name;
@@ -220,14 +232,6 @@ void describe_driver() {
   meta("driver", text);
 }
 
-bool subscribe() {
-  CUptiResult result = cupti()->cuptiSubscribe(&subscriber, callback, nullptr);
-  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
-    note("another tool uses CUPTI in this process (Nsight Systems, torch.profiler …): "
-         "launches and kernels are not recorded, NVTX ranges are");
-  return !refused("cuptiSubscribe", result);
-}
-
 void enable_resources() {
   for (CUpti_CallbackIdResource id : kResources)
     if (cupti()->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id))
@@ -241,23 +245,40 @@ bool enable_all(uint32_t version) {
   return true;
 }
 
-bool version_fits(uint32_t* version) {
-  if (refused("cuptiGetVersion", cupti()->cuptiGetVersion(version))) return false;
-  if (*version < kOldest) meta("cupti", "older than 11.8");
-  return *version >= kOldest;
+// What a CUPTI says that does not suit the driver: 15 by CUDA 12's, 999 by CUDA 13's.
+bool unsuitable(CUptiResult result) {
+  return result == CUPTI_ERROR_NOT_INITIALIZED || result == CUPTI_ERROR_UNKNOWN;
+}
+
+bool read_version(std::string* why) {
+  if (CUptiResult result = cupti()->cuptiGetVersion(&api_version))
+    *why = failure("cuptiGetVersion", result).text;
+  else if (api_version < kOldest)
+    *why = "older than 11.8";
+  return why->empty();
+}
+
+Attempt subscribe(std::string* why) {
+  if (!read_version(why)) return Attempt::kTryNext;
+  CUptiResult result = cupti()->cuptiSubscribe(&subscriber, callback, nullptr);
+  if (!result) return Attempt::kWorks;
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+    note("another tool uses CUPTI in this process (Nsight Systems, torch.profiler …): "
+         "launches and kernels are not recorded, NVTX ranges are");
+  *why = failure("cuptiSubscribe", result).text;
+  return unsuitable(result) ? Attempt::kTryNext : Attempt::kGiveUp;
 }
 
 bool begin() {
   describe_double();
   describe_driver();
   want_sampling();
-  uint32_t version = 0;
-  if (!cupti() || !version_fits(&version) || !subscribe()) return false;
-  if (!enable_all(version)) {
+  if (!choose_cupti(subscribe)) return false;
+  if (!enable_all(api_version)) {
     cupti()->cuptiUnsubscribe(subscriber);
     return false;
   }
-  describe_version(version);
+  describe_version(api_version);
   at_flush_apart(flush, reads_cupti);
   at_fork_child(leave_to_parent);
   atexit(at_exit);
@@ -269,10 +290,9 @@ bool begin() {
 
 bool refused(const char* function, CUptiResult result) {
   if (result == CUPTI_SUCCESS) return false;
-  char why[256];
-  snprintf(why, sizeof why, "%s: %s (%d)", function, result_name(result), result);
-  log("%s", why);
-  meta("cupti", why);
+  const Failure why = failure(function, result);
+  log("%s", why.text);
+  meta("cupti", why.text);
   return true;
 }
 

@@ -1,4 +1,5 @@
 // CUPTI's callbacks: one subscriber, told of driver API calls and of resources.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -47,6 +48,7 @@ Faults read_faults() {
   auto has = [&](const char* word) { return text.find(word) != text.npos; };
   Faults faults;
   faults.no_subscriber = has(",no_subscriber,");
+  faults.no_init = has(",no_init,");
   faults.no_pc_permission = has(",no_pc_permission,");
   faults.no_timestamps = has(",no_timestamps,");
   faults.nested = has(",nested,");
@@ -77,6 +79,19 @@ Faults read_faults() {
   faults.pc_refused = number_after(text, ",pc_refused:", 0);
   faults.version = number_after(text, ",version:", 130001);
   return faults;
+}
+
+// The object that `address` is in.
+void* object_of(void* address) {
+  Dl_info info;
+  return address && dladdr(address, &info) ? info.dli_fbase : nullptr;
+}
+
+// A copy of the double is the CUPTI of another driver than the process's.
+bool suits_driver() {
+  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void* own = object_of(reinterpret_cast<void*>(&suits_driver));
+  return !faults().no_init && driver && object_of(dlsym(driver, "cuInit")) == own;
 }
 
 CUptiResult set_enabled(uint32_t on, CUpti_SubscriberHandle handle, int domain, uint32_t id) {
@@ -173,6 +188,7 @@ using namespace fake;
 
 FAKE_API CUptiResult cuptiGetVersion(uint32_t* version) {
   if (!version) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (faults().version >= 130500 && !suits_driver()) return CUPTI_ERROR_UNKNOWN;
   *version = faults().version;
   return CUPTI_SUCCESS;
 }
@@ -186,6 +202,8 @@ FAKE_API CUptiResult cuptiGetResultString(CUptiResult result, const char** text)
     case CUPTI_ERROR_OUT_OF_MEMORY: *text = "CUPTI_ERROR_OUT_OF_MEMORY"; break;
     case CUPTI_ERROR_HARDWARE_BUSY: *text = "CUPTI_ERROR_HARDWARE_BUSY"; break;
     case CUPTI_ERROR_NOT_SUPPORTED: *text = "CUPTI_ERROR_NOT_SUPPORTED"; break;
+    case CUPTI_ERROR_NOT_INITIALIZED: *text = "CUPTI_ERROR_NOT_INITIALIZED"; break;
+    case CUPTI_ERROR_UNKNOWN: *text = "CUPTI_ERROR_UNKNOWN"; break;
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: *text = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"; break;
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
       *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
@@ -198,6 +216,8 @@ FAKE_API CUptiResult cuptiGetResultString(CUptiResult result, const char** text)
 FAKE_API CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
                                     void* data) {
   if (!handle) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!suits_driver())
+    return faults().version < 130000 ? CUPTI_ERROR_NOT_INITIALIZED : CUPTI_ERROR_UNKNOWN;
   std::lock_guard<std::mutex> lock(subscriber_mutex);
   if (subscriber || faults().no_subscriber) {
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;

@@ -87,6 +87,7 @@ namespace fake {
 constexpr uint32_t kNever = UINT32_MAX;
 struct Faults {
   bool no_subscriber = false;     // another tool is subscribed
+  bool no_init = false;           // CUPTI does not suit the driver
   bool no_pc_permission = false;  // PC sampling needs root
   bool no_timestamps = false;     // the timestamp callback is refused
   bool nested = false;            // the call that launches a kernel is made within another one

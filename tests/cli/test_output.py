@@ -106,6 +106,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
     assert told == {
         "path": str(trace),
         "ranks": None,
+        "memory": None,
         "sources": [
             {
                 "label": "",

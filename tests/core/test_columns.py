@@ -10,7 +10,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flame.core.columns import distinct, order_by, pack, run_starts, sum_by, unique, unique_rows
+from flame.core.columns import (
+    distinct,
+    is_any,
+    order_by,
+    pack,
+    run_starts,
+    sum_by,
+    unique,
+    unique_rows,
+)
 from tests.support.recorded import i8
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -81,6 +90,12 @@ def test_unique_values_are_those_of_numpy(dtype: type[np.integer[Any]], values: 
     found, expected = unique(column), np.unique(column)
     assert found.tolist() == expected.tolist()
     assert found.dtype == expected.dtype
+
+
+@given(st.lists(st.integers(-2, 5), max_size=9), st.lists(st.integers(-2, 5), max_size=3))
+def test_rows_are_found_that_have_any_of_few_values(values: list[int], wanted: list[int]) -> None:
+    column = np.array(values, np.int64)
+    assert is_any(column, wanted).tolist() == [value in wanted for value in values]
 
 
 @given(st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[CELLS] * width), min_size=1)))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -642,47 +640,6 @@ synchronize()
 def test_who_has_cupti_instead_is_noted(record: Record) -> None:
     recorded = record("context()", FAKE_CUPTI="no_subscriber")
     assert any("another tool uses CUPTI" in said for said in recorded.meta["note"])
-
-
-@pytest.mark.parametrize(
-    ("major", "runtime_folder", "cupti_folder", "version"),
-    [(13, "cu13/lib", "cu13/lib", "130001"), (12, "cuda_runtime/lib", "cuda_cupti/lib", "28")],
-)
-def test_cupti_of_the_wheels_is_found(
-    record: Record,
-    fake: Path,
-    tmp_path: Path,
-    major: int,
-    runtime_folder: str,
-    cupti_folder: str,
-    version: str,
-) -> None:
-    """It lies in a folder that is known from the runtime's, as with PyTorch's wheels."""
-    cupti = f"libcupti.so.{major}"
-    try:
-        ctypes.CDLL(cupti)
-    except OSError:
-        pass
-    else:
-        pytest.skip(f"this machine has a {cupti} that is found before")
-    wheels, double = tmp_path / "site-packages" / "nvidia", (fake / "libcuda.so.1").resolve()
-    runtime = wheels / runtime_folder / f"libcudart.so.{major}"
-    for made in (tmp_path / "driver" / "libcuda.so.1", wheels / cupti_folder / cupti):
-        made.parent.mkdir(parents=True)
-        made.symlink_to(double)
-    runtime.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(double, runtime)
-    recorded = record(
-        """
-context()
-check(launch(kernel("one")))
-synchronize()
-""",
-        before=f"import ctypes\nctypes.CDLL({str(runtime)!r})\n",
-        fake=tmp_path / "driver",
-        FAKE_CUPTI=f"version:{version}",
-    )
-    assert len(recorded.of["kernel"]) == 1
 
 
 READ_HEADER = f"""

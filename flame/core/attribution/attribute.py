@@ -228,7 +228,8 @@ def _take(column: Column, rows: I8, absent: int) -> Column:
     if not len(column):
         return np.full(len(rows), absent, column.dtype)
     taken = column[rows]
-    taken[rows < 0] = absent
+    if rows.min(initial=0) < 0:
+        taken[rows < 0] = absent
     return taken
 
 
@@ -260,7 +261,7 @@ def _add_captured(
 
     These are of Python frames and of ranges in turn.
     """
-    replayed = int((raw.activities.graph_node >= 0).sum())
+    replayed = int(np.count_nonzero(raw.activities.graph_node >= 0))
     if not replayed:
         return stacks, GraphNodes()
     captured = origins.capture_stacks(find_captures(raw.activities, raw.nodes))
@@ -299,9 +300,19 @@ def _idle_before(work: RawActivities, duration: I8) -> I8:
     start, timed = work.start, ~lacks_times(work)
     idle = np.zeros(len(start), np.int64)
     for device in unique(work.device).tolist():
-        rows = np.flatnonzero((work.device == device) & timed)
+        on = (work.device == device) & timed
+        if on.all() and (start[1:] >= start[:-1]).all():  # a GPU alone, as most
+            return _gaps(start, duration)
+        rows = np.flatnonzero(on)
         if (np.diff(start[rows]) < 0).any():
             rows = rows[np.argsort(start[rows], kind="stable")]
-        busy_until = np.maximum.accumulate(start[rows] + duration[rows])
-        idle[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)
+        idle[rows] = _gaps(start[rows], duration[rows])
     return idle
+
+
+def _gaps(start: I8, duration: I8) -> I8:
+    """The time before each ``start``, in order, in which nothing before it ran; 0 at first."""
+    gaps = np.zeros(len(start), np.int64)
+    busy_until = np.maximum.accumulate(start + duration)
+    np.maximum(start[1:] - busy_until[:-1], 0, out=gaps[1:])
+    return gaps

@@ -41,6 +41,8 @@ class ForwardLinks:
 
         It is that of the innermost linked operator around the launch.
         """
+        if not len(self._linked):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
         forward = self._forward[self._linked.innermost(thread, time)]
         rows = np.flatnonzero(forward >= 0)
         return rows, forward[rows]

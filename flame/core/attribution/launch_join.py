@@ -60,7 +60,8 @@ def _chains(calls: RawCalls, have: I8, want: I8, call: I8) -> I8:
 
 def _known_process(process: I4, of_calls: I4) -> I4:
     """Give activities that name no process the only process there is, if there is only one."""
-    processes = unique(of_calls[of_calls >= 0])
+    processes = unique(of_calls)
+    processes = processes[processes >= 0]
     return np.where(process < 0, processes[0], process) if len(processes) == 1 else process
 
 

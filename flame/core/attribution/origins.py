@@ -37,10 +37,11 @@ class Origins:
 
         ``python`` and ``ranges`` are what was recorded with the launch, and are kept.
         """
-        python = np.where(python != EMPTY, python, self._python_at(thread, time))
+        found = self._python_at(thread, time)
+        python = np.where(python != EMPTY, python, found) if python.any() else found
         if ranges is None:
             ranges = self.ranges.open_at(thread, time)
-        return python.astype(np.int32), ranges
+        return python.astype(np.int32, copy=False), ranges
 
     def add_forward(self, thread: Column, time: I8, python: I4, ranges: I4) -> tuple[I4, I4] | None:
         """Put the ranges around the forward operator outside of those of a backward pass.
@@ -62,7 +63,9 @@ class Origins:
 
     def _python_at(self, thread: Column, time: I8) -> I4:
         """The stack of the innermost function, else that of the innermost operator with one."""
-        stack = self._paths[self._functions.innermost(thread, time)]
+        stack: I4 = np.full(len(thread), EMPTY, np.int32)
+        if len(self._functions):
+            stack = self._paths[self._functions.innermost(thread, time)]
         if not len(self._recorded):
             return stack
         recorded = self._python[self._recorded.innermost(thread, time)]

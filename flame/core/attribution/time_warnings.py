@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import Bool
@@ -21,8 +23,8 @@ _CALLS = ("Python call", "Python calls")
 
 def lacks_times(work: RawActivities) -> Bool:
     """Tell which CUDA graphs have no times, because they were not collected: CUPTI writes zeros."""
-    zero: Bool = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
-    return zero
+    graph: Bool = work.kind == Kind.GRAPH
+    return graph & (work.start == 0) & (work.end == 0) if graph.any() else graph
 
 
 def time_warnings(raw: RawTrace, too_deep: int, functions: FunctionIndex) -> list[str]:
@@ -31,27 +33,27 @@ def time_warnings(raw: RawTrace, too_deep: int, functions: FunctionIndex) -> lis
 
 
 def _of_activities(work: RawActivities) -> Iterator[str]:
-    if backwards := int((work.end < work.start).sum()):
+    if backwards := int(np.count_nonzero(work.end < work.start)):
         yield format_counted(
             backwards,
             "GPU activity ends before it starts: it counts as 0 ns",
             "GPU activities end before they start: they count as 0 ns",
         )
-    if empty := int(lacks_times(work).sum()):
+    if empty := int(np.count_nonzero(lacks_times(work))):
         were = format_counted(empty, "CUDA graph launch was", "CUDA graph launches were")
         yield f"{were} recorded without times"
 
 
 def _of_ranges(raw: RawTrace, too_deep: int) -> Iterator[str]:
     words = _OPERATORS if raw.meta.format == "kineto" else _RANGES
-    if backwards := int((raw.ranges.end < raw.ranges.start).sum()):
+    if backwards := int(np.count_nonzero(raw.ranges.end < raw.ranges.start)):
         yield _backwards(backwards, words)
     if too_deep:
         yield _deep(too_deep, words, "range")
 
 
 def _of_functions(functions: FunctionIndex) -> Iterator[str]:
-    if backwards := int((functions.end < functions.start).sum()):
+    if backwards := int(np.count_nonzero(functions.end < functions.start)):
         yield _backwards(backwards, _CALLS)
     if functions.too_deep:
         yield _deep(functions.too_deep, _CALLS, "call")

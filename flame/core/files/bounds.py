@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -58,10 +57,12 @@ def has_room(size: int) -> bool:
 
 def _disk() -> _Disk | None:
     """The disk on which the cache lies, or would."""
+    from shutil import disk_usage
+
     path = cache_path()
     for folder in (path, *path.parents):
         with suppress(OSError):
-            total, _, free = shutil.disk_usage(folder)
+            total, _, free = disk_usage(folder)
             return _Disk(total, free)
     return None
 

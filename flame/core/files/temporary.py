@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +20,7 @@ _LEFT = lazy_regex(r"\.flame-[0-9a-f]{16}\.(tmp|lock)")
 
 def temporary_name() -> str:
     """Make a name that nobody can foresee; short, whatever the target's name is."""
-    return f".flame-{secrets.token_hex(8)}.tmp"
+    return f".flame-{os.urandom(8).hex()}.tmp"
 
 
 def open_new(name: str, folder: int, mode: int) -> int:
@@ -53,7 +50,9 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
         yield path
     finally:
         os.close(descriptor)
-        shutil.rmtree(path, ignore_errors=True)
+        from shutil import rmtree  # takes as long as a tenth of numpy, and few need it
+
+        rmtree(path, ignore_errors=True)
 
 
 @contextmanager
@@ -62,7 +61,9 @@ def scratch_folder() -> Iterator[Path]:
 
     Those that killed processes of this user have left there are removed.
     """
-    room = Path(tempfile.gettempdir())
+    from tempfile import gettempdir
+
+    room = Path(gettempdir())
     remove_left(room)
     with temporary_folder(room) as folder:
         yield folder
@@ -108,7 +109,9 @@ def _remove_unheld(path: Path) -> None:
     try:
         is_free = try_lock(descriptor)
         if is_free or (is_free is None and idle > _IDLE_WITHOUT_LOCKS):
-            shutil.rmtree(path) if is_folder else path.unlink()
+            from shutil import rmtree
+
+            rmtree(path) if is_folder else path.unlink()
     finally:
         os.close(descriptor)
 

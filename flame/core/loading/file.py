@@ -55,6 +55,12 @@ def build_profile(decoded: Decoded, progress: Progress = silent) -> Profile:
         from flame.core.sampling.ncu_alone import build_ncu_profile
 
         return build_ncu_profile(decoded)
+    from flame.core.readers.snapshot.reader import SnapshotFile
+
+    if isinstance(decoded, SnapshotFile):
+        from flame.core.allocator.snapshot_profile import build_snapshot_profile
+
+        return build_snapshot_profile(decoded.history, decoded.meta)
     return _open_summary(decoded)
 
 

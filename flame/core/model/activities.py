@@ -72,7 +72,8 @@ class Activities:
     ``nested`` are stacks of Python frames and ranges as they were nested in time; None: the ranges
     stand below the Python frames.
 
-    A table of idle time has the ``cause`` (frame id) of each row, other tables None.
+    A table of idle time has the ``cause`` (frame id) of each row, other tables None. One that
+    ``is_cut`` holds only what filters by time and step have chosen.
     """
 
     kind: U1
@@ -100,6 +101,7 @@ class Activities:
     nested: I4 | None = None
     own_nested: I4 | None = None
     cause: I4 | None = None
+    is_cut: bool = False
 
     def __len__(self) -> int:
         return len(self.start)
@@ -197,6 +199,25 @@ class Groups:
     def with_columns(self, **columns: Any) -> Groups:
         """Make the same groups with some ``columns`` in place of others."""
         return Groups(**_columns(self, Groups) | columns)
+
+
+class TableCut(NamedTuple):
+    """Say what tables are cut to that are made when they are asked for.
+
+    Idle time is cut by ``where``, filters by time and step. Memory is that of ``devices``, places
+    in the profile's devices (None: of the one that holds most at its peak), from ``begin`` to
+    ``end`` (exclusive, ns; None is unbounded).
+    """
+
+    where: tuple[Any, ...] = ()
+    devices: tuple[int, ...] | None = None
+    begin: int | None = None
+    end: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the window ends before it begins."""
+        return self.begin is not None and self.end is not None and self.begin >= self.end
 
 
 Owner = TypeVar("Owner")

@@ -63,7 +63,8 @@ def add_grouping(
     of_process = [process.source for process in processes]
     of_thread = [of_process[thread.process] if thread.process >= 0 else 0 for thread in threads]
     of_device = [device.source for device in devices]
-    stream_ids = unique(streams[streams >= 0]).astype(np.int32)
+    stream_ids = unique(streams).astype(np.int32)
+    stream_ids = stream_ids[stream_ids >= 0]
     return Grouping(
         _add(frames, Kind.PROCESS, _label(map(process_name, processes), of_process, sources)),
         _add(frames, Kind.THREAD, _label(map(thread_name, threads), of_thread, sources)),

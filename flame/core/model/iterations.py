@@ -187,16 +187,20 @@ def repeated_ranges(
         return no_iterations()
     process_of = np.array([thread.process for thread in threads], np.int32)
     spans = find_spans([frame for members in families for frame in members.frames])
-    launched = LaunchedBefore.of(table)
+    found = [(members, _ranges_of(members, spans, process_of)) for members in families]
+    able = [(members, rows) for members, rows in found if rows is not None]
+    if not able:
+        return no_iterations()
+    every = np.concatenate([rows for _, rows in able])
+    process, times = process_of[spans.thread[every]], (spans.start[every], spans.end[every])
+    launched = LaunchedBefore.at(table, np.tile(process, 2), np.concatenate(times))
     candidates = []
-    for members in families:
-        rows = _ranges_of(members, spans, process_of)
-        if rows is not None:
-            low, high = spans.start[rows], spans.end[rows]
-            gpu_time = int(launched.between(process_of[spans.thread[rows]], low, high).sum())
-            candidates.append(_Candidate(gpu_time, int((high - low).sum()), members, rows))
-    best = max(candidates, key=lambda one: one[:2], default=None)
-    if best is None or not best.gpu_time or 2 * best.gpu_time < launched.total:
+    for members, rows in able:
+        low, high = spans.start[rows], spans.end[rows]
+        gpu_time = int(launched.between(process_of[spans.thread[rows]], low, high).sum())
+        candidates.append(_Candidate(gpu_time, int((high - low).sum()), members, rows))
+    best = max(candidates, key=lambda one: one[:2])
+    if not best.gpu_time or 2 * best.gpu_time < launched.total:
         return no_iterations()
     return _numbered(best, spans, process_of)
 

@@ -27,7 +27,7 @@ class Metric:
     title: str
     unit: str
     values: Callable[[Activities], I8]
-    table: Literal["gpu", "host", "waiting"] = "gpu"
+    table: Literal["gpu", "host", "waiting", "memory"] = "gpu"
     levels: tuple[str, ...] = ("python", "native", "launch", "nvtx", "kernel")
     noun: str = "activities"
     about: str = ""
@@ -172,6 +172,23 @@ METRICS: tuple[Metric, ...] = (
     ),
 )
 """Metrics of traces; files of resolved stacks bring metrics of their own."""
+
+
+def _memory_metric(key: str, title: str, about: str) -> Metric:
+    def values(table: Activities) -> I8:
+        return table.measures[key]
+
+    return Metric(key, title, "bytes", values, "memory", ("python",), "allocations", about)
+
+
+MEMORY_METRICS: tuple[Metric, ...] = (
+    _memory_metric("peak", "memory at the peak", "what lived when most memory was in use"),
+    _memory_metric("live", "live memory", "what lived at the end"),
+    _memory_metric("alloc", "allocated memory", "all that was allocated, however short it lived"),
+    _memory_metric("churn", "memory given back", "of that what was given back again"),
+    _memory_metric("held", "memory held", "mean of what was in use over time"),
+)
+"""Metrics of traces that tell who allocated memory of GPUs."""
 
 ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
 """All of them, in the order in which they are listed."""

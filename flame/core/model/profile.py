@@ -11,7 +11,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, sum_by
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import Activities, GroupTotals
+from flame.core.model.activities import Activities, GroupTotals, TableCut
 from flame.core.model.frames import ACTIVITY_KINDS, FrameTable, Kind
 from flame.core.model.meta import (
     Device,
@@ -29,6 +29,7 @@ from flame.core.model.side_tables.tables import SideTables
 
 if TYPE_CHECKING:
     from flame.core.model.activities import RankSums, ThreadPieces, ThreadSpans
+    from flame.core.model.allocator.recorded import RecordedMemory
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
     from flame.core.model.launches import Collectives, LaunchDetails
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
     *("overheads", "collectives", "allocator", "iterations", "os_calls", "gpu_metrics"),
-    *("device_memory", "exposed_times", "waiting", "_waiting_where"),
+    *("device_memory", "exposed_times", "waiting", "_cut"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
 
@@ -56,23 +57,24 @@ _BUILT = (
 class Profile:
     """Hold a decoded and attributed trace: activities, frames, grouping, and what is missing.
 
-    ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
-    for, ``launches_builder`` reads the launch geometry from the file when that is;
-    ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
-    functions and API calls into pieces when those are. ``callrows_builder`` finds all API calls,
-    ``failures_builder`` reads which of them failed, ``events_builder`` what threads recorded
-    besides ranges that nest. ``overheads_builder`` tells when the profiler held the program up,
-    ``collectives_builder`` which collectives activities are of, ``allocator_builder`` how much
-    memory was given out, where the format does. ``side_tables`` read what else the file has when
-    that is asked for. ``spans_finder`` finds the NVTX ranges of given frames, whole.
-    ``nested_finder`` finds how Python frames and ranges were nested at launches, by their threads
-    and times. ``own_metrics`` are the metrics that the file brings, None for the built-in ones.
-    ``timed`` is false where rows have no times. ``exposed_builder`` measures how long each activity
-    alone kept its GPU busy, ``waiting_builder`` makes the table of idle time within what filters by
-    time and step choose; None where not all rows are there. ``totals`` are of a recording that goes
-    on, whose older rows are not kept, or of a summary of ranks; else None. ``sampling`` has the PC
-    samples, None without any. ``phases`` are those that the user has named, None where he has not.
-    ``known`` is what has been worked out of all rows before, None where nothing has.
+    ``host_builder`` makes the host table when a host metric is first asked for,
+    ``launches_builder`` reads the launch geometry when that is; ``ranges_builder``,
+    ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python functions and API calls into
+    pieces when those are. ``callrows_builder`` finds all API calls, ``failures_builder`` reads
+    which of them failed, ``events_builder`` what threads recorded besides ranges that nest.
+    ``overheads_builder`` tells when the profiler held the program up, ``collectives_builder`` which
+    collectives activities are of, ``allocator_builder`` how much memory was given out, where the
+    format does. ``side_tables`` read what else the file has when that is asked for.
+    ``spans_finder`` finds the NVTX ranges of given frames, whole. ``nested_finder`` finds how
+    Python frames and ranges were nested at launches. ``own_metrics`` are the metrics that the file
+    brings, None for the built-in ones. ``timed`` is false where rows have no times.
+    ``exposed_builder`` measures how long each activity alone kept its GPU busy, ``waiting_builder``
+    makes the table of idle time within what filters by time and step choose; None where not all
+    rows are there. ``memory`` tells who allocated memory, None where nothing does. ``totals`` are
+    of a recording that goes on, whose older rows are not kept, or of a summary of ranks; else None.
+    ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
+    None where he has not. ``known`` is what has been worked out of all rows before, None where
+    nothing has.
     """
 
     frames: FrameTable
@@ -110,6 +112,7 @@ class Profile:
     phases: NamedPhases | None = None
     exposed_builder: Callable[[Profile], I8] | None = None
     waiting_builder: Callable[[Profile, Sequence[Any]], Activities] | None = None
+    memory: RecordedMemory | None = None
 
     @cached_property
     def with_nested(self) -> Profile:
@@ -166,30 +169,27 @@ class Profile:
     def waiting(self) -> Activities:
         """Idle time of GPUs, by what the thread did that launched what came next."""
         assert self.waiting_builder is not None
-        return self.waiting_builder(self, self._waiting_where)
+        return self.waiting_builder(self, self._cut.where)
 
-    def waiting_in(self, filters: Sequence[Any]) -> Profile:
-        """Return the same, with ``waiting`` within what ``filters`` by time and step choose."""
-        chosen = tuple(filters)
-        if chosen == self._waiting_where:
+    def within(self, cut: TableCut) -> Profile:
+        """Return the same, with ``waiting`` and the tables of memory cut as ``cut`` says."""
+        if cut == self._cut:
             return self
-        known: list[Profile] = self._waiting_elsewhere
-        if not known or known[0]._waiting_where != chosen:
+        known: list[Profile] = self._cut_elsewhere
+        if not known or known[0]._cut != cut:
             profile = self._with_table(self.activities)
-            made = self.waiting_builder(self, chosen) if self.waiting_builder else self.activities
-            profile.__dict__.update(waiting=made, _waiting_where=chosen)
+            profile.__dict__.pop("waiting", None)
+            profile.__dict__["_cut"] = cut
             known[:] = [profile]
         return known[0]
 
     @cached_property
-    def _waiting_where(self) -> tuple[Any, ...]:
-        """The filters that have cut ``waiting``."""
-        return ()
+    def _cut(self) -> TableCut:
+        return TableCut()
 
     @cached_property
-    def _waiting_elsewhere(self) -> list[Profile]:
-        """The profile that `waiting_in` returned last."""
-        return []
+    def _cut_elsewhere(self) -> list[Profile]:
+        return []  # the profile that `within` returned last
 
     @cached_property
     def launches(self) -> LaunchDetails | None:
@@ -381,6 +381,9 @@ class Profile:
             return self.host
         if metric.table == "waiting":
             return self.waiting
+        if metric.table == "memory":
+            assert self.memory is not None
+            return self.memory.table(metric.key, self._cut)
         return self.exposed if metric.when_asked else self.activities
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:

@@ -309,9 +309,9 @@ Filter = RowFilter | GroupFilter | StackFilter | MinShare
 def passing_rows(profile: Profile, table: Activities, filters: tuple[Filter, ...]) -> Bool | None:
     """Mark the rows of ``table`` that pass all row filters, bool[n]; None where there are none.
 
-    A table of idle time is cut by them before: see `Profile.waiting_in`.
+    A table that is cut by them before passes whole: see `Profile.within`.
     """
-    if table.cause is not None:
+    if table.is_cut:
         return None
     masks = [filter_.rows(profile, table) for filter_ in filters if isinstance(filter_, RowFilter)]
     return np.logical_and.reduce(masks) if masks else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import Bool
+from flame.core.columns import Bool, is_any
 from flame.core.kept_results import kept
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import Activities
@@ -34,7 +34,7 @@ def modules_among(frames: FrameTable) -> Bool:
     Worked out once per table.
     """
     known = np.zeros(len(frames) + 1, bool)
-    for index in np.flatnonzero(np.isin(frames.kind, (Kind.PYTHON, Kind.NVTX))).tolist():
+    for index in np.flatnonzero(is_any(frames.kind, (Kind.PYTHON, Kind.NVTX))).tolist():
         known[index] = is_module(frames[index])
     return known
 

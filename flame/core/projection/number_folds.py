@@ -19,6 +19,7 @@ from flame.core.columns import (
     Bool,
     Column,
     distinct,
+    is_any,
     order_by,
     pack,
     run_starts,
@@ -152,7 +153,7 @@ def _nameless(frames: FrameTable, wanted: Iterable[int]) -> list[Frame]:
 
 def _candidates(frames: FrameTable, exact: Labels) -> I8:
     """Frames of the kinds that fold, one of each name."""
-    wanted = np.isin(frames.kind, _KINDS) & (exact.shown == np.arange(len(frames)))
+    wanted = is_any(frames.kind, _KINDS) & (exact.shown == np.arange(len(frames)))
     if isinstance(frames.frames, PackedFrames):
         packed = frames.frames
         wanted &= ~packed.is_packed | may_have_numbers(packed.names, packed.start, packed.end)

@@ -6,16 +6,19 @@ import numpy as np
 
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
-from flame.core.model.activities import RankSums
+from flame.core.model.activities import RankSums, TableCut
 from flame.core.model.metrics import WAITING, Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import (
+    Devices,
     Filter,
     Ranks,
     RowFilter,
     StackFilter,
+    Steps,
+    Time,
     explain_no_match,
 )
 from flame.core.projection.labels import Labels, exact_labels
@@ -104,10 +107,43 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
     if (ranks := profile.ranks) is not None:
         return _with_shown_ranks(profile, ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
-        return profile.waiting_in([one for one in selection.where if isinstance(one, RowFilter)])
+        return profile.within(TableCut(_row_filters(selection)))
+    if profile.memory is not None and chosen_metric(profile, selection.metric).table == "memory":
+        begin, end = _window(profile, selection)
+        return profile.within(TableCut((), _devices(profile, selection), begin, end))
     if "nested" in (selection.levels or ()):
         profile = profile.with_nested
     return profile if selection.forward else profile.unlinked
+
+
+def _row_filters(selection: Selection) -> tuple[Filter, ...]:
+    return tuple(one for one in selection.where if isinstance(one, RowFilter))
+
+
+def _window(profile: Profile, selection: Selection) -> tuple[int | None, int | None]:
+    """From when to when the memory is that is shown, ns: of several steps from first to last."""
+    begins, ends = list[int](), list[int]()
+    for one in _row_filters(selection):
+        if isinstance(one, Steps):
+            steps = profile.iterations
+            chosen = one.chosen(steps.number)
+            begins.append(int(steps.start[chosen].min(initial=profile.end)))
+            ends.append(int(steps.end[chosen].max(initial=profile.begin)))
+        elif isinstance(one, Time):
+            begins += [one.begin] if one.begin is not None else []
+            ends += [one.end] if one.end is not None else []
+    return max(begins, default=None), min(ends, default=None)
+
+
+def _devices(profile: Profile, selection: Selection) -> tuple[int, ...] | None:
+    """The devices whose memory is shown, each at its own peak; None: the fullest alone."""
+    filters = [one for one in selection.where if isinstance(one, Devices)]
+    if not filters and "device" not in (selection.levels or ()):
+        return None
+    table = profile.activities
+    passing = [one.groups(profile, table) for one in filters]
+    groups = np.logical_and.reduce(passing) if passing else np.ones(len(table.groups), bool)
+    return tuple(np.unique(table.groups.device[groups]).tolist())
 
 
 def _with_shown_ranks(profile: Profile, ranks: RankSums[Profile], selection: Selection) -> Profile:

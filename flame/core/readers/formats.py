@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from flame.core.model.raw import RawStacks, RawTrace
     from flame.core.readers.flamesum import SummaryFile
     from flame.core.readers.ncu.result import NcuFile
+    from flame.core.readers.snapshot.reader import SnapshotFile
 
 _HEAD = 1 << 16
 SQLITE = b"SQLite format 3\0"
 
-Decoded: TypeAlias = "RawTrace | RawStacks | NcuFile | SummaryFile"
+Decoded: TypeAlias = "RawTrace | RawStacks | NcuFile | SummaryFile | SnapshotFile"
 """What a format is decoded to; `flame.core.loading.file` makes a profile of each."""
 
 
@@ -237,6 +238,21 @@ def _read_summary(path: Path, options: LoadOptions, progress: Progress) -> Summa
     return read_summary(path, options, progress)
 
 
+def _is_snapshot(head: FileHead) -> bool:
+    text = head.unpacked
+    if not (text.startswith(b"\x80") or b'"segment' in text or b'"device_traces"' in text):
+        return False
+    from flame.core.readers.snapshot.signs import is_snapshot
+
+    return is_snapshot(text)
+
+
+def _read_snapshot(path: Path, options: LoadOptions, progress: Progress) -> SnapshotFile:
+    from flame.core.readers.snapshot.reader import read_snapshot
+
+    return read_snapshot(path, options, progress)
+
+
 _EXPORT_AGAIN = "; export the report again"
 
 NCU_REPORT = Format("ncu report", _is_ncu_report, _read_ncu_report)
@@ -262,6 +278,7 @@ FORMATS: tuple[Format[Decoded], ...] = (
         reopening=Reopening(("nvtx_names", "nvtx_start_end"), _is_complete_dump),
     ),
     Format("ranks", _is_summary, _read_summary),
+    Format("memory snapshot", _is_snapshot, _read_snapshot),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
     Format(

@@ -14,6 +14,7 @@ from flame.core.columns import (
     Column,
     distinct,
     pack,
+    places_in,
     run_starts,
     sum_by,
     unique,
@@ -188,8 +189,9 @@ def _number_common_rows(left: Sequence[Column], right: Sequence[Column]) -> tupl
     """
     size = len(left[0])
     _, place = distinct(pack([np.concatenate(pair) for pair in zip(left, right, strict=True)]))
-    both = np.intersect1d(place[:size], place[size:])
     number = np.full(int(place.max(initial=-1)) + 1, NONE, np.int32)
+    counts = [np.bincount(side, minlength=len(number)) for side in (place[:size], place[size:])]
+    both = np.flatnonzero(np.minimum(*counts))
     number[both] = np.arange(len(both))
     return number[place[:size]], number[place[size:]], len(both)
 
@@ -263,9 +265,11 @@ def _code_with_offsets(known: Code | None, name: str, offsets: I8) -> Code:
     """Return the code of a function, extended to all ``offsets``: some may be unknown."""
     if known is None:
         return Code.unknown(name, offsets)
-    more = Code.unknown(name, np.setdiff1d(offsets, known.offset))
-    if not len(more):
+    found, ordered = unique(offsets), np.sort(known.offset)
+    new = found[places_in(ordered, found) == places_in(ordered, found, "right")]
+    if not len(new):
         return known
+    more = Code.unknown(name, new)
     order = np.argsort(np.append(known.offset, more.offset), kind="stable")
     texts = (*known.text, *more.text)
     return Code(

@@ -151,7 +151,7 @@ def _work_columns(profile: Profile, offset: int) -> LaneColumns:
     table = profile.activities
     rows = np.flatnonzero(has_times(table))
     on_gpu = [table.device, table.process, table.stream]
-    places = [table.thread] if profile.resolved else on_gpu
+    places = [table.thread, table.device] if profile.resolved else on_gpu
     stream = pack([place[rows] for place in places])
     order = order_by([table.start[rows], stream])
     rows, stream = rows[order], stream[order]
@@ -184,7 +184,8 @@ def _frames_and_kinds(profile: Profile, rows: I8) -> tuple[Column, Column]:
     table = profile.activities
     if not profile.resolved:
         return table.frame[rows], table.kind[rows]
-    frame = table.stacks.frame[table.stack[rows]]
+    stacks = table.stack if profile.memory is None else table.python
+    frame = table.stacks.frame[stacks[rows]]
     kind = profile.frames.kind[frame]
     # Ranges are pieces of threads; a sample's frame is one of its stack.
     return frame, np.where(kind == Kind.NVTX, Kind.FRAME, kind)
@@ -220,6 +221,8 @@ def _shared_devices(table: Activities) -> Bool:
 
 
 def _work_label(profile: Profile, row: int, shared: Bool) -> str:
+    if profile.memory is not None:
+        return device_label(profile, int(profile.activities.device[row]))
     if profile.resolved:
         return thread_label(profile, int(profile.activities.thread[row]))
     return _stream_label(profile, row, shared)

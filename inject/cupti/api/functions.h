@@ -6,6 +6,8 @@
 #include <cupti_result.h>
 #include <cupti_version.h>
 
+#include <string>
+
 namespace flame {
 
 #define FLAME_CUPTI_REQUIRED(F)                                                             \
@@ -30,9 +32,16 @@ struct Cupti {
 #undef FLAME_POINTER
 };
 
-// The CUPTI of this process, found at the first call; null when there is none: the meta "cupti"
-// then says why.
+// The CUPTI of this process once choose_cupti() has found one; during an attempt the one that is
+// tried, else null.
 Cupti* cupti();
+
+enum class Attempt { kWorks, kTryNext, kGiveUp };
+
+// Loads one CUPTI after another until `attempt` takes one, or says that no other will do; false: none
+// works. `attempt` says in `why` what is wrong. The metas "cupti_path" and "cupti_refused" tell which
+// it was and which it was not, and without one the meta "cupti" tells why. To be called once.
+bool choose_cupti(Attempt (*attempt)(std::string* why));
 
 // CUPTI's name of a result: never null.
 const char* result_name(CUptiResult result);

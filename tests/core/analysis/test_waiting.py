@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flame.core.loading.many import load
 from flame.core.loading.merge import merge_profiles
-from flame.core.model.activities import Activities, ThreadPieces, has_times
+from flame.core.model.activities import Activities, TableCut, ThreadPieces, has_times
 from flame.core.model.calls import IdleCause, call_class
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.profile import Profile
@@ -239,7 +239,7 @@ def test_functions_with_times_are_those_of_the_moment(
 
 def sums(profile: Profile, filters: tuple[Filter, ...] = ()) -> dict[int, dict[str, int]]:
     """The time in the tree by GPU and cause, of those that have any."""
-    table: Activities = profile.waiting_in(filters).waiting
+    table: Activities = profile.within(TableCut(tuple(filters))).waiting
     assert table.cause is not None
     found: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for device, cause, ns in zip(table.device, table.cause, table.duration, strict=True):

@@ -98,6 +98,15 @@ def test_rows_are_ordered_by_values_of_all_sizes() -> None:
     assert order_rows([words.astype(np.uint64)]) is None
 
 
+@pytest.mark.parametrize("apart", [0, 3, 3000])
+def test_rows_of_lanes_are_ordered_however_near_they_are_to_that(apart: int) -> None:
+    random = np.random.default_rng(apart)
+    table = [np.arange(3000) + random.integers(0, apart + 1, 3000), random.integers(0, 5, 3000)]
+    order = order_rows(table)
+    assert order is not None
+    assert order.tolist() == np.lexsort(table).tolist()
+
+
 def test_columns_that_are_views_are_numbered_by_their_values() -> None:
     table = np.arange(6000, dtype=np.int64).reshape(3000, 2) % 7
     numbered = number_rows([table[:, 0], table[::-1, 1]])

@@ -17,10 +17,17 @@ from csrc import build
 from flame.core.columns import U1
 
 HEADER = build.HERE / "flamecore.h"
+DECODER = build.HERE / "decode.c"
 CODE = """
 #include "flamecore.h"
 API void hash_all(const uint8_t* items, int64_t count, int64_t size, uint64_t seed, uint64_t* to) {
   for (int64_t i = 0; i < count; i++) to[i] = hash_bytes(items + i * size, size, seed);
+}
+API void hash_rows(const int64_t* items, int64_t count, int64_t size, uint64_t seed, uint64_t* to) {
+  uint64_t keys[MOST_COLUMNS + 1];
+  const int32_t width = (int32_t)size / 8;
+  make_keys(seed, width, keys);
+  for (int64_t i = 0; i < count; i++) to[i] = hash_integers(items + i * width, width, keys);
 }
 """
 SLOTS = 1 << 10
@@ -28,9 +35,9 @@ SLOTS = 1 << 10
 Hash = Callable[[U1, int], NDArray[np.uint64]]
 
 
-@pytest.fixture(scope="module")
-def hashes(tmp_path_factory: pytest.TempPathFactory) -> Hash:
-    """Hashes items, u8[n, size], by a seed, as the compiled part does."""
+@pytest.fixture(scope="module", params=["hash_all", "hash_rows"])
+def hashes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Hash:
+    """Hashes items, u8[n, size], by a seed, as the compiled part does bytes, or integers."""
     folder = tmp_path_factory.mktemp("hashes")
     (folder / "hashes.c").write_text(CODE)
     try:
@@ -39,15 +46,18 @@ def hashes(tmp_path_factory: pytest.TempPathFactory) -> Hash:
         pytest.skip(str(error))
     subprocess.run([*command, "hashes.c", "-o", "hashes.so"], cwd=folder, check=True)
     library: Any = ctypes.CDLL(str(folder / "hashes.so"))
-    library.hash_all.argtypes = [c_void_p, c_int64, c_int64, c_uint64, c_void_p]
+    function = library[request.param]
+    function.argtypes = [c_void_p, c_int64, c_int64, c_uint64, c_void_p]
 
-    def hash_all(items: U1, seed: int) -> NDArray[np.uint64]:
+    def hash_items(items: U1, seed: int) -> NDArray[np.uint64]:
+        if request.param == "hash_rows":  # an integer is of eight bytes
+            items = np.pad(items, ((0, 0), (0, -items.shape[1] % 8)))
         items = np.ascontiguousarray(items)
         found = np.zeros(len(items), np.uint64)
-        library.hash_all(items.ctypes.data, *items.shape, seed, found.ctypes.data)
+        function(items.ctypes.data, *items.shape, seed, found.ctypes.data)
         return found
 
-    return hash_all
+    return hash_items
 
 
 def numbered(size: int, count: int) -> U1:
@@ -77,3 +87,12 @@ def test_no_known_word_hides_what_stands_beside_it(size: int, at: int, hashes: H
         items[:, at : at + 8] = np.array([word], np.uint64).view(np.uint8)
         for seed in (5, 1 << 40):
             assert len(np.unique(hashes(items, seed))) == len(items)
+
+
+def test_headers_of_rows_that_end_in_nulls_are_told_apart(hashes: Hash) -> None:
+    header = np.zeros((256, 20), np.uint8)
+    header[:, :9] = [5, 5, 1, 0, 0, 0, 0, 6, 0]  # NVTX_EVENTS, of which most columns are NULL
+    header[:, 6] = np.arange(256)  # the length of the text
+    known = re.search(r"HEADER_SEED 0x([0-9A-F]{16})", DECODER.read_text())
+    assert known is not None
+    assert len(np.unique(hashes(header, int(known[1], 16)) % 256)) > 128

@@ -270,7 +270,7 @@ def test_the_head_says_all_that_a_profile_has(kept: Kept) -> None:
     """A field that a profile gets is to be kept as well."""
     fields = set(Profile.__dataclass_fields__)
     in_columns = {"activities", "grouping", "steps", "known"}
-    derived = {"sources", "totals", "own_metrics", "timed", "sampling", "phases"}
+    derived = {"sources", "totals", "own_metrics", "timed", "sampling", "phases", "memory"}
     builders = {name for name in fields if name.endswith(("_builder", "_finder", "side_tables"))}
     kept_fields = set(ProfileHead.__struct_fields__) | in_columns | derived | builders
     assert fields <= kept_fields

@@ -341,6 +341,10 @@ Cupti* cupti() {
   static Cupti made = make_double();
   return &made;
 }
+bool choose_cupti(Attempt (*attempt)(std::string*)) {
+  std::string why;
+  return attempt(&why) == Attempt::kWorks;
+}
 const char* result_name(CUptiResult) { return "an error"; }
 void* driver_function(const char*) { return nullptr; }
 

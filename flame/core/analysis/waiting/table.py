@@ -205,6 +205,7 @@ def _table(profile: Profile, idle: _IdleTime) -> Activities:
         "nvtx": nvtx,
         "frame": np.where(known, work.frame[row], NONE).astype(np.int32),
         "cause": _cause_frames(profile.frames)[idle.cause],
+        "is_cut": True,
     }
     if frames.has_functions.any():
         columns["nested"] = np.where(timed, nested, join_stacks(stacks, python, nvtx))

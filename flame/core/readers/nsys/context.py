@@ -105,6 +105,9 @@ class NsysContext:
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
         """Return starts and ends of ``what``; a missing one is taken from the other: 0 ns."""
         start, end = self.times(start), self.times(end)
+        if start.min(initial=0) > NULL and end.min(initial=0) > NULL:  # as mostly
+            self._untimed[what] += 0
+            return start, end
         self._untimed[what] += int(((start == NULL) | (end == NULL)).sum())
         return cupti.complete_spans(start, start != NULL, end, end != NULL)
 
@@ -114,7 +117,9 @@ class NsysContext:
 
     def times(self, column: I8) -> I8:
         """Return recorded times, `NULL` where there is none or only an absurd one."""
-        known = np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)
+        known = column
+        if column.min(initial=0) < -TIME_LIMIT or column.max(initial=0) > TIME_LIMIT:
+            known = np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)
         self.last_time = max(self.last_time, int(known.max(initial=NULL)))
         return known
 

@@ -82,6 +82,8 @@ def _add_activities(
 
 
 def _fill_null(column: Column, absent: int) -> Column:
+    if column.min(initial=0) > NULL:
+        return column
     return np.where(column == NULL, absent, column)
 
 

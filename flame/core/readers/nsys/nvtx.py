@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column
+from flame.core.columns import I4, I8, U1, Bool, Column, is_any
 from flame.core.model.activities import NONE
 from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.names.nvtx import payload_text
@@ -95,17 +95,18 @@ class _RangeTable:
     def _find_uses(self, keys: I8) -> list[Column]:
         """Find what rows with these ``keys`` are good for."""
         *_, thread, kind, filled = keys.T
-        of_ranges = np.isin(kind, (PUSH_POP, START_END))
-        uses = np.isin(kind, self._wanted) * _RANGE + (thread != NULL) * _PLACED
-        uses += np.isin(kind, (CATEGORY, DOMAIN)) * _NAMES + (of_ranges & (filled > 0)) * _PAID
-        uses += np.isin(kind, NOTED) * _NOTED
+        of_ranges = is_any(kind, (PUSH_POP, START_END))
+        uses = is_any(kind, self._wanted) * _RANGE + (thread != NULL) * _PLACED
+        uses += is_any(kind, (CATEGORY, DOMAIN)) * _NAMES + (of_ranges & (filled > 0)) * _PAID
+        uses += is_any(kind, NOTED) * _NOTED
         return [uses.astype(np.uint8)]
 
     def _add(self, chunk: Chunk, uses: U1) -> None:
         start, end = (self._context.times(chunk[name]) for name in ("start", "end"))
         is_placed = ((uses & (_RANGE | _PLACED)) == _RANGE | _PLACED) & (start != NULL)
         self.unplaced += int(np.count_nonzero(uses & _RANGE) - np.count_nonzero(is_placed))
-        end = np.where(end == NULL, OPEN, end)
+        if end.min(initial=0) == NULL:
+            end = np.where(end == NULL, OPEN, end)
         columns = {"start": start, "end": end, "number": chunk[NUMBER]}
         noted = np.flatnonzero(uses & _NOTED)
         if len(noted):
@@ -142,7 +143,7 @@ class _RangeTable:
         frame, thread = self._describe_keys(frames, keys, numbered.number)
         frame_of, thread_of = frame[numbered.number], thread[numbered.number]
         ranges = RawRanges(numbered.start, numbered.end, thread_of, frame_of)
-        if (frame_of < 0).any():
+        if frame_of.min(initial=0) < 0:
             ranges = ranges.take(np.flatnonzero(ranges.frame >= 0))
         return ranges, find_events(frames, names, keys, self._others.build(), numbered)
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column, distinct, order_by, unique_rows
+from flame.core.columns import I4, I8, U1, Bool, Column, distinct, is_any, order_by, unique_rows
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
@@ -95,7 +95,7 @@ def find_events(
 def _styles_of_all(keys: I8, names: RangeNames) -> U1:
     """The `EventStyle` of rows by their keys, u1[m]; `_NONE` of others."""
     found = np.full(len(keys), _NONE, np.uint8)
-    candidates = np.isin(keys[:, 5], NOTED) | (GIL_TRACE in names.domains.values())
+    candidates = is_any(keys[:, 5], NOTED) | (GIL_TRACE in names.domains.values())
     found[candidates] = _styles(keys[candidates], names)
     return found
 
@@ -119,7 +119,7 @@ def _styles(keys: I8, names: RangeNames) -> U1:
     for number, style in _STYLES.items():
         found[kind == number] = style
     own = _of_domains(domain, thread, names)
-    of_gil, is_range = own == GIL_TRACE, np.isin(kind, (PUSH_POP, START_END))
+    of_gil, is_range = own == GIL_TRACE, is_any(kind, (PUSH_POP, START_END))
     found[of_gil & is_range] = EventStyle.OF_PROFILER
     found[(own == PYTHON_BACKTRACE) | (of_gil & ~is_range) | (thread == NULL)] = _NONE
     return found

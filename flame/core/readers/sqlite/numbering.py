@@ -128,7 +128,8 @@ class KeyColumns:
         """Return the columns of the rows whose keys have these numbers."""
         if self._known < len(self._rows) or not self._columns:
             self._learn()
-        return [column[number] for column in self._columns]
+        place = number.astype(np.intp)  # once: numpy would do so for each column
+        return [column[place] for column in self._columns]
 
     def _learn(self) -> None:
         new = self._rows.rows(self._known)

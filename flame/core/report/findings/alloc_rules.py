@@ -8,10 +8,12 @@ from flame.core.analysis.distribution import distribution
 from flame.core.columns import I8
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.calls import CallClass
+from flame.core.model.profile import Profile
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.program.iterations import report_iterations
 from flame.core.report.table import Place
+from flame.core.timeline.call_classes import call_classes
 from flame.core.units import format_counted
 
 _OF_DEVICE = lazy_regex(
@@ -55,18 +57,26 @@ def alloc_in_loop(facts: GpuFacts) -> Finding | Abstained | None:
 
 def _per_iteration(facts: GpuFacts) -> int:
     """How many allocations and frees of its memory an iteration after the warm-up makes, p50."""
-    found, calls = report_iterations(facts.scope), facts.scope.calls
-    if found is None or calls is None:
+    found = report_iterations(facts.scope)
+    if found is None or not _allocates(facts.scope.profile):
+        return 0  # before calls are chosen by filters, which takes long of a million
+    calls = facts.scope.calls
+    if calls is None:
         return 0
     calls = calls.of_class(CallClass.ALLOC)
     calls = calls.where(calls.named(_OF_DEVICE))
     iterations, users = facts.scope.profile.iterations, _users(facts)
-    warm_up = found.columns.number[found.verdicts.warm_up]
+    warm_up = found.times.number[found.verdicts.warm_up]
     steady = np.isin(iterations.process, users) & ~np.isin(iterations.number, warm_up)
     of = iterations.at(calls.process, calls.start)
     number = np.bincount(of[of >= 0], minlength=len(iterations))[steady]
     told = distribution(number)
     return told.p50 if told else 0
+
+
+def _allocates(profile: Profile) -> bool:
+    """Whether any call of ``profile`` allocates or frees."""
+    return bool((call_classes(profile) == CallClass.ALLOC).any())
 
 
 def _users(facts: GpuFacts) -> I8:

@@ -11,6 +11,7 @@ from flame.core.projection.filters import Time
 from flame.core.report.findings.caution import of_iterations
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.program.iteration_measures import measure_times
 from flame.core.report.program.iterations import IterationReport, report_iterations
 from flame.core.report.program.slow_iterations import EXPLAINING
 from flame.core.report.scope import Scope
@@ -70,9 +71,9 @@ def _steady_begin(facts: GpuFacts, found: IterationReport) -> int | None:
     """When the first iteration after the warm-up begins in a process that uses the GPU."""
     groups = facts.scope.profile.activities.groups
     users = groups.process[groups.device == facts.gpu.device]
-    warm_up = found.columns.number[found.verdicts.warm_up]
-    steady = np.isin(found.every.process, users) & ~np.isin(found.every.number, warm_up)
-    return int(found.every.start[steady].min()) if steady.any() else None
+    every, warm_up = measure_times(facts.scope), found.times.number[found.verdicts.warm_up]
+    steady = np.isin(every.process, users) & ~np.isin(every.number, warm_up)
+    return int(every.start[steady].min()) if steady.any() else None
 
 
 def _budget_from(facts: GpuFacts, begin: int) -> Budget | None:
@@ -91,23 +92,23 @@ def slow_iterations(scope: Scope) -> Finding | Abstained | None:
     found = report_iterations(scope)
     if found is None:
         return Abstained("slow-iterations", "no iterations were found")
-    columns, verdicts = found.columns, found.verdicts
-    if len(columns) < FEWEST or verdicts.statistics is None or verdicts.limit is None:
+    times, verdicts = found.times, found.verdicts
+    if len(times.number) < FEWEST or verdicts.statistics is None or verdicts.limit is None:
         return Abstained("slow-iterations", f"there are fewer than {FEWEST} iterations")
     slow, usual = np.flatnonzero(verdicts.slow), verdicts.statistics.p50
-    excess, whole = int((columns.period[slow] - usual).sum()), int(columns.period.sum())
+    excess, whole = int((times.period[slow] - usual).sum()), int(times.period.sum())
     if not len(slow) or excess < SLOW * whole:
         return None
-    worst = int(slow[np.argmax(columns.period[slow])])
-    start, period = int(columns.start[worst]), int(columns.period[worst])
-    number = int(columns.number[worst])
+    worst = int(slow[np.argmax(times.period[slow])])
+    start, period = int(times.start[worst]), int(times.period[worst])
+    number = int(times.number[worst])
     return Finding(
         "slow-iterations",
         None,
         "info",
         "Some iterations take far longer than usual",
-        f"{format_counted(len(slow), 'iteration', 'iterations')} of {len(columns):,} took longer "
-        f"than {format_ns(verdicts.limit)} (half take at most {format_ns(usual)}): "
+        f"{format_counted(len(slow), 'iteration', 'iterations')} of {len(times.number):,} took "
+        f"longer than {format_ns(verdicts.limit)} (half take at most {format_ns(usual)}): "
         f"{format_ns(excess)} more in all, {format_percent(excess, whole)} of all iterations; the "
         f"longest is iteration {number} with {format_ns(period)}{_why(found, worst)}",
         "one of ten iterations or more takes longer than the median and the larger of a tenth and "

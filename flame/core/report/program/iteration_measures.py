@@ -92,27 +92,45 @@ class IterationColumns:
         known = {name: one[..., rows] for name, one in columns.items() if one is not None}
         return IterationColumns(**columns | known)
 
-    @property
-    def slowest(self) -> I8:
-        """The row of each number that has the longest period, in order of start."""
-        return _slowest(self.number, self.start, self.period)
-
 
 def measure_scope(scope: Scope) -> IterationColumns:
     """Measure the iterations that the filters of ``scope`` leave."""
     profile, found = scope.profile, scope.profile.iterations
     columns: dict[str, Any] = {
-        "number": found.number,
-        "process": found.process.astype(np.int64),
-        "start": found.start,
+        **_times(found)._asdict(),
         "host": found.end - found.start,
-        "period": _periods(found),
         **_work(scope, found),
         **_budget(profile, found),
         **_calls(profile, found),
         **_collections(profile, found),
     }
     return IterationColumns(**columns).take(np.flatnonzero(chosen_iterations(scope)))
+
+
+class IterationTimes(NamedTuple):
+    """Hold of iterations the columns of `IterationColumns` that need no activities, i8[n]."""
+
+    number: I8
+    process: I8
+    start: I8
+    period: I8
+
+    def take(self, rows: I8) -> IterationTimes:
+        """Take some of the rows."""
+        return IterationTimes(*(column[rows] for column in self))
+
+    @property
+    def slowest(self) -> I8:
+        """The row of each number that has the longest period, in order of start."""
+        order = np.lexsort((-self.period, self.number))
+        rows = order[run_starts(self.number[order])]
+        return rows[np.lexsort((self.number[rows], self.start[rows]))]
+
+
+@kept
+def measure_times(scope: Scope) -> IterationTimes:
+    """Measure when the iterations were that the filters of ``scope`` leave, as `measure_scope`."""
+    return _times(scope.profile.iterations).take(np.flatnonzero(chosen_iterations(scope)))
 
 
 class Periods(NamedTuple):
@@ -125,18 +143,14 @@ class Periods(NamedTuple):
 @kept
 def measure_periods(scope: Scope) -> Periods:
     """Measure no more of the iterations that the filters leave than their longest period."""
-    found = scope.profile.iterations
-    chosen = np.flatnonzero(chosen_iterations(scope))
-    number, start, period = found.number[chosen], found.start[chosen], _periods(found)[chosen]
-    rows = _slowest(number, start, period)
-    return Periods(number[rows], period[rows])
+    every = measure_times(scope)
+    times = every.take(every.slowest)
+    return Periods(times.number, times.period)
 
 
-def _slowest(number: I8, start: I8, period: I8) -> I8:
-    """The row of each ``number`` with the longest ``period``, in order of ``start``."""
-    order = np.lexsort((-period, number))
-    rows = order[run_starts(number[order])]
-    return rows[np.lexsort((number[rows], start[rows]))]
+def _times(found: Iterations) -> IterationTimes:
+    process = found.process.astype(np.int64)
+    return IterationTimes(found.number, process, found.start, _periods(found))
 
 
 def _periods(found: Iterations) -> I8:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from flame.core.analysis.iteration_candidates import iteration_candidates
 from flame.core.columns import I8, unique
 from flame.core.kept_results import kept
+from flame.core.lazy_dataclass import dataclass
 from flame.core.report.labels import frame_place, labels_without_numbers, process_labels
 from flame.core.report.measures.trend import HOW, has_statistics
 from flame.core.report.program.iteration_measures import (
     IterationColumns,
+    IterationTimes,
     measure_scope,
+    measure_times,
 )
 from flame.core.report.program.iteration_verdicts import Verdicts, judge
 from flame.core.report.program.slow_iterations import (
@@ -93,27 +97,46 @@ _FRAMES = (
 )
 
 
-class IterationReport(NamedTuple):
-    """Hold all iterations (``every``), the slowest rank's of each (``columns``), and verdicts."""
+@dataclass(frozen=True, eq=False)
+class IterationReport:
+    """Hold the iterations that pass, the slowest rank's of each (``times``), and ``verdicts``.
 
-    every: IterationColumns
-    columns: IterationColumns
+    What these ran is measured when it is asked for: that takes as long as all rules of findings.
+    """
+
+    scope: Scope
+    times: IterationTimes
     verdicts: Verdicts
-    parts: LongerParts
-    frames: list[LongerFrames]
+
+    @cached_property
+    def every(self) -> IterationColumns:
+        """All iterations, of all ranks."""
+        return measure_scope(self.scope)
+
+    @cached_property
+    def columns(self) -> IterationColumns:
+        """Those of ``times``."""
+        return self.every.take(measure_times(self.scope).slowest)
+
+    @cached_property
+    def parts(self) -> LongerParts:
+        """By what slow ones are longer."""
+        return longer_parts(self.columns, self.verdicts)
+
+    @cached_property
+    def frames(self) -> list[LongerFrames]:
+        """What slow ones ran longer."""
+        return longer_frames(self.scope, self.columns, self.verdicts, self.parts)
 
 
 @kept
 def report_iterations(scope: Scope) -> IterationReport | None:
-    """Measure and judge the iterations of ``scope``; None where there are none."""
+    """Judge the iterations of ``scope``; None where there are none."""
     if not len(scope.profile.iterations):
         return None
-    every = measure_scope(scope)
-    columns = every.take(every.slowest)
-    verdicts = judge(columns.period)
-    parts = longer_parts(columns, verdicts)
-    frames = longer_frames(scope, columns, verdicts, parts)
-    return IterationReport(every, columns, verdicts, parts, frames)
+    every = measure_times(scope)
+    times = every.take(every.slowest)
+    return IterationReport(scope, times, judge(times.period))
 
 
 def iterations_section(scope: Scope) -> Section:

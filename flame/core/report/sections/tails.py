@@ -120,8 +120,10 @@ def kernel_tails(scope: Scope) -> KernelTails:
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
     found = configurations(scope.profile)
     config = found.of_row[rows]
-    path = np.where(config < 0, table.nvtx[rows], 0)
-    first, group = unique_rows([_full_names(scope, table.frame[rows]), config, path])
+    keys: list[Column] = [_full_names(scope, table.frame[rows]), config]
+    if (unknown := config < 0).any():
+        keys.append(np.where(unknown, table.nvtx[rows], 0))
+    first, group = unique_rows(keys)
     tails = Tails.of(group, table.duration[rows], len(first))
     slow = _slow(tails, rows, group, table.duration[rows])
     return KernelTails(tails, rows[first], config[first], found.different, slow)

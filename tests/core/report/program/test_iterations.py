@@ -13,6 +13,7 @@ from flame.core.loading.many import load
 from flame.core.model.iterations import chosen_ranges
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection, select
+from flame.core.report.findings.findings import find
 from flame.core.report.options import with_iteration, with_iterations
 from flame.core.report.program.iterations import iterations_section, report_iterations
 from flame.core.report.scope import Scope
@@ -70,6 +71,13 @@ def test_a_slow_one_is_explained_by_the_kernels_that_it_ran_more_of() -> None:
     assert (frame["kernel"], frame["longer_ns"], frame["count"]) == ("extra", 120, 2)
     assert frame["usual"] == 0
     assert "range" not in frame, "that of the iteration itself tells nothing"
+
+
+def test_findings_measure_no_more_of_iterations_than_their_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("flame.core.report.program.iterations.measure_scope", None)
+    assert not [one for one in find(Scope(steady().profile())).found if "iteration" in one.id]
 
 
 def test_only_what_is_needed_for_most_of_it_is_told() -> None:

@@ -1,0 +1,1 @@
+"""Programs that the checks run: each launches what it says, and says it as JSON."""

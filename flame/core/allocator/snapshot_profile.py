@@ -1,0 +1,141 @@
+"""Make the `Profile` of a memory snapshot: its allocations, and no work of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from flame.core.allocator.pairing import PairingLosses, pair_events
+from flame.core.allocator.recorded import HistoryMemory
+from flame.core.allocator.tables import split_devices
+from flame.core.columns import I4, I8
+from flame.core.errors import InputError
+from flame.core.model.activities import Activities, off_gpu_columns, repeat
+from flame.core.model.allocator.allocations import BEFORE, Allocations
+from flame.core.model.allocator.history import NO_TIME, AllocatorHistory
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.grouping import add_grouping
+from flame.core.model.meta import Device, GraphNodes, Meta, Source
+from flame.core.model.metrics import MEMORY_METRICS
+from flame.core.model.profile import Profile
+from flame.core.model.stacks import EMPTY
+from flame.core.units import format_count
+
+_SUM_LIMIT = 1 << 62
+
+BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
+UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
+NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
+"""Stands above the C++ frames of threads that run no Python, such as those of autograd."""
+
+
+def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
+    """Make the profile of ``history``, whose metrics are those of memory.
+
+    Raises InputError where a sum would not fit 64 bits.
+    """
+    table, losses = pair_events(history)
+    if float(table.size.sum(dtype=np.float64)) >= _SUM_LIMIT:
+        raise InputError("its allocations add up to more than 64 bits hold")
+    sources = (Source("", meta),)
+    parts = dict(split_devices(table))
+    devices = tuple(Device(number) for number in parts)
+    streams, stream = np.unique(table.stream, return_inverse=True)
+    grouping = add_grouping(
+        history.frames, (), (), devices, np.arange(len(streams), dtype=np.int32), sources
+    )
+    python = _with_unknown(history, table)
+    activities = _activities(history, table, python, stream.astype(np.int32), list(parts))
+    begin, end = _extent(table)
+    return Profile(
+        frames=history.frames.build(),
+        activities=activities,
+        processes=(),
+        threads=(),
+        devices=devices,
+        grouping=grouping,
+        meta=meta,
+        begin=begin,
+        end=end,
+        graph_nodes=GraphNodes(),
+        warnings=tuple(_warnings(history, losses)),
+        host_builder=partial(_same, activities),
+        sources=sources,
+        own_metrics=MEMORY_METRICS,
+        timed=end > begin,
+        memory=HistoryMemory(activities, tuple(parts), tuple(parts.values()), history),
+    )
+
+
+def _same(table: Activities) -> Activities:
+    return table
+
+
+def _with_unknown(history: AllocatorHistory, table: Allocations) -> I4:
+    """The Python stack of each allocation; a frame says why one has none."""
+    before, unknown, native = (
+        history.stacks.add_path([history.frames.add(frame)])
+        for frame in (BEFORE_FRAME, UNKNOWN_FRAME, NATIVE_FRAME)
+    )
+    missing = np.where(table.begin == BEFORE, before, unknown)
+    missing[table.native != EMPTY] = native
+    return np.where(table.python == EMPTY, missing, table.python).astype(np.int32)
+
+
+def _activities(
+    history: AllocatorHistory,
+    table: Allocations,
+    python: I4,
+    stream: I4,
+    numbers: list[int],
+) -> Activities:
+    size = len(table)
+    begin, end = _extent(table)
+    start = np.where(table.begin_time == NO_TIME, begin, table.begin_time)
+    stop = np.where(table.end_time == NO_TIME, end, table.end_time)
+    columns: dict[str, Any] = off_gpu_columns(size) | {
+        "kind": repeat(np.uint8(Kind.FRAME), size),
+        "start": start,
+        "duration": np.maximum(stop - start, 0),
+        "device": np.searchsorted(numbers, table.device).astype(np.int32),
+        "stream": stream,
+        "python": python,
+        "native": table.native,
+    }
+    return Activities(
+        **columns, stacks=history.stacks.build(), measures=_measures(table.size), is_cut=True
+    )
+
+
+def _measures(size: I8) -> dict[str, I8]:
+    return {metric.key: size for metric in MEMORY_METRICS}
+
+
+def _extent(table: Allocations) -> tuple[int, int]:
+    """First and last time, ns; (0, 0) where there is none."""
+    times = np.concatenate([table.begin_time, table.end_time])
+    times = times[times != NO_TIME]
+    return (int(times.min()), int(times.max())) if len(times) else (0, 0)
+
+
+def _warnings(history: AllocatorHistory, losses: PairingLosses) -> Iterator[str]:
+    if not history.has_events:
+        yield (
+            "no history was recorded, only what lived at the end: call "
+            "torch.cuda.memory._record_memory_history() before what is to be seen"
+        )
+    told = {
+        "allocations were never given back, though their addresses were given out again": (
+            losses.never_freed
+        ),
+        "times memory was given back that was not allocated": losses.freed_twice,
+        "allocations live at the end, but no block is theirs": losses.no_block,
+        "allocations differ in size from what was given back": losses.other_size,
+        "events and blocks make no sense, and are left out": history.left_out,
+    }
+    yield from (f"{format_count(count)} {what}" for what, count in told.items() if count)
+    if history.unknown_actions:
+        yield f"events of kinds that flame does not know: {', '.join(history.unknown_actions[:5])}"

@@ -1,0 +1,1 @@
+"""Hold what an allocator of GPU memory did, and what it held at the end; no I/O."""

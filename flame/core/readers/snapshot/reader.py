@@ -1,0 +1,34 @@
+"""Read a memory snapshot file of PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from flame.core.errors import InputError
+from flame.core.load_progress import LoadPart
+from flame.core.model.allocator.history import AllocatorHistory
+from flame.core.model.meta import Meta
+from flame.core.options import LoadOptions, Progress
+from flame.core.readers.snapshot.document import read_history
+from flame.core.readers.snapshot.pickle_file import read_objects
+
+
+class SnapshotFile(NamedTuple):
+    """Hold what a snapshot file has recorded."""
+
+    history: AllocatorHistory
+    meta: Meta
+
+
+def read_snapshot(path: Path, options: LoadOptions, progress: Progress) -> SnapshotFile:
+    """Read the snapshot at ``path``; InputError where it is none, or is damaged."""
+    try:
+        objects = read_objects(path, LoadPart(progress, 0, 0.5))
+        history = read_history(objects.root, objects.size, lambda: progress("reading events", 0, 0))
+    except InputError as error:
+        raise InputError(f"{path}: memory snapshot: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    meta = Meta(path=str(path), format="memory snapshot", producer="PyTorch")
+    return SnapshotFile(history, meta)
