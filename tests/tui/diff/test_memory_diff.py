@@ -16,8 +16,8 @@ def snapshot(path: Path, activations: int) -> Path:
 
 
 async def test_peaks_are_compared_in_the_app(tmp_path: Path) -> None:
-    sides = [snapshot(tmp_path / f"{at}.pickle", at * 500_000) for at in (1, 2)]
-    async with open_diff(*sides) as user:
+    base, new = (snapshot(tmp_path / f"{at}.pickle", at * 500_000) for at in (1, 2))
+    async with open_diff(base, new) as user:
         await user.rest()
         assert "BASE 1.50 MB → NEW 2.00 MB   +500 kB" in user.read("change")
         assert "+500 kB" in user.read("icicle")
