@@ -143,6 +143,7 @@ int main(int count, char** arguments) {
   if (count != 4) return 2;
   set_up();
   capture();
+  std::atexit([] { launch(late, CU_STREAM_PER_THREAD); });  // what is thread-local is gone by then
   // Before the threads: ASan's allocator keeps for ever the locks that another thread has at a fork.
   for (int i = 0; i < std::atoi(arguments[3]); i++) fork_once(i);
   std::vector<std::thread> threads;
