@@ -145,8 +145,9 @@ void fill_buffer() {
 CUptiResult CUPTIAPI tell_kinds(CUpti_SubscriberHandle, CUpti_ActivityKind* kinds, uint32_t* room,
                                 uint32_t* count) {
   const uint32_t told = uint32_t(number());
-  for (uint32_t each = 0; each < std::min({told, *room, 8u}); each++)
-    kinds[each] = CUpti_ActivityKind(in ? in->below(64) : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  kinds[0] = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  for (uint32_t each = 0; in && each < std::min({told, *room, 8u}); each++)
+    kinds[each] = CUpti_ActivityKind(in->below(64));
   *count = told;
   return result();
 }
