@@ -9,11 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.allocator.live import LiveCurve, Peak, find_peak, live_curve
-from flame.core.columns import I8, Bool
+from flame.core.columns import I8, Bool, Side
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
 from flame.core.model.allocator.history import NO_TIME
+
+OF_A_MOMENT = ("peak", "live")
+"""Metrics of what lived at one moment."""
+
+SIDES: tuple[Side, ...] = ("left", "right")
 
 
 class Window(NamedTuple):
@@ -74,13 +79,21 @@ class DeviceAllocations:
         """Find the most that lived at a time in ``window``."""
         return find_peak(self.curve, window.first, window.last)
 
-    def measured(self, metric: str, window: Window) -> Bool:
-        """Tell which of the allocations ``metric`` measures in ``window``."""
+    def position_at(self, time: int) -> int:
+        """The last event up to ``time``, ns; of several at that very time that of most memory."""
+        first, last = (int(np.searchsorted(self.time, time, side)) for side in SIDES)
+        if first == last:
+            return int(self.position[last - 1]) if last else BEFORE
+        return find_peak(self.curve, int(self.position[first]), int(self.position[last - 1]))[0]
+
+    def measured(self, metric: str, window: Window, moment: int) -> Bool:
+        """Tell which of the allocations ``metric`` measures in ``window``, or at ``moment``.
+
+        That is a position, of metrics of one moment.
+        """
         table, (first, last, _, _) = self.table, window
-        if metric == "peak":
-            return table.alive_at(self.peak(window).position)
-        if metric == "live":
-            return table.alive_at(last)
+        if metric in OF_A_MOMENT:
+            return table.alive_at(moment)
         if metric == "held":
             return (table.begin <= last) & (table.end > first)
         began: Bool = (table.begin > first) & (table.begin <= last)
@@ -120,9 +133,11 @@ def _event_times(table: Allocations) -> tuple[I8, I8]:
     return position[order], np.maximum.accumulate(time[order])
 
 
-def measured_rows(device: DeviceAllocations, metric: str, window: Window) -> tuple[I8, I8]:
+def measured_rows(
+    device: DeviceAllocations, metric: str, window: Window, moment: int
+) -> tuple[I8, I8]:
     """Find the rows of all that ``metric`` measures on ``device``, and the bytes of each."""
-    chosen = np.flatnonzero(device.measured(metric, window))
+    chosen = np.flatnonzero(device.measured(metric, window, moment))
     sizes = device.mean_sizes(window) if metric == "held" else device.table.size
     return device.rows[chosen], sizes[chosen]
 

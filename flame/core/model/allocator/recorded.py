@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from flame.core.columns import I8
 from flame.core.model.activities import Activities, TableCut
 
 
@@ -99,12 +100,52 @@ class MemoryOfDevice(NamedTuple):
     """How many ends of steps the growth was looked for at; at fewer than 3 it is not."""
 
 
+class MemoryMoment(NamedTuple):
+    """Say at which moment the memory of a ``device`` is shown: right after its event ``position``.
+
+    ``position`` is `allocations.BEFORE` before the first event; ``time`` is in ns, None where that
+    is not known; ``live`` bytes lived then.
+    """
+
+    device: int
+    position: int
+    time: int | None
+    live: int
+
+
+class MemoryCurve(NamedTuple):
+    """Hold how much lived on the GPU at the place ``device``, from each event until the next.
+
+    ``position`` i8[n] and ``time`` i8[n] (ns) ascend, times may tie; ``live`` and ``reserved``
+    i8[n] are bytes right after the event, ``reserved`` None where it is not known over time.
+    The first row, with the time of the first event, is what was there before it.
+    """
+
+    device: int
+    position: I8
+    time: I8
+    live: I8
+    reserved: I8 | None
+
+
 class RecordedMemory(Protocol):
     """Tell who allocated memory of the GPUs."""
 
     @property
     def devices(self) -> Sequence[MemoryOfDevice]:
         """What is known of each GPU."""
+        ...
+
+    @property
+    def curves(self) -> Sequence[MemoryCurve]:
+        """How much lived over time on each GPU whose events have times."""
+        ...
+
+    def moments(self, metric: str, cut: TableCut) -> Sequence[MemoryMoment]:
+        """Tell which moment ``metric`` shows of each GPU within ``cut``; none over a time.
+
+        UsageError where there is no such moment.
+        """
         ...
 
     def table(self, metric: str, cut: TableCut) -> Activities:
