@@ -13,7 +13,6 @@ from flame.core.allocator.out_of_memory import failed_requests
 from flame.core.allocator.over_time import memory_curve
 from flame.core.allocator.reserved import reserved_parts
 from flame.core.allocator.tables import (
-    OF_A_MOMENT,
     DeviceAllocations,
     measured_rows,
     take_rows,
@@ -25,10 +24,12 @@ from flame.core.model.allocator.allocations import BEFORE
 from flame.core.model.allocator.history import AllocatorHistory
 from flame.core.model.allocator.recorded import (
     MemoryCurve,
+    MemoryLives,
     MemoryMoment,
     MemoryOfDevice,
     ReservedParts,
 )
+from flame.core.model.metrics import OF_A_MOMENT
 
 _MOST_TABLES = 10
 
@@ -95,6 +96,10 @@ class HistoryMemory:
         return self._tables[key]
 
     def _make_table(self, metric: str, cut: TableCut) -> Activities:
+        return take_rows(self.activities, *self._rows(metric, cut), metric)
+
+    def _rows(self, metric: str, cut: TableCut) -> tuple[I8, I8]:
+        """The allocations that ``metric`` measures within ``cut``, in order, and their bytes."""
         none: I8 = np.zeros(0, np.int64)
         found = [(none, none)]
         for place, moment in self._positions(metric, cut):
@@ -102,7 +107,24 @@ class HistoryMemory:
             found.append(measured_rows(own, metric, own.between(cut.begin, cut.end), moment))
         rows, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
         order = np.argsort(rows, kind="stable")
-        return take_rows(self.activities, rows[order], metric, values[order])
+        return rows[order], values[order]
+
+    def lives(self, metric: str, cut: TableCut) -> MemoryLives:
+        """Tell how long the allocations lived that `table` has."""
+        rows, _ = self._rows(metric, cut)
+        return self._lives.take(rows)
+
+    @cached_property
+    def _lives(self) -> MemoryLives:
+        """That of all allocations."""
+        rows = np.argsort(np.concatenate([own.rows for own in self.allocations]))
+        parts = [own.lives for own in self.allocations]
+        return MemoryLives(
+            np.concatenate([part.size for part in parts]),
+            np.concatenate([part.lifetime for part in parts]),
+            np.concatenate([part.before for part in parts]),
+            np.concatenate([part.alive for part in parts]),
+        ).take(rows)
 
     def moments(self, metric: str, cut: TableCut) -> tuple[MemoryMoment, ...]:
         """Tell which moment ``metric`` shows of each GPU within ``cut``; none over a time."""
@@ -130,7 +152,7 @@ class HistoryMemory:
             own = self.allocations[place]
             window = own.between(cut.begin, cut.end)
             if isinstance(cut.moment, int) and metric in OF_A_MOMENT:
-                yield place, own.position_at(cut.moment)
+                yield place, self._position_at(place, cut.moment)
             elif (cut.moment or metric) == "peak":
                 yield place, own.peak(window).position
             else:
@@ -146,8 +168,13 @@ class HistoryMemory:
         ]
         device, last = last_failure(failures)
         for place in (device,) if cut.devices is None else cut.devices:
-            own = self.allocations[place]
-            yield place, last.position if place == device else own.position_at(last.time)
+            here = place == device
+            yield place, last.position if here else self._position_at(place, last.time)
+
+    def _position_at(self, place: int, time: int) -> int:
+        """The event of a GPU right after which it was ``time``, ns; its last without times."""
+        curve = self._curve_by_place.get(place)
+        return self.allocations[place].whole.last if curve is None else curve.position_at(time)
 
     @cached_property
     def curves(self) -> tuple[MemoryCurve, ...]:

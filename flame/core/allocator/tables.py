@@ -9,16 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.allocator.live import LiveCurve, Peak, find_peak, live_curve
-from flame.core.columns import I8, Bool, Side
+from flame.core.columns import I8, Bool
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
 from flame.core.model.allocator.history import NO_TIME
-
-OF_A_MOMENT = ("peak", "live")
-"""Metrics of what lived at one moment."""
-
-SIDES: tuple[Side, ...] = ("left", "right")
+from flame.core.model.allocator.recorded import MemoryLives
+from flame.core.model.metrics import OF_A_MOMENT
 
 
 class Window(NamedTuple):
@@ -79,13 +76,6 @@ class DeviceAllocations:
         """Find the most that lived at a time in ``window``."""
         return find_peak(self.curve, window.first, window.last)
 
-    def position_at(self, time: int) -> int:
-        """The last event up to ``time``, ns; of several at that very time that of most memory."""
-        first, last = (int(np.searchsorted(self.time, time, side)) for side in SIDES)
-        if first == last:
-            return int(self.position[last - 1]) if last else BEFORE
-        return find_peak(self.curve, int(self.position[first]), int(self.position[last - 1]))[0]
-
     def measured(self, metric: str, window: Window, moment: int) -> Bool:
         """Tell which of the allocations ``metric`` measures in ``window``, or at ``moment``.
 
@@ -100,6 +90,14 @@ class DeviceAllocations:
         if metric == "churn":
             began &= table.end <= last
         return began
+
+    @property
+    def lives(self) -> MemoryLives:
+        """How long each lived, as far as that is known."""
+        table = self.table
+        known = (table.begin_time != NO_TIME) & (table.end_time != NO_TIME)
+        lifetime = np.where(known, np.maximum(table.end_time - table.begin_time, 0), -1)
+        return MemoryLives(table.size, lifetime, table.begin == BEFORE, table.end == ALIVE)
 
     def mean_sizes(self, window: Window) -> I8:
         """How many bytes each holds in the mean of ``window``, to the nearest byte.
@@ -142,7 +140,7 @@ def measured_rows(
     return device.rows[chosen], sizes[chosen]
 
 
-def take_rows(table: Activities, rows: I8, metric: str, values: I8) -> Activities:
+def take_rows(table: Activities, rows: I8, values: I8, metric: str) -> Activities:
     """Make a table of ``rows`` of ``table``, which ``metric`` measures by ``values``."""
     columns: dict[str, Any] = {
         each.name: value[rows] if isinstance(value, np.ndarray) else value

@@ -13,7 +13,7 @@ from flame.core.model.allocator.recorded import MemoryMoment
 from flame.core.model.metrics import WAITING, Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.chosen_metric import chosen_metric
+from flame.core.projection.chosen_metric import at_moment, chosen_metric
 from flame.core.projection.filters import (
     At,
     Devices,
@@ -113,7 +113,7 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
         return _with_shown_ranks(profile, ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
         return profile.within(TableCut(_row_filters(selection)))
-    cut = _memory_cut(profile, selection)
+    cut = memory_cut(profile, selection)
     if cut is not None:
         return profile.within(cut)
     if "nested" in (selection.levels or ()):
@@ -123,13 +123,13 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
 
 def shown_moments(profile: Profile, selection: Selection) -> Sequence[MemoryMoment]:
     """Tell at which moment the memory of each GPU is that ``selection`` shows; none over a time."""
-    cut = _memory_cut(profile, selection)
+    cut = memory_cut(profile, selection)
     if cut is None or profile.memory is None:
         return ()
     return profile.memory.moments(chosen_metric(profile, selection.metric).key, cut)
 
 
-def _memory_cut(profile: Profile, selection: Selection) -> TableCut | None:
+def memory_cut(profile: Profile, selection: Selection) -> TableCut | None:
     """What of the memory ``selection`` shows; None where it shows something else."""
     moment = _moment(profile, selection)
     if profile.memory is None or chosen_metric(profile, selection.metric).table != "memory":
@@ -206,7 +206,7 @@ def _weighed_stacks(
 
 
 def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, tuple[str, ...]]:
-    metric = chosen_metric(profile, selection.metric)
+    metric = at_moment(chosen_metric(profile, selection.metric), selection.where)
     levels = selection.levels or default_levels(profile, metric, selection.naming)
     check_levels(levels)
     return metric, levels

@@ -21,6 +21,9 @@ from flame.tui.toolkit.lines import Look
 from flame.tui.toolkit.text import fill
 
 PEAK, FAILED = "▾", "!"
+LEAST_LABELS = len("999 MB") + 3
+"""Cells that the labels of memory take."""
+
 _RESERVED = "░"
 _FULL = len(BLOCKS) - 1
 _MOST_LINES = 12
@@ -167,18 +170,23 @@ def _mark_line(drawing: MemoryDrawing) -> tuple[str, I8]:
     for mark in drawing.marks:
         chars[mark.cell], looks[mark.cell] = mark.sign, _MARK + mark.is_bad
     for mark in reversed(drawing.marks):
-        size = len(mark.text) + 1
-        for first in (mark.cell + 1, mark.cell - size):
-            text = f" {mark.text}" if first > mark.cell else f"{mark.text} "
-            if (
-                first >= 0
-                and first + size <= width
-                and not "".join(chars[first : first + size]).strip()
-            ):
-                chars[first : first + size] = text
-                looks[first : first + size] = _MARK + mark.is_bad
+        for text in (mark.text, "OOM") if mark.is_bad else (mark.text,):
+            first = _room_beside(chars, mark.cell, len(text) + 1)
+            if first is not None:
+                padded = f" {text}" if first > mark.cell else f"{text} "
+                chars[first : first + len(padded)] = padded
+                looks[first : first + len(padded)] = _MARK + mark.is_bad
                 break
     return "".join(chars), looks
+
+
+def _room_beside(chars: list[str], cell: int, size: int) -> int | None:
+    """Where ``size`` free cells begin, right or else left of ``cell``; None without them."""
+    for first in (cell + 1, cell - size):
+        free = "".join(chars[max(first, 0) : first + size])
+        if first >= 0 and len(free) == size and not free.strip():
+            return first
+    return None
 
 
 def _style(look: Look, kind: int) -> Style:

@@ -313,6 +313,9 @@ class TimelinePane(Pane):
             return ""
         return "this moment" if isinstance(filters[-1], At) else "this step"
 
+    def gap_label(self) -> str:
+        return "peak" if self._time is not None and self._time.selects_memory else ""
+
     def escape(self) -> str | None:
         if self._time is None:
             return None

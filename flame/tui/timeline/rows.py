@@ -30,6 +30,7 @@ from flame.tui.timeline.blocks import (
 )
 from flame.tui.timeline.hatching import Hatching, hatchings
 from flame.tui.timeline.memory_rows import (
+    LEAST_LABELS,
     MemoryDrawing,
     ScreenLine,
     draw_memory,
@@ -147,6 +148,7 @@ class TimelineRows(RowView):
         self._shares = width >= _ROOM_FOR_SHARE
         names = (width_of(printable(lane.label)) for lane in view.timeline.lanes)
         wanted = min(max(names, default=0), _LONGEST_LABEL) + 3 + self._shares * _SHARE
+        wanted = max(wanted, LEAST_LABELS) if view.timeline.memory else wanted
         self.labels = min(wanted, width // 3)
         self.cells = max(width - self.labels, 1)
 

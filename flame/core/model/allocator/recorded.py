@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from flame.core.columns import I8
+import numpy as np
+
+from flame.core.columns import I8, Bool, Side
 from flame.core.model.activities import Activities, TableCut
+
+_SIDES: tuple[Side, ...] = ("left", "right")
 
 
 class ReservedParts(NamedTuple):
@@ -127,6 +131,33 @@ class MemoryCurve(NamedTuple):
     live: I8
     reserved: I8 | None
 
+    def position_at(self, time: int) -> int:
+        """The last event up to ``time``, ns; of several at that very time that of most memory."""
+        first, last = (int(np.searchsorted(self.time, time, side)) for side in _SIDES)
+        if first == last:
+            return int(self.position[max(last - 1, 0)])
+        return int(self.position[first + int(self.live[first:last].argmax())])
+
+
+class MemoryLives(NamedTuple):
+    """Hold how long allocations lived, a row for each, as `RecordedMemory.table` has them.
+
+    ``size`` i8[n] is in bytes; ``lifetime`` i8[n] in ns, -1 where begin or end is not known;
+    ``before`` bool[n] says which were allocated before the recording, ``alive`` bool[n] which live
+    at its end.
+    """
+
+    size: I8
+    lifetime: I8
+    before: Bool
+    alive: Bool
+
+    def take(self, rows: I8) -> MemoryLives:
+        """Take ``rows`` of them."""
+        return MemoryLives(
+            self.size[rows], self.lifetime[rows], self.before[rows], self.alive[rows]
+        )
+
 
 class RecordedMemory(Protocol):
     """Tell who allocated memory of the GPUs."""
@@ -146,6 +177,10 @@ class RecordedMemory(Protocol):
 
         UsageError where there is no such moment.
         """
+        ...
+
+    def lives(self, metric: str, cut: TableCut) -> MemoryLives:
+        """Tell how long the allocations lived that `table` has."""
         ...
 
     def table(self, metric: str, cut: TableCut) -> Activities:
