@@ -81,10 +81,14 @@ def memory_lanes(profile: Profile) -> tuple[MemoryLane, ...]:
     if memory is None:
         return ()
     failures = {each.device: each.out_of_memory for each in memory.devices}
-    return tuple(_lane(profile, curve, failures.get(curve.device, ())) for curve in memory.curves)
+    return tuple(
+        lane_of_curve(curve, profile.rows_begin, failures.get(curve.device, ()))
+        for curve in memory.curves
+    )
 
 
-def _lane(profile: Profile, curve: MemoryCurve, failed: Sequence[OutOfMemory]) -> MemoryLane:
+def lane_of_curve(curve: MemoryCurve, origin: int, failed: Sequence[OutOfMemory]) -> MemoryLane:
+    """Lay out ``curve`` on a timeline that begins at ``origin``, with requests that ``failed``."""
     first = np.flatnonzero(np.append(True, curve.time[1:] != curve.time[:-1]))
     last = np.append(first[1:], len(curve.time)) - 1
     top = np.maximum.reduceat(curve.live, first)
@@ -98,7 +102,7 @@ def _lane(profile: Profile, curve: MemoryCurve, failed: Sequence[OutOfMemory]) -
     return MemoryLane(
         curve.device,
         curve,
-        curve.time[first] - profile.rows_begin,
+        curve.time[first] - origin,
         row,
         top,
         curve.live[last],

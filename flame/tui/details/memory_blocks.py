@@ -49,7 +49,7 @@ def _allocations(found: MemoryFacts) -> Iterator[tuple[Label, str]]:
     yield Label.LIFETIMES, ", ".join(filter(None, (lifetimes, unknown)))
     yield Label.FROM_BEFORE, _share(found.before, found.total)
     yield Label.ALIVE, _share(found.alive, found.total)
-    if found.growth:
+    if found.growth and not found.gpus:
         yield Label.GROWTH, _grown(found)
 
 

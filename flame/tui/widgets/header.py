@@ -119,12 +119,12 @@ def _facts(profile: Profile, where: tuple[Filter, ...]) -> Iterator[tuple[str, .
 def _memory(devices: Sequence[MemoryOfDevice]) -> Iterator[tuple[str, ...]]:
     """Peak, end and reserved of the GPU that held most, and what failed on any."""
     fullest = max(devices, key=lambda each: each.peak)
-    gpus = f"{len(devices)} GPUs, fullest" if len(devices) > 1 else ""
+    gpus = f"{len(devices)} GPUs, of the fullest: " if len(devices) > 1 else ""
     failed = sum(len(each.out_of_memory) for each in devices)
     oom = format_counted(failed, "failed request", "failed requests") if failed else ""
     peak, end = f"peak {format_bytes(fullest.peak)}", f"end {format_bytes(fullest.live_end)}"
     reserved = f"reserved {format_bytes(fullest.parts.reserved)}" if fullest.parts else ""
-    yield gpus, peak, end, reserved, oom
+    yield f"{gpus}{peak}", end, reserved, oom
     yield peak, end, reserved, oom
     yield peak, oom
     yield (peak,)
