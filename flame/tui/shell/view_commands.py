@@ -59,7 +59,7 @@ TIMELINE = (
         "T U",
         Move.LONGEST_GAP(1),
         "idle gap",
-        "the longest idle gap of the GPU, the next longest; the longer one before; memory: its peak",
+        "the longest idle gap of the GPU, the next; the longer one before; of memory the peak",
         4,
         TIMELINE_ALONE,
     ),

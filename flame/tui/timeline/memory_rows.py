@@ -135,12 +135,12 @@ def memory_segments(
 
 def _cells(drawing: MemoryDrawing, line: ScreenLine) -> tuple[str, I8]:
     """What stands in each cell, and its look."""
-    if line.height >= _LINES_OF_MARKS:
-        if not line.line:
-            return _mark_line(drawing)
-        line = ScreenLine(line.row, line.line - 1, line.height - 1)
-    chars, looks = _curve(drawing, line)
-    if line.height < _LINES_OF_MARKS - 1 and not line.line:
+    has_marks = line.height >= _LINES_OF_MARKS
+    if has_marks and not line.line:
+        return _mark_line(drawing)
+    curve = ScreenLine(line.row, line.line - has_marks, line.height - has_marks)
+    chars, looks = _curve(drawing, curve)
+    if not line.line:
         for mark in drawing.marks:
             chars[mark.cell], looks[mark.cell] = mark.sign, _MARK + mark.is_bad
     return "".join(chars), looks

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from flame.core.projection.filters import At, Devices
+from flame.tui.timeline.entering import entered
 from flame.tui.timeline.memory_rows import FAILED, PEAK
 from tests.support.writers.snapshotfile import STEP_US, SnapshotFile
 from tests.tui.timeline.driver import User, open_timeline
@@ -85,7 +87,7 @@ async def test_enter_shows_who_held_it(snapshot: Path) -> None:
         assert user.shown.view.tree.total[0] == 2_000_000
         assert user.pane.enter_label() == ""
         await user.does(lambda: user.pane.across(1), user.pane.enter)
-        assert user.shown.view.tree.total[0] == 200_000
+        assert user.shown.view.tree.total[0] == 300_000
 
 
 async def test_a_click_shows_who_held_it(snapshot: Path) -> None:
@@ -98,12 +100,13 @@ async def test_a_click_shows_who_held_it(snapshot: Path) -> None:
 async def test_of_another_gpu_its_own_memory_is_shown(snapshot: Path) -> None:
     """Its GPU is filtered with the moment: else the fullest would be shown."""
     async with open_timeline(snapshot) as user:
-        asked: list[object] = []
-        user.pane.post_message = lambda message: asked.append(message) or True  # type: ignore
-        await user.does(user.pane.down, lambda: user.pane.across(1), user.pane.enter)
-        filters = [one.filter for one in asked if isinstance(one, user.pane.Filtered)]
-        assert [type(one) for one in filters] == [Devices, At]
-        assert filters[0] == Devices((1,))
+        await user.does(user.pane.down, lambda: user.pane.across(1))
+        device, moment = entered(user.shown, user.time)
+        assert device == Devices((1,)) and isinstance(moment, At)
+        user.app.take(replace(user.shown.selection, where=(device, moment)))
+        await user.settle()
+        assert user.shown.view.tree.total[0] == 50_000
+        assert entered(user.shown, user.time) == ()
 
 
 async def test_arrows_stop_at_the_most_of_each_cell(snapshot: Path) -> None:
