@@ -71,6 +71,8 @@ std::atomic<bool> tells_sources{false};
 std::atomic<int64_t> shift{0};
 std::atomic<bool> own_clock{false};
 
+std::atomic<uint64_t> left_out_from{0};  // 0: recording goes on
+
 uint64_t CUPTIAPI timestamp() { return now(); }
 
 void look_at_clock() {
@@ -124,16 +126,29 @@ void count_in_graphs(const KernelRecord& from) {
 template <class From, class To>
 bool has_times(const From& from, const To& to) {
   if (from.start && from.end && can_be(to.start, to.end)) return true;
-  dropped(from.start && from.end ? kWildTimes : kUntimed, To::kType, 1);
+  const bool timed = from.start && from.end;
+  if (!timed) count(count_untimed_records);
+  dropped(timed ? kWildTimes : kUntimed, To::kType, 1);
   return false;
 }
 
-// What all records of GPU work have; false: it has no times.
+// Whether work is of a call after the end: no call is recorded then, but CUPTI tells of its work until
+// it is told to stop. Without a time it has not ended yet.
+template <class To>
+bool is_left_out(const To& to, const Origin& origin) {
+  const uint64_t from = left_out_from.load(std::memory_order_relaxed);
+  return from && !origin.tid && (to.start >= from || !to.end);
+}
+
+// What all records of GPU work have; false when CUPTI could not tell when it ran.
 template <class From, class To>
 bool fill(const From& from, To* to) {
-  set_times(from, to);
+  const Origin origin = origin_of(from.correlationId);
+  if (from.start && from.end) set_times(from, to);
+  if (is_left_out(*to, origin)) return false;
+  if (!origin.tid) count(count_records_without_call);
   if (!has_times(from, *to)) return false;
-  Origin origin = origin_of(from.correlationId);
+  if (started_before_call(from.correlationId, to->start)) count(count_starts_before_call);
   to->correlation = from.correlationId;
   to->python = origin.python;
   to->nvtx = origin.nvtx;
@@ -205,17 +220,21 @@ void write(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      count(count_kernel_records);
       return write_kernel(reinterpret_cast<const KernelRecord&>(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
+      count(count_copy_records);
       return write_copy(reinterpret_cast<const CopyRecord&>(record), kCopySource);
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      count(count_copy_records);
       return write_copy(reinterpret_cast<const PeerCopyRecord&>(record), kNoSource);
     case CUPTI_ACTIVITY_KIND_MEMSET:
+      count(count_set_records);
       return write_set(reinterpret_cast<const SetRecord&>(record));
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return write_graph(reinterpret_cast<const GraphRecord&>(record));
     default:
-      return;
+      return count(count_other_records);
   }
 }
 
@@ -234,12 +253,15 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
     if (result == CUPTI_SUCCESS) write(*record);
   }
   if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) dropped(kCuptiDropped, Type{}, 1);
-  give_back_buffer(buffer);
+  give_back_buffer(buffer, valid);
+  count(count_completed_buffers);
+  made_progress();
 }
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   buffer_requested();
   const ActivityBuffer taken = take_buffer(null_is_right.load(std::memory_order_relaxed));
+  if (!taken.data) count(count_null_buffers);
   *buffer = taken.data;
   *size = taken.size;
   *max_records = taken.max_records;
@@ -352,13 +374,17 @@ void enable_kinds() {
 // What another tool has taken over is left to it.
 void disable_kinds() {
   if (records_are_taken()) return;
+  calling("cuptiActivityDisable");
   cupti()->cuptiActivityDisable(kernel_kind());
   for (CUpti_ActivityKind kind : kMemoryKinds) cupti()->cuptiActivityDisable(kind);
   if (settings().whole_graphs) cupti()->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
+void leave_out_work_from(uint64_t time) { left_out_from.store(time, std::memory_order_relaxed); }
+
 void flush_activity(bool last) {
   Cupti& api = *cupti();
+  calling(last ? "a forced cuptiActivityFlushAll" : "cuptiActivityFlushAll");
   if (own_clock.load(std::memory_order_relaxed)) look_at_clock();
   const Launches before = launches_so_far();
   const bool forced = last && !records_are_taken();

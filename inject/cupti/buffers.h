@@ -16,7 +16,8 @@ struct ActivityBuffer {
 ActivityBuffer take_buffer(bool null_is_right);
 bool keeps_nothing(const uint8_t* buffer);  // the one that holds a record at most, for nobody
 // One that another tool gave CUPTI is left to it: records may come in that as well.
-void give_back_buffer(uint8_t* buffer);
+void give_back_buffer(uint8_t* buffer, size_t bytes);  // with so many bytes of records in it
+size_t buffers_in_use();
 void describe_buffers();  // at the end, if there were more than there should be
 
 }  // namespace flame

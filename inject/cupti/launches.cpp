@@ -21,6 +21,10 @@ namespace {
 
 constexpr uint32_t kCallbacks = 2048;  // ids of driver callbacks are below; CUPTI 13.0 has 806
 constexpr uint32_t kMaxNesting = 8;
+constexpr uint32_t kTimed = 128;  // of so many callbacks of a thread two, which are of one call
+constexpr Counter kCounted[] = {kCounters, count_kernel_calls, count_work_calls,  // by role
+                                count_graph_copies, count_host_calls, count_work_calls};
+static_assert(sizeof kCounted / sizeof *kCounted == kKernelsCall + 1, "a role has no counter");
 
 // Filled before callbacks are enabled, then only read.
 Role roles[kCallbacks];
@@ -47,6 +51,7 @@ struct Calls {
 
 struct CuptiThread : Local {
   Calls calls;
+  uint32_t callbacks = 0;  // of driver calls
   KernelNames kernel_names;
   CUcontext context = nullptr;  // the last that was seen
 };
@@ -91,6 +96,7 @@ void enter(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   if (waits_for_all[id]) call.given = work_given(call.context);
   if (call.role != kHostCall) remember_origin(data.correlationId, origin);
   call.start = now();  // last: what came before is not the program's time
+  if (call.role != kHostCall) remember_start(data.correlationId, call.start);
 }
 
 void see(CuptiThread& thread, const CUpti_CallbackData& data) {
@@ -219,11 +225,17 @@ void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin
   if (data.callbackSite == CUPTI_API_EXIT) {
     if (Calls* calls = calls_if_any()) leave(*calls, data);
   } else if (begin && recording()) {
+    count(kCounted[roles[id]]);
     Calls* calls = thread_calls();
     if (!calls) return lose(roles[id]);
     see(*cupti_thread_if_any(), data);
     enter(*calls, id, data);
   }
+}
+
+bool callback_is_timed() {
+  CuptiThread* thread = cupti_thread_if_any();
+  return thread && thread->callbacks++ % kTimed < 2;
 }
 
 uint32_t kernel_name_text(const char* symbol) {

@@ -11,6 +11,8 @@ bool enable_driver_calls(CUpti_SubscriberHandle subscriber);
 // `begin`: calls that begin are recorded; those that have begun are in any case.
 void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin);
 
+bool callback_is_timed();  // whether how long this one of the calling thread's takes is to be counted
+
 // Id of the text of a kernel's mangled name, 0 for null.
 uint32_t kernel_name_text(const char* symbol);
 

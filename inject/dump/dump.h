@@ -221,6 +221,7 @@ enum NameKind : uint32_t {
   kStallReason = 6,  // id: CUPTI's stall reason index
   kStream = 7,       // scope: context, id: stream
   kContext = 8,      // scope: CUDA ordinal, id: context
+  kDeviceUuid = 9,   // id: CUDA ordinal, which is a process's own; of a MIG instance its own UUID
 };
 
 enum DropCause : uint32_t {

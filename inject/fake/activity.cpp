@@ -41,7 +41,7 @@ std::atomic<bool> kinds[CUPTI_ACTIVITY_KIND_COUNT];
 std::atomic<uint64_t> lost{0}, seen{0};
 std::atomic<size_t> pool_limit{250}, pool_used{0};
 Buffer current;  // the worker's, like what follows
-std::vector<Buffer> full;
+auto& full = *new std::vector<Buffer>;  // never freed: it may still work when the process ends
 
 uint64_t real_time() {
   timespec time;
@@ -120,6 +120,22 @@ void hand_over(const Buffer& buffer) {
   if (callback) callback(nullptr, 0, buffer.data, buffer.size, buffer.used);
 }
 
+// Another tool's buffers are not its own to hand out. Before API 27 CUPTI does not look whether it
+// got one. [Kineto: issue 1275]
+void renew() {
+  CUpti_BuffersCallbackRequestFunc callback = request;
+  if (callback) callback(&current.data, &current.size, &current.limit);
+  if (callback != thief_requested && is_of_thief(current.data)) abort();
+  if (current.data) return;
+  current = Buffer();
+  if (faults().version < 27) abort();
+}
+
+bool keeps_back() {
+  std::lock_guard<std::mutex> guard(queue.mutex);
+  return faults().hold && !queue.pending.empty();
+}
+
 // CUPTI keeps buffers back in which a record is not complete: so it looks to who is asked for more.
 void deliver(bool forced) {
   if (theft_is_over && complete == thief_completed) return;
@@ -130,15 +146,9 @@ void deliver(bool forced) {
   full.clear();
 }
 
-// Another tool's buffers are not its own to hand out. Before API 27 CUPTI does not look whether it
-// got one. [Kineto: issue 1275]
-void renew() {
-  CUpti_BuffersCallbackRequestFunc callback = request;
-  if (callback) callback(&current.data, &current.size, &current.limit);
-  if (callback != thief_requested && is_of_thief(current.data)) abort();
-  if (current.data) return;
-  current = Buffer();
-  if (faults().version < 27) abort();
+void answer(bool forced) {
+  if (forced || !keeps_back()) return deliver(forced);
+  if (!current.data) renew();
 }
 
 bool is_full(size_t record) {
@@ -212,7 +222,7 @@ void work() {
     lock.unlock();
     if (faults().shuffle) std::reverse(ready.begin(), ready.end());
     for (const Operation& operation : ready) write(operation);
-    if (flush) deliver(forced);
+    if (flush) answer(forced);
     lock.lock();
     if (flush) queue.answered = asked;
     queue.delivered.notify_all();
@@ -290,6 +300,7 @@ FAKE_API CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) {
     return CUPTI_ERROR_INVALID_KIND;
   }
+  if (faults().disable_deadlock) wait_for_ever();
   kinds[kind] = false;
   if (kind == CUPTI_ACTIVITY_KIND_KERNEL) serialize_kernels(kKernelKind, false);
   return CUPTI_SUCCESS;
@@ -312,10 +323,12 @@ FAKE_API CUptiResult cuptiActivityGetEnabledKinds(CUpti_SubscriberHandle, CUpti_
 FAKE_API CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   if (!complete) return CUPTI_ERROR_INVALID_OPERATION;
   if (usable()) return CUPTI_SUCCESS;  // before cuInit nothing can have run
+  const bool is_forced = flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
+  if (faults().flush_hang || (faults().forced_hang && is_forced)) wait_for_ever();
   std::unique_lock<std::mutex> lock(queue.mutex);
   start_worker();
   uint64_t mine = ++queue.asked;
-  if (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) queue.forced = true;
+  if (is_forced) queue.forced = true;
   queue.wake.notify_one();
   queue.delivered.wait(lock, [&] { return queue.answered >= mine; });
   return CUPTI_SUCCESS;

@@ -64,9 +64,15 @@ Faults read_faults() {
   faults.quiet_clones = has(",quiet_clones,");
   faults.no_clones = has(",no_clones,");
   faults.hoard = has(",hoard,");
+  faults.hold = has(",hold,");
+  faults.flush_hang = has(",flush_hang,");
+  faults.forced_hang = has(",forced_hang,");
+  faults.disable_deadlock = has(",disable_deadlock,");
   faults.per_buffer = number_after(text, ",per_buffer:", 0);
   faults.pc_reasons = number_after(text, ",pc_reasons:", 0);
   faults.pc_more = number_after(text, ",pc_more:", 0);
+  faults.early = number_after(text, ",early:", 0);
+  faults.stray = number_after(text, ",stray:", 0);
   faults.drop = number_after(text, ",drop:", 0);
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
   faults.pc_oom = number_after(text, ",pc_oom:", kNever);

@@ -108,9 +108,15 @@ struct Faults {
   bool quiet_clones = false;      // calls that copy graphs have no callbacks of their own
   bool no_clones = false;         // nodes that are copies are never told of as cloned
   bool hoard = false;             // full buffers are handed over when a flush is forced, no sooner
+  bool hold = false;              // a flush leaves the buffer with CUPTI while work is not over
+  bool flush_hang = false;        // no flush comes back
+  bool forced_hang = false;       // no forced flush comes back
+  bool disable_deadlock = false;  // who disables a kind waits for ever
   uint32_t per_buffer = 0;        // records that go into a buffer, 0: as many as fit
   uint32_t pc_reasons = 0;        // so many stall reasons are told of, 0: those that there are
   uint32_t pc_more = 0;           // so many more reasons are told of at every PC than are given
+  uint32_t early = 0;             // every early-th record tells of a begin that is 1 ms too early
+  uint32_t stray = 0;             // every stray-th is of a call that nobody was told of
   uint32_t drop = 0;              // every drop-th activity record is lost
   uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
   uint32_t pc_oom = kNever;       // after so many kernels CUPTI has no memory for PC samples, and
@@ -137,6 +143,7 @@ uint64_t now();  // CLOCK_MONOTONIC, ns
 CUcontext current_context();
 CUresult usable();                            // an error before cuInit and in a forked child
 void sleep_until(uint64_t time);              // at most kLongestWait
+[[noreturn]] void wait_for_ever();
 constexpr uint64_t kLongestWait = 20'000'000'000;
 const char* intern(std::string_view name);
 

@@ -26,7 +26,7 @@ from tests.support.writers.fdumprecords import header, meta, records, stack, tex
 TIMEOUT_S = 2 * PATIENCE
 RING = 1 << 18  # driver calls whose origin is remembered
 KINDS = {"thread": 3, "device": 4, "api": 5}  # of Name records
-SIZE_LIMIT, CUPTI_DROPPED, UNTIMED = 2, 3, 6
+SIZE_LIMIT, CUPTI_DROPPED, UNTIMED = 2, 3, 7
 KERNEL, CALL, FAILED = 6, 16, 1
 
 HELPERS = ("make", "launch")

@@ -13,7 +13,7 @@ from tests.inject.recorded_program import Program, until
 from tests.inject.test_cupti import GRAPH, PRELUDE, Record, record  # noqa: F401
 from tests.support.writers.fdumprecords import meta, records
 
-KERNEL, WILD_TIMES = 6, 7
+KERNEL, WILD_TIMES = 6, 8
 BEGIN = """
 context()
 function = kernel("one", 10)
