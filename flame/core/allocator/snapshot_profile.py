@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,8 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
 
     Raises InputError where a sum would not fit 64 bits.
     """
+    history, origin = _from_zero(history)
+    meta = replace(meta, origin=origin)
     table, losses = pair_events(history)
     if float(table.size.sum(dtype=np.float64)) >= _SUM_LIMIT:
         raise InputError("its allocations add up to more than 64 bits hold")
@@ -53,7 +56,7 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     )
     python = _with_unknown(history, table)
     activities = _activities(history, table, python, stream[1:].astype(np.int32), list(parts))
-    begin, end = _extent(table)
+    begin, end = _extent(history)
     return Profile(
         frames=history.frames.build(),
         activities=activities,
@@ -97,7 +100,7 @@ def _activities(
     numbers: list[int],
 ) -> Activities:
     size = len(table)
-    begin, end = _extent(table)
+    begin, end = _extent(history)
     start = np.where(table.begin_time == NO_TIME, begin, table.begin_time)
     stop = np.where(table.end_time == NO_TIME, end, table.end_time)
     columns: dict[str, Any] = off_gpu_columns(size) | {
@@ -126,10 +129,21 @@ def _measures(size: I8) -> dict[str, I8]:
     return {metric.key: size for metric in MEMORY_METRICS}
 
 
-def _extent(table: Allocations) -> tuple[int, int]:
+def _from_zero(history: AllocatorHistory) -> tuple[AllocatorHistory, int | None]:
+    """``history`` by a clock that is 0 at its first event, and the Unix time of that, ns."""
+    events = history.events
+    known = events.time != NO_TIME
+    if not known.any():
+        return history, None
+    origin = int(events.time[known].min())
+    events = replace(events, time=np.where(known, events.time - origin, NO_TIME))
+    ends = tuple(end._replace(time=end.time - origin) for end in history.step_ends)
+    return replace(history, events=events, step_ends=ends), origin
+
+
+def _extent(history: AllocatorHistory) -> tuple[int, int]:
     """First and last time, ns; (0, 0) where there is none."""
-    times = np.concatenate([table.begin_time, table.end_time])
-    times = times[times != NO_TIME]
+    times = history.events.time[history.events.time != NO_TIME]
     return (int(times.min()), int(times.max())) if len(times) else (0, 0)
 
 

@@ -209,13 +209,15 @@ class TableCut(NamedTuple):
 
     Idle time is cut by ``where``, filters by time and step. Memory is that of ``devices``, places
     in the profile's devices (None: of the one that holds most at its peak), from ``begin`` to
-    ``end`` (exclusive, ns; None is unbounded).
+    ``end`` (exclusive, ns; None is unbounded); by metrics of one moment it is that of ``moment``,
+    a name of `filters.MOMENTS` or ns, None for the metric's own.
     """
 
     where: tuple[Any, ...] = ()
     devices: tuple[int, ...] | None = None
     begin: int | None = None
     end: int | None = None
+    moment: str | int | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -193,6 +193,9 @@ MEMORY_METRICS: tuple[Metric, ...] = (
 )
 """Metrics of traces that tell who allocated memory of GPUs."""
 
+OF_A_MOMENT = ("peak", "live")
+"""Those of what lived at one moment, not over a time."""
+
 ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
 """All of them, in the order in which they are listed."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -40,6 +40,20 @@ class Time:
         if self.end is not None:
             keep &= table.start < self.end
         return keep
+
+
+Moment = Literal["peak", "oom", "end"]
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+
+
+@dataclass(frozen=True)
+class At:
+    """Choose the moment at which memory is shown, by name or ns on the trace's clock.
+
+    It lets every activity pass: what lived then is another table, see `project.shown_profile`.
+    """
+
+    moment: Moment | int
 
 
 @dataclass(frozen=True)
@@ -303,7 +317,7 @@ class MinShare:
 GroupFilter = NvtxRange | Phases | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
 StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames | HideFramework
 RowFilter = Time | Steps
-Filter = RowFilter | GroupFilter | StackFilter | MinShare
+Filter = RowFilter | At | GroupFilter | StackFilter | MinShare
 
 
 def passing_rows(profile: Profile, table: Activities, filters: tuple[Filter, ...]) -> Bool | None:

@@ -227,6 +227,28 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         ),
     ),
     (
+        "Memory",
+        (
+            Entry("shown", "the moment of the picture: --at, or enter in the timeline"),
+            Entry("allocations", "how many there are, and how large; sizes as asked for"),
+            Entry("sizes", "bytes of each: half, 95 % are no larger; the largest"),
+            Entry("lifetimes", "how long they lived; unknown: begin or end not recorded"),
+            Entry("from before", "of what is shown, allocated before the recording"),
+            Entry("alive", "of what is shown, not given back by the end"),
+            Entry("may leak", "grows from step to step: see docs/memory.md"),
+            Entry("peak", "the most that lived at a time on this GPU"),
+            Entry("at the end", "what lives when the recording ends"),
+            Entry("reserved", "what the allocator has got from the driver: five parts"),
+            Entry("requested", "what the program asked for"),
+            Entry("rounding", "what blocks are larger than was asked for"),
+            Entry("pending", "given back, but another stream may still use it"),
+            Entry("split", "free, but in segments in use: it cannot go back to the driver"),
+            Entry("releasable", "free: torch.cuda.empty_cache() returns it"),
+            Entry("failed", "requests for memory that could not be met, and why"),
+            Entry("at", "the moment of which memory is shown"),
+        ),
+    ),
+    (
         "What is chosen",
         (
             Entry("metric", "what widths and sums measure; m chooses"),
