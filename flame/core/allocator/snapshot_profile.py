@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from flame.core.allocator.pairing import PairingLosses, pair_events
+from flame.core.allocator.pools import pools_of
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
 from flame.core.columns import I4, I8
@@ -25,6 +26,8 @@ from flame.core.model.stacks import EMPTY
 from flame.core.units import format_count
 
 _SUM_LIMIT = 1 << 62
+
+UNKNOWN_POOL = "[pool not known]"
 
 BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
 UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
@@ -43,12 +46,13 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     sources = (Source("", meta),)
     parts = dict(split_devices(table))
     devices = tuple(Device(number) for number in parts)
-    streams, stream = np.unique(table.stream, return_inverse=True)
+    # Streams are recorded as addresses: they are numbered, and the default one, 0, is always 0.
+    streams, stream = np.unique(np.append(0, table.stream), return_inverse=True)
     grouping = add_grouping(
         history.frames, (), (), devices, np.arange(len(streams), dtype=np.int32), sources
     )
     python = _with_unknown(history, table)
-    activities = _activities(history, table, python, stream.astype(np.int32), list(parts))
+    activities = _activities(history, table, python, stream[1:].astype(np.int32), list(parts))
     begin, end = _extent(table)
     return Profile(
         frames=history.frames.build(),
@@ -104,10 +108,18 @@ def _activities(
         "stream": stream,
         "python": python,
         "native": table.native,
+        "pool": _pool_frames(history, table),
     }
     return Activities(
         **columns, stacks=history.stacks.build(), measures=_measures(table.size), is_cut=True
     )
+
+
+def _pool_frames(history: AllocatorHistory, table: Allocations) -> I4:
+    """The frame of the pool of each allocation; one says that it is not known."""
+    names = *history.segments.pools, UNKNOWN_POOL
+    frames = [history.frames.add(Frame(Kind.POOL, name)) for name in names]
+    return np.array(frames, np.int32)[pools_of(history, table)]
 
 
 def _measures(size: I8) -> dict[str, I8]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -175,10 +176,12 @@ METRICS: tuple[Metric, ...] = (
 
 
 def _memory_metric(key: str, title: str, about: str) -> Metric:
-    def values(table: Activities) -> I8:
-        return table.measures[key]
-
+    values = partial(_measured, key)
     return Metric(key, title, "bytes", values, "memory", ("python",), "allocations", about)
+
+
+def _measured(key: str, table: Activities) -> I8:
+    return table.measures[key]
 
 
 MEMORY_METRICS: tuple[Metric, ...] = (

@@ -349,6 +349,9 @@ def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[
 
     The words go on after a colon.
     """
+    if profile.resolved and profile.memory is not None and any(map(_is_of_activities, filters)):
+        yield "a memory snapshot has no kernels, ranges, processes or threads"
+        return
     for filter_ in filters:
         if isinstance(filter_, Steps) and not filter_.chosen(profile.iterations.number).any():
             yield _describe_steps(profile)
@@ -358,6 +361,10 @@ def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[
             names = phase_names(profile)
             if not any(map(filter_.fits, names)):
                 yield f"its phases are {', '.join(names)}" if names else "it has no phases"
+
+
+def _is_of_activities(filter_: Filter) -> bool:
+    return isinstance(filter_, NvtxRange | Phases | Pids | Tids | Kernel | Include)
 
 
 def _describe_steps(profile: Profile) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
 from flame.core.model.activities import RankSums, TableCut
+from flame.core.model.meta import Device
 from flame.core.model.metrics import WAITING, Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -136,14 +139,39 @@ def _window(profile: Profile, selection: Selection) -> tuple[int | None, int | N
 
 
 def _devices(profile: Profile, selection: Selection) -> tuple[int, ...] | None:
-    """The devices whose memory is shown, each at its own peak; None: the fullest alone."""
-    filters = [one for one in selection.where if isinstance(one, Devices)]
-    if not filters and "device" not in (selection.levels or ()):
+    """The devices whose memory is shown, each at its own peak; None: the fullest alone.
+
+    Of several files it is the fullest of each, where these are a level, as is usual.
+    """
+    filters = [one for one in selection.where if isinstance(one, Devices | Ranks)]
+    levels = selection.levels
+    by_rank = len(profile.sources) > 1 and (levels is None or "rank" in levels)
+    by_device = "device" in (levels or ()) or any(isinstance(one, Devices) for one in filters)
+    if not filters and not by_rank and not by_device:
         return None
-    table = profile.activities
-    passing = [one.groups(profile, table) for one in filters]
-    groups = np.logical_and.reduce(passing) if passing else np.ones(len(table.groups), bool)
-    return tuple(np.unique(table.groups.device[groups]).tolist())
+    passing = [
+        place
+        for place, device in enumerate(profile.devices)
+        if all(_chooses(profile, one, device) for one in filters)
+    ]
+    return tuple(passing) if by_device else _fullest(profile, passing, by_rank)
+
+
+def _chooses(profile: Profile, one: Devices | Ranks, device: Device) -> bool:
+    if isinstance(one, Devices):
+        return device.id in one.ids
+    return one.fits(profile.sources[device.source])
+
+
+def _fullest(profile: Profile, places: Sequence[int], by_rank: bool) -> tuple[int, ...]:
+    """The device with the highest peak, of all ``places`` or of each file."""
+    assert profile.memory is not None
+    peaks = {one.device: one.peak for one in profile.memory.devices}
+    found = dict[int, int]()
+    for place in places:
+        source = profile.devices[place].source if by_rank else 0
+        found[source] = max(found.get(source, place), place, key=lambda at: peaks.get(at, 0))
+    return tuple(sorted(found.values()))
 
 
 def _with_shown_ranks(profile: Profile, ranks: RankSums[Profile], selection: Selection) -> Profile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 
+from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, SectionKind
 
@@ -58,7 +59,11 @@ SECTIONS = {
 OF_STACKS = ("summary", "kernels")
 """The sections of a file of resolved stacks."""
 
+OF_MEMORY = ("findings", "memory")
+"""Those that it has besides where it tells who held the memory of GPUs."""
+
 _NO_ACTIVITIES = "a file of stacks knows no activities and no times of them"
+_ONLY_MEMORY = "a memory snapshot knows no activities of GPUs"
 
 
 class Report:
@@ -75,10 +80,17 @@ class Report:
         return self._known[name]
 
     def _build(self, kind: SectionKind[Scope]) -> Section:
-        if self.scope.profile.resolved and kind.name not in OF_STACKS:
-            return Section(kind.name, kind.title, why=_NO_ACTIVITIES)
+        if self.scope.profile.resolved and (why := _lacking(self.scope.profile, kind.name)):
+            return Section(kind.name, kind.title, why=why)
         return kind.build(self.scope)
 
     def sections(self, names: Iterable[str] = SECTIONS) -> list[Section]:
         """Get several sections."""
         return [self.section(name) for name in names]
+
+
+def _lacking(profile: Profile, name: str) -> str:
+    """Why there is no section ``name`` of ready-made stacks; empty where there is."""
+    if profile.memory is None:
+        return "" if name in OF_STACKS else _NO_ACTIVITIES
+    return "" if name in (*OF_STACKS, *OF_MEMORY) else _ONLY_MEMORY

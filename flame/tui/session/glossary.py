@@ -89,6 +89,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("phase", "what work was for, by --phases, else what kernels compute"),
             Entry("category", "what a kernel computes; or the class of a range"),
             Entry("cause", "what passed while a GPU was idle and waited for its next work"),
+            Entry("pool", "where PyTorch's allocator has memory from: private, of all"),
             Entry("sass", "an instruction of a kernel"),
             Entry("stall", "why a warp did not go on at an instruction"),
             Entry("wait", "a part of a collective of ranks: one of the next two"),
