@@ -89,7 +89,7 @@ HEAVIEST = {
     "modules": [],
     "functions": [],
 }
-UNKNOWN = dict.fromkeys(("chip", "sms", "memory_bytes", "memory_bytes_per_s", "capability"))
+UNKNOWN = dict.fromkeys(("chip", "sms", "memory_bytes", "memory_bytes_per_s", "capability", "uuid"))
 GAP = {
     "device": 0,
     "source": 0,
@@ -118,6 +118,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
                 "versions": {},
                 "activities": 4,
                 "gpu_time_ns": 200,
+                "counters": {},
             }
         ],
         "format": "nsys-sqlite",
