@@ -41,7 +41,7 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     if float(table.size.sum(dtype=np.float64)) >= _SUM_LIMIT:
         raise InputError("its allocations add up to more than 64 bits hold")
     sources = (Source("", meta),)
-    parts = dict(split_devices(table))
+    parts = dict(split_devices(table, _device_numbers(history)))
     devices = tuple(Device(number) for number in parts)
     streams, stream = np.unique(table.stream, return_inverse=True)
     grouping = add_grouping(
@@ -68,6 +68,12 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
         timed=end > begin,
         memory=HistoryMemory(activities, tuple(parts), tuple(parts.values()), history),
     )
+
+
+def _device_numbers(history: AllocatorHistory) -> list[int]:
+    """The GPUs that the history tells of: the first one where it tells of none."""
+    known = np.concatenate([history.events.device, history.segments.device])
+    return np.unique(known).tolist() or [0]
 
 
 def _same(table: Activities) -> Activities:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -57,13 +58,15 @@ class _Frames(NamedTuple):
 class FrameLists:
     """Numbers lists of frames by what is in them; each list object is looked at once.
 
-    Lists must stay alive while they are numbered: they are known again by their identity.
+    Lists must stay alive, and as they are, while they are numbered: they are known again by their
+    identity, and those of the same frame objects by the identities of these.
     """
 
     def __init__(self, frames: FrameBuilder, allowance: Allowance) -> None:
         self._frames = frames
         self._allowance = allowance
         self._of_object: dict[int, int] = {}
+        self._of_frames: dict[bytes, int] = {}
         self._of_frame: dict[tuple[str, str, int], int] = {}
         self._lists: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {((), ()): 0}
 
@@ -74,10 +77,16 @@ class FrameLists:
         number = self._of_object.get(id(frames))
         if number is None:
             self._allowance.take(len(frames))
-            found = self._read(frames)
-            key = tuple(found.python), tuple(found.native)
-            number = self._of_object[id(frames)] = self._lists.setdefault(key, len(self._lists))
+            key = array("Q", [id(one) for one in frames]).tobytes()
+            number = self._of_frames.get(key)
+            if number is None:
+                number = self._of_frames[key] = self._add_list(frames)
+            self._of_object[id(frames)] = number
         return number
+
+    def _add_list(self, frames: Sequence[Any]) -> int:
+        found = self._read(frames)
+        return self._lists.setdefault((tuple(found.python), tuple(found.native)), len(self._lists))
 
     def _read(self, frames: Sequence[Any]) -> _Frames:
         ids = [one for one in map(self._frame, frames) if one >= 0]

@@ -42,7 +42,7 @@ HOSTILE = {
     "persistent id": b"P1\n.",
     "persistent id from the stack": b"\x80\x02K\x01Q.",
     "memo of 16 GB": b"\x80\x02}r\xff\xff\xff\x7f.",
-    "memo just too large": b"\x80\x02}r\x00\x00\x00\x01.",
+    "memo just too large": b"\x80\x02}r\x00\x00\x01\x00.",
     "number of 2 GB": b"\x80\x02\x8b\xff\xff\xff\x7f\x01.",
     "number of ten bytes": b"\x80\x02\x8a\x0a" + b"\x01" * 10 + b".",
     "bytes beyond the file": b"\x80\x04\x8e" + b"\xff" * 6 + b"\0\0.",
