@@ -38,8 +38,9 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     Raises InputError where a sum would not fit 64 bits.
     """
     table, losses = pair_events(history)
-    if float(table.size.sum(dtype=np.float64)) >= _SUM_LIMIT:
-        raise InputError("its allocations add up to more than 64 bits hold")
+    for sizes in (table.size, history.blocks.size):
+        if float(sizes.sum(dtype=np.float64)) >= _SUM_LIMIT:
+            raise InputError("its allocations add up to more than 64 bits hold")
     sources = (Source("", meta),)
     parts = dict(split_devices(table, _device_numbers(history)))
     devices = tuple(Device(number) for number in parts)
@@ -141,6 +142,7 @@ def _warnings(history: AllocatorHistory, losses: PairingLosses) -> Iterator[str]
         "allocations live at the end, but no block is theirs": losses.no_block,
         "allocations differ in size from what was given back": losses.other_size,
         "events and blocks make no sense, and are left out": history.left_out,
+        "stacks are very deep, and their innermost frames left out": history.too_deep,
     }
     yield from (f"{format_count(count)} {what}" for what, count in told.items() if count)
     if history.unknown_actions:

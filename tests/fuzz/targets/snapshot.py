@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from flame.core.errors import InputError
+from flame.core.model.allocator.recorded import MemoryOfDevice
 from flame.core.readers.snapshot.pickle_check import check_pickle
 from tests.fuzz.checks import FoundError, opens_or_refuses, packed, unpacked_size, write
 from tests.fuzz.mutations import mutate_json, odd_value
@@ -25,7 +26,18 @@ _PLAIN = (dict, list, str, int, float, bool, type(None))
 def check(data: bytes) -> None:
     if data.startswith(b"\x80"):
         _check_pickle(data)
-    opens_or_refuses(write("snapshot.pickle", data))
+    profile = opens_or_refuses(write("snapshot.pickle", data))
+    for one in profile.memory.devices if profile is not None and profile.memory else ():
+        _check_device(one)
+
+
+def _check_device(found: MemoryOfDevice) -> None:
+    """The parts add up to what is reserved, and nothing is negative."""
+    reserved, *parts, largest = found.parts or (0,) * 7
+    if sum(parts) != reserved or largest > reserved or min(reserved, *parts) < 0:
+        raise FoundError(f"parts {found.parts}")
+    if not 0 <= found.before <= found.peak >= found.live_end >= 0:
+        raise FoundError(f"peak {found.peak}, before {found.before}, at the end {found.live_end}")
 
 
 class _Unpickler(pickle.Unpickler):

@@ -133,6 +133,7 @@ class _Reader:
             tuple(self._step_ends(whole.annotations)),
             self._left_out + self._entries.left_out,
             tuple(name[:_LONGEST_NAME] for name in self._entries.unknown),
+            self._lists.too_deep,
         )
 
     def _events(self, traces: Sequence[Any]) -> Iterator[I8]:

@@ -48,7 +48,7 @@ def read_objects(path: Path, progress: Progress) -> SnapshotObjects:
     within_memory(path, memory_needed(data), progress)(
         "unpickling" if is_pickle else "parsing", 0, 0
     )
-    return SnapshotObjects(_unpickle(data) if is_pickle else _decode(data), len(data))
+    return SnapshotObjects(unpickle(data) if is_pickle else _decode(data), len(data))
 
 
 def memory_needed(data: bytes) -> int:
@@ -81,8 +81,8 @@ def _decode(data: bytes) -> object:
         raise InputError(f"is no JSON ({error})") from None
 
 
-def _unpickle(data: bytes) -> object:
-    """Unpickle what has been checked, so that nothing in it is looked up or called."""
+def unpickle(data: bytes) -> object:
+    """Unpickle ``data``, which has been checked, so that nothing in it is looked up or called."""
     import pickle
 
     class Unpickler(pickle.Unpickler):
@@ -98,5 +98,5 @@ def _unpickle(data: bytes) -> object:
         raise
     except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"is damaged ({error})") from None
-    except (AttributeError, MemoryError, RecursionError) as error:
+    except (AttributeError, MemoryError, OverflowError, RecursionError) as error:
         raise InputError(f"is damaged ({type(error).__name__})") from None
