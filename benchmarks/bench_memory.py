@@ -146,8 +146,8 @@ def rows(path: Path, size: str, rounds: int) -> Iterator[Row]:
 
 def compared(name: str, one: Run, alone: Run, size: int) -> Iterator[Row]:
     """Time and memory, and both against unpickling alone."""
-    yield Row(name, one.wall, "s", f"CPU {one.cpu:.2f} s")
-    yield Row(f"{name}: CPU", one.cpu / alone.cpu, "x pickle.load", f"{alone.cpu:.2f} s")
+    yield Row(f"{name}: CPU", one.cpu, "s", f"wall {one.wall:.2f} s")
+    yield Row(name, one.cpu / alone.cpu, "x pickle.load", f"{alone.cpu:.2f} s, CPU")
     of = f"{one.memory / 1e6:.0f} MB, {one.memory / alone.memory:.2f} x pickle.load"
     yield Row(f"{name}: peak memory", one.memory / size, "x file", of)
 
