@@ -170,15 +170,12 @@ def growing(draw: st.DrawFn) -> tuple[Allocations, list[int]]:
                 begin = 10 * step + draw(st.integers(0, 10))
                 lasts = draw(st.sampled_from([None, None, None, None, 1, 10, 20]))
                 size = draw(st.sampled_from([MIB // 4, MIB]))
-                rows.append((begin, ALIVE if lasts is None else begin + lasts, size, stack))
+                rows.append((begin, int(ALIVE) if lasts is None else begin + lasts, size, stack))
     table = np.array(rows, np.int64).reshape(-1, 4)
-    begin, end, size, stack = table[:, 0], table[:, 1], table[:, 2], table[:, 3]
-    none, few = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.int32)
-    stacks = stack.astype(np.int32)
-    return (
-        Allocations(few, begin, end, size, none, none, none, none, stacks, stacks % 2),
-        boundaries,
-    )
+    none, few = np.zeros(len(table), np.int64), np.zeros(len(table), np.int32)
+    python, times = table[:, 3].astype(np.int32), (none, none, none, none)
+    places = few, table[:, 0], table[:, 1], table[:, 2]
+    return Allocations(*places, *times, python, python % 2), boundaries
 
 
 @given(growing())
