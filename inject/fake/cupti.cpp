@@ -49,6 +49,9 @@ Faults read_faults() {
   Faults faults;
   faults.no_subscriber = has(",no_subscriber,");
   faults.no_init = has(",no_init,");
+  faults.v2_subscriber = has(",v2_subscriber,");
+  faults.late_v2 = has(",late_v2,");
+  faults.steal_clock = has(",steal_clock,");
   faults.no_pc_permission = has(",no_pc_permission,");
   faults.no_timestamps = has(",no_timestamps,");
   faults.nested = has(",nested,");
@@ -61,9 +64,15 @@ Faults read_faults() {
   faults.quiet_clones = has(",quiet_clones,");
   faults.no_clones = has(",no_clones,");
   faults.hoard = has(",hoard,");
+  faults.hold = has(",hold,");
+  faults.flush_hang = has(",flush_hang,");
+  faults.forced_hang = has(",forced_hang,");
+  faults.disable_deadlock = has(",disable_deadlock,");
   faults.per_buffer = number_after(text, ",per_buffer:", 0);
   faults.pc_reasons = number_after(text, ",pc_reasons:", 0);
   faults.pc_more = number_after(text, ",pc_more:", 0);
+  faults.early = number_after(text, ",early:", 0);
+  faults.stray = number_after(text, ",stray:", 0);
   faults.drop = number_after(text, ",drop:", 0);
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
   faults.pc_oom = number_after(text, ",pc_oom:", kNever);
@@ -71,6 +80,12 @@ Faults read_faults() {
   faults.pc_error = number_after(text, ",pc_error:", 0);
   faults.pc_memory = number_after(text, ",pc_memory:", kNever);
   faults.pc_refused = number_after(text, ",pc_refused:", 0);
+  faults.steal = number_after(text, ",steal:", 0);
+  faults.steal_for = number_after(text, ",steal_for:", 0);
+  faults.no_graph_trace = has(",no_graph_trace,");
+  faults.pool = number_after(text, ",pool:", 0);
+  faults.backward = number_after(text, ",backward:", 0);
+  faults.wild_times = number_after(text, ",wild_times:", 0);
   faults.version = number_after(text, ",version:", 130001);
   return faults;
 }
@@ -212,6 +227,7 @@ FAKE_API CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_Callba
   if (!handle) return CUPTI_ERROR_INVALID_PARAMETER;
   if (!suits_driver())
     return faults().version < 130000 ? CUPTI_ERROR_NOT_INITIALIZED : CUPTI_ERROR_UNKNOWN;
+  if (faults().v2_subscriber) return CUPTI_ERROR_NOT_COMPATIBLE;
   std::lock_guard<std::mutex> lock(subscriber_mutex);
   if (subscriber || faults().no_subscriber) {
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;

@@ -26,7 +26,7 @@ from tests.support.writers.fdumprecords import header, meta, records, stack, tex
 TIMEOUT_S = 2 * PATIENCE
 RING = 1 << 18  # driver calls whose origin is remembered
 KINDS = {"thread": 3, "device": 4, "api": 5}  # of Name records
-SIZE_LIMIT, CUPTI_DROPPED = 2, 3
+SIZE_LIMIT, CUPTI_DROPPED, UNTIMED = 2, 3, 7
 KERNEL, CALL, FAILED = 6, 16, 1
 
 HELPERS = ("make", "launch")
@@ -399,7 +399,7 @@ check(launch(kernel("endless", 3600 * 10**9)))
     of = recorded.of
     assert [text(of, int(row["symbol"])) for row in of["kernel"]] == ["short"]
     assert len(of["launch"]) == 2
-    assert recorded.dropped() == {(CUPTI_DROPPED, KERNEL): 1}
+    assert recorded.dropped() == {(UNTIMED, KERNEL): 1}
 
 
 def test_a_call_within_another_is_part_of_it_and_its_kernel_has_the_stack_of_both(
@@ -425,7 +425,8 @@ synchronize()
 
 BLOCKING = """
 context()
-function = kernel("one", 3000000)
+# However busy the machine is, most of each wait passes while the kernel runs.
+function = make(cuda.cuModuleGetFunction, module("kernel one 3000000", "waited one"), b"one")
 def allocate(): return make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))
 def wait():
     check(launch(function))
@@ -450,7 +451,7 @@ def test_calls_that_may_block_are_recorded_with_their_stack_and_result(record: R
     assert calls["result"].tolist() == [0, 0, 0, 0, 0, 0, 1]
     assert [recorded.top(row["python"]) for row in calls[1:5]] == ["allocate", *3 * ["wait"]]
     assert set(calls["context"].tolist()) == {1} and len(set(calls["tid"].tolist())) == 1
-    # The kernel was launched just before, and runs for 3 ms.
+    # The kernel runs for 3 ms from when it is waited for.
     assert (calls["end"] - calls["start"])[2:5].min() > 2_000_000
     assert recorded.apis() == 3 * ["cuLaunchKernel"]
 
@@ -483,7 +484,7 @@ def test_a_report_of_a_recording_tells_of_waits_and_allocations(record: Record) 
     (row,) = table_rows(waits, "rows")
     # Each wait begins while the kernel that was launched before it runs, or before that starts.
     assert row["name"] == "cuStreamSynchronize"
-    assert row["while_busy_ns"] > 0
+    assert row["while_busy_ns"] > sum(lengths[2:5]) / 2
     (gpu,) = idle_parts(scope.profile)
     kernels = np.sort(recorded.of["kernel"], order="start")
     gaps = int((kernels["start"][1:] - kernels["end"][:-1]).sum())
@@ -492,7 +493,7 @@ def test_a_report_of_a_recording_tells_of_waits_and_allocations(record: Record) 
     between = (gpu.low >= first) & (gpu.high <= last)
     length = gpu.high - gpu.low
     assert length[between].sum() == gaps
-    assert 0 < length[between & (gpu.cause == IdleCause.SYNC)].sum() <= gaps
+    assert 0 < length[between & (gpu.cause == IdleCause.SYNC)].sum() < gaps
 
 
 def test_calls_that_may_block_are_left_out_where_nobody_wants_them(record: Record) -> None:

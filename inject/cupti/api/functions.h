@@ -8,6 +8,11 @@
 
 #include <string>
 
+// Of newer headers than those that this is compiled with. [CUPTI 13.5]
+extern "C" CUptiResult CUPTIAPI cuptiActivityGetEnabledKinds(CUpti_SubscriberHandle subscriber,
+                                                             CUpti_ActivityKind* kinds,
+                                                             uint32_t* room, uint32_t* count);
+
 namespace flame {
 
 #define FLAME_CUPTI_REQUIRED(F)                                                             \
@@ -18,7 +23,7 @@ namespace flame {
 
 #define FLAME_CUPTI_OPTIONAL(F)                                                             \
   F(cuptiGetResultString) F(cuptiActivityRegisterTimestampCallback)                        \
-  F(cuptiActivitySetAttribute) F(cuptiGetContextId) F(cuptiGetDeviceId) F(cuptiGetStreamIdEx) \
+  F(cuptiActivitySetAttribute) F(cuptiActivityGetEnabledKinds) F(cuptiGetContextId) F(cuptiGetDeviceId) F(cuptiGetStreamIdEx) \
   F(cuptiGetGraphId) F(cuptiGetGraphNodeId) F(cuptiGetGraphExecId) F(cuptiGetCubinCrc)      \
   F(cuptiPCSamplingEnable) F(cuptiPCSamplingDisable) F(cuptiPCSamplingStart)                \
   F(cuptiPCSamplingStop) F(cuptiPCSamplingGetData) F(cuptiPCSamplingGetNumStallReasons)     \

@@ -328,6 +328,7 @@ void forget() {
   flame::given_up = false;
   flame::last_flush = 0;
   flame::on = true;
+  flame::leave_out_work_from(0);
   left.clear();
   kept.clear();
 }
