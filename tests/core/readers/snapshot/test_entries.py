@@ -88,3 +88,12 @@ def test_devices_are_numbered_by_their_place() -> None:
     found = columns(read(entries(3), [], entries(2)))
     assert found["device"] == [0, 0, 0, 2, 2]
     assert found["position"] == [0, 1, 2, 0, 1]
+
+
+def test_blocks_without_addresses_lie_one_after_the_other() -> None:
+    blocks = [{"size": size, "state": "inactive"} for size in (512, 1_024, 7)]
+    more = {"size": 512, "requested_size": 513, "state": "active_allocated"}
+    segment = {"device": 0, "address": 100, "total_size": 9, "blocks": [*blocks, more]}
+    history = read_history({"segments": [segment]}, 1 << 30, lambda: None)
+    assert history.blocks.address.tolist() == [100, 612, 1_636]
+    assert history.left_out == 1, "no block is smaller than what was asked for"
