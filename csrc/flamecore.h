@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 7  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 8  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -240,6 +240,14 @@ API int64_t flamecore_order_groups(const void* group, int32_t size, const int64_
 // bits wraps. Returns `count`; refuses other groups.
 API int64_t flamecore_sum_groups(const void* group, int32_t size, const int64_t* values,
                                  int64_t count, int64_t groups, int64_t* sums);
+
+// Summarizes the values of each group, of integers of `size` bytes below `groups`: `rows` becomes a row
+// of `groups` numbers for how many it has, their sum, the least, for each of the `percents`,
+// which ascend, the least that at least so many percent do not exceed, and the largest; 0 of no values.
+// Sums that do not fit 64 bits wrap. Returns `count`; refuses other groups.
+API int64_t flamecore_summarize_groups(const void* group, int32_t size, const int64_t* values,
+                                       int64_t count, int64_t groups, const int32_t* percents,
+                                       int32_t wanted, int64_t* rows);
 
 // Returns a value of a column of integers of `size` bytes: 1 (unsigned), 4 or 8.
 static inline int64_t value_at(const void* column, int32_t size, int64_t row) {

@@ -13,7 +13,7 @@ import sys
 from flame._version import __version__
 from flame.cli.streams import print_text
 from flame.core.errors import CancelledError, FlameError, InputError
-from flame.core.starting import delay_collection, end_collection
+from flame.core.starting import delay_collection, end_collection, end_process
 
 TYPE_CHECKING = False  # The module typing takes a third of the time of `flame --version`.
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ INTERNAL_ERROR = 70
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line on ``argv`` (by default the process's) and return the exit code."""
+    """Run the command line on ``argv`` and return the exit code; without it, be the program."""
     if argv is not None:
         return _run_flushed(argv)
     delay_collection()
     code = _run_flushed(sys.argv[1:])
     end_collection()
-    return code
+    return end_process(code)
 
 
 def _run_flushed(argv: Sequence[str]) -> int:

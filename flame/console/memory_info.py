@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from flame.core.allocator.growth import LEAST_BOUNDARIES
+from flame.core.allocator.out_of_memory import failure_words
+from flame.core.allocator.reserved import PART_MEANINGS
 from flame.core.model.allocator.recorded import (
     Growth,
     MemoryOfDevice,
@@ -16,13 +18,6 @@ from flame.core.model.profile import Profile
 from flame.core.units import format_bytes, format_count, format_counted, format_ns, format_percent
 
 _MOST = 5
-_PARTS = (
-    ("requested", "asked for by the program"),
-    ("rounding", "more than asked for, in blocks that are used"),
-    ("pending", "given back, waits for another stream"),
-    ("split", "free, in segments that are used otherwise"),
-    ("releasable", "free, torch.cuda.empty_cache() returns it"),
-)
 
 
 def memory_facts(profile: Profile) -> dict[str, object] | None:
@@ -109,7 +104,7 @@ def _when(profile: Profile, each: MemoryOfDevice) -> str:
 
 def _part_lines(parts: ReservedParts) -> Iterator[str]:
     yield _line("reserved", parts.reserved, "at the end, from the driver")
-    for name, meaning in _PARTS:
+    for name, meaning in PART_MEANINGS.items():
         size: int = getattr(parts, name)
         yield _line(f"  {name}", size, f"{format_percent(size, parts.reserved):>7}  {meaning}")
     yield _line("largest free", parts.largest_free, "block")
@@ -120,19 +115,6 @@ def _failure_lines(failures: Sequence[OutOfMemory]) -> Iterator[str]:
         yield _line("out of memory", one.size, f"asked for; {failure_words(one)}")
     if len(failures) > _MOST:
         yield f"  and {format_count(len(failures) - _MOST)} more"
-
-
-def failure_words(one: OutOfMemory) -> str:
-    """Say why a request failed, as far as it is known."""
-    device = f"the device had {format_bytes(one.device_free)} free"
-    if one.free is None:
-        return f"{device}; what the allocator had free then is known of the end only"
-    if one.is_fragmented:
-        largest = format_bytes(one.largest_free or 0)
-        remedy = "try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-        return f"fragmented: {format_bytes(one.free)} free, at most {largest} in a piece; {remedy}"
-    word = "full: " if one.is_full else ""
-    return f"{word}{device}, the allocator {format_bytes(one.free)}"
 
 
 def _growth_lines(profile: Profile, each: MemoryOfDevice) -> Iterator[str]:

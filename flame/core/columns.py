@@ -211,29 +211,32 @@ def _ends(column: Column) -> tuple[int, int]:
 
 def unique_rows(columns: Sequence[Column]) -> tuple[I8, I8]:
     """Find the distinct rows of ``columns``: first row of each kind, and the kind of each row."""
-    columns = _without_constant(columns)
-    if _are_dense(columns) or (numbered := number_rows(columns)) is None:
+    spans = [_span(column) for column in columns]
+    varied = [place for place, span in enumerate(spans) if span] or [0]  # others tell none apart
+    columns = [columns[place] for place in varied]
+    if (
+        _are_dense([spans[place] for place in varied], len(columns[0]))
+        or (numbered := number_rows(columns)) is None
+    ):
         return _unique_by_key(columns)
     first, number = numbered
     sorted_first, place = _unique_by_key([column[first] for column in columns])
     return first[sorted_first], place[number]
 
 
-def _without_constant(columns: Sequence[Column]) -> Sequence[Column]:
-    """Leave out columns of one value, which tell no rows apart; one is left."""
-    if not len(columns[0]):
-        return columns
-    ends = [_ends(column) for column in columns]
-    varied = [column for column, (low, high) in zip(columns, ends, strict=True) if low < high]
-    return varied or columns[:1]
+def _span(column: Column) -> int:
+    """By how much the values of ``column`` differ; 0 where there is one, or none."""
+    if not len(column) or column.strides == (0,):
+        return 0
+    low, high = _ends(column)
+    return high - low
 
 
-def _are_dense(columns: Sequence[Column]) -> bool:
-    """Whether the rows of ``columns`` are looked up in a table sooner than they are hashed."""
-    rows, size = len(columns[0]), 1
-    for column in columns if rows else ():
-        low, high = _ends(column)
-        size *= high - low + 1
+def _are_dense(spans: Sequence[int], rows: int) -> bool:
+    """Whether rows of columns with ``spans`` are looked up in a table sooner than hashed."""
+    size = 1
+    for span in spans:
+        size *= span + 1
         if not _is_table_small(size, rows):
             return False
     return rows > 0

@@ -37,6 +37,7 @@ class Kind(IntEnum):
     PHASE = 20
     CAUSE = 21
     WAIT = 22
+    POOL = 23
 
     @property
     def title(self) -> str:
@@ -100,6 +101,7 @@ LEVELS = (
     "process",
     "thread",
     "device",
+    "pool",
     "stream",
     "phase",
     "stack",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from contextlib import suppress
+from types import FrameType
 
 _MIB = 1 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of malloc.h
@@ -76,3 +78,40 @@ def end_collection() -> None:
     That takes 5 ms after a small trace, and more with the size of what is there.
     """
     gc.freeze()
+
+
+def end_process(code: int) -> int:
+    """End this process with exit ``code`` at once, or return it where that is for Python to do.
+
+    Python would take everything apart first, which after a small trace is 20 ms of 150. What was
+    registered for the end is called before.
+    """
+    if not _is_outermost(sys._getframe(1)) or sys.flags.inspect or _threads_are_waited_for():
+        return code
+    import atexit
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # none, closed, nobody reads it
+            stream.flush()
+    os._exit(code)
+
+
+def _is_outermost(frame: FrameType) -> bool:
+    """Tell whether what called ``frame`` is a program's module, and nothing waits for its end.
+
+    A profiler or debugger that runs the program does.
+    """
+    callers = []
+    while frame.f_back is not None:
+        frame = frame.f_back
+        callers.append(frame.f_globals.get("__name__"))
+    return callers[:1] == ["__main__"] and set(callers[1:]) <= {"runpy"}
+
+
+def _threads_are_waited_for() -> bool:
+    threading = sys.modules.get("threading")
+    if threading is None:
+        return False
+    others = set(threading.enumerate()) - {threading.main_thread()}
+    return not all(thread.daemon for thread in others)

@@ -50,7 +50,7 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,cause,process,thread,device,stream,phase,stack,nested,module,python,native,"
+    levels = "rank,cause,process,thread,device,pool,stream,phase,stack,nested,module,python,native,"
     levels += "launch,nvtx,shapes,category,kernel,sass,stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
     text = "phases of the level phase and of --phase, as a JSON file: {PHASE: [PATTERN, …], …}; "

@@ -390,7 +390,8 @@ void flush_activity(bool last) {
   const bool forced = last && !records_are_taken();
   const bool done = !api.cuptiActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
   count_dropped();
-  if (done) look_for_records(before, last);
+  const bool ends = left_out_from.load(std::memory_order_relaxed);
+  if (done && (last || !ends)) look_for_records(before, last);
   if (!last) look_for_untimed();
   if (last) describe_buffers();
 }

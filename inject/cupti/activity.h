@@ -11,7 +11,9 @@ CUptiResult register_buffers(uint32_t version);
 void enable_kinds();  // which work is reported
 void disable_kinds();
 
-void leave_out_work_from(uint64_t time);  // the calls that start it are not recorded from then on
+// The recording ends: calls that start work are not recorded from then on, and records that another
+// tool has taken over are not taken back.
+void leave_out_work_from(uint64_t time);
 
 // Takes the records that CUPTI has; `last`: unfinished ones as well, to count them.
 void flush_activity(bool last);

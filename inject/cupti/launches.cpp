@@ -64,11 +64,11 @@ CuptiThread* cupti_thread() {
   return static_cast<CuptiThread*>(slot);
 }
 
-Calls* thread_calls() {
-  bool first = !cupti_thread_if_any();
-  CuptiThread* thread = cupti_thread();
-  if (thread && first) name_thread();
-  return thread ? &thread->calls : nullptr;
+CuptiThread* named_thread() {
+  if (CuptiThread* known = cupti_thread_if_any()) return known;
+  CuptiThread* made = cupti_thread();
+  if (made) name_thread();
+  return made;
 }
 
 Calls* calls_if_any() {
@@ -226,10 +226,10 @@ void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin
     if (Calls* calls = calls_if_any()) leave(*calls, data);
   } else if (begin && recording()) {
     count(kCounted[roles[id]]);
-    Calls* calls = thread_calls();
-    if (!calls) return lose(roles[id]);
-    see(*cupti_thread_if_any(), data);
-    enter(*calls, id, data);
+    CuptiThread* thread = named_thread();
+    if (!thread) return lose(roles[id]);
+    see(*thread, data);
+    enter(thread->calls, id, data);
   }
 }
 

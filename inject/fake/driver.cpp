@@ -45,7 +45,12 @@ namespace {
 std::atomic<bool> initialised{false}, forked{false};
 // Recursive, because InitializeInjection may call cuInit.
 std::recursive_mutex& init_mutex = *new std::recursive_mutex;
-thread_local std::vector<CUcontext> stack;
+// Of each thread that calls, and never freed: exit handlers may call, after what is thread-local and
+// has a destructor is gone.
+std::vector<CUcontext>& stack() {
+  thread_local auto* const contexts = new std::vector<CUcontext>;
+  return *contexts;
+}
 
 std::mutex& contexts_mutex = *new std::mutex;
 auto& contexts = *new std::vector<CUcontext>;  // never freed: a late handle is only refused
@@ -104,7 +109,7 @@ CUcontext new_context(CUdevice device) {
 void end_context(CUcontext context) {
   tell(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, context, nullptr, nullptr);
   context->alive = false;
-  stack.erase(std::remove(stack.begin(), stack.end(), context), stack.end());
+  stack().erase(std::remove(stack().begin(), stack().end(), context), stack().end());
 }
 
 CUresult create(CUcontext* result, CUdevice device, uint32_t cbid) {
@@ -112,7 +117,7 @@ CUresult create(CUcontext* result, CUdevice device, uint32_t cbid) {
   Call call(cbid);
   if (!result || !is_device(device)) return call.done(CUDA_ERROR_INVALID_DEVICE);
   *result = new_context(device);
-  stack.push_back(*result);
+  stack().push_back(*result);
   return call.done(CUDA_SUCCESS);
 }
 
@@ -123,7 +128,7 @@ CUresult usable() {
                                                                 : CUDA_SUCCESS;
 }
 
-CUcontext current_context() { return stack.empty() || usable() ? nullptr : stack.back(); }
+CUcontext current_context() { return stack().empty() || usable() ? nullptr : stack().back(); }
 
 }  // namespace fake
 
@@ -244,8 +249,8 @@ FAKE_API CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* act
 
 FAKE_API CUresult cuCtxSetCurrent(CUcontext context) {
   if (CUresult error = usable()) return error;
-  if (!stack.empty()) stack.pop_back();
-  if (context) stack.push_back(context);
+  if (!stack().empty()) stack().pop_back();
+  if (context) stack().push_back(context);
   return CUDA_SUCCESS;
 }
 
@@ -257,14 +262,14 @@ FAKE_API CUresult cuCtxGetCurrent(CUcontext* context) {
 FAKE_API CUresult cuCtxPushCurrent_v2(CUcontext context) {
   if (CUresult error = usable()) return error;
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-  stack.push_back(context);
+  stack().push_back(context);
   return CUDA_SUCCESS;
 }
 
 FAKE_API CUresult cuCtxPopCurrent_v2(CUcontext* context) {
-  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context) *context = stack.back();
-  stack.pop_back();
+  if (stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context) *context = stack().back();
+  stack().pop_back();
   return usable();
 }
 

@@ -7,9 +7,10 @@
 namespace fake {
 namespace {
 
-// One per thread and context, as with cuStreamPerThread; never freed: records name them by id.
+// One per thread and context, as with cuStreamPerThread; never freed: records name them by id, and
+// exit handlers ask for them.
 CUstream thread_stream(CUcontext context) {
-  thread_local std::unordered_map<CUcontext, CUstream> streams;
+  thread_local auto& streams = *new std::unordered_map<CUcontext, CUstream>;
   CUstream& stream = streams[context];
   if (stream) return stream;
   stream = new CUstream_st;

@@ -48,7 +48,7 @@ bool given_up = false;
 char problem[sizeof SamplingAnswer::why];  // why it was given up
 
 // An application thread that destroys a context may hold locks of the driver that CUPTI needs to
-// finish collecting in the helper thread: it gives up after a while.
+// finish collecting in the flush thread: it gives up after a while.
 std::unique_lock<std::mutex> lock_with_timeout() {
   std::unique_lock<std::mutex> held(lock, std::try_to_lock);
   for (int waited = 0; !held && waited < kLockTimeout; ++waited) {
@@ -136,7 +136,7 @@ SampledContext* add(CUcontext context, uint32_t id) {
 }
 
 // NVIDIA's sample begins in the callback that tells of the context; others found that CUPTI refuses
-// it there. So both are tried: there, and if need be once more in the helper thread.
+// it there. So both are tried: there, and if need be once more in the flush thread.
 void begin_or_wait(SampledContext& sampled) {
   SamplingFailure failure = sampled.begin(mode);
   if (failure.result != CUPTI_ERROR_INVALID_OPERATION) explain(failure);
@@ -153,7 +153,7 @@ void abandon(SampledContext& sampled) {
   note(kAbandoned);
 }
 
-// In the helper thread alone: CUPTI waits for threads of its own in there, a launch must not.
+// In the flush thread alone: CUPTI waits for threads of its own in there, a launch must not.
 void reset(SampledContext& sampled) {
   if (now() < sampled.last_reset + kResetPause) return;
   if (sampled.futile == kMostResets) return abandon(sampled);

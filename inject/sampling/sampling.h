@@ -13,10 +13,10 @@ bool sampling_serialized();  // one kernel at a time is wanted, each sample know
 
 void sample_context(CUcontext context, uint32_t context_id);  // a new context
 // A context that is used, if that is not known: it was made before anybody told of contexts. The
-// helper thread begins to sample it. false: ask again at the next launch.
+// flush thread begins to sample it. false: ask again at the next launch.
 bool see_context(CUcontext context, uint32_t context_id);
 void forget_context(CUcontext context);  // it is about to be destroyed
-void flush_sampling(bool last);          // by the helper thread, and at the end
+void flush_sampling(bool last);          // by the flush thread, and at the end
 // After each launch, where sampling is serialized: CUPTI keeps the samples of kernels apart only
 // when they are collected kernel by kernel.
 void flush_launch(CUcontext context);

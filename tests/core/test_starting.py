@@ -122,3 +122,39 @@ def test_where_nothing_was_delayed_nothing_is_resumed() -> None:
 def test_in_the_end_nothing_is_looked_through() -> None:
     code = "import gc; from flame.core.starting import end_collection; end_collection();"
     assert run(f"{code} print(len(gc.get_objects()) < 20)") == ["True"]
+
+
+ENDED = """
+import atexit, sys, threading
+from flame.core.starting import end_process
+class Taken:
+    def __del__(self): print("taken apart", file=sys.stderr)
+kept = Taken()
+atexit.register(print, "registered")
+{end}
+"""
+
+
+def ended(end: str) -> tuple[int, list[str], bool]:
+    """Exit code, what was printed, and whether Python took the program apart."""
+    command = [sys.executable, "-c", ENDED.format(end=end)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return done.returncode, done.stdout.split(), "taken apart" in done.stderr
+
+
+def test_a_program_ends_at_once_after_what_is_registered_for_its_end() -> None:
+    end = "def main():\n    print('said')\n    return end_process(3)\nsys.exit(main())"
+    assert ended(end) == (3, ["said", "registered"], False)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "import runpy, timeit\ndef main(): return end_process(3)\ntimeit.timeit(main, number=1)",
+        "threading.Thread(target=threading.Event().wait, args=(0.2,)).start()\n"
+        "def main(): return end_process(3)\nmain()",
+    ],
+    ids=["called by another module", "threads are waited for"],
+)
+def test_where_something_waits_for_its_return_it_returns(end: str) -> None:
+    assert ended(f"{end}\nprint('went on')\nsys.exit(4)") == (4, ["went", "on", "registered"], True)

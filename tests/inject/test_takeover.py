@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -101,6 +101,22 @@ def test_without_a_wait_many_launches_tell(started: Started) -> None:
         program.run("for _ in range(1 << 16): check(launch(function))")
         [note] = until(lambda: notes(program.dump()))
     assert note.startswith(TAKEN) and "though there were 65536 launches" in note
+
+
+def test_an_end_takes_nothing_back(
+    injected_env: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    # The other tool has ended, and CUPTI keeps a buffer of ours: the end flushes until it gives up.
+    faults = "version:130300,hold,steal:2,steal_for:10"
+    env = injected_env(tmp_path / "dumps", FAKE_CUPTI=faults, **QUICK)
+    with Program(PRELUDE + BEGIN.replace("def run", "def work"), env) as program:
+        program.run("check(launch(kernel('longer', 50 * 10**6)))\ntime.sleep(0.02)\nwork(11)")
+        with closing(program.control()) as control:
+            assert control.stop()
+        assert program.end() == 0
+    found = notes(program.dump())
+    assert not [note for note in found if "taken back" in note or "again since" in note]
+    assert len(records(program.dump())["launch"]) == 12
 
 
 def test_the_end_tells_what_there_was_no_time_for(record: Record) -> None:  # noqa: F811

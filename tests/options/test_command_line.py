@@ -26,6 +26,8 @@ from flame.core.model.tree import ORDERS, TreeLayout
 from flame.core.names.rename import parse_rename
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import (
+    MOMENTS,
+    At,
     Devices,
     HideFrames,
     HideFramework,
@@ -78,6 +80,7 @@ rank_names = texts.map(str.strip).filter(lambda text: text and "," not in text)
 # In the order in which options make them.
 wheres = st.tuples(
     several(windows),
+    several(st.builds(At, moments | st.sampled_from(MOMENTS)), 1),
     several(st.lists(st.integers(0, 99), min_size=1, max_size=9).map(Steps.of)),
     several(st.builds(Ranks, st.lists(rank_names, min_size=1, max_size=3).map(tuple))),
     several(st.builds(NvtxRange, names, st.none() | texts)),

@@ -89,6 +89,11 @@ def test_asking_the_command_about_itself_is_cheap(words: str) -> None:
     assert modules & (NOT_OF_A_START[words] | others) == set()
 
 
+def test_sections_of_a_report_are_imported_when_they_are_asked_for() -> None:
+    modules = imported("import flame.core.report.report")
+    assert {name for name in modules if name.startswith("flame.core.report.sections")} == set()
+
+
 FOLDED = "main;work 5\nmain;rest 3\n"
 SPEEDSCOPE = {
     "$schema": "https://www.speedscope.app/file-format-schema.json",

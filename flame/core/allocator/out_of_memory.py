@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from flame.core.model.allocator.history import Action, AllocatorEvents
 from flame.core.model.allocator.recorded import OutOfMemory, ReservedParts
+from flame.core.units import format_bytes
 
 _CHANGES = [action for action in Action if action not in (Action.OUT_OF_MEMORY, Action.SNAPSHOT)]
 
@@ -32,3 +35,28 @@ def failed_requests(
         )
         for row in failed.tolist()
     )
+
+
+Verdict = Literal["fragmented", "full", "enough was free", "not known"]
+
+
+def verdict(one: OutOfMemory) -> Verdict:
+    """Judge why a request failed, by numbers; what was free is known at the end alone."""
+    if one.free is None:
+        return "not known"
+    if one.is_fragmented:
+        return "fragmented"
+    return "full" if one.is_full else "enough was free"
+
+
+def failure_words(one: OutOfMemory) -> str:
+    """Say why a request failed, as far as it is known."""
+    device = f"the device had {format_bytes(one.device_free)} free"
+    if one.free is None:
+        return f"{device}; what the allocator had free then is known of the end only"
+    if one.is_fragmented:
+        largest = format_bytes(one.largest_free or 0)
+        remedy = "try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        return f"fragmented: {format_bytes(one.free)} free, at most {largest} in a piece; {remedy}"
+    word = "full: " if one.is_full else ""
+    return f"{word}{device}, the allocator {format_bytes(one.free)}"

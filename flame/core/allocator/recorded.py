@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 
 from flame.core.allocator.growth import find_growth
+from flame.core.allocator.moments import check_time, is_within, last_failure
 from flame.core.allocator.out_of_memory import failed_requests
+from flame.core.allocator.over_time import memory_curve
 from flame.core.allocator.reserved import reserved_parts
-from flame.core.allocator.tables import DeviceAllocations, measured_rows, take_rows
+from flame.core.allocator.tables import (
+    DeviceAllocations,
+    measured_rows,
+    take_rows,
+)
 from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, TableCut
 from flame.core.model.allocator.allocations import BEFORE
 from flame.core.model.allocator.history import AllocatorHistory
-from flame.core.model.allocator.recorded import MemoryOfDevice, ReservedParts
+from flame.core.model.allocator.recorded import (
+    MemoryCurve,
+    MemoryLives,
+    MemoryMoment,
+    MemoryOfDevice,
+    ReservedParts,
+)
+from flame.core.model.metrics import OF_A_MOMENT
 
 _MOST_TABLES = 10
 
@@ -82,14 +96,104 @@ class HistoryMemory:
         return self._tables[key]
 
     def _make_table(self, metric: str, cut: TableCut) -> Activities:
-        shown = (self.fullest,) if cut.devices is None else cut.devices
-        chosen = [self.allocations[place] for place in (() if cut.is_empty else shown)]
-        found = [measured_rows(own, metric, own.between(cut.begin, cut.end)) for own in chosen]
+        return take_rows(self.activities, *self._rows(metric, cut), metric)
+
+    def _rows(self, metric: str, cut: TableCut) -> tuple[I8, I8]:
+        """The allocations that ``metric`` measures within ``cut``, in order, and their bytes."""
         none: I8 = np.zeros(0, np.int64)
-        rows = np.concatenate([none, *(rows for rows, _ in found)])
-        values = np.concatenate([none, *(values for _, values in found)])
+        found = [(none, none)]
+        for place, moment in self._positions(metric, cut):
+            own = self.allocations[place]
+            found.append(measured_rows(own, metric, own.between(cut.begin, cut.end), moment))
+        rows, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
         order = np.argsort(rows, kind="stable")
-        return take_rows(self.activities, rows[order], metric, values[order])
+        return rows[order], values[order]
+
+    def lives(self, metric: str, cut: TableCut) -> MemoryLives:
+        """Tell how long the allocations lived that `table` has."""
+        rows, _ = self._rows(metric, cut)
+        return self._lives.take(rows)
+
+    @cached_property
+    def _lives(self) -> MemoryLives:
+        """That of all allocations."""
+        rows = np.argsort(np.concatenate([own.rows for own in self.allocations]))
+        parts = [own.lives for own in self.allocations]
+        return MemoryLives(
+            np.concatenate([part.size for part in parts]),
+            np.concatenate([part.lifetime for part in parts]),
+            np.concatenate([part.before for part in parts]),
+            np.concatenate([part.alive for part in parts]),
+        ).take(rows)
+
+    def moments(self, metric: str, cut: TableCut) -> tuple[MemoryMoment, ...]:
+        """Tell which moment ``metric`` shows of each GPU within ``cut``; none over a time."""
+        if metric not in OF_A_MOMENT:
+            return ()
+        return tuple(self._moment(*each) for each in self._positions(metric, cut))
+
+    def _moment(self, place: int, position: int) -> MemoryMoment:
+        curve = self._curve_by_place.get(place)
+        at = -1 if curve is None else int(np.searchsorted(curve.position, position))
+        known = curve is not None and at < len(curve.time)
+        time = int(curve.time[at]) if curve is not None and known else None
+        return MemoryMoment(place, position, time, self.allocations[place].curve.at(position))
+
+    def _positions(self, metric: str, cut: TableCut) -> Iterator[tuple[int, int]]:
+        """Each GPU that ``cut`` shows, and the event right after which ``metric`` shows it."""
+        if cut.is_empty:
+            return
+        if cut.moment == "oom" and metric in OF_A_MOMENT:
+            yield from self._at_failure(cut)
+            return
+        if isinstance(cut.moment, int) and metric in OF_A_MOMENT:
+            check_time(cut.moment, self.history.events, cut)
+        for place in (self.fullest,) if cut.devices is None else cut.devices:
+            own = self.allocations[place]
+            window = own.between(cut.begin, cut.end)
+            if isinstance(cut.moment, int) and metric in OF_A_MOMENT:
+                yield place, self._position_at(place, cut.moment)
+            elif (cut.moment or metric) == "peak":
+                yield place, own.peak(window).position
+            else:
+                yield place, window.last
+
+    def _at_failure(self, cut: TableCut) -> Iterator[tuple[int, int]]:
+        """The GPU on which the last request failed, and others that are shown, at that time."""
+        failures = [
+            (each.device, one)
+            for each in self.devices
+            for one in each.out_of_memory
+            if (cut.devices is None or each.device in cut.devices) and is_within(one.time, cut)
+        ]
+        device, last = last_failure(failures)
+        for place in (device,) if cut.devices is None else cut.devices:
+            here = place == device
+            yield place, last.position if here else self._position_at(place, last.time)
+
+    def _position_at(self, place: int, time: int) -> int:
+        """The event of a GPU right after which it was ``time``, ns; its last without times."""
+        curve = self._curve_by_place.get(place)
+        return self.allocations[place].whole.last if curve is None else curve.position_at(time)
+
+    @cached_property
+    def curves(self) -> tuple[MemoryCurve, ...]:
+        """How much lived over time on each GPU whose events have times."""
+        return tuple(self._curve_by_place.values())
+
+    @cached_property
+    def _curve_by_place(self) -> dict[int, MemoryCurve]:
+        events, parts = self.history.events, reserved_parts(self.history)
+        curves = (
+            memory_curve(
+                place,
+                self.allocations[place],
+                events.take(events.device == number),
+                parts.get(number),
+            )
+            for place, number in enumerate(self.numbers)
+        )
+        return {curve.device: curve for curve in curves if curve is not None}
 
     @cached_property
     def _tables(self) -> dict[tuple[str, TableCut], Activities]:

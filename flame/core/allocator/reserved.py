@@ -8,6 +8,15 @@ from flame.core.columns import I8, Bool, sum_by
 from flame.core.model.allocator.history import AllocatorHistory, BlockState
 from flame.core.model.allocator.recorded import ReservedParts
 
+PART_MEANINGS = {
+    "requested": "asked for by the program",
+    "rounding": "more than asked for, in blocks that are used",
+    "pending": "given back, waits for another stream",
+    "split": "free, in segments that are used otherwise",
+    "releasable": "free, torch.cuda.empty_cache() returns it",
+}
+"""What the parts are, which add up to what is reserved, by the names of `ReservedParts`."""
+
 
 def reserved_parts(history: AllocatorHistory) -> dict[int, ReservedParts]:
     """Divide what is reserved on each device, by its number."""

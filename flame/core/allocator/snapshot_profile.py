@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flame.core.allocator.pairing import PairingLosses, pair_events
+from flame.core.allocator.pools import pools_of
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
 from flame.core.columns import I4, I8
@@ -26,6 +28,8 @@ from flame.core.units import format_count
 
 _SUM_LIMIT = 1 << 62
 
+UNKNOWN_POOL = "[pool not known]"
+
 BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
 UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
 NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
@@ -37,6 +41,8 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
 
     Raises InputError where a sum would not fit 64 bits.
     """
+    history, origin = _from_zero(history)
+    meta = replace(meta, origin=origin)
     table, losses = pair_events(history)
     for sizes in (table.size, history.blocks.size):
         if float(sizes.sum(dtype=np.float64)) >= _SUM_LIMIT:
@@ -44,13 +50,14 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     sources = (Source("", meta),)
     parts = dict(split_devices(table, _device_numbers(history)))
     devices = tuple(Device(number) for number in parts)
-    streams, stream = np.unique(table.stream, return_inverse=True)
+    # Streams are recorded as addresses: they are numbered, and the default one, 0, is always 0.
+    streams, stream = np.unique(np.append(0, table.stream), return_inverse=True)
     grouping = add_grouping(
         history.frames, (), (), devices, np.arange(len(streams), dtype=np.int32), sources
     )
     python = _with_unknown(history, table)
-    activities = _activities(history, table, python, stream.astype(np.int32), list(parts))
-    begin, end = _extent(table)
+    activities = _activities(history, table, python, stream[1:].astype(np.int32), list(parts))
+    begin, end = _extent(history)
     return Profile(
         frames=history.frames.build(),
         activities=activities,
@@ -100,7 +107,7 @@ def _activities(
     numbers: list[int],
 ) -> Activities:
     size = len(table)
-    begin, end = _extent(table)
+    begin, end = _extent(history)
     start = np.where(table.begin_time == NO_TIME, begin, table.begin_time)
     stop = np.where(table.end_time == NO_TIME, end, table.end_time)
     columns: dict[str, Any] = off_gpu_columns(size) | {
@@ -111,20 +118,39 @@ def _activities(
         "stream": stream,
         "python": python,
         "native": table.native,
+        "pool": _pool_frames(history, table),
     }
     return Activities(
         **columns, stacks=history.stacks.build(), measures=_measures(table.size), is_cut=True
     )
 
 
+def _pool_frames(history: AllocatorHistory, table: Allocations) -> I4:
+    """The frame of the pool of each allocation; one says that it is not known."""
+    names = *history.segments.pools, UNKNOWN_POOL
+    frames = [history.frames.add(Frame(Kind.POOL, name)) for name in names]
+    return np.array(frames, np.int32)[pools_of(history, table)]
+
+
 def _measures(size: I8) -> dict[str, I8]:
     return {metric.key: size for metric in MEMORY_METRICS}
 
 
-def _extent(table: Allocations) -> tuple[int, int]:
+def _from_zero(history: AllocatorHistory) -> tuple[AllocatorHistory, int | None]:
+    """``history`` by a clock that is 0 at its first event, and the Unix time of that, ns."""
+    events = history.events
+    known = events.time != NO_TIME
+    if not known.any():
+        return history, None
+    origin = int(events.time[known].min())
+    events = replace(events, time=np.where(known, events.time - origin, NO_TIME))
+    ends = tuple(end._replace(time=end.time - origin) for end in history.step_ends)
+    return replace(history, events=events, step_ends=ends), origin
+
+
+def _extent(history: AllocatorHistory) -> tuple[int, int]:
     """First and last time, ns; (0, 0) where there is none."""
-    times = np.concatenate([table.begin_time, table.end_time])
-    times = times[times != NO_TIME]
+    times = history.events.time[history.events.time != NO_TIME]
     return (int(times.min()), int(times.max())) if len(times) else (0, 0)
 
 

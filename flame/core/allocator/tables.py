@@ -14,6 +14,8 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
 from flame.core.model.allocator.history import NO_TIME
+from flame.core.model.allocator.recorded import MemoryLives
+from flame.core.model.metrics import OF_A_MOMENT
 
 
 class Window(NamedTuple):
@@ -74,19 +76,28 @@ class DeviceAllocations:
         """Find the most that lived at a time in ``window``."""
         return find_peak(self.curve, window.first, window.last)
 
-    def measured(self, metric: str, window: Window) -> Bool:
-        """Tell which of the allocations ``metric`` measures in ``window``."""
+    def measured(self, metric: str, window: Window, moment: int) -> Bool:
+        """Tell which of the allocations ``metric`` measures in ``window``, or at ``moment``.
+
+        That is a position, of metrics of one moment.
+        """
         table, (first, last, _, _) = self.table, window
-        if metric == "peak":
-            return table.alive_at(self.peak(window).position)
-        if metric == "live":
-            return table.alive_at(last)
+        if metric in OF_A_MOMENT:
+            return table.alive_at(moment)
         if metric == "held":
             return (table.begin <= last) & (table.end > first)
         began: Bool = (table.begin > first) & (table.begin <= last)
         if metric == "churn":
             began &= table.end <= last
         return began
+
+    @property
+    def lives(self) -> MemoryLives:
+        """How long each lived, as far as that is known."""
+        table = self.table
+        known = (table.begin_time != NO_TIME) & (table.end_time != NO_TIME)
+        lifetime = np.where(known, np.maximum(table.end_time - table.begin_time, 0), -1)
+        return MemoryLives(table.size, lifetime, table.begin == BEFORE, table.end == ALIVE)
 
     def mean_sizes(self, window: Window) -> I8:
         """How many bytes each holds in the mean of ``window``, to the nearest byte.
@@ -122,14 +133,16 @@ def _event_times(table: Allocations) -> tuple[I8, I8]:
     return position[order], np.maximum.accumulate(time[order])
 
 
-def measured_rows(device: DeviceAllocations, metric: str, window: Window) -> tuple[I8, I8]:
+def measured_rows(
+    device: DeviceAllocations, metric: str, window: Window, moment: int
+) -> tuple[I8, I8]:
     """Find the rows of all that ``metric`` measures on ``device``, and the bytes of each."""
-    chosen = np.flatnonzero(device.measured(metric, window))
+    chosen = np.flatnonzero(device.measured(metric, window, moment))
     sizes = device.mean_sizes(window) if metric == "held" else device.table.size
     return device.rows[chosen], sizes[chosen]
 
 
-def take_rows(table: Activities, rows: I8, metric: str, values: I8) -> Activities:
+def take_rows(table: Activities, rows: I8, values: I8, metric: str) -> Activities:
     """Make a table of ``rows`` of ``table``, which ``metric`` measures by ``values``."""
     columns: dict[str, Any] = {
         each.name: value[rows] if isinstance(value, np.ndarray) else value

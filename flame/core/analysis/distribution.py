@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flame.core.columns import I8, Column, ordered_by_group, sum_by
+from flame.core.compiled.order import summarize_groups
 from flame.core.lazy_dataclass import dataclass
+
+_PERCENTS = 50, 90, 95, 99
+"""The percentiles of `Distributions`."""
 
 _WIDE = 10
 """From this ratio of largest to smallest on, equal steps would heap most values in one bin."""
@@ -83,7 +87,12 @@ class Distributions:
 
 
 def distributions(group: Column, values: I8, size: int) -> Distributions:
-    """Summarize the ``values`` of each ``group`` (0 to ``size`` - 1)."""
+    """Summarize the ``values`` of each ``group`` (0 to ``size`` - 1).
+
+    What is compiled takes half the time of ordering them, and less memory.
+    """
+    if (rows := summarize_groups(group, values, size, _PERCENTS)) is not None:
+        return Distributions(*rows)
     ordered, count = ordered_by_group(group, values, size)
     first, some = np.cumsum(count) - count, np.flatnonzero(count)
 
@@ -92,21 +101,10 @@ def distributions(group: Column, values: I8, size: int) -> Distributions:
         found[some] = ordered[(first + place)[some]]
         return found
 
-    def rank(percent: int) -> I8:
-        return at((count * percent + 99) // 100 - 1)
-
     total = np.zeros(size, np.int64)
     total[some] = np.add.reduceat(ordered, first[some]) if len(some) else 0
-    return Distributions(
-        count,
-        total,
-        minimum=at(np.zeros(size, np.int64)),
-        p50=rank(50),
-        p90=rank(90),
-        p95=rank(95),
-        p99=rank(99),
-        maximum=at(count - 1),
-    )
+    ranks = [np.zeros(size, np.int64), *((count * one + 99) // 100 - 1 for one in _PERCENTS)]
+    return Distributions(count, total, *map(at, [*ranks, count - 1]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from flame.core.attribution.thread_pieces import (
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
 from flame.core.columns import I4, I8, Column, run_starts, unique
 from flame.core.errors import InputError
-from flame.core.model.activities import NONE, Activities
+from flame.core.model.activities import NONE, Activities, repeat
 from flame.core.model.calls import IdleCause
 from flame.core.model.frames import NO_LAUNCH, Frame, FrameTable, Kind
 from flame.core.model.grouping import add_grouping
@@ -195,11 +195,11 @@ def _activities(
         python=python,
         own_python=stacks[0] if linked else None,
         own_nvtx=stacks[1] if linked else None,
-        native=_take(calls.native, launches.chain, EMPTY),
+        native=_take_stacks(calls.native, launches.chain),
         launch=_take(calls.frame, call, no_launch),
         nvtx=nvtx,
         frame=work.frame,
-        stack=np.zeros(len(call), np.int32),
+        stack=repeat(np.int32(EMPTY), len(call)),
         launched=call >= 0,
         stacks=raw.stacks.build(),
     )
@@ -212,7 +212,7 @@ def _launch_stacks(
     """(thread, Python stack, range stack) of each activity's launch, or as recorded without one."""
     call, launched = launches.call, launches.call >= 0
     thread = _take(raw.calls.thread, call, NONE)
-    recorded = _take(raw.calls.python, launches.chain, EMPTY)
+    recorded = _take_stacks(raw.calls.python, launches.chain)
     python, nvtx = origins.launch_stacks(thread, launch_start, recorded, _recorded_paths(raw, call))
     nvtx = _add_gpu_ranges(raw, nvtx, np.flatnonzero(~launched), origins)
     if raw.paths is not None:
@@ -231,6 +231,13 @@ def _take(column: Column, rows: I8, absent: int) -> Column:
     if rows.min(initial=0) < 0:
         taken[rows < 0] = absent
     return taken
+
+
+def _take_stacks(stacks: I4, rows: I8) -> I4:
+    """Take the stacks of ``rows``, the empty one where the row is -1; not to be written to."""
+    if stacks.strides == (0,) and not stacks[:1].any():  # nothing recorded any
+        return repeat(np.int32(EMPTY), len(rows))
+    return _take(stacks, rows, EMPTY)
 
 
 def _processes(raw: RawTrace, thread: I4) -> I4:
@@ -280,11 +287,12 @@ def _launch_shares(raw: RawTrace, call: I8, duration: I8) -> I8:
 
     ``duration`` is that of the call of each activity, 0 without one.
     """
-    rows = np.flatnonzero(call >= 0)
-    is_launching = np.zeros(len(raw.calls.start), bool)
-    is_launching[call[rows]] = True
-    if np.count_nonzero(is_launching) == len(rows):  # each launched one
+    known = call >= 0
+    is_launching = np.zeros(len(raw.calls.start) + 1, bool)
+    is_launching[call] = True  # the last one by those without a call
+    if np.count_nonzero(is_launching[:-1]) == np.count_nonzero(known):  # each launched one
         return duration
+    rows = np.flatnonzero(known)
     share = np.zeros(len(call), np.int64)
     order = rows[np.lexsort((raw.activities.start[rows], call[rows]))]
     first = run_starts(call[order])
@@ -298,11 +306,12 @@ def _launch_shares(raw: RawTrace, call: I8, duration: I8) -> I8:
 def _idle_before(work: RawActivities, duration: I8) -> I8:
     """How long each activity's device had been empty when it started, ns; 0 for the first."""
     start, timed = work.start, ~lacks_times(work)
+    devices = unique(work.device).tolist()
+    if len(devices) == 1 and timed.all() and (start[1:] >= start[:-1]).all():  # as most
+        return _gaps(start, duration)
     idle = np.zeros(len(start), np.int64)
-    for device in unique(work.device).tolist():
+    for device in devices:
         on = (work.device == device) & timed
-        if on.all() and (start[1:] >= start[:-1]).all():  # a GPU alone, as most
-            return _gaps(start, duration)
         rows = np.flatnonzero(on)
         if (np.diff(start[rows]) < 0).any():
             rows = rows[np.argsort(start[rows], kind="stable")]
@@ -312,7 +321,9 @@ def _idle_before(work: RawActivities, duration: I8) -> I8:
 
 def _gaps(start: I8, duration: I8) -> I8:
     """The time before each ``start``, in order, in which nothing before it ran; 0 at first."""
-    gaps = np.zeros(len(start), np.int64)
-    busy_until = np.maximum.accumulate(start + duration)
-    np.maximum(start[1:] - busy_until[:-1], 0, out=gaps[1:])
-    return gaps
+    busy_until = start + duration
+    np.maximum.accumulate(busy_until, out=busy_until)
+    gaps = np.empty_like(busy_until)
+    gaps[:1] = 0
+    np.subtract(start[1:], busy_until[:-1], out=gaps[1:])
+    return np.maximum(gaps, 0, out=gaps)

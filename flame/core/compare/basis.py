@@ -171,6 +171,8 @@ def scope_of(run: Run, selection: Selection) -> Scope:
 
 def _seconds(run: Run, selection: Selection) -> float:
     if run.profile.resolved and not isinstance(run, KeptRun):
+        if run.profile.memory is not None:
+            raise UsageError("--per second: memory is held, not spent: compare --per total")
         raise UsageError(f"--per second: {run.label} has no times")
     seconds = seconds_of(run, selection)
     if not seconds:

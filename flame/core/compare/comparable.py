@@ -21,7 +21,7 @@ from flame.core.compare.over_ranks.rank_facts import (
     lost_words,
     models_of,
 )
-from flame.core.compare.samples import compared_rows
+from flame.core.compare.samples import compared_weights
 from flame.core.compare.sides import BASE, NEW, SIDES, KeptRun, Run
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
@@ -157,17 +157,16 @@ def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
         kernels, graphs = gpu_times(comparison, at)
         models = models_of(run.summary)
         return GpuFacts(kernels, gpus_of_a_rank(run.summary), models, graphs, 0, False)
-    profile, rows = run.profile, compared_rows(comparison, at)
-    table, time = rows.table, rows.table.duration[rows.row]
+    profile, (table, (time, count)) = run.profile, compared_weights(comparison, at)
     text = labels_of(profile, comparison.selection.naming, table).text
-    by_frame = _sums(table.frame[rows.row], time, len(profile.frames))
+    by_frame = _sums(table.groups.frame, time, len(profile.frames))
     kernels = Counter[str]()
     for frame in np.flatnonzero(by_frame).tolist():
         kernels[text[frame]] += int(by_frame[frame])
-    by_device = _sums(table.device[rows.row], time, len(profile.devices))
+    by_device = _sums(table.groups.device, time, len(profile.devices))
     used = np.flatnonzero(100 * by_device >= _USED * max(float(time.sum()), 1)).tolist()
     names = (profile.devices[device].name for device in used)
-    graphs = int(np.count_nonzero(table.kind[rows.row] == Kind.GRAPH))
+    graphs = int(count[table.groups.kind == Kind.GRAPH].sum())
     nodes, gpus = profile.graph_nodes.activities, len(used)
     if comparison.sides.has_summary:  # of which there are the GPUs of a rank
         gpus = -(-gpus // max(len(run.rank_places(comparison.selection)), 1))

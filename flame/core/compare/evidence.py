@@ -217,7 +217,9 @@ def _why_none(comparison: Comparison) -> str:
     if any(isinstance(run, KeptRun) for run in comparison.sides.runs):
         return f"{fewest}, fewer than {FEWEST_STEPS} iterations, and kept bases have no activities"
     if not all(run.has_rows for run in comparison.sides.runs):
-        return f"{fewest}, and files of stacks have nothing else to tell noise from"
+        memory = comparison.union.tree.metric.table == "memory"
+        files = "memory snapshots" if memory else "files of stacks"
+        return f"{fewest}, and {files} have nothing else to tell noise from"
     if comparison.union.tree.metric.table != "gpu":
         return f"{fewest}, and fewer than {FEWEST_STEPS} iterations"
     return f"{fewest}, and shares say nothing of times" if comparison.basis.kind == "share" else ""

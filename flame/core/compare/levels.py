@@ -13,7 +13,7 @@ from flame.core.projection.levels import add_shapes, recorded_levels
 from flame.core.projection.selection import Selection
 from flame.core.units import format_whole_percent
 
-_PLACES = ("rank", "process", "thread", "device", "stream")
+_PLACES = ("rank", "process", "thread", "device", "pool", "stream")
 """Levels that say where something ran: the same work has other numbers in another run."""
 
 _APART = 20

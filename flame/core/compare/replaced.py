@@ -43,8 +43,8 @@ def find_replaced(comparison: Comparison) -> Replaced:
     one_sided = changes.is_gone | changes.is_new
     top = one_sided & ~np.append(one_sided, False)[parent]
     old, new = np.flatnonzero(top & changes.is_gone), np.flatnonzero(top & changes.is_new)
-    rows = all(run.has_rows for run in comparison.sides.runs)
-    pairs = _pairs(comparison, old, new) if rows else (old[:0], new[:0])
+    may_pair = len(old) and len(new) and all(run.has_rows for run in comparison.sides.runs)
+    pairs = _pairs(comparison, old, new) if may_pair else (old[:0], new[:0])
     gone, came = _below(comparison, changes.base, old), _below(comparison, changes.new, new)
     return Replaced(gone, came, *pairs)
 

@@ -15,9 +15,10 @@ from flame.core.compare.sides import NEW, KeptRun
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import passing_rows
 from flame.core.projection.project import shown_profile
+from flame.core.projection.weights import Weights, row_indices
 from flame.core.report.measures.configurations import Configuration, configurations
+from flame.core.report.scope import weights_of
 
 MOST_NODES = 500
 _MOST_CELLS = 1 << 23
@@ -183,15 +184,30 @@ class ComparedRows(NamedTuple):
 def compared_rows(comparison: Comparison, at: int) -> ComparedRows:
     """Find the rows of the run ``at`` that place, and where they end."""
     tree = comparison.trees[at]
-    selection = comparison.sides.runs[at].selection(comparison.selection)
-    profile = shown_profile(comparison.sides.runs[at].profile, selection)
-    table = profile.table(tree.metric)
-    passing = (tree.node_of_group >= 0)[table.groups.of_row]
-    chosen = passing_rows(profile, table, selection.where)
-    row = np.flatnonzero(passing if chosen is None else passing & chosen)
-    own = tree.node_of_group[table.groups.of_row[row]]
-    node = comparison.union.node[at][own].astype(np.int64)
+    table, row = _table_and_rows(comparison, at)
+    node_of_group = np.append(comparison.union.node[at], NONE)[tree.node_of_group]
+    node = node_of_group.astype(np.int64, copy=False)[table.groups.of_row[row]]
+    if node.min(initial=0) < 0:
+        some = np.flatnonzero(node >= 0)
+        row, node = row[some], node[some]
     return ComparedRows(table, row, node, tree.metric.values(table)[row])
+
+
+def compared_weights(comparison: Comparison, at: int) -> tuple[Activities, Weights]:
+    """Sum the GPU time and the number of the rows that `compared_rows` finds by group."""
+    table, rows = _table_and_rows(comparison, at)
+    weights, compared = weights_of(table, rows), comparison.trees[at].node_of_group >= 0
+    return table, Weights(*(np.where(compared, part, 0) for part in weights))
+
+
+def _table_and_rows(comparison: Comparison, at: int) -> tuple[Activities, I8]:
+    """The table of the run ``at`` that place, and its rows that pass the filters of rows."""
+    run = comparison.sides.runs[at]
+    selection = run.selection(comparison.selection)
+    profile = shown_profile(run.profile, selection)
+    table = profile.table(comparison.trees[at].metric)
+    chosen = row_indices(profile, table, selection.where)
+    return table, np.arange(len(table)) if chosen is None else chosen
 
 
 @dataclass(frozen=True, eq=False)

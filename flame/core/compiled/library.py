@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
-_ABI = 7  # FLAMECORE_ABI of csrc/flamecore.h
+_ABI = 8  # FLAMECORE_ABI of csrc/flamecore.h
 _NO_MEMORY = -2
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -47,6 +47,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flamecore_sum_groups": (
         c_int64,
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
+    ),
+    "flamecore_summarize_groups": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p, c_int32, c_void_p],
     ),
     "flamecore_search": (c_int64, [c_void_p, c_void_p, c_int32, c_int32, c_void_p]),
     "flamecore_paths_new": (c_void_p, [c_uint64]),

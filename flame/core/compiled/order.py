@@ -72,6 +72,27 @@ def sum_groups(group: NDArray[Any], values: NDArray[Any], groups: int) -> NDArra
     return None if checked(done) is None else sums
 
 
+def summarize_groups(
+    group: NDArray[Any], values: NDArray[np.int64], groups: int, percents: Sequence[int]
+) -> NDArray[np.int64] | None:
+    """Summarize the ``values`` of each ``group`` (0 to ``groups`` - 1), i8[4 + percents, groups].
+
+    Rows are how many there are, their sum, the least, the nearest-rank percentiles for
+    ``percents``, which ascend, and the largest; 0 of no values. None where numpy is to do it.
+    """
+    library = compiled()
+    if library is None or len(values) < _FEWEST or values.dtype != np.int64:
+        return None
+    keys, values = whole([_readable(group), values])
+    asked = np.array(percents, np.int32)
+    rows = np.empty((4 + len(asked), groups), np.int64)
+    done = library.flamecore_summarize_groups(
+        *(address(keys), keys.itemsize, address(values), len(values), groups),
+        *(address(asked), len(asked), address(rows)),
+    )
+    return None if checked(done) is None else rows
+
+
 def _readable(column: NDArray[Any]) -> NDArray[Any]:
     """A column of a type that C reads."""
     return column if column.dtype in (*_BYTES, *_WORDS) else column.astype(np.int64)

@@ -19,6 +19,7 @@ from flame.core.loading.merge_details import (
     merge_launches,
     merge_overheads,
 )
+from flame.core.loading.merge_memory import check_kinds, merge_memory
 from flame.core.loading.merge_metrics import (
     measure_scales,
     merge_measures,
@@ -34,6 +35,7 @@ from flame.core.model.activities import (
     ThreadPieces,
     ThreadSpans,
     has_times,
+    repeat,
 )
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
@@ -67,6 +69,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
     time of day and were recorded together; else each begins at 0, and a warning says so. Raises
     InputError where they have nothing in common to be measured by.
     """
+    check_kinds(profiles, labels)
     metrics = merge_metrics(profiles, labels)
     clock, who = align_clocks(profiles, labels), _MergedNames()
     parts = [
@@ -113,6 +116,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         timed=all(profile.timed for profile in profiles),
         sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
         nested_finder=partial(_find_nested, parts) if any(p.nested for p in parts) else None,
+        memory=merge_memory(profiles, parts, table.stacks, _merge_tables),
         **thread_builders(parts) | MEASURES,
     )
 
@@ -192,14 +196,17 @@ def _merge_tables(parts: Sequence[ProfilePart], tables: Sequence[Activities]) ->
     """Concatenate ``tables``, in the numbers of the parts that they are of."""
     stacks = StackBuilder()
     found = [
-        name for name in _FALLBACK if any(getattr(table, name) is not None for table in tables)
+        name
+        for name in (*_FALLBACK, "pool")
+        if any(getattr(table, name) is not None for table in tables)
     ]
     columns = [_renumber_columns(*pair, stacks, found) for pair in zip(parts, tables, strict=True)]
     joined: dict[str, Any] = {
         name: np.concatenate([table[name] for table in columns]) for name in columns[0]
     }
     measures = merge_measures(tables, [part.scales for part in parts])
-    return Activities(**joined, stacks=stacks.build(), measures=measures)
+    is_cut = all(table.is_cut for table in tables)
+    return Activities(**joined, stacks=stacks.build(), measures=measures, is_cut=is_cut)
 
 
 def _renumber_columns(
@@ -212,7 +219,7 @@ def _renumber_columns(
     ids = stacks.absorb(table.stacks, part.frames)
     columns = {name: getattr(table, name) for name in _AS_RECORDED}
     columns |= {name: ids[getattr(table, name)] for name in _STACKS}
-    for name in found:
+    for name in (name for name in found if name in _FALLBACK):
         own, fallback = getattr(table, name), [columns[other] for other in _FALLBACK[name]]
         columns[name] = ids[own] if own is not None else _join_all(stacks, fallback)
     # Graphs whose times were not collected are known by their zeros.
@@ -224,6 +231,10 @@ def _renumber_columns(
         columns[name] = getattr(part, name)[getattr(table, name)]
     for name in ("launch", "frame"):
         columns[name] = part.frames[getattr(table, name)]
+    if "pool" in found:
+        columns["pool"] = repeat(np.int32(NONE), len(table))
+        if table.pool is not None:
+            columns["pool"] = part.frames[table.pool]
     return columns
 
 

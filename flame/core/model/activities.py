@@ -40,7 +40,7 @@ GROUP_COLUMNS = (
 FOUND_COLUMNS = ("own_python", "own_nvtx", "nested", "own_nested")
 """Columns that a table may lack: then they would be what `Activities` says."""
 
-_OPTIONAL = (*FOUND_COLUMNS, "cause")
+_OPTIONAL = (*FOUND_COLUMNS, "cause", "pool")
 
 _OWN = {"python": "own_python", "nvtx": "own_nvtx", "nested": "own_nested"}
 
@@ -72,7 +72,8 @@ class Activities:
     ``nested`` are stacks of Python frames and ranges as they were nested in time; None: the ranges
     stand below the Python frames.
 
-    A table of idle time has the ``cause`` (frame id) of each row, other tables None. One that
+    A table of idle time has the ``cause`` (frame id) of each row, one of allocations the ``pool``
+    of its allocator, other tables None. One that
     ``is_cut`` holds only what filters by time and step have chosen.
     """
 
@@ -101,6 +102,7 @@ class Activities:
     nested: I4 | None = None
     own_nested: I4 | None = None
     cause: I4 | None = None
+    pool: I4 | None = None
     is_cut: bool = False
 
     def __len__(self) -> int:
@@ -192,6 +194,7 @@ class Groups:
     nested: I4 | None = None
     own_nested: I4 | None = None
     cause: I4 | None = None
+    pool: I4 | None = None
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -206,13 +209,15 @@ class TableCut(NamedTuple):
 
     Idle time is cut by ``where``, filters by time and step. Memory is that of ``devices``, places
     in the profile's devices (None: of the one that holds most at its peak), from ``begin`` to
-    ``end`` (exclusive, ns; None is unbounded).
+    ``end`` (exclusive, ns; None is unbounded); by metrics of one moment it is that of ``moment``,
+    a name of `filters.MOMENTS` or ns, None for the metric's own.
     """
 
     where: tuple[Any, ...] = ()
     devices: tuple[int, ...] | None = None
     begin: int | None = None
     end: int | None = None
+    moment: str | int | None = None
 
     @property
     def is_empty(self) -> bool:

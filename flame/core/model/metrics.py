@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -175,10 +176,12 @@ METRICS: tuple[Metric, ...] = (
 
 
 def _memory_metric(key: str, title: str, about: str) -> Metric:
-    def values(table: Activities) -> I8:
-        return table.measures[key]
-
+    values = partial(_measured, key)
     return Metric(key, title, "bytes", values, "memory", ("python",), "allocations", about)
+
+
+def _measured(key: str, table: Activities) -> I8:
+    return table.measures[key]
 
 
 MEMORY_METRICS: tuple[Metric, ...] = (
@@ -189,6 +192,9 @@ MEMORY_METRICS: tuple[Metric, ...] = (
     _memory_metric("held", "memory held", "mean of what was in use over time"),
 )
 """Metrics of traces that tell who allocated memory of GPUs."""
+
+OF_A_MOMENT = ("peak", "live")
+"""Those of what lived at one moment, not over a time."""
 
 ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
 """All of them, in the order in which they are listed."""

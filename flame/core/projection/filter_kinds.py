@@ -43,6 +43,15 @@ FILTER_KINDS = (
         "time",
     ),
     FilterKind(
+        "at",
+        "--at",
+        "T",
+        "memory as it was then, by the metrics peak and live: peak, oom (the last request that "
+        "failed), end, or a time such as 50.5ms",
+        "at",
+        "moment of memory",
+    ),
+    FilterKind(
         "step",
         "--step",
         "A-B,…",

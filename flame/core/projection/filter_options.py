@@ -11,6 +11,8 @@ from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.projection.filter_kinds import FILTER_KINDS, FilterKind
 from flame.core.projection.filters import (
+    MOMENTS,
+    At,
     Devices,
     ExpressionFilter,
     Filter,
@@ -82,6 +84,23 @@ def parse_window(text: str) -> Time:
     if window.begin is not None and window.end is not None and window.begin >= window.end:
         raise UsageError(f"--time '{text}': the window is empty, its end is not after its begin")
     return window
+
+
+def parse_moment(text: str) -> At:
+    """Parse a moment of memory: ``peak``, ``oom``, ``end``, or a time as in `parse_window`."""
+    for moment in MOMENTS:
+        if text == moment:
+            return At(moment)
+    try:
+        return At(parse_time(text))
+    except UsageError:
+        names = ", ".join(MOMENTS)
+        raise UsageError(f"--at '{text}': use {names}, or a time such as 50.5ms") from None
+
+
+def format_moment(at: At) -> str:
+    """Format the text that `parse_moment` reads as ``at``."""
+    return at.moment if isinstance(at.moment, str) else _format_time(at.moment)
 
 
 def parse_steps(text: str) -> Steps:
@@ -207,6 +226,7 @@ class FilterText(NamedTuple):
 
 FILTER_TEXTS: Mapping[str, FilterText] = {
     "time": FilterText(Time, parse_window, format_window),
+    "at": FilterText(At, parse_moment, format_moment),
     "step": FilterText(Steps, parse_steps, _format_steps),
     "rank": FilterText(Ranks, parse_ranks, _format_names),
     "nvtx": FilterText(NvtxRange, parse_nvtx_range, format_nvtx_range),
@@ -242,6 +262,7 @@ def format_filter(filter_: Filter) -> str:
 def parse_filters(
     *,
     time: Texts = None,
+    at: Texts = None,
     step: Texts = None,
     rank: Texts = None,
     nvtx: Texts = None,

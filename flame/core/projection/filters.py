@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -40,6 +40,20 @@ class Time:
         if self.end is not None:
             keep &= table.start < self.end
         return keep
+
+
+Moment = Literal["peak", "oom", "end"]
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+
+
+@dataclass(frozen=True)
+class At:
+    """Choose the moment at which memory is shown, by name or ns on the trace's clock.
+
+    It lets every activity pass: what lived then is another table, see `project.shown_profile`.
+    """
+
+    moment: Moment | int
 
 
 @dataclass(frozen=True)
@@ -303,7 +317,7 @@ class MinShare:
 GroupFilter = NvtxRange | Phases | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
 StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames | HideFramework
 RowFilter = Time | Steps
-Filter = RowFilter | GroupFilter | StackFilter | MinShare
+Filter = RowFilter | At | GroupFilter | StackFilter | MinShare
 
 
 def passing_rows(profile: Profile, table: Activities, filters: tuple[Filter, ...]) -> Bool | None:
@@ -349,6 +363,9 @@ def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[
 
     The words go on after a colon.
     """
+    if profile.resolved and profile.memory is not None and any(map(_is_of_activities, filters)):
+        yield "a memory snapshot has no kernels, ranges, processes or threads"
+        return
     for filter_ in filters:
         if isinstance(filter_, Steps) and not filter_.chosen(profile.iterations.number).any():
             yield _describe_steps(profile)
@@ -358,6 +375,10 @@ def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[
             names = phase_names(profile)
             if not any(map(filter_.fits, names)):
                 yield f"its phases are {', '.join(names)}" if names else "it has no phases"
+
+
+def _is_of_activities(filter_: Filter) -> bool:
+    return isinstance(filter_, NvtxRange | Phases | Pids | Tids | Kernel | Include)
 
 
 def _describe_steps(profile: Profile) -> str:

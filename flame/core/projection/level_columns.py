@@ -112,8 +112,9 @@ def _single_frames(profile: Profile, table: Activities, kept: I8, level: str) ->
         return own[kept]
     if level == "phase":
         return phase_frames(profile, table)[kept]
-    if level == "cause":
-        return np.full(len(kept), -1, np.int32) if groups.cause is None else groups.cause[kept]
+    if level in ("cause", "pool"):
+        found: I4 | None = getattr(groups, level)
+        return np.full(len(kept), -1, np.int32) if found is None else found[kept]
     if level == "category":
         return np.append(grouping.category, np.int32(-1))[groups.frame[kept]]
     if level == "stream":

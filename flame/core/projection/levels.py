@@ -101,6 +101,7 @@ _PRESENT: dict[str, Callable[[Profile, Activities], Bool | bool]] = {
     "shapes": _has_shapes,
     "nested": lambda profile, table: (table.groups.python > 0) | (table.groups.nvtx > 0),
     "cause": lambda profile, table: table.groups.cause is not None and len(table.groups) > 0,
+    "pool": lambda profile, table: table.groups.pool is not None and len(table.groups) > 0,
     "module": has_modules,
     "phase": lambda profile, table: (profile.phases is not None) | (table.groups.frame >= 0),
     "rank": _are_several,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from flame.core.columns import I8, Column
-from flame.core.errors import NoMatchError
+from flame.core.errors import NoMatchError, UsageError
 from flame.core.model.activities import RankSums, TableCut
+from flame.core.model.allocator.recorded import MemoryMoment
+from flame.core.model.meta import Device
 from flame.core.model.metrics import WAITING, Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.chosen_metric import chosen_metric
+from flame.core.projection.chosen_metric import at_moment, chosen_metric
 from flame.core.projection.filters import (
+    At,
     Devices,
     Filter,
+    Moment,
     Ranks,
     RowFilter,
     StackFilter,
@@ -108,12 +114,39 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
         return _with_shown_ranks(profile, ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
         return profile.within(TableCut(_row_filters(selection)))
-    if profile.memory is not None and chosen_metric(profile, selection.metric).table == "memory":
-        begin, end = _window(profile, selection)
-        return profile.within(TableCut((), _devices(profile, selection), begin, end))
+    cut = memory_cut(profile, selection)
+    if cut is not None:
+        return profile.within(cut)
     if "nested" in (selection.levels or ()):
         profile = profile.with_nested
     return profile if selection.forward else profile.unlinked
+
+
+def shown_moments(profile: Profile, selection: Selection) -> Sequence[MemoryMoment]:
+    """Tell at which moment the memory of each GPU is that ``selection`` shows; none over a time."""
+    cut = memory_cut(profile, selection)
+    if cut is None or profile.memory is None:
+        return ()
+    return profile.memory.moments(chosen_metric(profile, selection.metric).key, cut)
+
+
+def memory_cut(profile: Profile, selection: Selection) -> TableCut | None:
+    """What of the memory ``selection`` shows; None where it shows something else."""
+    moment = _moment(profile, selection)
+    if profile.memory is None or chosen_metric(profile, selection.metric).table != "memory":
+        return None
+    begin, end = _window(profile, selection)
+    return TableCut((), _devices(profile, selection), begin, end, moment)
+
+
+def _moment(profile: Profile, selection: Selection) -> Moment | int | None:
+    """The moment that is asked for; UsageError for several, and where no memory is known."""
+    moments = {one.moment for one in selection.where if isinstance(one, At)}
+    if moments and profile.memory is None:
+        raise UsageError("--at: it is not recorded here who allocated memory of the GPU")
+    if len(moments) > 1:
+        raise UsageError("--at: only one moment can be shown")
+    return next(iter(moments), None)
 
 
 def _row_filters(selection: Selection) -> tuple[Filter, ...]:
@@ -136,14 +169,39 @@ def _window(profile: Profile, selection: Selection) -> tuple[int | None, int | N
 
 
 def _devices(profile: Profile, selection: Selection) -> tuple[int, ...] | None:
-    """The devices whose memory is shown, each at its own peak; None: the fullest alone."""
-    filters = [one for one in selection.where if isinstance(one, Devices)]
-    if not filters and "device" not in (selection.levels or ()):
+    """The devices whose memory is shown, each at its own peak; None: the fullest alone.
+
+    Of several files it is the fullest of each, where these are a level, as is usual.
+    """
+    filters = [one for one in selection.where if isinstance(one, Devices | Ranks)]
+    levels = selection.levels
+    by_rank = len(profile.sources) > 1 and (levels is None or "rank" in levels)
+    by_device = "device" in (levels or ()) or any(isinstance(one, Devices) for one in filters)
+    if not filters and not by_rank and not by_device:
         return None
-    table = profile.activities
-    passing = [one.groups(profile, table) for one in filters]
-    groups = np.logical_and.reduce(passing) if passing else np.ones(len(table.groups), bool)
-    return tuple(np.unique(table.groups.device[groups]).tolist())
+    passing = [
+        place
+        for place, device in enumerate(profile.devices)
+        if all(_chooses(profile, one, device) for one in filters)
+    ]
+    return tuple(passing) if by_device else _fullest(profile, passing, by_rank)
+
+
+def _chooses(profile: Profile, one: Devices | Ranks, device: Device) -> bool:
+    if isinstance(one, Devices):
+        return device.id in one.ids
+    return one.fits(profile.sources[device.source])
+
+
+def _fullest(profile: Profile, places: Sequence[int], by_rank: bool) -> tuple[int, ...]:
+    """The device with the highest peak, of all ``places`` or of each file."""
+    assert profile.memory is not None
+    peaks = {one.device: one.peak for one in profile.memory.devices}
+    found = dict[int, int]()
+    for place in places:
+        source = profile.devices[place].source if by_rank else 0
+        found[source] = max(found.get(source, place), place, key=lambda at: peaks.get(at, 0))
+    return tuple(sorted(found.values()))
 
 
 def _with_shown_ranks(profile: Profile, ranks: RankSums[Profile], selection: Selection) -> Profile:
@@ -174,7 +232,7 @@ def _weighed_stacks(
 
 
 def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, tuple[str, ...]]:
-    metric = chosen_metric(profile, selection.metric)
+    metric = at_moment(chosen_metric(profile, selection.metric), selection.where)
     levels = selection.levels or default_levels(profile, metric, selection.naming)
     check_levels(levels)
     return metric, levels

@@ -100,6 +100,10 @@ def summarise(
     """
     if (known := summary_of(profile)) is not None:
         return RankPart(known)
+    if profile.resolved and profile.memory is not None:
+        raise InputError(
+            f"{path}: a memory snapshot has no GPU time: flame view FILES shows those of ranks"
+        )
     if profile.resolved:
         raise InputError(f"{path}: it has stacks that were added up before, of no rank")
     if options.iteration:

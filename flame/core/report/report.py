@@ -3,71 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 
-from flame.core.report.findings import section as findings
-from flame.core.report.parties import communication, devices, processes, ranks, threads
-from flame.core.report.program import experts, iterations, layers, phases
+from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
-from flame.core.report.sections import (
-    api,
-    budget,
-    copies,
-    coverage,
-    idle,
-    kernels,
-    launches,
-    memory,
-    metrics,
-    os_calls,
-    products,
-    ranges,
-    states,
-    summary,
-    syncs,
-    tails,
-    utilization,
-)
 from flame.core.report.table import Section, SectionKind
 
+
+def _kind(module: str, name: str, title: str) -> SectionKind[Scope]:
+    """Describe the section that ``module`` builds, which is imported when it first does."""
+
+    def build(scope: Scope) -> Section:
+        of_section = import_module(f"flame.core.report.{module}")
+        section: Section = getattr(of_section, f"{name}_section")(scope)
+        return section
+
+    return SectionKind(name, title, build)
+
+
 SECTIONS = {
-    module.NAME: SectionKind(module.NAME, module.TITLE, build)
-    for module, build in (
-        (findings, findings.findings_section),
-        (summary, summary.summary_section),
-        (coverage, coverage.coverage_section),
-        (budget, budget.budget_section),
-        (utilization, utilization.utilization_section),
-        (idle, idle.idle_section),
-        (kernels, kernels.kernels_section),
-        (copies, copies.copies_section),
-        (products, products.products_section),
-        (tails, tails.tails_section),
-        (launches, launches.launches_section),
-        (api, api.api_section),
-        (syncs, syncs.syncs_section),
-        (memory, memory.memory_section),
-        (ranges, ranges.ranges_section),
-        (phases, phases.phases_section),
-        (layers, layers.layers_section),
-        (experts, experts.experts_section),
-        (iterations, iterations.iterations_section),
-        (communication, communication.communication_section),
-        (states, states.states_section),
-        (processes, processes.processes_section),
-        (devices, devices.devices_section),
-        (threads, threads.threads_section),
-        (ranks, ranks.ranks_section),
-        (os_calls, os_calls.os_section),
-        (metrics, metrics.metrics_section),
+    name: _kind(module, name, title)
+    for module, name, title in (
+        ("findings.section", "findings", "What to look at first"),
+        ("sections.summary", "summary", "What was recorded"),
+        ("sections.coverage", "coverage", "How much is known"),
+        ("sections.budget", "budget", "Where the time of each GPU went"),
+        ("sections.utilization", "utilization", "How busy each GPU was"),
+        ("sections.idle", "idle", "When the GPUs ran nothing, and why"),
+        ("sections.kernels", "kernels", "What ran on the GPUs"),
+        ("sections.copies", "copies", "What was copied, and how fast"),
+        ("sections.products", "products", "Matrix products, and the bytes they move at least"),
+        ("sections.tails", "tails", "Slow among equals"),
+        ("sections.launches", "launches", "Launches"),
+        ("sections.api", "api", "API calls of the host"),
+        ("sections.syncs", "syncs", "Waiting for the GPU"),
+        ("sections.memory", "memory", "Memory of the GPUs"),
+        ("sections.ranges", "ranges", "Ranges and operators"),
+        ("program.phases", "phases", "How the GPU time divides among phases"),
+        ("program.layers", "layers", "How the layers of the model compare"),
+        ("program.experts", "experts", "What the mixture of experts takes, by names"),
+        ("program.iterations", "iterations", "How long each iteration took"),
+        ("parties.communication", "communication", "How GPUs communicated, and who waited"),
+        ("sections.states", "states", "What held the program up"),
+        ("parties.processes", "processes", "What each process did"),
+        ("parties.devices", "devices", "What each GPU did"),
+        ("parties.threads", "threads", "What the threads of the host did"),
+        ("parties.ranks", "ranks", "How the ranks compare"),
+        ("sections.os_calls", "os", "Calls of the operating system"),
+        ("sections.metrics", "metrics", "Counters of the GPUs"),
     )
 }
 """All sections, in the order in which they are shown."""
 
 
-OF_STACKS = (summary.NAME, kernels.NAME)
+OF_STACKS = ("summary", "kernels")
 """The sections of a file of resolved stacks."""
 
+OF_MEMORY = ("findings", "memory")
+"""Those that it has besides where it tells who held the memory of GPUs."""
+
 _NO_ACTIVITIES = "a file of stacks knows no activities and no times of them"
+_ONLY_MEMORY = "a memory snapshot knows no activities of GPUs"
 
 
 class Report:
@@ -84,10 +80,17 @@ class Report:
         return self._known[name]
 
     def _build(self, kind: SectionKind[Scope]) -> Section:
-        if self.scope.profile.resolved and kind.name not in OF_STACKS:
-            return Section(kind.name, kind.title, why=_NO_ACTIVITIES)
+        if self.scope.profile.resolved and (why := _lacking(self.scope.profile, kind.name)):
+            return Section(kind.name, kind.title, why=why)
         return kind.build(self.scope)
 
     def sections(self, names: Iterable[str] = SECTIONS) -> list[Section]:
         """Get several sections."""
         return [self.section(name) for name in names]
+
+
+def _lacking(profile: Profile, name: str) -> str:
+    """Why there is no section ``name`` of ready-made stacks; empty where there is."""
+    if profile.memory is None:
+        return "" if name in OF_STACKS else _NO_ACTIVITIES
+    return "" if name in (*OF_STACKS, *OF_MEMORY) else _ONLY_MEMORY

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, places_in
+from flame.core.columns import I8, Bool, places_in
 from flame.core.compiled.nesting import united_spans
 from flame.core.lazy_dataclass import dataclass
 
@@ -85,6 +85,15 @@ class BusyTime:
         sums -= self.before[0]
         sums[at < 0] = 0
         return sums
+
+    def meets(self, low: I8, high: I8) -> Bool:
+        """Tell which of the times from ``low`` to ``high`` share a nanosecond with any stretch."""
+        lasting = self.high > self.low
+        begin, end = self.low[lasting], self.high[lasting]
+        if not len(begin):
+            return np.zeros(len(low), bool)
+        at = places_in(begin, high) - 1  # the last that begins before
+        return (at >= 0) & (end[at] > low) & (high > low)
 
     def until(self, time: int) -> int:
         """Sum the busy time before ``time``, ns."""

@@ -109,7 +109,8 @@ def passing_intervals(
 
     Of activities those that it counts; of ranges and functions those in which any of these was
     launched, or all where nothing is filtered; of API calls those that launched nothing as well.
-    Idle time counts no activity: these pass where nothing is filtered. What held threads up passes.
+    Idle time counts no activity: these pass where nothing is filtered. What held threads up passes,
+    as does memory.
     """
     if not filters and tree.metric.table != "host":
         return np.ones(len(timeline), bool)
@@ -118,7 +119,7 @@ def passing_intervals(
     chosen = passing_rows(profile, table, filters)
     if chosen is not None:
         rows &= chosen
-    passing = np.isin(timeline.track, list(STATES))
+    passing = np.isin(timeline.track, [*STATES, Track.MEMORY])
     if tree.metric.table == "gpu":
         work = timeline.track == Track.WORK
         passing[work] = rows[timeline.source[work]]
@@ -183,7 +184,8 @@ def matching_intervals(
     for text in filter(None, (tree.text, unfolded)):
         fits[matching_frames(tree.frames, text, used, pattern, exact)] = True
     hits = fits[timeline.frame]
-    held = np.flatnonzero(timeline.frame < 0)
+    hits[timeline.track == Track.MEMORY] = False
+    held = np.flatnonzero(np.isin(timeline.track, list(STATES)))
     if timeline.states is not None:
         hits[held] = _matching_states(timeline.states, pattern)[timeline.source[held]]
     if tree.metric.table == "gpu":

@@ -16,7 +16,16 @@ from flame.core.model.threads.states import StateSpans
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from flame.core.timeline.devices import device_label, device_times
 from flame.core.timeline.host_lanes import Pieces, host_columns, host_pieces
-from flame.core.timeline.lanes import STATES, Lane, LaneColumns, Track, bounds, thread_label
+from flame.core.timeline.lanes import (
+    STATES,
+    Lane,
+    LaneColumns,
+    Track,
+    bounds,
+    no_columns,
+    thread_label,
+)
+from flame.core.timeline.memory_lanes import MemoryLane, memory_columns, memory_lanes
 
 MOST_LEVELS = 8
 """Lanes for the activities of one stream that lie within others; deeper ones share the last."""
@@ -31,15 +40,15 @@ class Timeline:
     | column | dtype | meaning |
     |---|---|---|
     | track | u1 | `Track` of its lane |
-    | source | i4 | row of its track's table: ``table`` (WORK), ``states`` (STATES) or ``pieces`` |
-    | frame | i4 | frame id; -1 of states, which are no frames |
+    | source | i4 | row of its track's table: ``table``, ``states``, ``memory`` or ``pieces`` |
+    | frame | i4 | frame id; -1 of states and memory, which are no frames |
     | kind | u1 | `Kind` of the frame, of API calls `CallClass`, of states `StateKind` |
     | low | i8 | where it becomes visible: its start, or where earlier intervals of its lane end |
     | before | i8 | n+1: summed visible lengths of all intervals to the left |
 
     Visible parts do not overlap within a lane. Times are ns since ``origin``, the first
     recorded time that there are rows of; the whole trace is ``whole``. ``devices`` says when each
-    GPU runs anything, by its name.
+    GPU runs anything, by its name; ``memory`` how much lived on each of which that is known.
     """
 
     origin: int
@@ -54,6 +63,7 @@ class Timeline:
     devices: tuple[tuple[str, BusyTime], ...]
     table: Activities = field(repr=False)
     pieces: Pieces = field(repr=False)
+    memory: tuple[MemoryLane, ...] = field(repr=False, default=())
     states: StateSpans | None = field(repr=False, default=None)
 
     def __len__(self) -> int:
@@ -66,6 +76,8 @@ class Timeline:
     def window(self, item: int) -> TimeWindow:
         """Make the window from the recorded start of ``item`` to its end."""
         row, track = int(self.source[item]), Track(int(self.track[item]))
+        if track == Track.MEMORY:
+            return TimeWindow(int(self.low[item]), self.high(item))
         if track == Track.WORK:
             start = int(self.table.start[row])
             end = start + int(self.table.duration[row])
@@ -79,12 +91,18 @@ class Timeline:
         frame = int(self.frame[item])
         if frame >= 0:
             return text[frame]
+        if self.track[item] == Track.MEMORY:
+            return "live memory"
         return self._states.names[int(self._states.name[self.source[item]])]
 
     @property
     def _states(self) -> StateSpans:
         assert self.states is not None
         return self.states
+
+    def memory_of(self, lane: Lane) -> MemoryLane:
+        """Get what lived on the GPU of ``lane``, which is of that track."""
+        return next(each for each in self.memory if each.device == lane.owner)
 
     def busy(self, lane: Lane) -> BusyTime:
         """Get the stretches in which ``lane`` is busy."""
@@ -122,14 +140,18 @@ def timeline(profile: Profile) -> Timeline:
     """Lay ``profile`` out over time: threads that launched the most GPU time first, then GPUs."""
     pieces = host_pieces(profile)
     host = host_columns(profile, pieces)
-    parts = (host, _work_columns(profile, len(host.low)))
+    work = _work_columns(profile, len(host.low))
+    memory = memory_lanes(profile)
+    whole = TimeWindow(0, max(profile.end - profile.rows_begin + bool(memory), 1))
+    offset = len(host.low) + len(work.low)
+    parts = (host, work, memory_columns(profile, memory, whole.high, offset))
     low = np.concatenate([part.low for part in parts])
     high = np.concatenate([part.high for part in parts])
     lanes = tuple(lane for part in parts for lane in part.lanes)
     sizes = [lane.last - lane.first for lane in lanes]
     return Timeline(
         origin=profile.rows_begin,
-        whole=TimeWindow(0, max(profile.end - profile.rows_begin, 1)),
+        whole=whole,
         lanes=lanes,
         track=np.repeat(np.array([lane.track for lane in lanes], np.uint8), sizes),
         source=np.concatenate([part.source for part in parts]).astype(np.int32),
@@ -140,6 +162,7 @@ def timeline(profile: Profile) -> Timeline:
         devices=tuple((each.label, each.busy) for each in device_times(profile)),
         table=profile.activities,
         pieces=pieces,
+        memory=memory,
     )
 
 
@@ -149,6 +172,8 @@ def timeline(profile: Profile) -> Timeline:
 def _work_columns(profile: Profile, offset: int) -> LaneColumns:
     """Activities by GPU, process and stream; ``offset`` is where they begin in the timeline."""
     table = profile.activities
+    if profile.resolved and profile.memory is not None:
+        return no_columns()  # allocations: how many lived at a time is what matters
     rows = np.flatnonzero(has_times(table))
     on_gpu = [table.device, table.process, table.stream]
     places = [table.thread, table.device] if profile.resolved else on_gpu
@@ -184,8 +209,7 @@ def _frames_and_kinds(profile: Profile, rows: I8) -> tuple[Column, Column]:
     table = profile.activities
     if not profile.resolved:
         return table.frame[rows], table.kind[rows]
-    stacks = table.stack if profile.memory is None else table.python
-    frame = table.stacks.frame[stacks[rows]]
+    frame = table.stacks.frame[table.stack[rows]]
     kind = profile.frames.kind[frame]
     # Ranges are pieces of threads; a sample's frame is one of its stack.
     return frame, np.where(kind == Kind.NVTX, Kind.FRAME, kind)
@@ -221,8 +245,6 @@ def _shared_devices(table: Activities) -> Bool:
 
 
 def _work_label(profile: Profile, row: int, shared: Bool) -> str:
-    if profile.memory is not None:
-        return device_label(profile, int(profile.activities.device[row]))
     if profile.resolved:
         return thread_label(profile, int(profile.activities.thread[row]))
     return _stream_label(profile, row, shared)

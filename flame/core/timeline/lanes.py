@@ -20,7 +20,8 @@ class Track(IntEnum):
     """Name what a lane shows, in the order in which lanes stand.
 
     Of a thread: Python functions as they nest, the innermost of them at each time, ranges, the
-    outermost API calls, and what held it up. ``WORK`` is what ran on a GPU, or samples.
+    outermost API calls, and what held it up. ``WORK`` is what ran on a GPU, or samples; ``MEMORY``
+    how much lived on a GPU.
     """
 
     FUNCTIONS = 0
@@ -32,7 +33,11 @@ class Track(IntEnum):
     LOADING = 6
     PROFILER = 7
     WORK = 8
+    MEMORY = 9
 
+
+OF_GPUS = (Track.WORK, Track.MEMORY)
+"""The tracks whose lanes are no thread's."""
 
 STATES: dict[Track, tuple[StateKind, ...]] = {
     Track.COLLECTION: (StateKind.COLLECTION,),
@@ -49,6 +54,7 @@ KINDS: dict[Track, tuple[int, ...]] = {
     Track.CALLS: tuple(CallClass),
     **STATES,
     Track.WORK: (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH),
+    Track.MEMORY: (0,),
 }
 """What is told apart on a track (`Kind`, `CallClass`, `StateKind`), the usual one first."""
 

@@ -17,7 +17,7 @@ from flame.core.model.activities import NONE
 from flame.core.model.calls import StateKind
 from flame.core.model.threads.states import StateSpans
 from flame.core.timeline.intervals import Timeline, nested_levels, reach_before
-from flame.core.timeline.lanes import STATES, Lane, LaneColumns, Track, bounds
+from flame.core.timeline.lanes import OF_GPUS, STATES, Lane, LaneColumns, Track, bounds
 
 _TRACK_OF = np.zeros(max(StateKind) + 1, np.uint8)
 for _track, _kinds in STATES.items():
@@ -88,13 +88,13 @@ def _in_order(lanes: Sequence[Lane], added: Sequence[Lane]) -> Iterator[Lane]:
     own = defaultdict(list)
     for lane in added:
         own[lane.owner].append(lane)
-    host = (lane for lane in lanes if lane.track != Track.WORK)
+    host = (lane for lane in lanes if lane.track not in OF_GPUS)
     for owner, others in groupby(host, lambda lane: lane.owner):
         yield from others
         yield from own.pop(owner, ())
     for owner in sorted(own, reverse=True):
         yield from own[owner]
-    yield from (lane for lane in lanes if lane.track == Track.WORK)
+    yield from (lane for lane in lanes if lane.track in OF_GPUS)
 
 
 def _picked(lanes: Sequence[Lane], column: Column, added: Column) -> Column:

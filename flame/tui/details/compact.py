@@ -10,6 +10,7 @@ from flame.core.units import format_count, format_ns, format_percent, format_val
 from flame.tui.details.blocks import format_ratio
 from flame.tui.details.facts import Facts
 from flame.tui.details.labels import Label
+from flame.tui.details.memory_blocks import memory_words
 from flame.tui.details.parts import HeaviestParts
 from flame.tui.details.root_blocks import part_name
 from flame.tui.details.root_facts import RootFacts, has_root_facts
@@ -76,6 +77,8 @@ def _spread(facts: Facts | None) -> Iterator[str]:
     if facts is None:
         yield "…"
         return
+    if facts.memory is not None:
+        yield from memory_words(facts.memory)
     found = facts.spread
     if found is not None and found.count > 1:
         about = "≈" if found.estimated else ""

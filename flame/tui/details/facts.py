@@ -24,6 +24,7 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
 from flame.core.units import format_percent, format_whole_percent
 from flame.tui.details.labels import Label
+from flame.tui.details.memory_facts import MemoryFacts, memory_facts
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import RootFacts, has_root_facts, read_bytes, root_facts
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
@@ -79,7 +80,7 @@ class Facts:
     ``names`` are those that the frame stands for, where it folds numbers. Until
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
     ``sampled`` is what PC samples say, ``root`` what is known of the root alone; ``windows`` are
-    the shares of the GPUs' time in which it ran, not of the root.
+    the shares of the GPUs' time in which it ran, not of the root; ``memory`` is of allocations.
     """
 
     everywhere: bool
@@ -99,6 +100,7 @@ class Facts:
     sampled: SampledFacts | None = None
     root: RootFacts | None = None
     windows: tuple[WindowShare, ...] = ()
+    memory: MemoryFacts | None = None
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -127,6 +129,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         sampled=sampled_of(shown, tree, node),
         root=root_facts(shown) if own and not node and has_root_facts(tree) else None,
         windows=window_shares(shown, rows) if node or not own else (),
+        memory=memory_facts(shown, rows, own and not node),
     )
     if facts.root is not None and profile.launches_builder is not None:
         yield replace(facts, complete=False)

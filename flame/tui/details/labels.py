@@ -94,6 +94,23 @@ class Label(StrEnum):
     INNERMOST = "innermost"
     GAPS = "longest idle gaps"
     COVERAGE = "coverage"
+    # Memory
+    SHOWN = "shown"
+    ALLOCATIONS = "allocations"
+    SIZES = "sizes"
+    LIFETIMES = "lifetimes"
+    FROM_BEFORE = "from before"
+    ALIVE = "alive"
+    GROWTH = "may leak"
+    PEAK = "peak"
+    AT_END = "at the end"
+    RESERVED = "reserved"
+    REQUESTED = "requested"
+    ROUNDING = "rounding"
+    PENDING = "pending"
+    SPLIT = "split"
+    RELEASABLE = "releasable"
+    FAILED = "failed"
 
 
 def fields(rows: Iterable[tuple[Label, str]], width: int) -> list[Line]:

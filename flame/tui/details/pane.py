@@ -13,6 +13,7 @@ from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks, root_blocks
 from flame.tui.details.facts import Facts
 from flame.tui.details.labels import Label, fields, listed, titled
+from flame.tui.details.memory_blocks import memory_lines
 from flame.tui.details.parts import Part
 from flame.tui.details.root_blocks import HeaviestLines
 from flame.tui.details.root_facts import has_root_facts
@@ -81,11 +82,13 @@ def details(
         return _root(view, palette, width, facts, terms)
     summary = header(view, palette, width, clicks=clicks, terms=terms)
     said = fields(remarks, _column(width))
+    memory = memory_lines(facts.memory if facts else None, _column(width))
     if width < _SIDE_BY_SIDE:
         # What comes later stands below: what is there at once is sent but once.
         parts = [
             summary,
             said,
+            *memory,
             *_around(view, facts, width, clicks),
             *_measured(view, facts, palette, width),
             _names(view, facts, width),
@@ -93,7 +96,7 @@ def details(
         ]
         return Columns(_stacked(parts))
     half = _column(width)
-    left = _stacked([summary, said, _names(view, facts, half)])
+    left = _stacked([summary, said, *memory, _names(view, facts, half)])
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
     return Columns(left, right, half + 2)

@@ -14,6 +14,7 @@ from flame.tui.dialogs.steps import STEPS_FIELD, StepsField
 from flame.tui.dialogs.text_fields import (
     FRAMEWORK_FIELD,
     KERNEL_FIELD,
+    MOMENT_FIELD,
     PHASES_FIELD,
     RANGE_FIELD,
     RANKS_FIELD,
@@ -29,6 +30,7 @@ FIELDS: tuple[Field, ...] = (
     *STACK_FIELDS,
     FRAMEWORK_FIELD,
     TIME_FIELD,
+    MOMENT_FIELD,
     STEPS_FIELD,
     RANKS_FIELD,
     RANGE_FIELD,

@@ -66,7 +66,7 @@ def offered(levels: tuple[str, ...], recorded: Iterable[str]) -> tuple[str, ...]
     Of stacks that a file has resolved only what is there; of traces all that one could record.
     """
     recorded = frozenset(recorded)
-    rare = {"stack", "rank", "cause", WAIT_LEVEL} - recorded
+    rare = {"stack", "rank", "cause", "pool", WAIT_LEVEL} - recorded
     fits = recorded if "stack" in recorded else {*LEVELS} - rare
     return tuple(level for level in LEVELS if level in fits or level in levels)
 

@@ -13,9 +13,11 @@ from flame.core.model.profile import Profile
 from flame.core.names.framework import USUAL
 from flame.core.projection.filter_options import (
     format_filter,
+    format_moment,
     format_nvtx_range,
     format_window,
     kind_of,
+    parse_moment,
     parse_nvtx_range,
     parse_phase_names,
     parse_ranks,
@@ -23,6 +25,7 @@ from flame.core.projection.filter_options import (
     parse_window,
 )
 from flame.core.projection.filters import (
+    At,
     Filter,
     HideFrames,
     HideFramework,
@@ -172,6 +175,14 @@ TIME_FIELD = TextField(
     parse_window,
     _nothing,
     applies=lambda profile: profile.timed,
+)
+MOMENT_FIELD = TextField(
+    At,
+    _says("what memory held then: peak, oom (the last request that failed), end, or a time"),
+    format_moment,
+    parse_moment,
+    _nothing,
+    applies=lambda profile: profile.memory is not None,
 )
 RANKS_FIELD = TextField(
     Ranks,

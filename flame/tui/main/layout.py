@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from flame.core.analysis.memory_words import moment_words
 from flame.core.model.tree import Order
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.main.body import Body
@@ -112,7 +113,8 @@ class MainLayout:
         session = projector.session
         self.header.show(session.inputs.title, session.profile, projector.shown)
         self.busy.show(session.profile, projector.shown.selection.where)
-        self.chips.show(projector.wanted.where, session.profile)
+        moment = moment_words(session.profile, projector.shown.selection)
+        self.chips.show(projector.wanted.where, session.profile, moment)
         self.folds.show(projector.shown.folds_numbers)
         self.empty.update()
 

@@ -156,12 +156,14 @@ class MainScreen(ReportingScreen):
         elif not self.shown.view.viewport.zoom.node:
             missing.add(Move.OUT())  # which leaves room for the steps on 80 columns
         kept = [one for one in super()._footer_commands() if one.action not in missing]
-        other = self._has_steps or self.pane is self.parts.report or self.came_from_report
+        reports = self.pane is self.parts.report or self.came_from_report
+        other = self._has_steps or reports or self.pane.gap_label()
         return [self._as_it_is(one) for one in kept] if other else kept
 
     def _as_it_is(self, command: Command) -> Command:
         """``command`` by what it does to what is selected, or after a jump from the report."""
         label = self.pane.enter_label() if command.action == Move.ENTER() else ""
+        label = self.pane.gap_label() if command.action == Move.LONGEST_GAP(1) else label
         if command.action == Action.ESCAPE and self.came_from_report:
             label = "report"
         return command._replace(label=label) if label else command

@@ -48,6 +48,7 @@ _LEVELS = {
     "thread": "the thread that launched it",
     "device": "the GPU it ran on",
     "stream": "the stream it ran on",
+    "pool": "the pool of an allocator: of memory alone",
     "phase": "what work was for: --phases, else categories",
     "stack": "the stack, as the file has it",
     "nested": "Python frames and ranges, as nested in time",

@@ -38,7 +38,7 @@ _RARE = {
     "sass": "I",
     "stall": "r",
 }
-_USUAL = [level for level in LEVELS if level not in {*_RARE, "wait"}]
+_USUAL = [level for level in LEVELS if level not in {*_RARE, "wait", "pool"}]
 LEVEL_KEYS = {**dict(zip(_USUAL, "1234567890", strict=True)), **_RARE}
 """The key that switches each level of a trace: digits in their order, letters for the rare ones."""
 

@@ -89,6 +89,10 @@ TITLES = {
     "suspend": "Stop, back to the shell",
     "leave": "Go back",
     "quit": "Quit",
-    **{f"level_{level}": f"Show or hide the level {level}" for level in LEVELS},
+    **{
+        f"level_{level}": f"Show or hide the level {level}"
+        for level in LEVELS
+        if level != "pool"  # it has no key
+    },
 }
 """By the id of a command. What moves the selected frame is not among them."""

@@ -13,6 +13,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline
+from flame.core.timeline.lanes import Track
 from flame.core.timeline.raster import NARROW
 from flame.core.units import format_count
 from flame.tui.timeline.lanes import LaneRows
@@ -176,7 +177,12 @@ class TimeCursor:
         return int(np.searchsorted(stops.low, ceil(self.viewport.grid.time(cell))))
 
     def _longest(self, stops: Stops, first: int, last: int) -> int:
+        """The longest of some intervals; of memory that of most, which is what the cell shows."""
         items = stops.items[first:last]
+        if self.timeline.track[items[0]] == Track.MEMORY:
+            lane = self.timeline.lanes[self.timeline.lane_of(int(items[0]))]
+            top = self.timeline.memory_of(lane).top
+            return int(items[int(np.argmax(top[self.timeline.source[items]]))])
         length = self.timeline.before[items + 1] - self.timeline.before[items]
         return int(items[int(np.argmax(length))])
 

@@ -10,7 +10,7 @@ from flame.core.model.calls import CallClass, StateKind
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import STATES, Track
 from flame.core.timeline.raster import Grid
-from flame.core.units import format_ns, format_percent
+from flame.core.units import format_bytes, format_count, format_ns, format_percent
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, fill, printable, width_of
@@ -104,9 +104,13 @@ def hint(time: TimeView, text: Sequence[str]) -> str:
     if time.viewport.brush is not None:
         moving = "← → move its end, " if time.viewport.brush.moving else ""
         return f"brush: {moving}enter filters all views by it, esc leaves it"
+    if time.cursor.item < 0 and time.selects_memory:
+        return "← → moments  T peak  ( ) failed requests  b brush  + - closer, farther"
     if time.cursor.item < 0:
         return "↑ ↓ rows  ← → next  + - closer, farther  T idle gap  V rows"
     timeline, item = time.timeline, time.cursor.item
+    if timeline.track[item] == Track.MEMORY:
+        return _moment(time)
     window = timeline.window(item)
     name = cut(timeline.name(item, text), _NAME)
     start = clock(timeline.origin + window.low, 1000)
@@ -122,6 +126,23 @@ def hint(time: TimeView, text: Sequence[str]) -> str:
     if not time.highlight.passing[item]:
         facts.append("filtered out")
     return " · ".join(facts)
+
+
+def _moment(time: TimeView) -> str:
+    """How much lived at the selected moment, and when that was."""
+    timeline, lane = time.timeline, time.timeline.lanes[time.lanes.lane]
+    memory, place = timeline.memory_of(lane), time.cursor.item - lane.first
+    row = int(memory.row[place])
+    reserved = memory.curve.reserved
+    size = format_bytes(int(memory.top[place]))
+    of = f" of {format_bytes(int(reserved[row]))} reserved" if reserved is not None else ""
+    position = int(memory.curve.position[row])
+    event = f"event {format_count(position + 1)}" if position >= 0 else "before the first event"
+    facts = [f"{size} live{of}", f"{format_ns(int(memory.low[place]))}, {event}"]
+    facts += ["the peak"] if place == memory.peak else []
+    failed = (one for at, one in memory.failures if at == place)
+    facts += [f"{format_bytes(one.size)} could not be had" for one in failed]
+    return " · ".join([*facts, "enter: who held it"])
 
 
 # The axis

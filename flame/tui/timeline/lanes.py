@@ -9,7 +9,7 @@ from enum import IntEnum
 from flame.core.lazy_dataclass import dataclass
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.intervals import Timeline
-from flame.core.timeline.lanes import STATES, Lane, Track
+from flame.core.timeline.lanes import OF_GPUS, STATES, Lane, Track
 from flame.tui.timeline.viewport import TimeViewport
 
 MOST_OPEN = 3
@@ -63,7 +63,7 @@ class LaneRows:
         """The tracks of the lanes of the threads that can be folded."""
         tracks: dict[int, list[Track]] = {}
         for lane in self.timeline.lanes:
-            if lane.track != Track.WORK:
+            if lane.track not in OF_GPUS:
                 tracks.setdefault(lane.owner, []).append(lane.track)
         return {thread: have for thread, have in tracks.items() if have != [Track.RANGES]}
 
@@ -120,7 +120,7 @@ class LaneRows:
 
     def has_row(self, lane: Lane) -> bool:
         """Tell whether ``lane`` is not folded away."""
-        if lane.track == Track.WORK:
+        if lane.track in OF_GPUS:
             return True
         extent = self._extents.get(lane.owner, Extent.OPEN)
         return lane.track in _ROWS[extent] and not (lane.level and extent == Extent.FOLDED)
@@ -149,13 +149,15 @@ class LaneRows:
         if not row:
             return True
         lane, outer = (self.timeline.lanes[self.rows[at]] for at in (row, row - 1))
+        if lane.track != outer.track and Track.MEMORY in (lane.track, outer.track):
+            return True
         on_gpu = Track.WORK in (lane.track, outer.track)
         return outer.label != lane.label if on_gpu else outer.owner != lane.owner
 
     def is_open(self, number: int) -> bool | None:
         """Tell whether the thread that begins in a lane is open; None where nothing can fold."""
         lane = self.timeline.lanes[number]
-        if lane.track == Track.WORK or lane.owner not in self._extents or not self.begins(number):
+        if lane.track in OF_GPUS or lane.owner not in self._extents or not self.begins(number):
             return None
         return self._extents[lane.owner] > Extent.FOLDED
 
@@ -177,7 +179,7 @@ class LaneRows:
         lane = self.selected
         if lane is None or not self._extents:
             return "no rows of threads that could be folded"
-        if lane.track != Track.WORK and lane.owner in self._extents:
+        if lane.track not in OF_GPUS and lane.owner in self._extents:
             extent = self._extents[lane.owner] = self._next(lane.owner)
         else:
             extent = Extent.OPEN if self.folded else Extent.FOLDED

@@ -9,13 +9,13 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from flame.core.analysis.wording import reworded, terms_of
-from flame.core.projection.filters import Steps, Time
+from flame.core.projection.filters import At, Time
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import STATES, Track
 from flame.core.units import format_count
 from flame.tui.session.session import Projection
-from flame.tui.session.steps import step_of_range
 from flame.tui.timeline import header as timeline_head
+from flame.tui.timeline.entering import entered
 from flame.tui.timeline.gap_lines import GapLines, ToldGap
 from flame.tui.timeline.layouts import DRAWN, Layouts, Ready
 from flame.tui.timeline.rows import TimelineRows
@@ -27,7 +27,7 @@ from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import NOT_HERE, Pane
 
 _HEAD = 2
-_NOT_IN_TREE = (Track.CALLS, *STATES)
+_NOT_IN_TREE = (Track.CALLS, Track.MEMORY, *STATES)
 """A call need not have launched anything; states are no frames."""
 _LATER = "…"
 _ONLY_SUMS = "a summary of ranks has sums only: open the file of a rank"
@@ -293,35 +293,28 @@ class TimelinePane(Pane):
         if self._time is None:
             return self._nothing
         if self._time.viewport.brush is None:
-            return self._enter_step(self._time)
+            return self._enter_selected(self._time)
         origin, window = self._time.timeline.origin, self._time.viewport.brush.window
         self._time.viewport.brush = None
         self.post_message(self.Filtered(Time(origin + window.low, origin + window.high)))
         return ""
 
-    def _enter_step(self, time: TimeView) -> str:
-        """Filter by the selected step, or zoom to what else is selected."""
-        if (step := self._step) is None:
-            return time.zoom_in()
-        self.post_message(self.Filtered(step))
-        return ""
-
-    @property
-    def _step(self) -> Steps | None:
-        """The selected range as a filter, where it is a step and not all that is shown."""
-        if self._time is None or self._time.cursor.item < 0:
-            return None
-        timeline, item = self._time.timeline, self._time.cursor.item
-        thread = timeline.lanes[self._time.lanes.lane].owner
-        if timeline.track[item] != Track.RANGES or thread < 0:
-            return None
-        begin = timeline.origin + timeline.window(item).low
-        number = step_of_range(self.shown.profile, int(timeline.frame[item]), thread, begin)
-        step = None if number is None else Steps.of([number])
-        return None if step in self.shown.selection.where else step
+    def _enter_selected(self, time: TimeView) -> str:
+        """Filter by the selected step or moment, or zoom to what else is selected."""
+        filters = entered(self.shown, time)
+        for filter_ in filters:
+            self.post_message(self.Filtered(filter_))
+        is_moment = time.selects_memory and time.cursor.item >= 0
+        return "" if filters or is_moment else time.zoom_in()
 
     def enter_label(self) -> str:
-        return "this step" if self._step else ""
+        filters = entered(self.shown, self._time)
+        if not filters:
+            return ""
+        return "this moment" if isinstance(filters[-1], At) else "this step"
+
+    def gap_label(self) -> str:
+        return "peak" if self._time is not None and self._time.selects_memory else ""
 
     def escape(self) -> str | None:
         if self._time is None:
@@ -377,7 +370,9 @@ class TimelinePane(Pane):
             return
         time.point(message.row, message.cell, message.gap)
         note = self._selected()
-        if message.zoom and (time.cursor.item >= 0 or message.gap >= 0):
+        if time.selects_memory:
+            note = self._enter_selected(time) if message.cell >= 0 else note
+        elif message.zoom and (time.cursor.item >= 0 or message.gap >= 0):
             note = time.zoom_in()
         self.post_message(self.Changed(note))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -14,17 +13,33 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
-from flame.core.model.calls import CallClass, IdleCause, StateKind
-from flame.core.model.frames import Frame, FrameTable, Kind
-from flame.core.names.kernel_category import CATEGORIES
-from flame.core.timeline.highlight import CATEGORY_LOOKS
+from flame.core.model.calls import CallClass, StateKind
+from flame.core.model.frames import Frame, FrameTable
 from flame.core.timeline.lanes import STATES, Track
 from flame.core.timeline.raster import Bar, Shading, shade
-from flame.core.units import BLOCKS, format_percent
+from flame.core.units import format_percent
+from flame.tui.timeline.blocks import (
+    BLANK,
+    CALLS,
+    HATCHED,
+    STATES_OF_THREADS,
+    TINTED,
+    block_style,
+    blocks_of,
+    looks_of,
+)
 from flame.tui.timeline.hatching import Hatching, hatchings
+from flame.tui.timeline.memory_rows import (
+    LEAST_LABELS,
+    MemoryDrawing,
+    ScreenLine,
+    draw_memory,
+    memory_label,
+    memory_segments,
+    screen_lines,
+)
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import EDGE, RowView
-from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, take, width_of
 
 CURRENT = "▸"
@@ -45,15 +60,8 @@ _SHARE = len(" 99.9 % ")
 _ROOM_FOR_SHARE = 90
 _LEAST_LABEL = 3
 _SIGN = 2
-_ROUNDING = 1e-9
 
-_QUIET = -1
-_BLANK = -2
-_TINTED = 100
-_HATCHED = 500
 _BARS = 1000
-_CALLS = frozenset(map(int, CallClass))
-_STATES = frozenset(map(int, StateKind))
 
 
 class TimelineRows(RowView):
@@ -108,7 +116,9 @@ class TimelineRows(RowView):
         self._brushed: object = None
         self._shadings: dict[int, Shading] = {}
         self._hatchings: dict[int, Hatching] = {}
-        self._strips: dict[tuple[int, int | None], Strip] = {}
+        self._drawings: dict[int, MemoryDrawing] = {}
+        self._strips: dict[tuple[int, int, int | None], Strip] = {}
+        self._lines: list[ScreenLine] = []
         self._room = 0
         self._shares = False
         self._pressed = -1
@@ -126,7 +136,10 @@ class TimelineRows(RowView):
         if not width:
             return
         view.viewport.width = self.cells
-        self.reach(len(view.lanes.rows))
+        lines = screen_lines(view, self.size.height)
+        if lines != self._lines:
+            self._lines, self._shaded = lines, None
+        self.reach(len(lines))
         self._reveal(view.lanes.row, above=view.gaps.of is not None)
         self.redraw()
 
@@ -135,6 +148,7 @@ class TimelineRows(RowView):
         self._shares = width >= _ROOM_FOR_SHARE
         names = (width_of(printable(lane.label)) for lane in view.timeline.lanes)
         wanted = min(max(names, default=0), _LONGEST_LABEL) + 3 + self._shares * _SHARE
+        wanted = max(wanted, LEAST_LABELS) if view.timeline.memory else wanted
         self.labels = min(wanted, width // 3)
         self.cells = max(width - self.labels, 1)
 
@@ -145,7 +159,9 @@ class TimelineRows(RowView):
     def _reveal(self, row: int, above: bool) -> None:
         """Bring ``row`` into sight, with as many as can be of the rows ``above`` it."""
         height, top = self.size.height, self.scroll_offset.y
-        wanted = max(row - height + 1, 0) if above else min(max(top, row - height + 1), row)
+        own = [at for at, line in enumerate(self._lines) if line.row == row] or [0]
+        first, last = own[0], own[-1]
+        wanted = max(last - height + 1, 0) if above else min(max(top, last - height + 1), first)
         self.scroll_to(y=wanted, animate=False)
         if self.scroll_offset.y != wanted:  # there is no room to scroll before the next layout
             self.call_after_refresh(self.scroll_to, y=wanted, animate=False)
@@ -153,29 +169,48 @@ class TimelineRows(RowView):
     # Drawing
 
     def strip(self, row: int) -> Strip:
-        view = self._view
-        if view is None or row >= len(view.lanes.rows):
+        view, at = self._view, self._lines[row] if row < len(self._lines) else None
+        if view is None or at is None or at.row >= len(view.lanes.rows):
             return self.padded([], 0)
         self._shade(view)
-        number = view.lanes.rows[row]
-        if number not in self._shadings:
+        number = view.lanes.rows[at.row]
+        if number not in self._shadings and number not in self._drawings:
             return self.padded([], 0)
-        own = (number, view.cursor.item if number == view.lanes.lane else None)
+        own = (number, at.line, view.cursor.item if number == view.lanes.lane else None)
         if own not in self._strips:
-            segments = [*self._label(view, number), *self._row(view, number)]
+            if number in self._drawings:
+                segments = self._memory(view, number, at)
+            else:
+                segments = [*self._label(view, number), *self._row(view, number)]
             self._strips[own] = self.padded(segments, self.labels + self.cells)
         return self._strips[own]
 
+    def _memory(self, view: TimeView, number: int, at: ScreenLine) -> list[Segment]:
+        """One line of a lane of memory."""
+        drawing, look, current = self._drawings[number], self.look, number == view.lanes.lane
+        name = f"{CURRENT if current else ' '}{_title(view, number)}"
+        label = take(memory_label(drawing, at, name, self.labels), self.labels)
+        style = look.base + (Style(bold=True) if current and not at.line else Style.null())
+        item, grid = view.cursor.item, view.viewport.grid
+        cell = int(grid.cell(int(view.timeline.low[item]))) if current and item >= 0 else -1
+        brushed = view.viewport.brushed
+        return [Segment(label, style), *memory_segments(drawing, at, look, brushed, cell)]
+
     def _shade(self, view: TimeView) -> None:
         """Work out what the lanes on screen show, all of them at once."""
-        top = self.scroll_offset.y
-        lanes = view.lanes.rows[top : top + self.size.height]
+        top, rows = self.scroll_offset.y, view.lanes.rows
+        seen = {line.row for line in self._lines[top : top + self.size.height]}
+        lanes = [rows[row] for row in sorted(seen) if row < len(rows)]
         shown = (view.viewport.window, view.viewport.width, view.highlight, lanes)
         if self._shaded != shown:
             self._shaded = shown
-            chosen = [view.timeline.lanes[number] for number in lanes]
+            tracks = {number: view.timeline.lanes[number].track for number in lanes}
+            memory = [number for number in lanes if tracks[number] == Track.MEMORY]
+            self._drawings = {number: draw_memory(view, number) for number in memory}
+            others = [number for number in lanes if number not in memory]
+            chosen = [view.timeline.lanes[number] for number in others]
             shadings = shade(view.timeline, view.highlight, chosen, view.viewport.grid)
-            self._shadings = dict(zip(lanes, shadings, strict=True))
+            self._shadings = dict(zip(others, shadings, strict=True))
             self._hatchings = hatchings(view, lanes)
             self._strips.clear()
         if self._brushed != view.viewport.brushed:
@@ -208,7 +243,7 @@ class TimelineRows(RowView):
         """The cells of a lane: bars, and between them blocks, those of one style together."""
         shading, segments = self._shadings[number], []
         looks, blocks = self._cells(number)
-        looks[slice(*view.viewport.brushed)] += _TINTED
+        looks[slice(*view.viewport.brushed)] += TINTED
         for place, bar in enumerate(shading.bars):
             looks[bar.left : bar.right] = _BARS + place
         edges = [0, *(np.flatnonzero(np.diff(looks)) + 1).tolist(), view.viewport.width]
@@ -218,18 +253,18 @@ class TimelineRows(RowView):
                 segments.append(self._bar(view, shading.bars[look - _BARS]))
             else:
                 searching = view.highlight.matching is not None
-                style = _block_style(self.look.palette, self.look.base, look, searching)
+                style = block_style(self.look.palette, self.look.base, look, searching)
                 segments.append(Segment(blocks[left:right], style))
         return self._marked(view, number, shading, segments)
 
     def _cells(self, number: int) -> tuple[I8, str]:
         """What decides on the style of each cell of a lane but for bars, and what stands there."""
         shading, hatching = self._shadings[number], self._hatchings.get(number)
-        looks, blocks = _looks(shading), _blocks(shading)
+        looks, blocks = looks_of(shading), blocks_of(shading)
         if hatching is None:
             return looks, blocks
-        hatched = (looks == _BLANK) & (hatching.cause >= 0)
-        looks[hatched] = _HATCHED + hatching.cause[hatched]
+        hatched = (looks == BLANK) & (hatching.cause >= 0)
+        looks[hatched] = HATCHED + hatching.cause[hatched]
         both = zip(hatched.tolist(), hatching.text, blocks, strict=True)
         return looks, "".join(hatch if idle else block for idle, hatch, block in both)
 
@@ -249,9 +284,9 @@ class TimelineRows(RowView):
         if highlight.matching is not None and highlight.matching[item]:
             return palette.match
         kind, faded = int(view.timeline.kind[item]), not highlight.bright[item]
-        if kind in _CALLS:
+        if kind in CALLS:
             return palette.call(CallClass(kind), name, faded)
-        if kind in _STATES:
+        if kind in STATES_OF_THREADS:
             return palette.state(StateKind(kind), name, faded)
         return palette.frame(frame, name, faded)
 
@@ -290,9 +325,10 @@ class TimelineRows(RowView):
         self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
-        row = self.scroll_offset.y + event.y
         if self._dragging:
             return
+        at = self.scroll_offset.y + event.y
+        row = self._lines[at].row if at < len(self._lines) else len(self._lines)
         if event.x < _SIGN and self._has_sign(row):
             self.post_message(self.Switched(row))
         else:
@@ -327,45 +363,6 @@ class TimelineRows(RowView):
             event.stop()
             event.prevent_default()
             self.post_message(self.Wheeled(self._cell(event), step, event.shift))
-
-
-def _looks(shading: Shading) -> I8:
-    """What decides on the style of each cell between bars: see `_block_style`."""
-    looks = np.where(shading.lit > 0, shading.look.astype(np.int64), _QUIET)
-    looks[shading.cover <= 0] = _BLANK
-    return looks
-
-
-def _blocks(shading: Shading) -> str:
-    """One block for each cell, as high as it is busy with what is bright, if anything is."""
-    height = np.where(shading.lit > 0, shading.lit, shading.cover)
-    eighths = np.ceil(height * (len(BLOCKS) - 1) - _ROUNDING)
-    return "".join(map(BLOCKS.__getitem__, np.clip(eighths, 0, 8).astype(np.int64).tolist()))
-
-
-@lru_cache(1024)
-def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> Style:
-    """The style of blocks that mostly have the ``look``, quiet, blank or hatched; tinted or not."""
-    hatched = look >= _HATCHED
-    look -= _HATCHED if hatched else 0
-    if look >= _TINTED + _BLANK:
-        base += palette.tint
-        look -= _TINTED
-    if hatched:
-        return base + (palette.quiet if searching else palette.cause_ink(IdleCause(look)))
-    if look == _BLANK:
-        return base
-    if look == _QUIET:
-        return base + palette.quiet
-    if searching:
-        return base + palette.match_ink
-    if look >= CATEGORY_LOOKS:
-        return base + palette.category_ink(CATEGORIES[look - CATEGORY_LOOKS])
-    if look in _CALLS:
-        return base + palette.call_ink(CallClass(look))
-    if look in _STATES:
-        return base + palette.state_ink(StateKind(look))
-    return base + palette.ink(Kind(look))
 
 
 def _title(view: TimeView, number: int) -> str:

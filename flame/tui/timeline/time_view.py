@@ -141,18 +141,50 @@ class TimeView:
             return lane.owner
         return self.gaps.of.device if self.gaps.of is not None else -1
 
+    @property
+    def selects_memory(self) -> bool:
+        """Whether the selected row is of memory."""
+        return self.lanes.selected is not None and self.lanes.selected.track == Track.MEMORY
+
+    def _next_failure(self, step: int) -> str:
+        """Select the next (+1) or previous (-1) request for memory that failed."""
+        assert self.lanes.selected is not None
+        first, memory = self.lanes.selected.first, self.timeline.memory_of(self.lanes.selected)
+        places = [first + place for place, _ in memory.failures]
+        here = self.cursor.item
+        beyond = [place for place in places if here < 0 or (place - here) * step > 0]
+        if not beyond:
+            return "no other failed request that way" if places else "no request failed here"
+        self.cursor.select(beyond[0] if step > 0 else beyond[-1])
+        return ""
+
+    def _peak(self) -> str:
+        """Select the moment of most memory."""
+        assert self.lanes.selected is not None
+        memory = self.timeline.memory_of(self.lanes.selected)
+        self.cursor.select(self.lanes.selected.first + memory.peak)
+        return ""
+
     def next_gap(self, step: int) -> str:
         """Select the next (+1) or previous (-1) idle gap that is wide enough to see.
 
-        From the selected gap, or from what was selected after that.
+        From the selected gap, or from what was selected after that. In a row of memory: the next
+        request that failed.
         """
+        if self.selects_memory:
+            return self._next_failure(step)
         if self.cursor.item >= 0:
             self.gaps.clear()
         self.cursor.item = -1
         return self.gaps.next(step, self._device, self.cursor.time)
 
     def longest_gap(self, step: int) -> str:
-        """Select the longest idle gap, then the next longest (+1), or the one before (-1)."""
+        """Select the longest idle gap, then the next longest (+1), or the one before (-1).
+
+        In a row of memory: its peak.
+        """
+        if self.selects_memory:
+            return self._peak()
         self.cursor.item = -1
         return self.gaps.longest(step, self._device)
 

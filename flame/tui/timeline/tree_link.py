@@ -23,7 +23,7 @@ def node_of(shown: Projection, timeline: Timeline, highlight: Highlight, item: i
     track = Track(int(timeline.track[item]))
     if track == Track.CALLS:
         return _node_of_call(tree, timeline, row)
-    if track in STATES:
+    if track in STATES or track == Track.MEMORY:
         return -1
     if track != Track.WORK:
         node = _node_of_piece(tree, _chain(shown, timeline, track, row), _KINDS[track])

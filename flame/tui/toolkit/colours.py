@@ -63,6 +63,7 @@ HUES: dict[Kind, RGB] = {
     Kind.PHASE: (206, 192, 210),
     Kind.CAUSE: (160, 168, 176),
     Kind.WAIT: (158, 150, 178),
+    Kind.POOL: (176, 186, 170),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 

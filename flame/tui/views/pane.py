@@ -77,6 +77,10 @@ class Pane(Vertical):
         """Return what the footer says of enter where it is another thing than usual."""
         return ""
 
+    def gap_label(self) -> str:
+        """Return what the footer says of the key to the longest idle gap, likewise."""
+        return ""
+
     @property
     def busy(self) -> bool:
         """Whether something that this view shows is being worked out."""

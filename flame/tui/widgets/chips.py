@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil, log10
 
+from flame.core.analysis.memory_words import asked_words
 from flame.core.analysis.wording import NVTX, terms_of
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import format_span, kind_of
 from flame.core.projection.filters import (
+    At,
     Devices,
     Filter,
     HideFrames,
@@ -67,6 +69,8 @@ def _word(filter_: Filter, profile: Profile | None) -> str:
         return ""
     if isinstance(filter_, NvtxRange) and profile and terms_of(profile) is not NVTX:
         return "in"
+    if isinstance(filter_, At):
+        return ""
     return kind_of(type(filter_)).word
 
 
@@ -74,6 +78,8 @@ def value_of(filter_: Filter, profile: Profile | None = None) -> str:
     """Return what ``filter_`` asks for, without the word for its kind."""
     if isinstance(filter_, Time):
         return _window(filter_) + (_cut_off(filter_, profile) if profile else "")
+    if isinstance(filter_, At):
+        return asked_words(filter_)
     if isinstance(filter_, Steps):
         return _steps(filter_)
     if isinstance(filter_, Ranks | Phases):
@@ -160,12 +166,14 @@ def recalled_chip() -> Line:
     return _chip(_RECALLED, Action.FORGET.click(), Action.FORGET.click())
 
 
-def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
+def chips(where: Sequence[Filter], profile: Profile, width: int, moment: str = "") -> Line:
     """Return one chip for every filter, the long ones cut; those that do not fit are counted.
 
+    ``moment`` says which one is shown of memory, where one is asked for.
     A click on the cross runs ``screen.unfilter(i)``, on the words ``screen.filters``.
     """
-    texts = [describe(filter_, profile) for filter_ in where]
+    told = [moment if isinstance(filter_, At) else "" for filter_ in where]
+    texts = [text or describe(filter_, profile) for text, filter_ in zip(told, where, strict=True)]
     more = f" +{len(texts)} more"
     shown, room = texts, width
     while len(shown) > 1 and _needed(shown) > room:

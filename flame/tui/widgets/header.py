@@ -11,6 +11,7 @@ from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import Terms, coverage_of, level_word, terms_of
 from flame.core.compare.amounts import change_counts, change_words
 from flame.core.compare.colouring import Colouring
+from flame.core.model.allocator.recorded import MemoryOfDevice
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
@@ -18,6 +19,7 @@ from flame.core.projection.filters import Filter
 from flame.core.projection.levels import MADE_LEVELS
 from flame.core.projection.selection import Selection
 from flame.core.units import (
+    format_bytes,
     format_count,
     format_counted,
     format_ns,
@@ -93,6 +95,9 @@ def _contents(title: str, profile: Profile, where: tuple[Filter, ...], width: in
 
 def _facts(profile: Profile, where: tuple[Filter, ...]) -> Iterator[tuple[str, ...]]:
     """What is said of the trace, and what instead where there is less room."""
+    if profile.memory is not None and profile.resolved:
+        yield from _memory(profile.memory.devices)
+        return
     if profile.resolved:
         yield _measured(profile), _rows(profile)
         yield (_measured(profile),)
@@ -109,6 +114,20 @@ def _facts(profile: Profile, where: tuple[Filter, ...]) -> Iterator[tuple[str, .
     yield gpus, busy.length, busy.busy
     yield busy.length, busy.busy
     yield (busy.busy or busy.length,)
+
+
+def _memory(devices: Sequence[MemoryOfDevice]) -> Iterator[tuple[str, ...]]:
+    """Peak, end and reserved of the GPU that held most, and what failed on any."""
+    fullest = max(devices, key=lambda each: each.peak)
+    gpus = f"{len(devices)} GPUs, of the fullest: " if len(devices) > 1 else ""
+    failed = sum(len(each.out_of_memory) for each in devices)
+    oom = format_counted(failed, "failed request", "failed requests") if failed else ""
+    peak, end = f"peak {format_bytes(fullest.peak)}", f"end {format_bytes(fullest.live_end)}"
+    reserved = f"reserved {format_bytes(fullest.parts.reserved)}" if fullest.parts else ""
+    yield f"{gpus}{peak}", end, reserved, oom
+    yield peak, end, reserved, oom
+    yield peak, oom
+    yield (peak,)
 
 
 def _busy(profile: Profile, where: tuple[Filter, ...]) -> BusyWords:

@@ -108,12 +108,15 @@ class FilterChips(Lines):
         super().__init__(self._chips, id="chips")
         self._filters: Sequence[Filter] = ()
         self._profile: Profile | None = None
+        self._moment = ""
 
-    def show(self, filters: Sequence[Filter], profile: Profile) -> None:
-        """Draw ``filters`` in the words of ``profile``."""
-        self._filters, self._profile = filters, profile
+    def show(self, filters: Sequence[Filter], profile: Profile, moment: str = "") -> None:
+        """Draw ``filters`` in the words of ``profile``; ``moment`` of memory is shown."""
+        self._filters, self._profile, self._moment = filters, profile, moment
         self.display = bool(filters)
         self.update()
 
     def _chips(self, width: int, height: int) -> list[Line]:
-        return [chips(self._filters, self._profile, width)] if self._profile else []
+        if self._profile is None:
+            return []
+        return [chips(self._filters, self._profile, width, self._moment)]

@@ -24,7 +24,7 @@ enum Answer { kOff, kOn, kUnknown };
 
 Answer kernels_are() {
   constexpr uint32_t kKinds = 256;
-  CUpti_ActivityKind kinds[kKinds];
+  CUpti_ActivityKind kinds[kKinds] = {};  // it may say that there are more than it has told
   uint32_t room = kKinds, count = 0;
   auto ask = cupti()->cuptiActivityGetEnabledKinds;
   if (!ask || ask(nullptr, kinds, &room, &count) || count > kKinds) return kUnknown;

@@ -113,6 +113,21 @@ def test_stretches_neither_touch_nor_overlap(pairs: list[tuple[int, int]]) -> No
 # Random traces
 
 
+@given(intervals, intervals, st.data())
+def test_times_meet_stretches_that_they_share_a_nanosecond_with(
+    pairs: list[tuple[int, int]], times: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    busy, open_at = union(pairs), moments(pairs)
+    cut = np.array([data.draw(st.booleans()) for _ in range(len(busy))], bool)
+    parts = zip(busy.low[cut], busy.high[cut], strict=True)
+    gone = {moment for low, high in parts for moment in range(int(low), int(high))}
+    busy = BusyTime.between(busy.low, np.where(cut, busy.low, busy.high))  # some without length
+    low = np.array([start for start, _ in times], np.int64)
+    high = low + np.array([length for _, length in times], np.int64)
+    told = [not (open_at - gone).isdisjoint(moments([one])) for one in times]
+    assert busy.meets(low, high).tolist() == told
+
+
 @random_traces
 @given(scripts(), st.integers(-3, 20), st.integers(0, 20))
 def test_gpus_are_as_busy_as_counted_by_hand(

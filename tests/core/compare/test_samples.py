@@ -15,6 +15,7 @@ from flame.core.compare.samples import (
     HeaviestNodes,
     activity_samples,
     compared_rows,
+    compared_weights,
     run_samples,
     step_samples,
 )
@@ -121,6 +122,13 @@ def check_activities(found: Comparison) -> None:
         np.add.at(own, samples.node[mine], samples.value[mine])
         assert (own == found.union.own[at]).all()
         assert samples.value[mine].tolist() == rows.value.tolist()
+        table, weights = compared_weights(found, at)
+        groups = table.groups.of_row[rows.row]
+        sums, counts = np.zeros((2, len(table.groups)), np.int64)
+        np.add.at(sums, groups, table.duration[rows.row])
+        np.add.at(counts, groups, 1)
+        assert weights.value.tolist() == sums.tolist()
+        assert weights.activities.tolist() == counts.tolist()
     keys = dict[int, set[object]]()
     for at, run in enumerate(found.sides.runs):
         rows, launches = compared_rows(found, at), run.profile.launches

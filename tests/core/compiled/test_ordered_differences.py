@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core.analysis.distribution import distributions
 from flame.core.attribution.thread_pieces import calls_within
 from flame.core.columns import SIDES, ordered_by_group, places_in, places_on_lanes, sum_by
 from flame.core.compiled.library import compiled
 from flame.core.compiled.nesting import outermost_spans
-from flame.core.compiled.order import order_groups, sum_groups
+from flame.core.compiled.order import order_groups, sum_groups, summarize_groups
 from flame.core.compiled.search import search_moments
 from flame.core.model.threads.call_rows import CallRows
 from flame.core.timeline.busy_time import BusyTime
@@ -120,6 +121,75 @@ def test_values_of_all_sizes_are_ordered() -> None:
     assert order_groups(group, limits, 2) is None  # more than 64 bits together
     pairs = zip(group.tolist(), limits.tolist(), strict=True)
     assert ordered_by_group(group, limits, 2)[0].tolist() == [one for _, one in sorted(pairs)]
+
+
+# So many percent, among them those of the first and the last value.
+PERCENTS = (1, 50, 50, 90, 99, 100)
+FAR = st.one_of(TIMES, st.integers(I8_LIMITS.min, I8_LIMITS.max), st.integers(1 << 20, 3 << 19))
+
+
+def summaries(group: Any, values: Any, size: int) -> list[list[int]]:
+    """What `summarize_groups` tells, by a plain loop over sorted values."""
+    told: list[list[int]] = []
+    for of in range(size):
+        some = sorted(values[group == of].tolist())
+        total = int(np.array(some, np.int64).sum())  # wraps
+        ranks = [some[-(-len(some) * percent // 100) - 1] for percent in PERCENTS if some]
+        told.append([len(some), total, some[0], *ranks, some[-1]] if some else [0] * 10)
+    return [list(row) for row in zip(*told, strict=True)]
+
+
+@examples(0.5)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from([0, 0, 0, 0, 2, 5, 6]), FAR), max_size=300),
+    dtype=st.sampled_from([np.int64, np.int32, np.uint8, np.int16]),
+    times=st.integers(1, 4),
+)
+def test_values_are_summarized_by_group(
+    rows: list[tuple[int, int]], dtype: Any, times: int
+) -> None:
+    rows = rows * times + [(3, 0)] * 256
+    group, values = columns(rows)
+    found = summarize_groups(group.astype(dtype), values, 7, PERCENTS)
+    assert found is not None
+    assert found.tolist() == summaries(group, values, 7)
+    with only_numpy():
+        expected = distributions(group, values, 7)
+    found_by = distributions(group, values, 7)
+    for name, column in vars(expected).items():
+        assert getattr(found_by, name).tolist() == column.tolist()
+
+
+def spread(kind: str, random: np.random.Generator, size: int) -> Any:
+    """Values that lie close to each other, far apart, both, or each in a bin of the next."""
+    if kind == "steps":
+        return np.resize([*(1 << np.arange(63)), *(-1 << np.arange(63)), I8_LIMITS.max], size)
+    low, high = {"close": (0, 500), "wide": (0, 1 << 40), "all": (I8_LIMITS.min, I8_LIMITS.max)}[
+        kind
+    ]
+    values = random.integers(low, high, size)
+    values[random.integers(0, size, 3)] = 1 << 50  # an outlier
+    return values
+
+
+@pytest.mark.parametrize("kind", ["close", "wide", "all", "steps"])
+@pytest.mark.parametrize("groups", [1, 3, 65, 3000])
+def test_many_values_are_summarized(kind: str, groups: int) -> None:
+    random = np.random.default_rng(7)
+    values = spread(kind, random, 9000)
+    group = random.integers(0, groups, len(values)) ** 2 // groups  # few in some
+    found = summarize_groups(group, values, groups, PERCENTS)
+    assert found is not None
+    assert found.tolist() == summaries(group, values, groups)
+
+
+def test_groups_and_percents_that_there_are_not_are_not_summarized() -> None:
+    values = np.arange(300)
+    for group in (values - 1, np.where(values == 299, 300, values)):
+        assert summarize_groups(group, values, 300, PERCENTS) is None
+    for percents in ((0,), (101,), (50, 49), tuple(range(1, 10))):
+        assert summarize_groups(values, values, 300, percents) is None
+    assert summarize_groups(values, values, 0, PERCENTS) is None
 
 
 SPANS = st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 20), st.integers(-1, 8)), max_size=40)

@@ -30,7 +30,7 @@ from flame.core.readers.fdump.chunks import DumpBytes
 from flame.core.readers.fdump.context import SharedTables
 from flame.core.readers.fdump.layout import RUNNING
 from tests.core.readers.fdump.test_oracle import rows_of
-from tests.support.oracles.naive_fdump import Dump, PyFrame, RangeFrame, Row
+from tests.support.oracles.naive_fdump import NONE, Dump, PyFrame, RangeFrame, Row
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.fdumpfile import API, DEVICE, SIZE, START, THREAD, DumpFile
 from tests.support.writers.fdumprecords import records, stack, text
@@ -141,7 +141,7 @@ class Seen:
             "[no launch recorded]" if call is None else shared.frames[call["frame"]].name,
             tuple(map(python_frame, self.path(origin["python"], row["captured_python"]))),
             tuple(map(range_frame, self.path(origin["nvtx"], row["captured_nvtx"]))),
-            shared.devices[row["device"]].id,
+            shared.devices[row["device"]].id if row["device"] >= 0 else NONE,
             row["stream"],
         )
 

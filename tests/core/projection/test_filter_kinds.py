@@ -23,6 +23,8 @@ KEYS = [kind.key for kind in FILTER_KINDS]
 EXAMPLES: tuple[Filter, ...] = (
     filters.Time(5_000_000_000, None),
     filters.Time(-20, 1_002_000_000),
+    filters.At("oom"),
+    filters.At(50_482_000),
     filters.Steps(((3, 3),)),
     filters.Steps(((3, 12),)),
     filters.Ranks(("0", "node *")),

@@ -7,6 +7,7 @@ import pytest
 
 from flame.core.projection.filters import HideStacks
 from flame.core.projection.selection import select
+from flame.core.report.report import SECTIONS
 from flame.core.report.scope import Scope
 from tests.support.recorded import Recorded
 
@@ -21,6 +22,12 @@ def crossing() -> Recorded:
         trace.call("cudaLaunchKernel", at - 20, at - 19, number, python=("run",))
         trace.kernel("gemm", at, at + 10 * number, number)
     return trace
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_is_called_as_it_is_listed(name: str) -> None:
+    section = SECTIONS[name].build(Scope(crossing().profile(), select()))
+    assert (section.name, section.title) == (name, SECTIONS[name].title)
 
 
 @pytest.mark.parametrize("levels", [None, "nested,kernel", "nvtx,kernel", "kernel"])

@@ -91,11 +91,12 @@ using NewestKernel =
 #endif
 
 size_t put_any(char* place) {
-  const uint8_t kind = in->below(6);
+  const uint8_t kind = in->below(7);
   constexpr CUpti_ActivityKind kKinds[] = {
-      CUPTI_ACTIVITY_KIND_KERNEL,  CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-      CUPTI_ACTIVITY_KIND_MEMCPY,  CUPTI_ACTIVITY_KIND_MEMCPY2,
-      CUPTI_ACTIVITY_KIND_MEMSET,  CUPTI_ACTIVITY_KIND_OVERHEAD};
+      CUPTI_ACTIVITY_KIND_KERNEL,     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+      CUPTI_ACTIVITY_KIND_MEMCPY,     CUPTI_ACTIVITY_KIND_MEMCPY2,
+      CUPTI_ACTIVITY_KIND_MEMSET,     CUPTI_ACTIVITY_KIND_OVERHEAD,
+      CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
   size_t size;
   if (kind < 2) {
     put_record<NewestKernel>(place).name = string();
@@ -103,6 +104,9 @@ size_t put_any(char* place) {
   } else if (kind == 3) {
     put_record<CUpti_ActivityMemcpyPtoP4>(place);
     size = sizeof(CUpti_ActivityMemcpyPtoP4);
+  } else if (kind == 6) {
+    put_record<CUpti_ActivityGraphTrace2>(place);
+    size = sizeof(CUpti_ActivityGraphTrace2);
   } else {
     put_record<CUpti_ActivityMemcpy6>(place);
     size = sizeof(CUpti_ActivityMemcpy6);
@@ -135,6 +139,17 @@ void fill_buffer() {
     used += sizes.back();
   }
   complete(nullptr, 0, buffer, size, used);
+}
+
+// It may say that there are more kinds than it was given room for.
+CUptiResult CUPTIAPI tell_kinds(CUpti_SubscriberHandle, CUpti_ActivityKind* kinds, uint32_t* room,
+                                uint32_t* count) {
+  const uint32_t told = uint32_t(number());
+  kinds[0] = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  for (uint32_t each = 0; in && each < std::min({told, *room, 8u}); each++)
+    kinds[each] = CUpti_ActivityKind(in->below(64));
+  *count = told;
+  return result();
 }
 
 CUptiResult CUPTIAPI register_buffers_double(CUpti_BuffersCallbackRequestFunc requests,
@@ -215,6 +230,7 @@ Cupti make_double() {
   made.cuptiActivityEnable = made.cuptiActivityDisable = [](CUpti_ActivityKind) {
     return result();
   };
+  made.cuptiActivityGetEnabledKinds = tell_kinds;
   made.cuptiActivityGetNextRecord = next;
   made.cuptiActivityFlushAll = [](uint32_t) { return result(); };
   made.cuptiActivityGetNumDroppedRecords = [](CUcontext, uint32_t, size_t* lost) {
@@ -299,7 +315,7 @@ void sample() {
 }
 
 void step() {
-  switch (in->below(10)) {
+  switch (in->below(11)) {
     case 0:
     case 1:
     case 2: return call_driver();
@@ -309,6 +325,7 @@ void step() {
     case 6: return sample();
     case 7: return recorder::flush(in->byte() > 240);
     case 8: return tell_resource(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, nullptr);
+    case 9: return enable_kinds();  // as when records are taken back
     default: return tell_resource(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, nullptr);
   }
 }

@@ -145,6 +145,7 @@ int main(int count, char** arguments) {
   capture();
   // Before the threads: ASan's allocator keeps for ever the locks that another thread has at a fork.
   for (int i = 0; i < std::atoi(arguments[3]); i++) fork_once(i);
+  std::atexit([] { launch(late, CU_STREAM_PER_THREAD); });  // what is thread-local is gone by then
   std::vector<std::thread> threads;
   for (int i = 0; i < std::atoi(arguments[1]); i++)
     threads.emplace_back(worker, std::atoi(arguments[2]));

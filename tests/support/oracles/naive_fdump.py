@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tests.support.writers.fdumprecords import header, records, stack, text
 
 API, PUSH_POP, START_END, SET = 5, 0, 1, 1
+NONE, HOST = -1, 0x7FFFFFFF  # as CUPTI tells of a graph that begins on the host
 CUT = ("[outermost frames not recorded]", "", 0)
 COPIES = {1: "memcpy HtoD", 2: "memcpy DtoH", 8: "memcpy DtoD", 9: "memcpy HtoH", 10: "memcpy PtoP"}
 
@@ -58,14 +59,17 @@ class Dump:
         kernels = [
             self._row("kernel", text(self.of, int(row["symbol"])), row) for row in self.of["kernel"]
         ]
-        return kernels + [self._row(*_memop(row), row) for row in self.of["memop"]]
+        graphs = [
+            self._row("graph", f"CUDA graph {row['graph']}", row) for row in self.of["graph_run"]
+        ]
+        return kernels + graphs + [self._row(*_memop(row), row) for row in self.of["memop"]]
 
     def _row(self, kind: str, name: str, row: Mapping[str, Any]) -> Row:
         call = self.calls.get(int(row["correlation"])) if row["correlation"] else None
         origin = row if call is None else call
         python = self._python(int(origin["python"]), False)
         nvtx = self._nvtx(origin, None if call is None else int(call["start"]), False)
-        made = self._capture(int(row["graph_node"]))
+        made = None if kind == "graph" else self._capture(int(row["graph_node"]))
         if made is not None:
             python += self._python(int(made["python"]), True)
             nvtx += self._nvtx(made, int(made["time"]), True)
@@ -78,7 +82,7 @@ class Dump:
             "[no launch recorded]" if call is None else self.apis[int(call["api"])],
             python,
             nvtx,
-            int(row["device"]),
+            NONE if row["device"] == HOST else int(row["device"]),
             int(row["stream"]),
         )
 

@@ -15,6 +15,8 @@ TIDS = (100, 101)
 KERNELS = ("gemm", "softmax")
 RANGES = ("step", "layer", "attn", "mlp")
 FUNCTIONS = ("main", "train", "forward", "step")
+HOST = 0x7FFFFFFF
+"""The device of a graph that begins on the host, as CUPTI says it."""
 
 
 class Program:
@@ -90,6 +92,12 @@ class Program:
         for node in [*self._nodes, 5]:
             self.file.kernel("node", self._now(), self._now(), graph_node=node, device=1, **row)
 
+    def replay_whole(self, tid: int, depth: int, graph: int, device: int) -> None:
+        """A graph runs of which CUPTI tells as a whole."""
+        row = self._call(tid, 514, depth, False, True)
+        times = {"start": self.file.time(self._now()), "end": self.file.time(self._now())}
+        self.file.record("graph_run", graph=graph, device=device, stream=9, **times, **row)
+
     def _python(self, depth: int, cut: bool = False) -> int:
         places = [(name, f"{name}.py", 1 + at) for at, name in enumerate(FUNCTIONS[:depth])]
         return self.file.python(*places, cut=cut)
@@ -135,6 +143,9 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("copy"), tids, st.integers(0, 1), st.sampled_from([1, 2, 8, 3])),
     st.tuples(st.just("capture"), tids, depths, st.integers(0, 2)),
     st.tuples(st.just("replay"), tids, depths),
+    st.tuples(
+        st.just("replay_whole"), tids, depths, st.integers(1, 2), st.sampled_from([0, 1, HOST])
+    ),
 )
 scripts = st.lists(steps, max_size=30)
 

@@ -78,7 +78,8 @@ def test_no_move_loses_a_level(levels: tuple[str, ...], moves: list[tuple[int, i
 
 
 def test_every_level_has_a_key_and_an_explanation() -> None:
-    assert set(LEVEL_KEYS) == set(LEVELS) - {"wait"}  # only summaries of ranks have it: W
+    # Only summaries of ranks have `wait`: W. For pools of memory no letter is left.
+    assert set(LEVEL_KEYS) == set(LEVELS) - {"wait", "pool"}
     assert len(set(LEVEL_KEYS.values())) == len(LEVEL_KEYS)
     assert len({level_about(level, NVTX) for level in LEVELS}) == len(LEVELS)
     assert level_about("nvtx", NVTX) == "NVTX ranges open at the launch"
@@ -86,7 +87,9 @@ def test_every_level_has_a_key_and_an_explanation() -> None:
 
 
 def test_only_levels_that_can_be_in_the_trace_are_offered() -> None:
-    usual = tuple(level for level in LEVELS if level not in ("rank", "cause", "stack", "wait"))
+    usual = tuple(
+        level for level in LEVELS if level not in ("rank", "cause", "pool", "stack", "wait")
+    )
     assert offered(("nvtx", "kernel"), ("nvtx", "kernel")) == usual
     assert offered(("nvtx",), ("rank", "nvtx")) == ("rank", *usual)
     assert offered(("stack",), ("stack", "thread")) == ("thread", "stack")

@@ -265,9 +265,9 @@ async def test_long_lists_and_tables_scroll_with_what_is_selected(run: Path) -> 
         await user.press("end")
         shown = content(user).page
         assert content(user).state == ("idle", len(shown.rows) - 1)
-        last = shown.rows[-1]
-        assert shown.tables[last.table].cells[last.row][1][:6] in page(user)
-        head = shown.tables[last.table].head[0]
+        lowest = shown.rows[-1]
+        assert shown.tables[lowest.table].cells[lowest.row][1][:6] in page(user)
+        head = shown.tables[lowest.table].head[0]
         assert head in page(user).splitlines()[0]
 
 

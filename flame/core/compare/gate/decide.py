@@ -18,7 +18,7 @@ from flame.core.report.gate.condition import Condition, Term, terms_of
 from flame.core.report.gate.decide import COMPARE, holds, limit_of, spelled
 from flame.core.report.gate.quantities import Quantity
 from flame.core.report.table import CONTRACT
-from flame.core.units import format_ns
+from flame.core.units import format_value
 
 RUN_NOISE = 2.0
 """Percent by which two runs of one program may differ in all that takes time."""
@@ -160,7 +160,9 @@ def _why(interval: ChangeInterval, noise: float) -> str:
 
 
 def _written(value: float, unit: str) -> str:
-    return format_ns(value) if unit == "ns" else f"{value:,.6g}"
+    if unit in ("ns", "bytes"):
+        return format_value(value, unit)
+    return f"{value:,.6g}"
 
 
 _MOST_FRAMES = 5

@@ -26,7 +26,7 @@ from flame.core.report.scope import Scope
 ONE_SIDED = ("new", "gone")
 """Quantities of a comparison alone: how many frames one side only has, by their names."""
 
-_NOT_ADDED_UP = ("step.", "findings.")
+_NOT_ADDED_UP = ("step.", "findings.", "memory.")
 """Beginnings of quantities that say as much of several runs, or steps, as of one."""
 
 _OF_ALL_NAMES = ("step.", *BUDGET_PARTS)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
+from flame.core.columns import I8, Bool, Side
 from flame.core.model.activities import Activities, TableCut
+
+_SIDES: tuple[Side, ...] = ("left", "right")
 
 
 class ReservedParts(NamedTuple):
@@ -99,12 +104,83 @@ class MemoryOfDevice(NamedTuple):
     """How many ends of steps the growth was looked for at; at fewer than 3 it is not."""
 
 
+class MemoryMoment(NamedTuple):
+    """Say at which moment the memory of a ``device`` is shown: right after its event ``position``.
+
+    ``position`` is `allocations.BEFORE` before the first event; ``time`` is in ns, None where that
+    is not known; ``live`` bytes lived then.
+    """
+
+    device: int
+    position: int
+    time: int | None
+    live: int
+
+
+class MemoryCurve(NamedTuple):
+    """Hold how much lived on the GPU at the place ``device``, from each event until the next.
+
+    ``position`` i8[n] and ``time`` i8[n] (ns) ascend, times may tie; ``live`` and ``reserved``
+    i8[n] are bytes right after the event, ``reserved`` None where it is not known over time.
+    The first row, with the time of the first event, is what was there before it.
+    """
+
+    device: int
+    position: I8
+    time: I8
+    live: I8
+    reserved: I8 | None
+
+    def position_at(self, time: int) -> int:
+        """The last event up to ``time``, ns; of several at that very time that of most memory."""
+        first, last = (int(np.searchsorted(self.time, time, side)) for side in _SIDES)
+        if first == last:
+            return int(self.position[max(last - 1, 0)])
+        return int(self.position[first + int(self.live[first:last].argmax())])
+
+
+class MemoryLives(NamedTuple):
+    """Hold how long allocations lived, a row for each, as `RecordedMemory.table` has them.
+
+    ``size`` i8[n] is in bytes; ``lifetime`` i8[n] in ns, -1 where begin or end is not known;
+    ``before`` bool[n] says which were allocated before the recording, ``alive`` bool[n] which live
+    at its end.
+    """
+
+    size: I8
+    lifetime: I8
+    before: Bool
+    alive: Bool
+
+    def take(self, rows: I8) -> MemoryLives:
+        """Take ``rows`` of them."""
+        return MemoryLives(
+            self.size[rows], self.lifetime[rows], self.before[rows], self.alive[rows]
+        )
+
+
 class RecordedMemory(Protocol):
     """Tell who allocated memory of the GPUs."""
 
     @property
     def devices(self) -> Sequence[MemoryOfDevice]:
         """What is known of each GPU."""
+        ...
+
+    @property
+    def curves(self) -> Sequence[MemoryCurve]:
+        """How much lived over time on each GPU whose events have times."""
+        ...
+
+    def moments(self, metric: str, cut: TableCut) -> Sequence[MemoryMoment]:
+        """Tell which moment ``metric`` shows of each GPU within ``cut``; none over a time.
+
+        UsageError where there is no such moment.
+        """
+        ...
+
+    def lives(self, metric: str, cut: TableCut) -> MemoryLives:
+        """Tell how long the allocations lived that `table` has."""
         ...
 
     def table(self, metric: str, cut: TableCut) -> Activities:

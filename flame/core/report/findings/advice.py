@@ -170,6 +170,26 @@ ADVICE: dict[str, dict[Framework, str]] = {
         "": "Record each node: nsys profile --cuda-graph-trace=node, flame record --graphs node; "
         "times of graphs are then 30 to 60 % too long.",
     },
+    "out-of-memory": {
+        "": "See what was in use: --metric live; use smaller batches or shapes, recompute "
+        "activations (torch.utils.checkpoint), drop references that are not needed any more.",
+    },
+    "out-of-memory, fragmented": {
+        "": "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True joins free pieces; else keep shapes "
+        "equal, so that blocks fit again, and call torch.cuda.empty_cache() before the request.",
+    },
+    "memory-growth": {
+        "": "See what keeps these tensors: lists of losses or outputs (.item(), .detach()), caches "
+        "without a limit, closures, hooks; snapshots of two moments show it: flame diff.",
+    },
+    "memory-split": {
+        "": "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or max_split_size_mb; allocate what "
+        "stays before what comes and goes; keep shapes equal.",
+    },
+    "memory-cached": {
+        "": "Nothing, if the program needs it again. Else torch.cuda.empty_cache() after the phase "
+        "that needed it returns it to other processes and to NCCL.",
+    },
 }
 """What to try by id of finding; under the empty name what holds for all programs.
 

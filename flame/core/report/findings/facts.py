@@ -85,8 +85,8 @@ class GpuFacts:
         if not self.scope.selection.where:
             return rows
         start = table.start[rows]
-        inside = windows.sums_until(start + table.duration[rows]) > windows.sums_until(start)
-        return rows[inside]
+        inside = windows.meets(start, start + table.duration[rows])
+        return rows if inside.all() else rows[inside]
 
     def of_kinds(self, *kinds: Kind) -> I8:
         """Those of ``rows`` that are of some kinds."""

@@ -58,6 +58,10 @@ NUMBERS = {
     "profiler-cost": "states",
     "hidden-graphs": "coverage",
     "graph-nodes": "launches",
+    "out-of-memory": "memory",
+    "memory-growth": "memory",
+    "memory-split": "memory",
+    "memory-cached": "memory",
 }
 """The section with the numbers behind each finding."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from flame.core.kept_results import kept
-from flame.core.report.findings.alloc_rules import alloc_in_loop
+from flame.core.report.findings.alloc_rules import alloc_in_loop, memory_rules
 from flame.core.report.findings.compute_rules import compute_rules
 from flame.core.report.findings.copy_rules import copy_rules
 from flame.core.report.findings.facts import GpuFacts
@@ -44,6 +44,7 @@ def find(scope: Scope) -> Findings:
 
 
 def _all(scope: Scope) -> Iterator[Finding | Abstained | None]:
+    yield from memory_rules(scope)
     if not len(scope.rows):
         return
     for budget in budgets(scope):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flame.core.report.allocations.stacks import devices_with_memory, gpu_name
 from flame.core.report.findings.advice import advice
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import NUMBERS, Finding
@@ -36,13 +37,17 @@ _COLUMNS = (
     TableColumn("rule", "rule"),
     TableColumn("section", "numbers in"),
 )
+_NOTHING_OF_MEMORY = (
+    "Nothing that the rules know: see whose the memory at the peak is (--section memory)."
+)
 ALL_GPUS = "all GPUs"
 """Where a finding is of no single GPU."""
 
 
 def findings_section(scope: Scope) -> Section:
     """Judge the trace; empty where nothing is wrong, or too little is known."""
-    if not scope.gpus:
+    has_memory = bool(devices_with_memory(scope))
+    if not scope.gpus and not has_memory:
         return Section(NAME, TITLE, why="no GPU activity with times was recorded")
     found = find(scope)
     places = [one.place for one in found.found]
@@ -52,6 +57,8 @@ def findings_section(scope: Scope) -> Section:
         "evidence": list(_evidence(scope, found)),
         "abstained": [one._asdict() for one in found.abstained],
     }
+    if has_memory and not scope.gpus:
+        facts["nothing"] = _NOTHING_OF_MEMORY
     table = Table.of("rows", "", _COLUMNS, _rows(scope, found), places)
     return Section(NAME, TITLE, facts, (table,))
 
@@ -99,4 +106,7 @@ def _evidence(scope: Scope, found: Findings) -> Iterator[dict[str, Value]]:
 
 def _gpu(scope: Scope, one: Finding) -> str:
     """The GPU that a finding is about."""
-    return next((gpu.label for gpu in scope.gpus if gpu.device == one.device), ALL_GPUS)
+    busy = {gpu.device: gpu.label for gpu in scope.gpus}
+    if one.device is None or one.device in busy:
+        return ALL_GPUS if one.device is None else busy[one.device]
+    return gpu_name(scope, one.device) if one.device >= 0 else ALL_GPUS

@@ -29,6 +29,7 @@ _WRITTEN = {
     "ns": "a time, with ns, us, ms or s",
     "count": "a number without a unit",
     "percent": "a number or a share",
+    "bytes": "a size, with kB, MB or GB",
 }
 
 

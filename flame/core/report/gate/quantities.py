@@ -7,13 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.allocator.growth import LEAST_BOUNDARIES
 from flame.core.columns import I8, distinct, unique_rows
 from flame.core.errors import UsageError
+from flame.core.model.allocator.recorded import MemoryOfDevice
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
+from flame.core.report.allocations.stacks import devices_with_memory
 from flame.core.report.findings.findings import find
 from flame.core.report.gate.condition import Term
 from flame.core.report.program.iterations import report_iterations
@@ -112,7 +115,7 @@ def _calls(kind: CallClass) -> Measure:
 
 def _findings(severity: str) -> Measure:
     def measured(scope: Scope) -> Quantity | None:
-        if not scope.gpus:
+        if not scope.gpus and not devices_with_memory(scope):
             return None
         found = [one for one in find(scope).found if one.severity == severity]
         return Quantity(len(found), "count")
@@ -134,6 +137,38 @@ def _steps(part: str) -> Measure:
     return measured
 
 
+def _memory(value: Callable[[MemoryOfDevice], int | None], whole: bool = False) -> Measure:
+    """Measure memory of the GPU that has most of it; where ``whole``, of what is reserved there."""
+
+    def measured(scope: Scope) -> Quantity | None:
+        known = [
+            (found, one) for one in devices_with_memory(scope) if (found := value(one)) is not None
+        ]
+        if not known:
+            return None
+        most, one = max(known, key=lambda pair: pair[0])
+        return Quantity(most, "bytes", one.parts.reserved if whole and one.parts else None)
+
+    return measured
+
+
+def _part(name: str) -> Callable[[MemoryOfDevice], int | None]:
+    return lambda one: getattr(one.parts, name) if one.parts else None
+
+
+def _failures(scope: Scope) -> Quantity | None:
+    """Count the requests for memory that failed."""
+    known = [one for one in devices_with_memory(scope) if one.events]
+    return Quantity(sum(len(one.out_of_memory) for one in known), "count") if known else None
+
+
+def _growing(scope: Scope) -> Quantity | None:
+    """Sum what stacks have grown by from step to step; None where that cannot be told of any."""
+    known = [one for one in devices_with_memory(scope) if one.boundaries >= LEAST_BOUNDARIES]
+    grown = sum(stack.total for one in known for stack in one.growth)
+    return Quantity(grown, "bytes") if known else None
+
+
 BUDGET_PARTS: dict[str, Callable[[Budget], int]] = {
     "busy": lambda budget: budget.gpu.busy,
     "idle": lambda budget: budget.gpu.idle,
@@ -153,6 +188,12 @@ QUANTITIES: dict[str, Measure] = {
     "allocs": _calls(CallClass.ALLOC),
     **{f"findings.{severity}": _findings(severity) for severity in _SEVERITIES},
     **{f"step.{part}": _steps(part) for part in _STEPS},
+    "memory.peak": _memory(lambda one: one.peak),
+    "memory.live": _memory(lambda one: one.live_end),
+    "memory.reserved": _memory(_part("reserved")),
+    **{f"memory.{part}": _memory(_part(part), whole=True) for part in ("split", "releasable")},
+    "memory.grown": _growing,
+    "memory.failed": _failures,
 }
 """What conditions may name, and how it is measured."""
 

@@ -11,6 +11,7 @@ from flame.core.columns import I8, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.launches import DEVICE
+from flame.core.report.allocations.tables import held_memory
 from flame.core.report.host_calls import NO_CALLS, RECORD_CALLS, HostCalls
 from flame.core.report.measures.allocator_memory import given_out
 from flame.core.report.measures.chosen_iterations import calls_per_iteration, iteration_notes
@@ -102,13 +103,17 @@ def memory_section(scope: Scope) -> Section:
     """Tell how much was allocated when, and the calls that allocate or free, by name."""
     calls, uses = scope.calls, memory_use(scope)
     known, given = calls is not None and not scope.lacks_calls, allocator_table(scope)
-    if not known and not uses and not given.rows:
+    held = held_memory(scope)
+    if not known and not uses and not given.rows and held is None:
         return Section(NAME, TITLE, why=scope.lacks_calls or NO_CALLS, how=RECORD_CALLS)
     facts, tables, notes = _calls(scope, calls) if calls is not None and known else ({}, (), ())
     tables = (given, *tables) if given.rows else tables
+    if held is not None:
+        facts, tables = {**facts, **held.facts}, (*held.tables, *tables)
+        notes = (*held.notes, *notes)
     memory = scope.profile.device_memory
     if memory is None or not memory.places:
-        missing = () if given.rows else _how(scope)
+        missing = () if given.rows or held else _how(scope)
         return Section(NAME, TITLE, facts, tables, (*notes, *missing))
     left_out = memory.left_out
     notes += (f"{left_out:,} events of memory make no sense: left out",) * bool(left_out)

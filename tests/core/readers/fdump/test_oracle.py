@@ -15,7 +15,7 @@ from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from tests.support.oracles.naive_fdump import Dump, Row
+from tests.support.oracles.naive_fdump import NONE, Dump, Row
 from tests.support.project_tree import project_tree
 from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import DumpFile
@@ -43,7 +43,7 @@ def rows_of(profile: Profile) -> list[Row]:
                 (frame.name, bool(frame.get("captured")))
                 for frame in path(profile, int(table.nvtx[row]))
             ),
-            profile.devices[table.device[row]].id,
+            profile.devices[table.device[row]].id if table.device[row] >= 0 else NONE,
             int(table.stream[row]),
         )
         for row in range(len(table))

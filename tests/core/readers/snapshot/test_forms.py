@@ -17,7 +17,10 @@ from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Steps, Time
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
-from tests.support.writers.snapshotfile import SnapshotFile
+from tests.support.writers.snapshotfile import START_US, STEP_US, SnapshotFile
+
+FIRST_US = START_US + STEP_US
+"""The time of the first event, at which the clock of a profile is 0."""
 
 METRICS = ("peak", "live", "alloc", "churn", "held")
 
@@ -176,11 +179,11 @@ def test_windows_cut_what_each_metric_measures(tmp_path: Path) -> None:
     """Allocated and given back in it; the most that lived in it; what lives at its end."""
     file = SnapshotFile()
     early = file.alloc(1_000)
-    begin = (file.now_us + 1) * 1_000
+    begin = (file.now_us - FIRST_US + 1) * 1_000
     file.free(file.alloc(400))
     file.alloc(50)
     file.free(early)
-    end = (file.now_us + 1) * 1_000
+    end = (file.now_us - FIRST_US + 1) * 1_000
     file.alloc(10_000)
     profile = flame.load(file.write(tmp_path / "x")).profile
     window = Time(begin, end)

@@ -1,0 +1,48 @@
+"""Tell how much memory lived, and was reserved, over time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flame.core.allocator.tables import DeviceAllocations
+from flame.core.columns import I8
+from flame.core.model.allocator.allocations import BEFORE
+from flame.core.model.allocator.history import NO_TIME, Action, AllocatorEvents
+from flame.core.model.allocator.recorded import MemoryCurve, ReservedParts
+
+_GROWTH = {
+    Action.SEGMENT_ALLOC: 1,
+    Action.SEGMENT_MAP: 1,
+    Action.SEGMENT_FREE: -1,
+    Action.SEGMENT_UNMAP: -1,
+}
+
+
+def memory_curve(
+    place: int, own: DeviceAllocations, events: AllocatorEvents, parts: ReservedParts | None
+) -> MemoryCurve | None:
+    """Follow the memory of the device at ``place`` over its ``events``; None without times."""
+    rows = np.flatnonzero(events.time != NO_TIME)
+    if not len(rows):
+        return None
+    position = np.append(BEFORE, events.position[rows])
+    time = np.maximum.accumulate(events.time[rows])
+    live = own.curve.size[np.searchsorted(own.curve.position, position, "right") - 1]
+    reserved = _reserved(events, parts)
+    if reserved is not None:
+        reserved = reserved[np.append(0, rows + 1)]
+        if (reserved < live).any():  # events of segments are missing
+            reserved = None
+    return MemoryCurve(place, position, np.append(time[:1], time), live, reserved)
+
+
+def _reserved(events: AllocatorEvents, parts: ReservedParts | None) -> I8 | None:
+    """What was reserved before the first of ``events`` and after each, rolled back from the end."""
+    if parts is None:
+        return None
+    sign = np.zeros(max(Action) + 1, np.int64)
+    for action, direction in _GROWTH.items():
+        sign[action] = direction
+    grown = np.cumsum(np.append(0, sign[events.action] * events.size))
+    reserved: I8 = parts.reserved - grown[-1] + grown
+    return reserved

@@ -1,0 +1,180 @@
+"""Which moment is shown, how much lived over time, and how long each allocation lived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from flame.core.allocator.snapshot_profile import build_snapshot_profile
+from flame.core.errors import UsageError
+from flame.core.loading.many import load
+from flame.core.model.activities import TableCut
+from flame.core.model.meta import Meta
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import At, Devices, Filter, Moment, ShowStacks, Time
+from flame.core.projection.project import project, shown_moments
+from flame.core.projection.selection import Selection
+from flame.core.readers.snapshot.document import read_history
+from tests.core.allocator.test_allocations import live_by_hand, snapshots
+from tests.support.tiers import examples
+from tests.support.writers.nsysfile import NsysFile
+from tests.support.writers.snapshotfile import STEP_US, SnapshotFile
+
+STEP = STEP_US * 1_000
+
+
+def profile_of(file: SnapshotFile, first: int = 0) -> Profile:
+    meta = Meta(path="x", format="memory snapshot", producer="PyTorch")
+    return build_snapshot_profile(read_history(file.document(first), 1 << 30, lambda: None), meta)
+
+
+def total(profile: Profile, *where: Filter, metric: str = "peak") -> int:
+    return int(project(profile, Selection(where=where, metric=metric)).total[0])
+
+
+@pytest.fixture
+def file() -> SnapshotFile:
+    """300 bytes at first, 1,300 at most, 900 when a request fails, 200 at the end; GPU1: 70."""
+    file = SnapshotFile(2)
+    early = file.alloc(300, ("main", "weights"))
+    much = file.alloc(1_000, ("main", "forward"))
+    file.alloc(70, ("main",), device=1)
+    file.free(much)
+    late = file.alloc(600, ("main", "backward"))
+    file.fail(5_000, 80)
+    file.free(early)
+    file.free(late)
+    file.alloc(200, ("main", "state"))
+    return file
+
+
+@pytest.mark.parametrize(("moment", "size"), [("peak", 1_300), ("oom", 900), ("end", 200)], ids=str)
+@pytest.mark.parametrize("metric", ["peak", "live"])
+def test_both_metrics_show_the_moment_that_is_asked_for(
+    file: SnapshotFile, moment: Moment, size: int, metric: str
+) -> None:
+    assert total(profile_of(file), At(moment), metric=metric) == size
+
+
+def test_metrics_over_a_time_do_not_know_moments(file: SnapshotFile) -> None:
+    profile = profile_of(file)
+    for metric in ("alloc", "churn", "held"):
+        assert total(profile, At("end"), metric=metric) == total(profile, metric=metric)
+        assert not shown_moments(profile, Selection(where=(At("end"),), metric=metric))
+
+
+def test_a_filter_of_stacks_does_not_move_the_moment(file: SnapshotFile) -> None:
+    """When most lived in all; what is asked for had its own peak later."""
+    profile = profile_of(file)
+    assert total(profile, ShowStacks("forward|backward")) == 1_000
+    [moment] = shown_moments(profile, Selection(where=(ShowStacks("backward"),)))
+    assert moment.live == 1_300
+    assert total(profile, At("oom"), ShowStacks("backward")) == 600
+
+
+def test_names_of_moments_are_those_of_the_window(file: SnapshotFile) -> None:
+    profile = profile_of(file)
+    [peak] = shown_moments(profile, Selection())
+    assert peak.time is not None
+    window = Time(peak.time + 1, None)
+    assert total(profile, At("peak"), window) == 1_300  # lived on into it
+    assert total(profile, At("peak"), Time(None, peak.time)) == 300
+    assert total(profile, At("end"), Time(None, peak.time + 1)) == 1_300
+    with pytest.raises(UsageError, match="no request for memory failed here"):
+        total(profile, At("oom"), Time(None, peak.time))
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ((At(-5),), "--at -5 ns: the history runs from 0 ns to"),
+        ((At(10**15),), "the history runs from"),
+        ((At(3 * STEP), Time(4 * STEP, None)), "lies outside of --time"),
+        ((At("peak"), At("end")), "only one moment"),
+    ],
+    ids=["before", "after", "outside", "two"],
+)
+def test_a_moment_that_there_is_not_is_refused(
+    file: SnapshotFile, where: tuple[Filter, ...], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        total(profile_of(file), *where)
+
+
+def test_histories_without_times_know_moments_by_name(file: SnapshotFile) -> None:
+    for trace in file.traces:
+        for entry in trace:
+            del entry["time_us"]
+    profile = profile_of(file)
+    assert [total(profile, At(moment)) for moment in ("peak", "oom", "end")] == [1_300, 900, 200]
+    with pytest.raises(UsageError, match="has no times: use peak, oom or end"):
+        total(profile, At(STEP))
+    assert profile.memory is not None and not profile.memory.curves
+
+
+def test_traces_without_memory_refuse_it(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as trace:
+        trace.kernel("gemm", 0, 10, None)
+    with pytest.raises(UsageError, match="not recorded here who allocated"):
+        project(load(tmp_path / "trace.sqlite"), Selection(where=(At("peak"),)))
+
+
+def test_the_gpu_on_which_a_request_failed_is_shown(file: SnapshotFile) -> None:
+    file.fail(9_000, 10, device=1)
+    profile = profile_of(file)
+    assert total(profile, At("oom")) == 70
+    assert total(profile, At("oom"), Devices((0,))) == 900
+    assert total(profile, At("oom"), Devices((0, 1))) == 70 + 200
+
+
+@given(snapshots())
+@examples(10)
+def test_the_curve_is_what_lives_after_each_event(file: SnapshotFile) -> None:
+    """And at a time that an event has alone, as much is shown."""
+    profile, truth = profile_of(file), file.whole_truth()
+    assert profile.memory is not None
+    for curve in profile.memory.curves:
+        number = profile.devices[curve.device].id
+        by_hand = [live_by_hand(truth, number, at) for at in curve.position.tolist()]
+        assert curve.live.tolist() == by_hand
+        assert curve.reserved is not None and (curve.reserved >= curve.live).all()
+        middle = int(curve.time[len(curve.time) // 2])
+        cut = TableCut((), (curve.device,), moment=middle)
+        [moment] = profile.memory.moments("live", cut)
+        assert moment.live == int(profile.memory.table("live", cut).measures["live"].sum())
+        assert moment.live == int(curve.live[curve.time == middle].max())
+
+
+def test_reserved_memory_is_rolled_back_from_the_end(file: SnapshotFile) -> None:
+    """Segments of 2 MiB: as many as were got until then, also where the first events are lost."""
+    memory = profile_of(file).memory
+    assert memory is not None and memory.curves[0].reserved is not None
+    assert memory.curves[0].reserved[:4].tolist() == [0, 2 << 20, 2 << 20, 4 << 20]
+    late = profile_of(file, first=3).memory
+    assert late is not None and late.curves[0].reserved is not None
+    assert set(late.curves[0].reserved.tolist()) == {4 << 20}
+
+
+def test_lost_events_of_segments_leave_reserved_unknown(file: SnapshotFile) -> None:
+    file.traces[0].insert(
+        0, {"action": "segment_alloc", "addr": 1, "size": 1 << 40, "time_us": file.now_us}
+    )
+    memory = profile_of(file).memory
+    assert memory is not None and memory.curves[0].reserved is None
+
+
+def test_lifetimes_are_known_where_both_ends_are(file: SnapshotFile) -> None:
+    memory = profile_of(file).memory
+    assert memory is not None
+    lives = memory.lives("alloc", TableCut((), (0,)))
+    found = dict(zip(lives.size.tolist(), lives.lifetime.tolist(), strict=True))
+    assert found[200] == -1
+    assert found[1_000] == 3 * STEP  # a segment, an allocation and it being given back follow
+    assert lives.alive.tolist() == [size == 200 for size in lives.size.tolist()]
+    late = profile_of(file, first=3).memory
+    assert late is not None
+    begun = late.lives("peak", TableCut((), (0,)))
+    assert dict(zip(begun.size.tolist(), begun.before.tolist(), strict=True))[300]
+    assert begun.lifetime.tolist() == [-1, 3 * STEP]
