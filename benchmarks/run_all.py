@@ -57,6 +57,7 @@ JOBS = {
     "bench_kineto": Job("--mib 100", "--mib 1024"),
     "bench_load": Job("--kernels 100k 1M 1M-unique", "--kernels 10M"),
     "bench_many": Job("", "--kernels 1M"),
+    "bench_memory": Job("", "--megabytes 1000 --rounds 1"),
     "bench_ncu": Job("", "--large"),
     "bench_peers": Job("", "--kernels 1M"),
     "bench_projection": Job("--nodes 250k --names 100k --kernels 1M", "--nodes 1M --names 1M"),

@@ -58,5 +58,9 @@ GOALS = (
     Goal("merge, 1,024 of 256 ranks", "≤", 5, "x", "none"),
     Goal("summary, 256 ranks", "≤", 4, "kB a rank", "none"),
     Goal("flame view of 4,096 ranks: peak memory", "≤", 300, "MB", "none"),
+    Goal("snapshot of 100 MB, flame info: CPU", "≤", 15, "s", "12"),
+    Goal("snapshot of 100 MB, flame info: peak memory", "≤", 6, FILE, "5.6"),
+    Goal("snapshot of 100 MB, flame view --print: CPU", "≤", 15, "s", "none"),
+    Goal("snapshot of 100 MB, flame view --print: peak memory", "≤", 6, FILE, "none"),
     Goal("launch below 30 Python frames", "≤", 300, "ns more", "455"),
 )

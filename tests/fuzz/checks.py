@@ -16,6 +16,8 @@ from pathlib import Path
 
 from flame.core.errors import FlameError, InputError
 from flame.core.loading.many import load
+from flame.core.model.activities import Activities, TableCut
+from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
@@ -132,13 +134,20 @@ def opens_or_refuses(path: Path, options: LoadOptions | None = None) -> Profile 
 def check_sums(profile: Profile) -> None:
     """Under every metric the leaves of the tree add up to the table."""
     for number, metric in enumerate(profile.metrics):
-        table = profile.table(metric)
-        total = sum(metric.values(table).tolist())
         for levels in (None, LEVELS) if not number else (None,):
+            table = _table_of(profile, metric, levels)
+            total = sum(metric.values(table).tolist())
             tree = project_tree(profile, levels, metric=metric.key)
             if sum_of_leaves(tree) != total or int(tree.count[0]) != len(table):
                 found = f"{sum_of_leaves(tree)} in {int(tree.count[0])}"
                 raise FoundError(f"{metric.key}: {found}, table {total} in {len(table)}")
+
+
+def _table_of(profile: Profile, metric: Metric, levels: object) -> Activities:
+    """The table that is projected: of memory that of one device, or of all where they are told."""
+    if levels is not None and profile.memory is not None:
+        profile = profile.within(TableCut((), tuple(range(len(profile.devices)))))
+    return profile.table(metric)
 
 
 def sum_of_leaves(tree: StackTree) -> int:

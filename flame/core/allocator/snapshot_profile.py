@@ -44,10 +44,11 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     history, origin = _from_zero(history)
     meta = replace(meta, origin=origin)
     table, losses = pair_events(history)
-    if float(table.size.sum(dtype=np.float64)) >= _SUM_LIMIT:
-        raise InputError("its allocations add up to more than 64 bits hold")
+    for sizes in (table.size, history.blocks.size):
+        if float(sizes.sum(dtype=np.float64)) >= _SUM_LIMIT:
+            raise InputError("its allocations add up to more than 64 bits hold")
     sources = (Source("", meta),)
-    parts = dict(split_devices(table))
+    parts = dict(split_devices(table, _device_numbers(history)))
     devices = tuple(Device(number) for number in parts)
     # Streams are recorded as addresses: they are numbered, and the default one, 0, is always 0.
     streams, stream = np.unique(np.append(0, table.stream), return_inverse=True)
@@ -75,6 +76,12 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
         timed=end > begin,
         memory=HistoryMemory(activities, tuple(parts), tuple(parts.values()), history),
     )
+
+
+def _device_numbers(history: AllocatorHistory) -> list[int]:
+    """The GPUs that the history tells of: the first one where it tells of none."""
+    known = np.concatenate([history.events.device, history.segments.device])
+    return np.unique(known).tolist() or [0]
 
 
 def _same(table: Activities) -> Activities:
@@ -161,6 +168,7 @@ def _warnings(history: AllocatorHistory, losses: PairingLosses) -> Iterator[str]
         "allocations live at the end, but no block is theirs": losses.no_block,
         "allocations differ in size from what was given back": losses.other_size,
         "events and blocks make no sense, and are left out": history.left_out,
+        "stacks are very deep, and their innermost frames left out": history.too_deep,
     }
     yield from (f"{format_count(count)} {what}" for what, count in told.items() if count)
     if history.unknown_actions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -113,9 +113,11 @@ class DeviceAllocations:
         return mean
 
 
-def split_devices(table: Allocations) -> Iterator[tuple[int, DeviceAllocations]]:
-    """Split ``table`` by device; its number comes with each."""
-    for device in np.unique(table.device).tolist():
+def split_devices(
+    table: Allocations, devices: Sequence[int]
+) -> Iterator[tuple[int, DeviceAllocations]]:
+    """Split ``table`` by ``devices``, numbers of which each comes with its allocations."""
+    for device in devices:
         rows = np.flatnonzero(table.device == device)
         own = table.take(rows)
         position, time = _event_times(own)

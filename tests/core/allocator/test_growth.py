@@ -41,6 +41,10 @@ def test_what_grows_with_every_step_is_a_candidate(tmp_path: Path) -> None:
     assert found.growth[0].total == 4 * MIB
 
 
+def test_three_steps_are_enough(tmp_path: Path) -> None:
+    assert [one.sizes for one in memory_of(train(3, MIB), tmp_path).growth] == [(0, MIB, 2 * MIB)]
+
+
 def test_weights_and_states_of_the_optimizer_are_none(tmp_path: Path) -> None:
     assert memory_of(train(5), tmp_path).growth == ()
 
@@ -76,9 +80,9 @@ def test_a_request_that_fails_for_want_of_a_large_piece(tmp_path: Path) -> None:
     file = SnapshotFile()
     for which in [file.alloc(MIB) for _ in range(3)]:
         file.free(which)
-    file.fail(3 * MIB, 1_000)
+    file.fail(6 * MIB, 1_000)
     (failed,) = memory_of(file, tmp_path).out_of_memory
-    assert (failed.size, failed.device_free, failed.free) == (3 * MIB, 1_000, 6 * MIB)
+    assert (failed.size, failed.device_free, failed.free) == (6 * MIB, 1_000, 6 * MIB)
     assert failed.is_fragmented and not failed.is_full
 
 
@@ -96,3 +100,11 @@ def test_of_an_earlier_request_it_is_not_known_what_was_free(tmp_path: Path) -> 
     file.alloc(MIB)
     (failed,) = memory_of(file, tmp_path).out_of_memory
     assert failed.free is None and not failed.is_full and not failed.is_fragmented
+
+
+def test_what_the_device_has_free_is_room_too(tmp_path: Path) -> None:
+    file = SnapshotFile()
+    file.alloc(2 * MIB)
+    file.fail(MIB, MIB)
+    (failed,) = memory_of(file, tmp_path).out_of_memory
+    assert not failed.is_full and not failed.is_fragmented

@@ -129,7 +129,7 @@ class AllocatorHistory:
     Ids of stacks are those of ``stacks``, of frames those of ``frames``.
 
     ``left_out`` counts events and blocks that make no sense; ``unknown_actions`` events of kinds
-    that flame does not know, by their names.
+    that flame does not know, by their names; ``too_deep`` stacks without their innermost frames.
     """
 
     events: AllocatorEvents
@@ -141,3 +141,4 @@ class AllocatorHistory:
     step_ends: tuple[StepEnd, ...] = ()
     left_out: int = 0
     unknown_actions: tuple[str, ...] = ()
+    too_deep: int = 0

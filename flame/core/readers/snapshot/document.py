@@ -7,9 +7,8 @@ segments alone. What makes no sense is left out and counted.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,33 +26,23 @@ from flame.core.model.allocator.history import (
 )
 from flame.core.model.frames import FrameBuilder
 from flame.core.readers.shared.stack_rows import Tick
+from flame.core.readers.snapshot.entries import WIDTH, Entries
 from flame.core.readers.snapshot.frame_lists import FrameLists
 from flame.core.readers.snapshot.limits import Allowance
+from flame.core.readers.snapshot.values import MOST, Values, columns, is_amount, time_in_ns
 
-ACTIONS = {
-    "alloc": Action.ALLOC,
-    "free_requested": Action.FREE,
-    "free_completed": Action.FREED,
-    "segment_alloc": Action.SEGMENT_ALLOC,
-    "segment_free": Action.SEGMENT_FREE,
-    "segment_map": Action.SEGMENT_MAP,
-    "segment_unmap": Action.SEGMENT_UNMAP,
-    "oom": Action.OUT_OF_MEMORY,
-    "snapshot": Action.SNAPSHOT,
-}
 _STATES = {"active_allocated": BlockState.ALLOCATED, "inactive": BlockState.FREE}
 """All others wait: written ``active_pending_free``, documented ``active_awaiting_free``."""
 
 _STEPS = ("ProfilerStep#", "Optimizer.step")
 """How ranges that are steps begin, those that count first."""
 
-_NS_PER_US = 1_000
-_MOST = (1 << 63) - 1
-_MOST_DEVICES = 1 << 16
+_MOST_DEVICES = 128
+"""As many as PyTorch can number: its DeviceIndex is an int8 (c10/core/Device.h)."""
+
 _LONGEST_NAME = 200
 _DEFAULT_POOL = "default pool"
 
-Values: TypeAlias = "tuple[int, ...]"
 Dict: TypeAlias = "Mapping[str, Any]"
 
 
@@ -99,19 +88,16 @@ class _Reader:
         self._lists = FrameLists(self._frames, self._allowance)
         self._tick = tick
         self._pools: dict[str, int] = {_DEFAULT_POOL: 0}
-        self._unknown: Counter[str] = Counter()
+        self._entries = Entries(self._lists, tick)
         self._left_out = 0
 
     def read(self, whole: _Whole) -> AllocatorHistory:
-        traces = whole.traces[:_MOST_DEVICES]
-        events = _columns(
-            [row for at, one in enumerate(traces) for row in self._events(at, one)], 8
-        )
+        events = np.concatenate([columns([], WIDTH), *self._events(whole.traces)], axis=1)
         segments, blocks = self._segments(whole.segments)
         stacks, python, native = self._lists.build(self._tick)
         device, position, action, address, size, stream, time, frames = events
-        of_device, at, length, of_stream, pool = _columns(segments, 5)
-        segment, begin, room, requested, state, of_block = _columns(blocks, 6)
+        of_device, at, length, of_stream, pool = columns(segments, 5)
+        segment, begin, room, requested, state, of_block = columns(blocks, 6)
         return AllocatorHistory(
             AllocatorEvents(
                 device.astype(np.int32),
@@ -145,39 +131,20 @@ class _Reader:
             stacks,
             self._frames,
             tuple(self._step_ends(whole.annotations)),
-            self._left_out,
-            tuple(name[:_LONGEST_NAME] for name in self._unknown),
+            self._left_out + self._entries.left_out,
+            tuple(name[:_LONGEST_NAME] for name in self._entries.unknown),
+            self._lists.too_deep,
         )
 
-    def _events(self, device: int, trace: object) -> Iterator[Values]:
-        """The columns of `AllocatorEvents`, the last the number of a list of frames."""
-        if not isinstance(trace, list):
-            self._left_out += 1
-            return
-        self._allowance.take(len(trace))
-        for position, entry in enumerate(trace):
-            if not position % (1 << 16):
-                self._tick()
-            found = self._event(entry) if isinstance(entry, dict) else None
-            if found is None:
-                self._left_out += 1
+    def _events(self, traces: Sequence[Any]) -> Iterator[I8]:
+        """The columns of `Entries.read`, of all devices."""
+        self._left_out += max(len(traces) - _MOST_DEVICES, 0)
+        for device, trace in enumerate(traces[:_MOST_DEVICES]):
+            if isinstance(trace, list):
+                self._allowance.take(len(trace))
+                yield from self._entries.read(device, trace)
             else:
-                yield device, position, *found
-
-    def _event(self, entry: Dict) -> Values | None:
-        name = entry.get("action")
-        action = ACTIONS.get(name) if isinstance(name, str) else None
-        if action is None:
-            self._unknown[str(name)] += 1
-            return None
-        address = entry.get("device_free" if action == Action.OUT_OF_MEMORY else "addr", 0)
-        size, stream = entry.get("size", 0), entry.get("stream", 0)
-        time = entry.get("time_us", NO_TIME)
-        if not (_is_amount(address) and _is_amount(size) and _is_amount(stream)):
-            return None
-        known = _is_amount(time) and time <= _MOST // _NS_PER_US
-        frames = self._lists.number(entry.get("frames"))
-        return action, address, size, stream, time * _NS_PER_US if known else NO_TIME, frames
+                self._left_out += 1
 
     def _step_ends(self, annotations: Sequence[Any]) -> Iterator[StepEnd]:
         """The ends of steps: of the profiler's where there are some, else of the optimizer's."""
@@ -202,14 +169,14 @@ class _Reader:
     def _segment(self, segment: Dict) -> Values | None:
         named = ("device", "address", "total_size", "stream")
         values = tuple(segment.get(name, 0) for name in named)
-        if not all(map(_is_amount, values)) or values[0] >= _MOST_DEVICES:
+        if not all(map(is_amount, values)) or values[0] >= _MOST_DEVICES:
             return None
         return *values, self._pool(segment.get("segment_pool_id"))
 
     def _pool(self, pool: object) -> int:
         """Number a pool by the pair of numbers that names it; (0, 0) is that of all."""
         pair = tuple(pool) if isinstance(pool, list | tuple) else ()
-        if len(pair) != 2 or not any(pair) or not all(map(_is_amount, pair)):
+        if len(pair) != 2 or not any(pair) or not all(map(is_amount, pair)):
             return 0
         return self._pools.setdefault(f"pool {pair[0]}.{pair[1]}", len(self._pools))
 
@@ -225,14 +192,14 @@ class _Reader:
                 self._left_out += 1
                 continue
             yield row, *found
-            address = min(found[0] + found[1], _MOST)
+            address = min(found[0] + found[1], MOST)
 
     def _block(self, block: Dict, address: int) -> Values | None:
         history = block.get("history")
         last = history[0] if isinstance(history, list) and history else {}
         size, begin = block.get("size"), block.get("address", address)
         requested = block.get("requested_size", size)
-        if not (_is_amount(size) and _is_amount(begin) and _is_amount(requested)):
+        if not (is_amount(size) and is_amount(begin) and is_amount(requested)):
             return None
         name = block.get("state")
         state = _STATES.get(name, BlockState.PENDING) if isinstance(name, str) else None
@@ -246,17 +213,7 @@ def _step_end(annotation: object) -> StepEnd | None:
     if not isinstance(annotation, dict) or annotation.get("stage") != "END":
         return None
     name, device, time = (annotation.get(key) for key in ("name", "device", "time_us"))
-    if not (isinstance(name, str) and name.startswith(_STEPS)):
+    if not (isinstance(name, str) and name.startswith(_STEPS) and is_amount(device)):
         return None
-    if not (_is_amount(device) and _is_amount(time) and time <= _MOST // _NS_PER_US):
-        return None
-    return StepEnd(name[:_LONGEST_NAME], device, time * _NS_PER_US)
-
-
-def _is_amount(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value <= _MOST
-
-
-def _columns(rows: Sequence[Values], width: int) -> I8:
-    """The columns of ``rows``, i8[width, rows]."""
-    return np.array(rows, np.int64).reshape(len(rows), width).T
+    found = time_in_ns(time)
+    return None if found == NO_TIME else StepEnd(name[:_LONGEST_NAME], device, found)

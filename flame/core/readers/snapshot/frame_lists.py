@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -45,6 +46,8 @@ _PLUMBING_FILES = (
 (torch/cuda/_memory_viz.py) leaves out those with these parts in their names and files."""
 
 _MOST_LINES = 1 << 31
+_MOST_FRAMES = 1_000
+"""Frames of a kind in a stack, the outermost; deeper than that only a recursion is."""
 
 
 class _Frames(NamedTuple):
@@ -57,13 +60,17 @@ class _Frames(NamedTuple):
 class FrameLists:
     """Numbers lists of frames by what is in them; each list object is looked at once.
 
-    Lists must stay alive while they are numbered: they are known again by their identity.
+    Lists must stay alive, and as they are, while they are numbered: they are known again by their
+    identity, and those of the same frame objects by the identities of these. ``too_deep`` counts
+    different lists of which the innermost frames are left out.
     """
 
     def __init__(self, frames: FrameBuilder, allowance: Allowance) -> None:
+        self.too_deep = 0
         self._frames = frames
         self._allowance = allowance
         self._of_object: dict[int, int] = {}
+        self._of_frames: dict[bytes, int] = {}
         self._of_frame: dict[tuple[str, str, int], int] = {}
         self._lists: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {((), ()): 0}
 
@@ -74,17 +81,25 @@ class FrameLists:
         number = self._of_object.get(id(frames))
         if number is None:
             self._allowance.take(len(frames))
-            found = self._read(frames)
-            key = tuple(found.python), tuple(found.native)
-            number = self._of_object[id(frames)] = self._lists.setdefault(key, len(self._lists))
+            key = array("Q", [id(one) for one in frames]).tobytes()
+            number = self._of_frames.get(key)
+            if number is None:
+                number = self._of_frames[key] = self._add_list(frames)
+            self._of_object[id(frames)] = number
         return number
+
+    def _add_list(self, frames: Sequence[Any]) -> int:
+        found = self._read(frames)
+        return self._lists.setdefault((tuple(found.python), tuple(found.native)), len(self._lists))
 
     def _read(self, frames: Sequence[Any]) -> _Frames:
         ids = [one for one in map(self._frame, frames) if one >= 0]
         kinds = [self._frames[one].kind for one in ids]
         python = [one for one, kind in zip(ids, kinds, strict=True) if kind == Kind.PYTHON]
-        native = takewhile(lambda pair: pair[1] == Kind.NATIVE, zip(ids, kinds, strict=True))
-        return _Frames(python[::-1], [one for one, _ in native][::-1])
+        below = takewhile(lambda pair: pair[1] == Kind.NATIVE, zip(ids, kinds, strict=True))
+        native = [one for one, _ in below]
+        self.too_deep += max(len(python), len(native)) > _MOST_FRAMES
+        return _Frames(python[::-1][:_MOST_FRAMES], native[::-1][:_MOST_FRAMES])
 
     def _frame(self, frame: object) -> int:
         """The id of a frame; -1 of what is none, or is left out."""

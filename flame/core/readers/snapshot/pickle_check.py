@@ -7,7 +7,7 @@ those it needs can still do harm and are bounded:
 - A tuple as a key of a dictionary is hashed, and a tuple nested a million deep overflows the stack
   of the process then. So a tuple is one of two integers, which stand just before it.
 - ``LONG_BINPUT`` makes the unpickler take memory for twice the index that it names. So indices are
-  below 2^24.
+  below 2^16, or below the size of the pickle in bytes: there cannot be more objects.
 
 The opcodes are those of CPython's `pickletools`, protocols 2 to 5.
 """
@@ -20,8 +20,8 @@ import struct
 from flame.core.errors import InputError
 from flame.core.lazy_regex import lazy_regex
 
-_STOP, _BINUNICODE = b".", b"X"
-_LENGTH = struct.Struct("<I")
+_STOP, _BINUNICODE, _LONG_BINPUT = b".", b"X", b"r"
+_NUMBER = struct.Struct("<I")
 
 
 def _counted(opcode: bytes, longest: int) -> bytes:
@@ -49,32 +49,46 @@ _PLAIN = rb"[\x94(\]}aesuN\x88\x89]++"
 # BINGET BINPUT, LONG_BINGET
 _MEMO = rb"[hq].|j...."
 
-# LONG_BINPUT below 2^24, BINFLOAT, FRAME, PROTO 2 to 5
-_RARE = rb"r...\x00|G.{8}|\x95.{8}|\x80[\x02-\x05]"
+# BINFLOAT, FRAME, PROTO 2 to 5
+_RARE = rb"G.{8}|\x95.{8}|\x80[\x02-\x05]"
 
-_ALLOWED = lazy_regex(
-    b"(?>" + b"|".join([_MEMO, _PLAIN, _INTEGERS, _SHORT_BINUNICODE, _RARE]) + b")*+",
-    re.DOTALL,
-)
-"""As many allowed opcodes as there are; the possessive quantifiers never go back."""
+
+def _as_many_as_there_are(numbers: bytes) -> re.Pattern[bytes]:
+    """All allowed opcodes, ``numbers`` among them; the possessive quantifiers never go back."""
+    opcodes = [_MEMO, _PLAIN, _INTEGERS, _SHORT_BINUNICODE, _RARE, numbers]
+    return lazy_regex(b"(?>" + b"|".join(opcodes) + b")*+", re.DOTALL)
+
+
+_ALLOWED = {
+    1 << 24: _as_many_as_there_are(rb"r...\x00"),
+    1 << 20: _as_many_as_there_are(rb"r..[\x00-\x0f]\x00"),
+    1 << 16: _as_many_as_there_are(rb"r..\x00\x00"),
+}
+"""By the number below which LONG_BINPUT is allowed; larger ones are looked at one by one."""
 
 
 def check_pickle(data: bytes) -> None:
     """Check all of ``data``; raises InputError, which says where, unless it is plain data."""
     at, size = 0, len(data)
+    most = max(size, min(_ALLOWED))
+    allowed = next(regex for bound, regex in _ALLOWED.items() if bound <= most)
     while True:
-        match = _ALLOWED.match(data, at)
+        match = allowed.match(data, at)
         assert match is not None
         at = match.end()
         opcode = data[at : at + 1]
         if opcode == _STOP:
             break
-        if opcode != _BINUNICODE:
+        if opcode not in (_BINUNICODE, _LONG_BINPUT):
             raise InputError(_refusal(opcode, at))
-        at += 1 + _LENGTH.size
+        at += 1 + _NUMBER.size
         if at > size:
             raise InputError("it is cut off")
-        at += _LENGTH.unpack_from(data, at - _LENGTH.size)[0]
+        number = _NUMBER.unpack_from(data, at - _NUMBER.size)[0]
+        if opcode == _BINUNICODE:
+            at += number
+        elif number >= most:
+            raise InputError(f"it numbers an object {number:,}, and has {size:,} bytes")
     if at + 1 != size:
         raise InputError(f"there is data after its end, at byte {at + 1}")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +17,18 @@ from flame.core.readers.snapshot.document import read_history
 from flame.core.readers.snapshot.pickle_file import read_objects
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Have no garbage collected: it would look through all objects of the file again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class SnapshotFile(NamedTuple):
     """Hold what a snapshot file has recorded."""
 
@@ -24,8 +39,9 @@ class SnapshotFile(NamedTuple):
 def read_snapshot(path: Path, options: LoadOptions, progress: Progress) -> SnapshotFile:
     """Read the snapshot at ``path``; InputError where it is none, or is damaged."""
     try:
-        objects = read_objects(path, LoadPart(progress, 0, 0.5))
-        history = read_history(objects.root, objects.size, lambda: progress("reading events", 0, 0))
+        with _no_collection():
+            root, size = read_objects(path, LoadPart(progress, 0, 0.5))
+            history = read_history(root, size, lambda: progress("reading events", 0, 0))
     except InputError as error:
         raise InputError(f"{path}: memory snapshot: {error}") from None
     except OSError as error:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import pickle
 import resource
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import flame
 from flame.cli.main import main
 from flame.core.errors import InputError
+from flame.core.projection.project import project
+from flame.core.projection.selection import select
+from flame.core.readers.shared.deep_json import decode_json
 from flame.core.readers.snapshot.pickle_check import check_pickle
+from flame.core.readers.snapshot.pickle_file import memory_needed, unpickle
 from tests.support.waiting import PATIENCE
 from tests.support.writers.snapshotfile import SnapshotFile
 
@@ -42,7 +49,7 @@ HOSTILE = {
     "persistent id": b"P1\n.",
     "persistent id from the stack": b"\x80\x02K\x01Q.",
     "memo of 16 GB": b"\x80\x02}r\xff\xff\xff\x7f.",
-    "memo just too large": b"\x80\x02}r\x00\x00\x00\x01.",
+    "memo just too large": b"\x80\x02}r\x00\x00\x01\x00.",
     "number of 2 GB": b"\x80\x02\x8b\xff\xff\xff\x7f\x01.",
     "number of ten bytes": b"\x80\x02\x8a\x0a" + b"\x01" * 10 + b".",
     "bytes beyond the file": b"\x80\x04\x8e" + b"\xff" * 6 + b"\0\0.",
@@ -97,6 +104,8 @@ def _repeating() -> dict[str, Any]:
 
 ODD = {
     "underflow": b"\x80\x04a.",
+    "frame of 8 EB": b"\x80\x04\x95" + b"\0" * 7 + b"\x80}.",
+    "frame of 1 TB": b"\x80\x04\x95" + b"\0" * 5 + b"\x01\0\0}.",
     "no memo": b"\x80\x04h\x05.",
     "key that is none": b"\x80\x04}]K\x01s.",
     "a number": b"\x80\x04K\x01.",
@@ -135,3 +144,144 @@ def test_it_takes_little_memory_and_time(name: str, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("flame: ") and done.stderr.count("\n") == 1
+
+
+def _doubled(value: object, times: int) -> object:
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+def _snapshot(**parts: Any) -> bytes:
+    return pickle.dumps({"segments": [], "device_traces": []} | parts, 4)
+
+
+def _steps(number: int) -> bytes:
+    """As many steps as allocations: what lives is never asked of all at each."""
+    frames = [{"name": "f", "filename": "f.py", "line": 1}]
+    trace = [
+        {"action": "alloc", "addr": 512 * at, "size": 9, "time_us": 2 * at, "frames": frames}
+        for at in range(1, number)
+    ]
+    ends = [
+        {"stage": "END", "name": "ProfilerStep#1", "device": 0, "time_us": 2 * at + 1}
+        for at in range(1, number)
+    ]
+    return _snapshot(device_traces=[trace], external_annotations=ends)
+
+
+def _deep(frames: int) -> bytes:
+    deep = [{"name": f"f{at}", "filename": "f.py", "line": 1} for at in range(2)] * frames
+    return _snapshot(device_traces=[[{"action": "alloc", "addr": 1, "size": 1, "frames": deep}]])
+
+
+LONG = {
+    "an action that is long when it is written": lambda: _snapshot(
+        device_traces=[[{"action": _doubled([], 60)}]]
+    ),
+    "very many devices": lambda: _snapshot(
+        device_traces=[[{"action": "alloc", "addr": 1, "size": 1}] for _ in range(30_000)]
+    ),
+    "very many steps": lambda: _steps(20_000),
+    "a very deep stack": lambda: _deep(50_000),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_it_is_opened_in_a_time_that_its_size_allows(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(LONG[name]())
+    profile = flame.load(path).profile
+    assert profile.memory is not None
+    assert len(profile.devices) <= 128
+    assert len(profile.memory.devices) == len(profile.devices)
+    assert project(profile, select()).depth.max() < 2_000
+
+
+def test_what_was_left_out_of_it_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.pickle"
+    told = {
+        "an action that is long when it is written": "events of kinds that flame does not know",
+        "very many devices": "29,872 events and blocks make no sense",
+        "a very deep stack": "1 stacks are very deep",
+    }
+    for name, words in told.items():
+        path.write_bytes(LONG[name]())
+        warnings = flame.load(path).profile.warnings
+        assert any(one.startswith(words) for one in warnings), (name, warnings)
+
+
+@pytest.mark.parametrize(
+    "document", [[], {"segments": []}, {"segments": [], "device_traces": [[]]}]
+)
+def test_one_with_nothing_in_it_has_no_memory(document: object, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(document, 4))
+    profile = flame.load(path).profile
+    assert project(profile, select()).total[0] == 0
+    assert main(["info", str(path)]) == 0
+
+
+def test_blocks_beyond_64_bits_are_refused(tmp_path: Path) -> None:
+    block = {"address": 1, "size": (1 << 63) - 1, "state": "inactive"}
+    segment = {"device": 0, "address": 1, "total_size": 1, "blocks": [block] * 3}
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(_snapshot(segments=[segment]))
+    with pytest.raises(InputError, match="64 bits"):
+        flame.load(path)
+
+
+_NUMBER = 30_000
+
+
+def _list_of(opcodes: bytes) -> bytes:
+    return b"\x80\x04]\x94(" + opcodes * _NUMBER + b"e."
+
+
+MANY = {
+    "dictionaries": _list_of(b"}"),
+    "dictionaries of one": _list_of(b"}NNs"),
+    "lists": _list_of(b"]"),
+    "lists in lists": b"\x80\x04" + b"]" * _NUMBER + b"a" * (_NUMBER - 1) + b".",
+    "nothing": _list_of(b"N"),
+    "small numbers": _list_of(b"K\x01"),
+    "numbers": _list_of(b"M\x01\x10"),
+    "large numbers": _list_of(b"\x8a\x02\x01\x10"),
+    "decimals": _list_of(b"G12345678"),
+    "what is there already": _list_of(b"h\x00"),
+    "short texts": _list_of(b"\x8c\x02ab"),
+    "texts": _list_of(b"X\x02\0\0\0ab"),
+    "pairs": _list_of(b"K\x01K\x02\x86"),
+    "places": _list_of(b"N\x94"),
+}
+MANY_JSON = {
+    "lists": b"[" + b"[]," * _NUMBER + b"[]]",
+    "dictionaries": b"[" + b"{}," * _NUMBER + b"{}]",
+    "dictionaries of one": b"[" + b'{"":1},' * _NUMBER + b"{}]",
+    "numbers": b"[" + b"300," * _NUMBER + b"1]",
+    "texts": b"[" + b'"ab",' * _NUMBER + b"1]",
+}
+
+
+@pytest.mark.parametrize("name", [*MANY, *(f"JSON: {one}" for one in MANY_JSON)])
+def test_the_memory_that_it_takes_is_known_before(name: str) -> None:
+    """Within a factor of 3: what is refused for want of memory depends on it."""
+    data = MANY.get(name) or MANY_JSON[name.removeprefix("JSON: ")]
+    tracemalloc.start()
+    root = unpickle(data) if name in MANY else decode_json(data)
+    taken = tracemalloc.get_traced_memory()[1] + len(data)
+    tracemalloc.stop()
+    assert root
+    assert taken / 3 < memory_needed(data) < 3 * taken
+
+
+def test_it_is_refused_where_there_is_too_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLAME_MEMORY", "100kB")
+    document: dict[str, Any] = {"segments": [], "more": [[] for _ in range(10_000)]}
+    for data in (pickle.dumps(document), json.dumps(document).encode()):
+        path = tmp_path / "snapshot"
+        path.write_bytes(data)
+        with pytest.raises(InputError, match="needs about"):
+            flame.load(path)
