@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,13 @@ from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.merge_details import ProfilePart
 from flame.core.model.activities import Activities, TableCut
-from flame.core.model.allocator.recorded import MemoryOfDevice, RecordedMemory
+from flame.core.model.allocator.recorded import (
+    MemoryCurve,
+    MemoryLives,
+    MemoryMoment,
+    MemoryOfDevice,
+    RecordedMemory,
+)
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder, StackTable
 
@@ -69,19 +75,53 @@ class MergedMemory:
         return {}
 
     def _make_table(self, metric: str, cut: TableCut) -> Activities:
+        tables = [each.memory.table(metric, own) for each, own in self._cuts(cut)]
+        return self.merge([each.part for each in self.parts], tables)
+
+    def _cuts(self, cut: TableCut) -> Iterator[tuple[MemoryPart, TableCut]]:
+        """Each file, and what ``cut`` says of it in its own numbers and times."""
         if cut.devices is None:
             fullest = max(self.devices, key=lambda one: one.peak).device
             cut = cut._replace(devices=(fullest,))
-        tables = [each.memory.table(metric, _own_cut(cut, each.part)) for each in self.parts]
-        return self.merge([each.part for each in self.parts], tables)
+        return ((each, _own_cut(cut, each.part)) for each in self.parts)
+
+    @cached_property
+    def curves(self) -> tuple[MemoryCurve, ...]:
+        """How much lived over time on each GPU whose events have times."""
+        return tuple(
+            one._replace(device=int(each.part.device[one.device]), time=one.time + each.part.shift)
+            for each in self.parts
+            for one in each.memory.curves
+        )
+
+    def moments(self, metric: str, cut: TableCut) -> tuple[MemoryMoment, ...]:
+        """Tell which moment ``metric`` shows of each GPU within ``cut``; none over a time."""
+        return tuple(
+            one._replace(
+                device=int(each.part.device[one.device]),
+                time=None if one.time is None else one.time + each.part.shift,
+            )
+            for each, own in self._cuts(cut)
+            if own.devices
+            for one in each.memory.moments(metric, own)
+        )
+
+    def lives(self, metric: str, cut: TableCut) -> MemoryLives:
+        """Tell how long the allocations lived that `table` has."""
+        parts = [each.memory.lives(metric, own) for each, own in self._cuts(cut)]
+        size, lifetime, before, alive = map(np.concatenate, zip(*parts, strict=True))
+        return MemoryLives(size, lifetime, before, alive)
 
 
 def _own_cut(cut: TableCut, part: ProfilePart) -> TableCut:
     """Say in the numbers and times of ``part`` what ``cut`` says of all."""
     of_part = part.device[:-1].tolist()
-    chosen = (of_part.index(device) for device in cut.devices or () if device in of_part)
+    chosen = tuple(of_part.index(device) for device in cut.devices or () if device in of_part)
     begin, end = (None if time is None else time - part.shift for time in (cut.begin, cut.end))
-    return cut._replace(devices=tuple(chosen), begin=begin, end=end)
+    moment = cut.moment if chosen else None  # what is not shown has none
+    if isinstance(moment, int):
+        moment -= part.shift
+    return cut._replace(devices=chosen, begin=begin, end=end, moment=moment)
 
 
 def _renumbered(one: MemoryOfDevice, part: ProfilePart, stacks: I4) -> MemoryOfDevice:

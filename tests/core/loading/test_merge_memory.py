@@ -10,6 +10,7 @@ import pytest
 from flame.core.errors import InputError, NoMatchError
 from flame.core.loading.many import load, load_all
 from flame.core.loading.merge import merge_profiles
+from flame.core.model.activities import TableCut
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Devices, Filter, Ranks, Time
 from flame.core.projection.project import project
@@ -134,3 +135,23 @@ def test_a_snapshot_beside_a_trace_is_refused(tmp_path: Path) -> None:
     trace = load(SAMPLES / "decode_small.sqlite")
     with pytest.raises(InputError, match=r"^b is a memory snapshot, a is none: .* one by one$"):
         merge_profiles([trace, load(path)], ["a", "b"])
+
+
+def test_moments_and_lives_are_those_of_each_rank(tmp_path: Path) -> None:
+    """A time on the clock of all is one of each rank's own, and tables go together row by row."""
+    profile = merged(tmp_path, rank(100, 300), rank(700, 500))
+    memory = profile.memory
+    assert memory is not None
+    cut = TableCut(devices=(1, 2))
+    assert [one.live for one in memory.moments("peak", cut)] == [600, 1_400]
+    assert memory.moments("alloc", cut) == ()
+    table, lives = memory.table("alloc", cut), memory.lives("alloc", cut)
+    assert table.measures["alloc"].tolist() == lives.size.tolist() == [300, 300, 700, 700]
+    assert lives.alive.tolist() == [False, True, False, True]
+    peaks = {one.device: one.peak_time for one in memory.devices}
+    for curve in memory.curves:
+        time = peaks[curve.device]
+        assert time is not None and curve.time[curve.live.argmax()] == time
+        (moment,) = memory.moments("peak", TableCut(devices=(curve.device,), moment=time))
+        assert (moment.device, moment.time) == (curve.device, time)
+        assert moment.live == curve.live.max()
