@@ -385,11 +385,8 @@ def _describe_steps(profile: Profile) -> str:
     numbers = unique(profile.iterations.number).tolist()
     if not numbers:
         return "it has no steps, of the PyTorch profiler or as ranges such as `step 3`"
-    return (
-        f"its steps are {numbers[0]} to {numbers[-1]}"
-        if numbers[1:]
-        else f"its only step is {numbers[0]}"
-    )
+    first, last = numbers[0], numbers[-1]
+    return f"its steps are {first} to {last}" if last > first else f"its only step is {first}"
 
 
 def _describe_ranks(profile: Profile, ranks: Ranks) -> str:
