@@ -12,37 +12,46 @@ from flame.core.allocator.reserved import reserved_parts
 from flame.core.allocator.tables import DeviceAllocations, measured_rows, take_rows
 from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import Activities, TableCut
+from flame.core.model.activities import NONE, Activities, TableCut
 from flame.core.model.allocator.allocations import BEFORE
 from flame.core.model.allocator.history import AllocatorHistory
-from flame.core.model.allocator.recorded import MemoryOfDevice, ReservedParts
+from flame.core.model.allocator.recorded import (
+    MemoryElsewhere,
+    MemoryOfDevice,
+    ReservedParts,
+)
 
 _MOST_TABLES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class HistoryMemory:
-    """Tell of the allocations in ``history``, those of each GPU in the order of the devices.
+    """Tell of the ``allocations`` in ``history``, those of each GPU.
 
-    ``numbers`` are the GPUs' own. ``activities`` has a row for each allocation.
+    ``places`` are the GPUs' in the profile's devices, ``numbers`` those that ``history`` has for
+    them. ``activities`` has a row for each allocation. ``elsewhere`` is memory besides.
     """
 
     activities: Activities
+    places: tuple[int, ...]
     numbers: tuple[int, ...]
     allocations: tuple[DeviceAllocations, ...]
     history: AllocatorHistory
+    elsewhere: tuple[MemoryElsewhere, ...] = ()
 
     @cached_property
     def devices(self) -> tuple[MemoryOfDevice, ...]:
         """What is known of each GPU."""
         parts = reserved_parts(self.history)
         return tuple(
-            self._of_device(place, number, parts.get(number))
-            for place, number in enumerate(self.numbers)
+            self._of_device(place, number, own, parts.get(number))
+            for place, number, own in zip(self.places, self.numbers, self.allocations, strict=True)
         )
 
-    def _of_device(self, place: int, number: int, parts: ReservedParts | None) -> MemoryOfDevice:
-        own, events = self.allocations[place], self.history.events
+    def _of_device(
+        self, place: int, number: int, own: DeviceAllocations, parts: ReservedParts | None
+    ) -> MemoryOfDevice:
+        events = self.history.events
         events = events.take(events.device == number)
         peak = own.peak(own.whole)
         alive = own.table.alive_at(peak.position)
@@ -69,8 +78,11 @@ class HistoryMemory:
 
     @cached_property
     def fullest(self) -> int:
-        """The place of the GPU whose peak is the largest."""
-        return int(np.argmax([own.peak(own.whole).size for own in self.allocations]))
+        """The place of the GPU whose peak is the largest; -1 without any."""
+        if not self.places:
+            return NONE
+        most = np.argmax([own.peak(own.whole).size for own in self.allocations])
+        return self.places[int(most)]
 
     def table(self, metric: str, cut: TableCut) -> Activities:
         """Get the table of the allocations that ``metric`` measures within ``cut``."""
@@ -83,11 +95,12 @@ class HistoryMemory:
 
     def _make_table(self, metric: str, cut: TableCut) -> Activities:
         shown = (self.fullest,) if cut.devices is None else cut.devices
-        chosen = [self.allocations[place] for place in (() if cut.is_empty else shown)]
-        found = [measured_rows(own, metric, own.between(cut.begin, cut.end)) for own in chosen]
+        found = dict(zip(self.places, self.allocations, strict=True))
+        chosen = [found[place] for place in (() if cut.is_empty else shown) if place in found]
+        parts = [measured_rows(own, metric, own.between(cut.begin, cut.end)) for own in chosen]
         none: I8 = np.zeros(0, np.int64)
-        rows = np.concatenate([none, *(rows for rows, _ in found)])
-        values = np.concatenate([none, *(values for _, values in found)])
+        rows = np.concatenate([none, *(rows for rows, _ in parts)])
+        values = np.concatenate([none, *(values for _, values in parts)])
         order = np.argsort(rows, kind="stable")
         return take_rows(self.activities, rows[order], metric, values[order])
 

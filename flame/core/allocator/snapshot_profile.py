@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from flame.core.allocator.pairing import PairingLosses, pair_events
+from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_events
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
 from flame.core.columns import I4, I8
@@ -16,18 +16,18 @@ from flame.core.errors import InputError
 from flame.core.model.activities import Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import BEFORE, Allocations
 from flame.core.model.allocator.history import NO_TIME, AllocatorHistory
+from flame.core.model.allocator.memory_events import BEFORE_FRAME, UNKNOWN_FRAME
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import Device, GraphNodes, Meta, Source
 from flame.core.model.metrics import MEMORY_METRICS
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import EMPTY
-from flame.core.units import format_count
+
+_Table = TypeVar("_Table")
 
 _SUM_LIMIT = 1 << 62
 
-BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
-UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
 NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
 """Stands above the C++ frames of threads that run no Python, such as those of autograd."""
 
@@ -50,6 +50,8 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     python = _with_unknown(history, table)
     activities = _activities(history, table, python, stream.astype(np.int32), list(parts))
     begin, end = _extent(table)
+    places = tuple(range(len(parts)))
+    memory = HistoryMemory(activities, places, tuple(parts), tuple(parts.values()), history)
     return Profile(
         frames=history.frames.build(),
         activities=activities,
@@ -66,11 +68,11 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
         sources=sources,
         own_metrics=MEMORY_METRICS,
         timed=end > begin,
-        memory=HistoryMemory(activities, tuple(parts), tuple(parts.values()), history),
+        memory_builder=partial(_same, memory),
     )
 
 
-def _same(table: Activities) -> Activities:
+def _same(table: _Table) -> _Table:
     return table
 
 
@@ -127,15 +129,6 @@ def _warnings(history: AllocatorHistory, losses: PairingLosses) -> Iterator[str]
             "no history was recorded, only what lived at the end: call "
             "torch.cuda.memory._record_memory_history() before what is to be seen"
         )
-    told = {
-        "allocations were never given back, though their addresses were given out again": (
-            losses.never_freed
-        ),
-        "times memory was given back that was not allocated": losses.freed_twice,
-        "allocations live at the end, but no block is theirs": losses.no_block,
-        "allocations differ in size from what was given back": losses.other_size,
-        "events and blocks make no sense, and are left out": history.left_out,
-    }
-    yield from (f"{format_count(count)} {what}" for what, count in told.items() if count)
+    yield from loss_warnings(losses, history.left_out)
     if history.unknown_actions:
         yield f"events of kinds that flame does not know: {', '.join(history.unknown_actions[:5])}"

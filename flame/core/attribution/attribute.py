@@ -32,10 +32,12 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import RawActivities, RawTrace, close_open_ends
 from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
+from flame.core.units import format_counted
 
 if TYPE_CHECKING:
     from flame.core.attribution.nested import NestedSource
-    from flame.core.model.launches import Collectives
+    from flame.core.model.allocator.memory_events import MemoryStacks
+    from flame.core.model.allocator.recorded import RecordedMemory
 
 _Table = TypeVar("_Table")
 
@@ -60,9 +62,12 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     progress("nesting ranges", _NESTING, 100)
     functions = FunctionIndex(raw.functions, thread_process, raw.last_time)
     origins = Origins(raw, functions)
+    allocated = _memory_stacks(raw, thread_process, origins)
     table, graph_nodes = _activities(raw, launches, origins, progress)
     _check_sums(table, end - begin)
     warnings += time_warnings(raw, origins.ranges.too_deep, functions)
+    memory = _memory(raw, allocated, table.stacks)
+    warnings += memory[1]
     sources = (Source("", raw.meta),)
     for cause in IdleCause:
         raw.frames.add(Frame(Kind.CAUSE, cause.title))
@@ -96,12 +101,39 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         overheads_builder=_at_hand(raw.overheads),
         collectives_builder=_collectives_builder(raw, table, frames),
         allocator_builder=_at_hand(raw.allocator),
+        memory_builder=memory[0],
         spans_finder=ranges.spans,
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,
         nested_finder=_nested_finder(raw, table.stacks),
     )
+
+
+def _memory_stacks(
+    raw: RawTrace, thread_process: I4, origins: Origins
+) -> tuple[MemoryStacks, int] | None:
+    """The stacks of what was allocated, and how many of these have no known API call."""
+    if raw.memory is None or not len(raw.memory):
+        return None
+    from flame.core.attribution.memory_stacks import find_memory_stacks
+
+    return find_memory_stacks(raw, raw.memory, thread_process, origins)
+
+
+def _memory(
+    raw: RawTrace, allocated: tuple[MemoryStacks, int] | None, stacks: StackTable
+) -> tuple[Callable[[], RecordedMemory] | None, list[str]]:
+    """What tells who ``allocated`` memory, and what is wrong with it."""
+    if raw.memory is None or allocated is None:
+        return None, []
+    from flame.core.allocator.trace_memory import pair_memory
+
+    found, warnings = pair_memory(raw.memory, allocated[0], stacks, raw.steps)
+    if allocated[1]:
+        have = format_counted(allocated[1], "allocation has", "allocations have")
+        warnings.append(f"memory: {have} no API call that is known to have made them")
+    return found, warnings
 
 
 def _at_hand(table: _Table | None) -> Callable[[], _Table] | None:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, pack, unique
 from flame.core.compiled.rows import join_calls
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.raw import RawActivities, RawCalls
+from flame.core.model.raw import RawCalls
+
+
+class Launched(Protocol):
+    """Tell the process (place, -1 unknown) and the correlation id of what a call has launched."""
+
+    @property
+    def process(self) -> I4:
+        """Of each row, i4[n]."""
+        ...
+
+    @property
+    def correlation(self) -> I8:
+        """Of each row, i8[n]; 0 without one."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -21,7 +37,7 @@ class LaunchJoin:
     chain: I8
 
 
-def join_launches(activities: RawActivities, calls: RawCalls, thread_process: I4) -> LaunchJoin:
+def join_launches(activities: Launched, calls: RawCalls, thread_process: I4) -> LaunchJoin:
     """Join launches on (process, correlation id): correlation ids repeat in other processes.
 
     Of several calls with the same id the earliest launches (the longest on ties); rows that only

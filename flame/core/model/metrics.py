@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -190,7 +191,17 @@ MEMORY_METRICS: tuple[Metric, ...] = (
 )
 """Metrics of traces that tell who allocated memory of GPUs."""
 
-ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
+NO_MEMORY = "none: record with profile_memory, or nsys --cuda-memory-usage"
+
+TRACE_MEMORY_METRICS = tuple(
+    replace(metric, levels=("python", "native", "launch", "nvtx"), lacking=NO_MEMORY)
+    for metric in MEMORY_METRICS
+)
+"""The same of traces of GPU work, where the memory of GPUs was recorded besides."""
+
+_USUAL = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
+
+ALL_METRICS = (*_USUAL, *TRACE_MEMORY_METRICS)
 """All of them, in the order in which they are listed."""
 
 
@@ -200,9 +211,7 @@ def trace_metrics(sampled: bool, ended: bool, met: bool = False) -> tuple[Metric
     ``sampled``: it has PC samples; ``met``: it is of ranks whose waiting in collectives is known.
     """
     known = {STALLS: sampled, WAIT: met}
-    return tuple(
-        metric for metric in ALL_METRICS if known.get(metric, ended or not metric.when_asked)
-    )
+    return tuple(metric for metric in _USUAL if known.get(metric, ended or not metric.when_asked))
 
 
 NO_SAMPLES = (
@@ -210,6 +219,11 @@ NO_SAMPLES = (
     "flame record --pc continuous"
 )
 
+
+NO_MEMORY_RECORDED = (
+    "nothing here tells who allocated memory: record with profile(profile_memory=True), with "
+    "nsys profile --cuda-memory-usage=true, or open a memory snapshot"
+)
 
 NOT_OF_RANKS = (
     "only of a summary of the ranks of a run: flame ranks FILE… -o run.flamesum, then name that"
@@ -231,4 +245,6 @@ def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
         raise UsageError(NO_SAMPLES)
     if key in (EXPOSED.key, WAITING.key):
         raise UsageError(f"--metric {key}: {NOT_ALL_ROWS}")
+    if any(key == metric.key for metric in MEMORY_METRICS):
+        raise UsageError(f"--metric {key}: {NO_MEMORY_RECORDED}")
     raise UsageError(f"unknown metric '{key}': choose from {choices}")

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
     *("overheads", "collectives", "allocator", "iterations", "os_calls", "gpu_metrics"),
-    *("device_memory", "exposed_times", "waiting", "_cut"),
+    *("device_memory", "memory", "exposed_times", "waiting", "_cut"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
 
@@ -70,8 +70,9 @@ class Profile:
     brings, None for the built-in ones. ``timed`` is false where rows have no times.
     ``exposed_builder`` measures how long each activity alone kept its GPU busy, ``waiting_builder``
     makes the table of idle time within what filters by time and step choose; None where not all
-    rows are there. ``memory`` tells who allocated memory, None where nothing does. ``totals`` are
-    of a recording that goes on, whose older rows are not kept, or of a summary of ranks; else None.
+    rows are there. ``memory_builder`` tells who allocated memory, None where nothing does.
+    ``totals`` are of a recording that goes on, whose older rows are not kept, or of a summary of
+    ranks; else None.
     ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
     None where he has not. ``known`` is what has been worked out of all rows before, None where
     nothing has.
@@ -112,7 +113,7 @@ class Profile:
     phases: NamedPhases | None = None
     exposed_builder: Callable[[Profile], I8] | None = None
     waiting_builder: Callable[[Profile, Sequence[Any]], Activities] | None = None
-    memory: RecordedMemory | None = None
+    memory_builder: Callable[[], RecordedMemory] | None = None
 
     @cached_property
     def with_nested(self) -> Profile:
@@ -256,6 +257,19 @@ class Profile:
         return read() if read else None
 
     @cached_property
+    def memory(self) -> RecordedMemory | None:
+        """Tell who allocated memory of the GPUs; None where nothing does. May read the file.
+
+        Its stacks are rows of those of ``activities``.
+        """
+        return self.memory_builder() if self.memory_builder else None
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it tells who allocated memory."""
+        return self.memory_builder is not None
+
+    @cached_property
     def collectives(self) -> Collectives | None:
         """Which collectives activities are of; None where the format does not tell."""
         return self.collectives_builder() if self.collectives_builder else None
@@ -350,13 +364,14 @@ class Profile:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Metrics that the activities can be weighed by."""
-        from flame.core.model.metrics import trace_metrics
+        from flame.core.model.metrics import TRACE_MEMORY_METRICS, trace_metrics
 
         if self.own_metrics is not None:
             return self.own_metrics
         whole, waits = self.totals is None, self.totals and self.totals.waits
         sampled, ended = self.sampling is not None, self.exposed_builder is not None
-        return trace_metrics(sampled and whole, ended and whole, waits is not None)
+        known = trace_metrics(sampled and whole, ended and whole, waits is not None)
+        return (*known, *TRACE_MEMORY_METRICS) if self.has_memory else known
 
     @property
     def ranks(self) -> RankSums[Profile] | None:

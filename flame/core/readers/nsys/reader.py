@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.compiled.library import compiled
+from flame.core.model.allocator.memory_events import MemoryEvents
 from flame.core.model.raw import RawActivities, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import (
     api,
     gpu,
+    memory,
     metadata,
     nvtx,
     nvtx_events,
@@ -58,6 +60,7 @@ def read_tables(
     nodes = gpu.read_nodes(context)
     calls, failed = api.read_calls(context)
     ranges, events = nvtx.read_ranges(context)
+    allocated = memory.read_memory_events(context)
     devices, device_of = metadata.read_devices(context)
     keys = known_keys(context, [device.id for device in devices], device_of)
     nccl = nccl_reader(context, keys)
@@ -79,7 +82,14 @@ def read_tables(
         events_builder=nvtx_events.events_builder(events, context, path) if events else None,
         side_tables=side_tables(source, keys, later),
         nccl_builder=later(nccl) if nccl else None,
+        memory=_number_places(allocated, device_of) if allocated else None,
     )
+
+
+def _number_places(events: MemoryEvents, device_of: list[int]) -> MemoryEvents:
+    index = [*device_of, -1]
+    places = tuple(one._replace(device=index[one.device]) for one in events.places)
+    return replace(events, places=places)
 
 
 def _number_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:

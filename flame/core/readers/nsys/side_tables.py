@@ -10,23 +10,18 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool
 from flame.core.model.activities import NONE
-from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
+from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory
 from flame.core.model.side_tables.gpu_metrics import Counter, GpuMetrics
 from flame.core.model.side_tables.os_calls import OsCalls, OsThread
 from flame.core.model.side_tables.tables import SideTables
 from flame.core.readers.nsys.context import pid_of, process_keys, tid_of
+from flame.core.readers.nsys.memory import MEMORY, memory_place, read_memory_rows
 from flame.core.readers.nsys.side_keys import KnownKeys, are_times, numbered, read_columns
-from flame.core.readers.shared.cupti import memory_kind
 from flame.core.readers.sqlite.source import NULL, TableSource
 
 OS_CALLS, METRICS, METRIC_NAMES = "OSRT_API", "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
-MEMORY = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 _OS_COLUMNS = ("start", "end", "globalTid", "nameId", "eventClass")
-_MEMORY_COLUMNS = (
-    *("start", "globalPid", "deviceId", "memKind", "address", "bytes", "memoryOperationType"),
-)
 _CALL = 27  # ENUM_NSYS_EVENT_CLASS
-_ALLOCATE, _FREE = 0, 1  # ENUM_CUDA_DEV_MEM_EVENT_OPER
 _STRINGS_AT_ONCE = 500
 _MOST = 1 << 61
 """Values beyond are damage: the difference of two fits 63 bits."""
@@ -128,34 +123,25 @@ def read_texts(source: TableSource, ids: Sequence[int]) -> dict[int, str]:
 
 def read_memory(source: TableSource, keys: KnownKeys) -> DeviceMemory:
     """Read allocations, each until what is next at its address: a free, or another one."""
-    columns = read_columns(source, MEMORY, _MEMORY_COLUMNS)
-    time, *_, size, operation = columns
-    sane = are_times(time) & (size >= 0) & np.isin(operation, (_ALLOCATE, _FREE))
-    left_out = int(len(sane) - sane.sum())
-    time, process, gpu, kind, address, size, operation = (column[sane] for column in columns)
-    first, place = numbered([process, gpu, kind])
-    rows = zip(*(column[first].tolist() for column in (process, gpu, kind)), strict=True)
-    places = tuple(_place(keys, *row) for row in rows)
-    _, block = numbered([process, gpu, address])
-    allocates = operation == _ALLOCATE
-    until, strays = _until(block, time, allocates)
+    rows = read_memory_rows(source)
+    places = tuple(
+        memory_place(
+            keys.processes.get(process, NONE), keys.devices.get((process, gpu), NONE), gpu, kind
+        )
+        for process, gpu, kind in rows.places
+    )
+    _, block = numbered([rows.space.astype(np.int64), rows.address])
+    until, strays = _until(block, rows.time, rows.allocates)
+    given = rows.allocates
     return DeviceMemory(
         places,
-        place[allocates],
-        time[allocates],
-        until[allocates],
-        size[allocates],
-        np.bincount(place[strays], minlength=len(places)).astype(np.int64),
-        left_out,
+        rows.place[given],
+        rows.time[given],
+        until[given],
+        rows.size[given],
+        np.bincount(rows.place[strays], minlength=len(places)).astype(np.int64),
+        rows.left_out,
     )
-
-
-def _place(keys: KnownKeys, process: int, gpu: int, kind: int) -> MemoryPlace:
-    # ENUM_CUDA_MEM_KIND counts from 0 where CUPTI has 1; 0 is unknown there.
-    name = memory_kind(kind + 1) if 0 <= kind < 1 << 31 else None
-    number = gpu if 0 <= gpu < 1 << 31 else NONE
-    owner, device = keys.processes.get(process, NONE), keys.devices.get((process, gpu), NONE)
-    return MemoryPlace(0, owner, device, number, name or "")
 
 
 def _until(block: I4, time: I8, allocates: Bool) -> tuple[I8, Bool]:
