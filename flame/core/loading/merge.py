@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from flame.core.analysis.waiting.measures import MEASURES
-from flame.core.columns import I4, I8, Column
+from flame.core.columns import I4, I8
 from flame.core.loading.clocks import align_clocks
 from flame.core.loading.merge_details import (
     ProfilePart,
@@ -19,20 +18,16 @@ from flame.core.loading.merge_details import (
     merge_launches,
     merge_overheads,
 )
-from flame.core.loading.merge_metrics import (
-    measure_scales,
-    merge_measures,
-    merge_metrics,
-    metric_warnings,
-)
+from flame.core.loading.merge_memory import MergedMemory
+from flame.core.loading.merge_metrics import measure_scales, merge_metrics, metric_warnings
 from flame.core.loading.merge_side_tables import SidePart, merge_side_tables
+from flame.core.loading.merge_tables import merge_tables
 from flame.core.loading.merge_threads import ThreadTables, thread_builders
 from flame.core.model.activities import (
     NONE,
     Activities,
     ThreadPieces,
     ThreadSpans,
-    has_times,
 )
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
@@ -48,14 +43,8 @@ from flame.core.model.meta import (
 from flame.core.model.nested import UNKNOWN as UNKNOWN_STACK
 from flame.core.model.nested import NestedStacks
 from flame.core.model.profile import Profile
-from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.sampling.merge import merge_samplings
-
-_STACKS = ("python", "native", "nvtx", "stack")
-_FALLBACK = {"own_python": ("python",), "own_nvtx": ("nvtx",), "nested": ("python", "nvtx")}
-"""Columns that a table may lack, and what they would be then: these below each other."""
-_AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched")
 
 
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
@@ -72,7 +61,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         who.add(profile, number, shift, measure_scales(profile, metrics))
         for number, (profile, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
     ]
-    table = _merge_tables(parts, [profile.activities for profile in profiles])
+    table, ids = merge_tables(parts, [profile.activities for profile in profiles])
     sources = tuple(map(Source, labels, (profile.meta for profile in profiles)))
     warnings = merge_warnings([profile.warnings for profile in profiles], labels)
     listed = tuple(who.processes), tuple(who.threads), tuple(who.devices)
@@ -101,6 +90,9 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         else None,
         allocator_builder=partial(merge_allocators, parts)
         if any(p.allocator for p in parts)
+        else None,
+        memory_builder=partial(MergedMemory, tuple(parts), tuple(ids), table.stacks)
+        if any(p.memory for p in parts)
         else None,
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
@@ -146,6 +138,7 @@ class _MergedNames:
             profile.overheads_builder,
             profile.collectives_builder,
             profile.allocator_builder,
+            profile.memory_builder,
             profile.spans_finder,
             profile.nested_finder,
             profile.launches_builder,
@@ -184,52 +177,8 @@ def _new_numbers(first: int, size: int) -> I4:
 # Tables
 
 
-def _merge_tables(parts: Sequence[ProfilePart], tables: Sequence[Activities]) -> Activities:
-    """Concatenate ``tables``, in the numbers of the parts that they are of."""
-    stacks = StackBuilder()
-    found = [
-        name for name in _FALLBACK if any(getattr(table, name) is not None for table in tables)
-    ]
-    columns = [_renumber_columns(*pair, stacks, found) for pair in zip(parts, tables, strict=True)]
-    joined: dict[str, Any] = {
-        name: np.concatenate([table[name] for table in columns]) for name in columns[0]
-    }
-    measures = merge_measures(tables, [part.scales for part in parts])
-    return Activities(**joined, stacks=stacks.build(), measures=measures)
-
-
-def _renumber_columns(
-    part: ProfilePart, table: Activities, stacks: StackBuilder, found: Sequence[str]
-) -> dict[str, Column]:
-    """Return the columns of ``table`` in new numbers, also those ``found`` in any of the tables.
-
-    Its stacks are added to ``stacks``.
-    """
-    ids = stacks.absorb(table.stacks, part.frames)
-    columns = {name: getattr(table, name) for name in _AS_RECORDED}
-    columns |= {name: ids[getattr(table, name)] for name in _STACKS}
-    for name in found:
-        own, fallback = getattr(table, name), [columns[other] for other in _FALLBACK[name]]
-        columns[name] = ids[own] if own is not None else _join_all(stacks, fallback)
-    # Graphs whose times were not collected are known by their zeros.
-    columns["start"] = np.where(has_times(table), table.start + part.shift, table.start)
-    for name in ("launch_start", "launch_end"):
-        time = getattr(table, name)
-        columns[name] = np.where(table.launched, time + part.shift, time)
-    for name in ("process", "thread", "device"):
-        columns[name] = getattr(part, name)[getattr(table, name)]
-    for name in ("launch", "frame"):
-        columns[name] = part.frames[getattr(table, name)]
-    return columns
-
-
-def _join_all(stacks: StackBuilder, columns: Sequence[I4]) -> I4:
-    outer, *inner = columns
-    return join_stacks(stacks, outer, *inner) if inner else outer
-
-
 def _merge_host_tables(parts: Sequence[ProfilePart]) -> Activities:
-    return _merge_tables(parts, [part.host() for part in parts])
+    return merge_tables(parts, [part.host() for part in parts])[0]
 
 
 def _pieces_builder(parts: Sequence[ProfilePart], name: str) -> Callable[[], ThreadPieces] | None:

@@ -136,14 +136,26 @@ def _window(profile: Profile, selection: Selection) -> tuple[int | None, int | N
 
 
 def _devices(profile: Profile, selection: Selection) -> tuple[int, ...] | None:
-    """The devices whose memory is shown, each at its own peak; None: the fullest alone."""
-    filters = [one for one in selection.where if isinstance(one, Devices)]
-    if not filters and "device" not in (selection.levels or ()):
+    """The devices whose memory is shown, each at its own peak; None: the fullest alone.
+
+    Of ranks that are shown it is the fullest of each.
+    """
+    filters = [one for one in selection.where if isinstance(one, Devices | Ranks)]
+    several = len(profile.sources) > 1
+    levels = selection.levels or (("rank",) if several else ())
+    if profile.memory is None or not (filters or {"device", "rank"} & set(levels)):
         return None
-    table = profile.activities
+    table = profile.memory.activities
     passing = [one.groups(profile, table) for one in filters]
     groups = np.logical_and.reduce(passing) if passing else np.ones(len(table.groups), bool)
-    return tuple(np.unique(table.groups.device[groups]).tolist())
+    chosen = np.unique(table.groups.device[groups]).tolist()
+    if "device" in levels or any(isinstance(one, Devices) for one in filters):
+        return tuple(chosen)
+    fullest: dict[int, int] = {}
+    for one in sorted(profile.memory.devices, key=lambda one: one.peak):
+        if one.device in chosen:
+            fullest[profile.devices[one.device].source] = one.device
+    return tuple(sorted(fullest.values()))
 
 
 def _with_shown_ranks(profile: Profile, ranks: RankSums[Profile], selection: Selection) -> Profile:
