@@ -38,6 +38,8 @@ from flame.core.model.metrics import MEMORY_METRICS
 from flame.core.model.stacks import EMPTY, StackBuilder, StackTable
 from flame.core.units import format_counted
 
+_SUM_LIMIT = 1 << 62
+
 
 @dataclass(frozen=True, eq=False)
 class TraceMemory:
@@ -113,6 +115,12 @@ class TraceMemory:
             curve = live_curve(table.take(of_kind[events.place[table.stream]]))
             number = int(of_kind[events.place].sum())
             yield MemoryElsewhere(kind, number, find_peak(curve).size, int(curve.size[-1]))
+
+
+def fits(events: MemoryEvents) -> bool:
+    """Tell whether all sums of ``events`` fit 64 bits."""
+    used = max(int(events.in_use.max(initial=0)), 0) * len(events.places)
+    return float(events.size.sum(dtype=np.float64)) + used < _SUM_LIMIT
 
 
 def pair_memory(
@@ -222,7 +230,10 @@ def count_breaks(events: MemoryEvents) -> int:
 
 
 def _warnings(events: MemoryEvents, losses: PairingLosses) -> Iterator[str]:
-    yield from loss_warnings(losses, events.left_out)
+    yield from loss_warnings(losses, 0)
+    if events.left_out:
+        do = format_counted(events.left_out, "event makes", "events make")
+        yield f"memory: {do} no sense: left out"
     if breaks := count_breaks(events):
         do = format_counted(breaks, "event does", "events do")
         yield (

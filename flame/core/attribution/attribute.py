@@ -55,7 +55,6 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     begin, end = _extent(raw)
     # Threads' time lines are laid end to end to nest their ranges.
     _check_total((end - begin + 1) * max(len(raw.threads), 1))
-    warnings = list(raw.warnings)
     thread_process = np.array([thread.process for thread in raw.threads], np.int32)
     progress("joining launches", 0, 100)
     launches = join_launches(raw.activities, raw.calls, thread_process)
@@ -63,11 +62,12 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     functions = FunctionIndex(raw.functions, thread_process, raw.last_time)
     origins = Origins(raw, functions)
     allocated = _memory_stacks(raw, thread_process, origins)
+    warnings = list(raw.warnings)
     table, graph_nodes = _activities(raw, launches, origins, progress)
     _check_sums(table, end - begin)
     warnings += time_warnings(raw, origins.ranges.too_deep, functions)
-    memory = _memory(raw, allocated, table.stacks)
-    warnings += memory[1]
+    memory, losses = _memory(raw, allocated, table.stacks)
+    warnings += losses
     sources = (Source("", raw.meta),)
     for cause in IdleCause:
         raw.frames.add(Frame(Kind.CAUSE, cause.title))
@@ -101,7 +101,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         overheads_builder=_at_hand(raw.overheads),
         collectives_builder=_collectives_builder(raw, table, frames),
         allocator_builder=_at_hand(raw.allocator),
-        memory_builder=memory[0],
+        memory_builder=memory,
         spans_finder=ranges.spans,
         launches_builder=raw.launches_builder,
         sources=sources,
@@ -110,30 +110,32 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     )
 
 
-def _memory_stacks(
-    raw: RawTrace, thread_process: I4, origins: Origins
-) -> tuple[MemoryStacks, int] | None:
-    """The stacks of what was allocated, and how many of these have no known API call."""
+def _memory_stacks(raw: RawTrace, thread_process: I4, origins: Origins) -> MemoryStacks | None:
+    """The stacks of what was allocated; adds a warning for what has no known API call."""
     if raw.memory is None or not len(raw.memory):
         return None
+    from flame.core.allocator.trace_memory import fits
     from flame.core.attribution.memory_stacks import find_memory_stacks
 
-    return find_memory_stacks(raw, raw.memory, thread_process, origins)
+    if not fits(raw.memory):
+        raw.warnings.append("memory: sizes add up to more than 64 bits hold, and are left out")
+        return None
+    stacks, lost = find_memory_stacks(raw, raw.memory, thread_process, origins)
+    if lost:
+        have = format_counted(lost, "allocation has", "allocations have")
+        raw.warnings.append(f"memory: {have} no API call that is known to have made them")
+    return stacks
 
 
 def _memory(
-    raw: RawTrace, allocated: tuple[MemoryStacks, int] | None, stacks: StackTable
+    raw: RawTrace, allocated: MemoryStacks | None, stacks: StackTable
 ) -> tuple[Callable[[], RecordedMemory] | None, list[str]]:
-    """What tells who ``allocated`` memory, and what is wrong with it."""
+    """What tells who ``allocated`` memory, and what does not fit together in it."""
     if raw.memory is None or allocated is None:
         return None, []
     from flame.core.allocator.trace_memory import pair_memory
 
-    found, warnings = pair_memory(raw.memory, allocated[0], stacks, raw.steps)
-    if allocated[1]:
-        have = format_counted(allocated[1], "allocation has", "allocations have")
-        warnings.append(f"memory: {have} no API call that is known to have made them")
-    return found, warnings
+    return pair_memory(raw.memory, allocated, stacks, raw.steps)
 
 
 def _at_hand(table: _Table | None) -> Callable[[], _Table] | None:
