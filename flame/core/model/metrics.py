@@ -183,15 +183,15 @@ def _memory_metric(key: str, title: str, about: str) -> Metric:
 
 
 MEMORY_METRICS: tuple[Metric, ...] = (
-    _memory_metric("peak", "memory at the peak", "what lived when most memory was in use"),
-    _memory_metric("live", "live memory", "what lived at the end"),
-    _memory_metric("alloc", "allocated memory", "all that was allocated, however short it lived"),
-    _memory_metric("churn", "memory given back", "of that what was given back again"),
-    _memory_metric("held", "memory held", "mean of what was in use over time"),
+    _memory_metric("peak", "memory at the peak", "bytes in use when the most were"),
+    _memory_metric("live", "live memory", "bytes in use at the end"),
+    _memory_metric("alloc", "allocated memory", "bytes allocated, however briefly"),
+    _memory_metric("churn", "memory given back", "bytes allocated and given back again"),
+    _memory_metric("held", "memory held", "bytes in use, as a mean over time"),
 )
 """Metrics of traces that tell who allocated memory of GPUs."""
 
-NO_MEMORY = "none: record with profile_memory, or nsys --cuda-memory-usage"
+NO_MEMORY = "needs profile_memory/--cuda-memory-usage"
 
 TRACE_MEMORY_METRICS = tuple(
     replace(metric, levels=("python", "native", "launch", "nvtx"), lacking=NO_MEMORY)
