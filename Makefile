@@ -2,6 +2,9 @@
 #   make demo PYTHON=/path/to/python3.13    picks the interpreter (first set-up only)
 
 SHELL := /bin/sh
+# Tests start hundreds of interpreters. Without bytecode each compiles flame anew: 0.25 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV  := .venv
 BIN   := $(VENV)/bin
 PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -19,12 +22,13 @@ CORE_CODE    := $(wildcard csrc/*.c csrc/*.h)
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject test test-deep test-pythons fuzz bench check format clean
+.PHONY: help demo live inject wheels test test-deep test-pythons fuzz bench check format clean
 
 help:
 	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
 	@echo "make live          watch a model run in the app, on a double of the CUDA driver"
 	@echo "make inject        build the library of flame record, what has changed of it"
+	@echo "make wheels        build wheels for Linux of both machines, with glibc 2.28 and newer, into dist/"
 	@echo "make test          the checks and the quick tests: what to run before every commit"
 	@echo "make test-deep     the other tests, and the properties with many examples; CI runs both"
 	@echo "make test-pythons  the quick tests on every Python that flame supports and this machine has"
@@ -41,6 +45,10 @@ live: $(LIBRARY) $(VENV)/.installed-dev
 	@$(BIN)/python samples/live_demo.py
 
 inject: $(LIBRARY)
+
+# A compiler of its own (90 MB) into build/, for one machine or MACHINES="x86_64 aarch64"
+wheels: $(VENV)/.installed-dev
+	@$(BIN)/python build_wheels.py $(MACHINES)
 
 # The checks run beside the tests and are heard when those have ended: their lines stay together.
 test: $(VENV)/.installed-dev $(CORE_LIBRARY)

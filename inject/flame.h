@@ -21,6 +21,15 @@ void stop();             // stops recording for good and marks the dump as ended
 void at_flush(void (*work)(bool last));  // called every flush_ms by the helper thread, and at the end
 void at_fork_child(void (*work)());      // called in the child after fork, before anything else there
 
+// process/flush_thread.cpp
+
+enum class Flush { kNow, kDetach, kExit };  // from time to time; at the end, the program goes on or not
+// Like at_flush, of the one part whose work calls what may never come back: on a thread of its own,
+// as long as it is `wanted`. The last is given up when there is no progress any more.
+void at_flush_apart(void (*work)(Flush why), bool (*wanted)());
+void made_progress();                // by that work or on its behalf, whichever the thread
+void calling(const char* function);  // by that work: what is at fault if it does not come back
+
 // process/helper_thread.cpp
 
 void wake_helper();  // to make room in the file
@@ -63,6 +72,39 @@ OpenRange* open_ranges(uint32_t* capacity);
 void set_open(uint32_t depth);
 
 void dropped(DropCause cause, Type type, uint64_t count);
+
+// dump/counters.cpp: how recording itself fares, as the meta "counters" at the end, a JSON object; for
+// those who look into a strange recording. To count one thing more, add its row and count it.
+
+#define FLAME_COUNTERS(C)                                                                  \
+  C(kernel_calls)         /* driver calls by role, see call_roles.h */                     \
+  C(work_calls)                                                                            \
+  C(graph_copies)                                                                          \
+  C(host_calls)                                                                            \
+  C(resource_callbacks)   /* of contexts, modules and graph nodes */                       \
+  C(kernel_records)       /* activity records by kind */                                   \
+  C(copy_records)                                                                          \
+  C(set_records)                                                                           \
+  C(other_records)                                                                         \
+  C(untimed_records)      /* of these, without a begin or an end */                        \
+  C(records_without_call) /* of a call that was not seen, or too long ago */               \
+  C(starts_before_call)   /* work that began before the call that launched it */           \
+  C(completed_buffers)                                                                     \
+  C(null_buffers)         /* CUPTI asked for memory and got none */                        \
+  C(most_buffers)         /* that CUPTI had at once */                                     \
+  C(flushes)                                                                               \
+  C(longest_flush_ns)                                                                      \
+  C(longest_callback_ns)  /* of resource callbacks and of every 64th call of a thread */
+
+enum Counter : uint8_t {
+#define FLAME_COUNTER(name) count_##name,
+  FLAME_COUNTERS(FLAME_COUNTER)
+#undef FLAME_COUNTER
+  kCounters
+};
+void count(Counter counter, uint64_t by = 1);
+void count_most(Counter counter, uint64_t value);  // `most_` and `longest_`: the largest counts
+void write_counters();                             // unless nothing has been counted
 
 // dump/names.cpp: ids of what comes again and again; each writes its record when it is new
 

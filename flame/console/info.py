@@ -10,6 +10,7 @@ import numpy as np
 from flame.console.iterations import iteration_facts, iteration_lines, step_facts
 from flame.console.memory_info import memory_facts, memory_lines
 from flame.console.rank_info import rank_facts, rank_lines
+from flame.console.recorder_words import unusual_counts
 from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.core.analysis.busy_words import busy_share
@@ -56,7 +57,8 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
     ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
     ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` and ``iterations``
     are null where there are none; ``steps`` are all iterations. ``ranks`` is null but of a summary
-    of ranks, which has no processes.
+    of ranks, which has no processes. ``counters`` of a source are the recorder's, for diagnosis:
+    their names may change.
     """
     summary, ranks = summarize(profile), summary_of(profile)
     meta, samples = summary.meta, summary.pc_samples
@@ -73,6 +75,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
                 "id": device.id,
                 "name": device.name,
                 "source": device.source,
+                "uuid": device.uuid or None,
                 "chip": device.facts.chip or None,
                 "sms": device.facts.sms,
                 "memory_bytes": device.facts.memory,
@@ -124,6 +127,7 @@ def _source(total: SourceTotal) -> dict[str, object]:
         "schema_version": meta.schema_version,
         "rank": meta.rank,
         "versions": dict(meta.versions),
+        "counters": dict(meta.counters),
         "activities": total.activities,
         "gpu_time_ns": total.gpu_time,
     }
@@ -213,6 +217,8 @@ def _capture(summary: TraceSummary, ranks: RankSummary | None) -> Iterator[str]:
         yield _line("ran on", ", ".join(f"{name} {text}" for name, text in meta.versions.items()))
     if meta.synthetic:
         yield _line("synthetic", "no GPU ran this")
+    if unusual := list(unusual_counts(total.source.meta.counters for total in summary.sources)):
+        yield from _list("recorder", unusual)
     if meta.rank is not None and not summary.is_merged:
         yield _line("rank", str(meta.rank))
     if summary.timed:

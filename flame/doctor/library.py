@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,8 +19,9 @@ from flame.core.readers.fdump.vocabulary import DumpVocabulary
 from flame.doctor.check import Check, probe
 from flame.record.environment import library_path
 
-_CUPTI = "pip install nvidia-cuda-cupti (CUDA 13) or nvidia-cuda-cupti-cu12 into the program's "
-_CUPTI += "environment, or let FLAME_CUPTI_PATH name a libcupti.so"
+_CUPTI = "NVIDIA's base and runtime images have none: pip install nvidia-cuda-cupti (CUDA 13) or "
+_CUPTI += "nvidia-cuda-cupti-cu12 beside flame (both: its extra cupti) or the program, or let "
+_CUPTI += "FLAME_CUPTI_PATH name a libcupti.so"
 _OTHER_CUPTI = "it has to be no newer than the driver, and no other tool may use it; "
 _OTHER_CUPTI += "FLAME_CUPTI_PATH names another one"
 _WHEELS = ("nvidia/cu*/lib/libcupti.so.*", "nvidia/cuda_cupti/lib/libcupti.so.*")
@@ -28,10 +30,9 @@ _UNTRIED = "not known without the library"
 
 @dataclass(frozen=True)
 class _Trial:
-    """What the library has written: ``error``, or ``facts`` and the ``cupti`` it has loaded."""
+    """What the library has written: ``error``, or ``facts``."""
 
     error: str = ""
-    cupti: str = ""
     facts: dict[str, str] | None = None
 
     def fact(self, key: str) -> str:
@@ -70,7 +71,7 @@ def _try(path: Path) -> _Trial:
         if not dumps:
             return _Trial(f"wrote nothing to {folder}")
         try:
-            return _Trial("", result["cupti"], _facts(dumps[0]))
+            return _Trial("", _facts(dumps[0]))
         except (FlameError, OSError) as error:
             return _Trial(f"wrote what cannot be read: {error}")
 
@@ -97,20 +98,18 @@ def _library(path: Path, trial: _Trial) -> Check:
 
 
 def _cupti(trial: _Trial) -> Check:
-    status = trial.fact("cupti")
+    check = partial(Check, "cupti", "CUPTI")
+    status, refused = trial.fact("cupti"), trial.fact("cupti_refused")
     if status[:1].isdigit() or status.startswith("API"):
-        return Check("cupti", "CUPTI", "ok", f"{status}, {trial.cupti or 'already loaded'}")
-    if status.startswith("cupti") and not trial.cupti:
-        return Check("cupti", "CUPTI", "missing", f"already loaded: {status}", _OTHER_CUPTI)
-    wheel = next(_wheels(), None)
-    if wheel and not trial.cupti:
-        text = f"{wheel}: programs that load CUDA from there have it"
-        return Check("cupti", "CUPTI", "ok", text)
-    if not trial.cupti:
-        return Check("cupti", "CUPTI", "missing", status or "not found", _CUPTI)
-    if not trial.fact("driver"):
-        return Check("cupti", "CUPTI", "absent", f"{trial.cupti}: works only with a driver")
-    return Check("cupti", "CUPTI", "missing", f"{trial.cupti}: {status}", _OTHER_CUPTI)
+        instead = f" (instead of {refused})" if refused else ""
+        return check("ok", f"{status}, {trial.fact('cupti_path')}{instead}")
+    if status == "no libcupti found":
+        if wheel := next(_wheels(), None):
+            return check("ok", f"{wheel}: programs that load CUDA from there have it")
+        return check("missing", status, _CUPTI)
+    if status.startswith("/") and not trial.fact("driver"):
+        return check("absent", f"works only with a driver ({status})")
+    return check("missing", status, _OTHER_CUPTI)
 
 
 def _wheels() -> Iterator[Path]:

@@ -19,6 +19,7 @@ _OWN = (
     "FLAME_DIR",
     "FLAME_PYTHON",
     "FLAME_CALLS",
+    "FLAME_GRAPHS",
     "FLAME_MAX_MB",
     "FLAME_DURATION_MS",
     "FLAME_CLOCK",
@@ -64,6 +65,7 @@ def environment_for(
     environment["FLAME_DIR"] = str(folder.resolve())
     environment["FLAME_PYTHON"] = str(int(plan.python))
     environment["FLAME_CALLS"] = str(int(plan.calls))
+    environment["FLAME_GRAPHS"] = "whole" if plan.whole_graphs else "node"
     environment["FLAME_PC"] = plan.pc
     environment["FLAME_CLOCK"] = str(unix_minus_monotonic())
     if plan.keep_secrets:

@@ -13,7 +13,8 @@ class Plan:
 
     ``output`` None: a new folder named after the command. ``duration_ms`` and ``max_mb`` None: no
     limit, the library's own limit. ``pc``: as ``FLAME_PC``. ``calls``: those that wait,
-    allocate or load code, besides launches. ``keep_secrets``: passwords, tokens and
+    allocate or load code, besides launches. ``whole_graphs``: CUDA
+    graphs as a whole, not their nodes. ``keep_secrets``: passwords, tokens and
     keys in command lines are recorded as they are.
     """
 
@@ -21,6 +22,7 @@ class Plan:
     output: Path | None = None
     python: bool = True
     calls: bool = True
+    whole_graphs: bool = False
     pc: str = "off"
     duration_ms: int | None = None
     max_mb: int | None = None

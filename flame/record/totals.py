@@ -24,6 +24,7 @@ class RecordingTotals:
     calls: int = 0
     ranges: int = 0
     memops: int = 0
+    graphs: int = 0
     bytes: int = 0
     dropped: int = 0
     full: bool = False
@@ -33,8 +34,8 @@ class RecordingTotals:
     @property
     def empty(self) -> bool:
         """Tell whether nothing has been recorded but that there are processes."""
-        numbers = (self.kernels, self.launches, self.calls, self.ranges, self.memops)
-        return not any(numbers)
+        work = (self.kernels, self.memops, self.graphs)
+        return not any((*work, self.launches, self.calls, self.ranges))
 
     @property
     def text(self) -> str:
@@ -44,6 +45,8 @@ class RecordingTotals:
         words = [format_counted(self.dumps, "process", "processes")]
         if self.kernels or not self.ranges:
             words.append(format_counted(self.kernels, "kernel", "kernels"))
+        if self.graphs:
+            words.append(format_counted(self.graphs, "graph launch", "graph launches"))
         if self.ranges:
             words.append(format_counted(self.ranges, "range", "ranges"))
         words.append(format_bytes(self.bytes))
@@ -100,6 +103,7 @@ def _sum(all_counts: Iterable[DumpCounts]) -> RecordingTotals:
         calls=sum(count.calls for count in counts),
         ranges=sum(count.ranges for count in counts),
         memops=sum(count.memops for count in counts),
+        graphs=sum(count.graphs for count in counts),
         bytes=sum(count.bytes for count in counts),
         dropped=sum(count.dropped for count in counts),
         full=any(count.full for count in counts),

@@ -10,6 +10,7 @@
 #include "cupti/buffers.h"
 #include "cupti/launches.h"
 #include "cupti/state.h"
+#include "cupti/takeover/takeover.h"
 #include "flame.h"
 #include "system/clock.h"
 #include "system/settings.h"
@@ -22,6 +23,7 @@ using KernelRecord = CUpti_ActivityKernel9;
 using CopyRecord = CUpti_ActivityMemcpy5;
 using PeerCopyRecord = CUpti_ActivityMemcpyPtoP4;
 using SetRecord = CUpti_ActivityMemset4;
+using GraphRecord = CUpti_ActivityGraphTrace2;
 #define FLAME_AT(Record, field, offset) \
   static_assert(offsetof(Record, field) == offset, "another layout than CUPTI 12.0's");
 #define FLAME_KERNEL_LAYOUT(Record)                                                     \
@@ -51,6 +53,13 @@ FLAME_AT(SetRecord, correlationId, 44)
 FLAME_AT(SetRecord, memoryKind, 50)
 FLAME_AT(SetRecord, graphNodeId, 64)
 FLAME_AT(SetRecord, graphId, 72)
+FLAME_AT(GraphRecord, correlationId, 4)
+FLAME_AT(GraphRecord, start, 8)
+FLAME_AT(GraphRecord, end, 16)
+FLAME_AT(GraphRecord, deviceId, 24)
+FLAME_AT(GraphRecord, graphId, 28)
+FLAME_AT(GraphRecord, contextId, 32)
+FLAME_AT(GraphRecord, streamId, 36)
 
 // From 13.4 on records of a graph's work end with the node that its own was made of or last updated
 // from: Kernel13, Memcpy7 and Memset5 of headers that are newer than those this is compiled with.
@@ -61,6 +70,8 @@ std::atomic<bool> tells_sources{false};
 // What CUPTI's clock must be moved by; 0 when it reads ours.
 std::atomic<int64_t> shift{0};
 std::atomic<bool> own_clock{false};
+
+std::atomic<uint64_t> left_out_from{0};  // 0: recording goes on
 
 uint64_t CUPTIAPI timestamp() { return now(); }
 
@@ -93,16 +104,51 @@ uint64_t graph_node(const From& from, size_t source_at) {
   return source ? source : from.graphNodeId;
 }
 
+// Work that ended now may end a little later by CUPTI's clock, but not by so much.
+constexpr uint64_t kMinute = 60'000'000'000;
+std::atomic<uint64_t> begin_time{0};
+
+bool can_be(uint64_t start, uint64_t end) {
+  return start <= end && start + kMinute >= begin_time.load(std::memory_order_relaxed) &&
+         end <= now() + kMinute;
+}
+
+// Kernels of graphs.
+std::atomic<uint64_t> timed_in_graphs{0}, untimed_in_graphs{0};
+
+void count_in_graphs(const KernelRecord& from) {
+  if (!from.graphNodeId) return;
+  auto& count = from.start && from.end ? timed_in_graphs : untimed_in_graphs;
+  count.fetch_add(1, std::memory_order_relaxed);
+}
+
+// False, and counted, when CUPTI could not tell when the work ran, or tells what cannot be.
+template <class From, class To>
+bool has_times(const From& from, const To& to) {
+  if (from.start && from.end && can_be(to.start, to.end)) return true;
+  const bool timed = from.start && from.end;
+  if (!timed) count(count_untimed_records);
+  dropped(timed ? kWildTimes : kUntimed, To::kType, 1);
+  return false;
+}
+
+// Whether work is of a call after the end: no call is recorded then, but CUPTI tells of its work until
+// it is told to stop. Without a time it has not ended yet.
+template <class To>
+bool is_left_out(const To& to, const Origin& origin) {
+  const uint64_t from = left_out_from.load(std::memory_order_relaxed);
+  return from && !origin.tid && (to.start >= from || !to.end);
+}
+
 // What all records of GPU work have; false when CUPTI could not tell when it ran.
 template <class From, class To>
-bool fill(const From& from, size_t source_at, To* to) {
-  if (!from.start || !from.end) {
-    dropped(kCuptiDropped, To::kType, 1);
-    return false;
-  }
-  Origin origin = origin_of(from.correlationId);
-  set_times(from, to);
-  to->graph_node = graph_node(from, source_at);
+bool fill(const From& from, To* to) {
+  const Origin origin = origin_of(from.correlationId);
+  if (from.start && from.end) set_times(from, to);
+  if (is_left_out(*to, origin)) return false;
+  if (!origin.tid) count(count_records_without_call);
+  if (!has_times(from, *to)) return false;
+  if (started_before_call(from.correlationId, to->start)) count(count_starts_before_call);
   to->correlation = from.correlationId;
   to->python = origin.python;
   to->nvtx = origin.nvtx;
@@ -115,8 +161,15 @@ bool fill(const From& from, size_t source_at, To* to) {
   return true;
 }
 
+template <class From, class To>
+bool fill(const From& from, size_t source_at, To* to) {
+  to->graph_node = graph_node(from, source_at);
+  return fill(from, to);
+}
+
 void write_kernel(const KernelRecord& from) {
   Kernel to{};
+  count_in_graphs(from);
   if (!fill(from, kKernelSource, &to)) return;
   to.symbol = kernel_name_text(from.name);
   to.grid_x = clamped<uint32_t>(from.gridX);
@@ -158,19 +211,30 @@ void write_set(const SetRecord& from) {
   put(to);
 }
 
+void write_graph(const GraphRecord& from) {
+  GraphRun to{};
+  if (fill(from, &to)) put(to);
+}
+
 void write(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      count(count_kernel_records);
       return write_kernel(reinterpret_cast<const KernelRecord&>(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
+      count(count_copy_records);
       return write_copy(reinterpret_cast<const CopyRecord&>(record), kCopySource);
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      count(count_copy_records);
       return write_copy(reinterpret_cast<const PeerCopyRecord&>(record), kNoSource);
     case CUPTI_ACTIVITY_KIND_MEMSET:
+      count(count_set_records);
       return write_set(reinterpret_cast<const SetRecord&>(record));
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return write_graph(reinterpret_cast<const GraphRecord&>(record));
     default:
-      return;
+      return count(count_other_records);
   }
 }
 
@@ -180,6 +244,7 @@ std::atomic<bool> null_is_right{false};
 // Called by CUPTI's own thread or in a flush. Records behind one that is broken cannot be found:
 // how many there were is not known.
 void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  buffer_completed();
   if (keeps_nothing(buffer)) return dropped(kNoMemory, Type{}, valid != 0);
   CUpti_Activity* record = nullptr;
   CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
@@ -188,11 +253,15 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
     if (result == CUPTI_SUCCESS) write(*record);
   }
   if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) dropped(kCuptiDropped, Type{}, 1);
-  give_back_buffer(buffer);
+  give_back_buffer(buffer, valid);
+  count(count_completed_buffers);
+  made_progress();
 }
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  buffer_requested();
   const ActivityBuffer taken = take_buffer(null_is_right.load(std::memory_order_relaxed));
+  if (!taken.data) count(count_null_buffers);
   *buffer = taken.data;
   *size = taken.size;
   *max_records = taken.max_records;
@@ -226,42 +295,104 @@ void describe_kernel_kind() {
 constexpr CUpti_ActivityKind kMemoryKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
-}  // namespace
+CUptiResult register_callbacks() {
+  CUptiResult result = cupti()->cuptiActivityRegisterCallbacks(requested, completed);
+  refused("cuptiActivityRegisterCallbacks", result);
+  return result;
+}
 
-bool register_buffers(uint32_t version) {
-  null_is_right.store(version >= kNullIsRight, std::memory_order_relaxed);
-  tells_sources.store(version >= kTellsSources, std::memory_order_relaxed);
-  use_our_clock();
-  return !refused("cuptiActivityRegisterCallbacks",
-                  cupti()->cuptiActivityRegisterCallbacks(requested, completed));
+// Either graphs or their nodes: with this kind on CUPTI leaves records of nodes out. [tracy 1330]
+void enable_graphs() {
+  if (!settings().whole_graphs) return;
+  CUptiResult result = cupti()->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  if (result) note("CUPTI does not report CUDA graphs as a whole here: their nodes are recorded");
+}
+
+void limit_pool() {
+  size_t size = sizeof(size_t), limit = settings().pool;
+  auto set = cupti()->cuptiActivitySetAttribute;
+  if (limit && set)
+    refused("cuptiActivitySetAttribute",
+            set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, &size, &limit));
+}
+
+// A few may be without times for other reasons, such as a fault that ended them.
+void look_for_untimed() {
+  constexpr uint32_t kFew = 16;
+  const uint64_t untimed = untimed_in_graphs.load(), timed = timed_in_graphs.load();
+  if (untimed <= kFew || untimed <= timed / 1000) return;
+  note("CUPTI has no times for kernels of CUDA graphs (a limit of CUPTI 13.0 in long replays: its "
+       "buffers on the GPU are used up): they are counted among the records that could not be "
+       "written; flame record --graphs whole records such graphs as a whole");
 }
 
 // Launches can be recorded without the work that they start.
-void enable_kinds() {
+bool enable_all_kinds() {
   for (CUpti_ActivityKind kind : kMemoryKinds)
     if (cupti()->cuptiActivityEnable(kind)) note("CUPTI does not report all copies and sets here");
   describe_kernel_kind();
+  enable_graphs();
   CUptiResult result = cupti()->cuptiActivityEnable(kernel_kind());
-  if (!result) return;
+  if (!result) return true;
   char text[160];
   snprintf(text, sizeof text, "CUPTI does not report kernels here: %s (%d)", result_name(result),
            result);
   note(text);
+  return false;
 }
 
+// What CUPTI has dropped it has reported as well.
+void count_dropped() {
+  size_t lost = 0;
+  if (cupti()->cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) || !lost) return;
+  dropped(kCuptiDropped, Type{}, lost);
+  buffer_completed();
+}
+
+// The clock stays as it is: to register it once more makes CUPTI's times wrong. [pytorch 192021]
+bool record_again() {
+  if (register_callbacks() || !enable_all_kinds()) return false;
+  buffer_completed();
+  return true;
+}
+
+}  // namespace
+
+CUptiResult register_buffers(uint32_t version) {
+  limit_pool();
+  begin_time.store(now(), std::memory_order_relaxed);
+  null_is_right.store(version >= kNullIsRight, std::memory_order_relaxed);
+  tells_sources.store(version >= kTellsSources, std::memory_order_relaxed);
+  use_our_clock();
+  return register_callbacks();
+}
+
+void enable_kinds() {
+  if (enable_all_kinds()) watch_records(kernel_kind(), record_again);
+}
+
+// What another tool has taken over is left to it.
 void disable_kinds() {
+  if (records_are_taken()) return;
+  calling("cuptiActivityDisable");
   cupti()->cuptiActivityDisable(kernel_kind());
   for (CUpti_ActivityKind kind : kMemoryKinds) cupti()->cuptiActivityDisable(kind);
+  if (settings().whole_graphs) cupti()->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
+
+void leave_out_work_from(uint64_t time) { left_out_from.store(time, std::memory_order_relaxed); }
 
 void flush_activity(bool last) {
   Cupti& api = *cupti();
+  calling(last ? "a forced cuptiActivityFlushAll" : "cuptiActivityFlushAll");
   if (own_clock.load(std::memory_order_relaxed)) look_at_clock();
-  api.cuptiActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  const Launches before = launches_so_far();
+  const bool forced = last && !records_are_taken();
+  const bool done = !api.cuptiActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  count_dropped();
+  if (done) look_for_records(before, last);
+  if (!last) look_for_untimed();
   if (last) describe_buffers();
-  size_t lost = 0;
-  if (!api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) && lost)
-    dropped(kCuptiDropped, Type{}, lost);
 }
 
 }  // namespace flame

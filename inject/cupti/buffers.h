@@ -15,7 +15,9 @@ struct ActivityBuffer {
 // keeps nothing.
 ActivityBuffer take_buffer(bool null_is_right);
 bool keeps_nothing(const uint8_t* buffer);  // the one that holds a record at most, for nobody
-void give_back_buffer(uint8_t* buffer);
+// One that another tool gave CUPTI is left to it: records may come in that as well.
+void give_back_buffer(uint8_t* buffer, size_t bytes);  // with so many bytes of records in it
+size_t buffers_in_use();
 void describe_buffers();  // at the end, if there were more than there should be
 
 }  // namespace flame

@@ -57,6 +57,7 @@ void graph_instantiated(const CUpti_GraphData& data) {
 
 // Instantiation makes nodes too. These are copies, and the callback that says so tells of what.
 void graph_node_created(const CUpti_GraphData& data) {
+  work_was_captured();
   if (works_on_gpu(data.nodeType) && !copying_graph()) write_node(data, 0);
 }
 

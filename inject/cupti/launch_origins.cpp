@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kCalls = 1u << 18;
 
 struct Entry {
-  std::atomic<uint64_t> tid, python, nvtx;  // each below the correlation id
+  std::atomic<uint64_t> tid, python, nvtx, start;  // each below the correlation id
 };
 Entry ring[kCalls];
 
@@ -26,7 +26,20 @@ bool untag(const std::atomic<uint64_t>& word, uint32_t correlation, uint32_t* va
   return bits >> 32 == correlation;
 }
 
+constexpr uint32_t kStartUnit = 6;  // log2 of ns: 32 bits of them are 4.5 minutes
+
 }  // namespace
+
+void remember_start(uint32_t correlation, uint64_t time) {
+  const uint64_t start = tagged(correlation, static_cast<uint32_t>(time >> kStartUnit));
+  ring[correlation % kCalls].start.store(start, std::memory_order_relaxed);
+}
+
+bool started_before_call(uint32_t correlation, uint64_t time) {
+  uint32_t start;
+  if (!untag(ring[correlation % kCalls].start, correlation, &start)) return false;
+  return static_cast<int32_t>(static_cast<uint32_t>(time >> kStartUnit) - start) < 0;
+}
 
 void remember_origin(uint32_t correlation, const Origin& origin) {
   Entry& entry = ring[correlation % kCalls];

@@ -8,6 +8,10 @@ struct Origin {
   uint32_t tid, python, nvtx;  // tid 0: the call was not seen, or too long ago
 };
 
+// Of the latest calls; `time` in ns, kept as far as needed to tell what came first within a minute.
+void remember_start(uint32_t correlation, uint64_t time);
+bool started_before_call(uint32_t correlation, uint64_t time);  // false: the call is not known
+
 void remember_origin(uint32_t correlation, const Origin& origin);
 Origin origin_of(uint32_t correlation);
 

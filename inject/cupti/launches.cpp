@@ -5,10 +5,12 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <cstring>
 #include <new>
 
 #include "cupti/call_roles.h"
 #include "cupti/kernel_names.h"
+#include "cupti/takeover/silence.h"
 #include "flame.h"
 #include "sampling/sampling.h"
 #include "system/clock.h"
@@ -19,10 +21,15 @@ namespace {
 
 constexpr uint32_t kCallbacks = 2048;  // ids of driver callbacks are below; CUPTI 13.0 has 806
 constexpr uint32_t kMaxNesting = 8;
+constexpr uint32_t kTimed = 128;  // of so many callbacks of a thread two, which are of one call
+constexpr Counter kCounted[] = {kCounters, count_kernel_calls, count_work_calls,  // by role
+                                count_graph_copies, count_host_calls, count_work_calls};
+static_assert(sizeof kCounted / sizeof *kCounted == kKernelsCall + 1, "a role has no counter");
 
 // Filled before callbacks are enabled, then only read.
 Role roles[kCallbacks];
 const char* names[kCallbacks];
+bool runs_kernels[kCallbacks], waits_for_all[kCallbacks];
 std::atomic<bool> named[kCallbacks];
 
 struct OpenCall {
@@ -30,6 +37,9 @@ struct OpenCall {
   uint32_t correlation;
   CUpti_CallbackId id;
   Role role;
+  uint32_t context;
+  bool captured;   // it made a node of a graph, and did no work
+  uint64_t given;  // a wait: for so much work
   Origin origin;
 };
 
@@ -41,6 +51,7 @@ struct Calls {
 
 struct CuptiThread : Local {
   Calls calls;
+  uint32_t callbacks = 0;  // of driver calls
   KernelNames kernel_names;
   CUcontext context = nullptr;  // the last that was seen
 };
@@ -78,9 +89,14 @@ void enter(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   call.correlation = data.correlationId;
   call.id = id;
   call.role = roles[id];
+  call.context = data.contextUid;
+  call.captured = false;
   call.origin = origin;
+  if (runs_kernels[id]) work_begins(call.context);
+  if (waits_for_all[id]) call.given = work_given(call.context);
   if (call.role != kHostCall) remember_origin(data.correlationId, origin);
   call.start = now();  // last: what came before is not the program's time
+  if (call.role != kHostCall) remember_start(data.correlationId, call.start);
 }
 
 void see(CuptiThread& thread, const CUpti_CallbackData& data) {
@@ -161,12 +177,18 @@ void write(const Calls& calls, const OpenCall& call, uint64_t end,
   if (kernels && sampling_serialized()) flush_launch(data.context);
 }
 
+void tell_watch(const OpenCall& call, bool failed) {
+  if (runs_kernels[call.id]) work_ends(call.context, failed || call.captured);
+  if (waits_for_all[call.id] && !failed) work_is_over(call.context, call.given);
+}
+
 void leave(Calls& calls, const CUpti_CallbackData& data) {
   uint64_t end = now();
   uint32_t depth = calls.depth;
   while (depth && calls.open[depth - 1].correlation != data.correlationId) depth--;
   if (!depth) return;  // recording began within the call
   calls.depth = depth - 1;
+  tell_watch(calls.open[calls.depth], result_of(data));
   write(calls, calls.open[calls.depth], end, data);
 }
 
@@ -177,6 +199,8 @@ bool enable(CUpti_SubscriberHandle subscriber, uint32_t id) {
   const Role role = role_of(called);
   roles[id] = role == kHostCall && !settings().calls ? kOther : role;
   names[id] = called;
+  runs_kernels[id] = role == kKernelCall || !strncmp(called, "cuGraphLaunch", 13);
+  waits_for_all[id] = !strcmp(called, "cuCtxSynchronize");
   return roles[id] != kOther &&
          !cupti()->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
 }
@@ -201,11 +225,17 @@ void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin
   if (data.callbackSite == CUPTI_API_EXIT) {
     if (Calls* calls = calls_if_any()) leave(*calls, data);
   } else if (begin && recording()) {
+    count(kCounted[roles[id]]);
     Calls* calls = thread_calls();
     if (!calls) return lose(roles[id]);
     see(*cupti_thread_if_any(), data);
     enter(*calls, id, data);
   }
+}
+
+bool callback_is_timed() {
+  CuptiThread* thread = cupti_thread_if_any();
+  return thread && thread->callbacks++ % kTimed < 2;
 }
 
 uint32_t kernel_name_text(const char* symbol) {
@@ -217,6 +247,11 @@ Origin origin_here() {
   Calls* calls = calls_if_any();
   if (calls && calls->depth) return calls->open[calls->depth - 1].origin;
   return {thread_id(), python_stack(), nvtx_path()};
+}
+
+void work_was_captured() {
+  Calls* calls = calls_if_any();
+  for (uint32_t i = 0; calls && i < calls->depth; i++) calls->open[i].captured = true;
 }
 
 bool copying_graph() {

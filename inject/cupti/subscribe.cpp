@@ -1,28 +1,35 @@
 // Subscribes to CUPTI, hands its callbacks to those they concern, and flushes it.
 #include <cuda.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "cupti/activity.h"
+#include "cupti/buffers.h"
 #include "cupti/launches.h"
 #include "cupti/state.h"
 #include "flame.h"
 #include "sampling/sampling.h"
+#include "system/clock.h"
 #include "system/settings.h"
 
 namespace flame {
 namespace {
 
 constexpr uint32_t kOldest = 18;  // CUPTI 11.8, the first with today's records
+constexpr uint64_t kDrainTime = 1'000'000'000;  // ns
+constexpr uint32_t kDrainPause = 10'000;        // us
 
 std::atomic<bool> on{false};       // what begins now is recorded
 std::atomic<bool> exiting{false};  // the process ends: CUPTI is left as it is
 std::mutex flush_lock;
 CUpti_SubscriberHandle subscriber;
+uint32_t api_version;  // of the CUPTI that is tried or used
 
 // 0 when CUPTI cannot tell
 uint32_t context_id(CUcontext context) {
@@ -63,7 +70,7 @@ constexpr CUpti_CallbackIdResource kResources[] = {
     CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED};
 
-void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+void handle(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   bool live = on.load(std::memory_order_acquire);
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
     driver_call(id, *static_cast<const CUpti_CallbackData*>(data), live);
@@ -71,11 +78,37 @@ void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, 
     resource(id, *static_cast<const CUpti_ResourceData*>(data));
 }
 
+void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+  const bool is_call = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+  if (!is_call) count(count_resource_callbacks);
+  if (is_call && !callback_is_timed()) return handle(domain, id, data);
+  const uint64_t begin = now();
+  handle(domain, id, data);
+  count_most(count_longest_callback_ns, now() - begin);
+}
+
 // devices
 
 constexpr uint32_t kDevices = 64;
 std::atomic<uint64_t> seen_devices{0};
 uint64_t named_devices = 0;  // under flush_lock
+
+// _v2 tells of a MIG instance, the older one of the GPU that it is a part of.
+void name_uuid(uint32_t ordinal, CUdevice device) {
+  using Get = decltype(&::cuDeviceGetUuid);
+  auto get = reinterpret_cast<Get>(driver_function("cuDeviceGetUuid_v2"));
+  if (!get) get = reinterpret_cast<Get>(driver_function("cuDeviceGetUuid"));
+  CUuuid uuid;
+  if (!get || get(&uuid, device)) return;
+  char text[40];
+  int size = 0;
+  for (int each = 0; each < 16; each++) {
+    const bool is_new_group = each >= 4 && each <= 10 && each % 2 == 0;
+    size += snprintf(text + size, sizeof text - size_t(size), "%s%02x", is_new_group ? "-" : "",
+                     static_cast<unsigned char>(uuid.bytes[each]));
+  }
+  name(kDeviceUuid, 0, ordinal, text);
+}
 
 void name_device(uint32_t ordinal) {
   auto get = reinterpret_cast<decltype(&::cuDeviceGet)>(driver_function("cuDeviceGet"));
@@ -85,6 +118,7 @@ void name_device(uint32_t ordinal) {
   char called[256] = "";
   if (!get || !get_name || get(&device, static_cast<int>(ordinal))) return;
   if (!get_name(called, sizeof called - 1, device)) name(kDevice, 0, ordinal, called);
+  name_uuid(ordinal, device);
 }
 
 void name_devices() {
@@ -96,26 +130,50 @@ void name_devices() {
 
 // flushing
 
-// No more calls are recorded before their kernels are not reported any more. CUPTI is not touched
-// after this.
-void end() {
-  on.store(false, std::memory_order_relaxed);
-  if (sampling_wanted()) flush_sampling(true);
-  disable_kinds();
-  flush_activity(true);
-  name_devices();
-  if (!exiting.load(std::memory_order_relaxed)) cupti()->cuptiUnsubscribe(subscriber);
+// Work that was begun before the end gets some time to be over: what still runs when records are
+// forced out is lost. There may always be more of it, of calls that are not recorded.
+void wait_for_work() {
+  const uint64_t until = now() + kDrainTime;
+  while (buffers_in_use() && now() < until && !exiting.load(std::memory_order_relaxed)) {
+    usleep(kDrainPause);
+    flush_activity(false);
+  }
 }
 
-// In a forked child, where the lock may be held for ever, it is off.
-void flush(bool last) {
-  if (!on.load(std::memory_order_acquire)) return;
-  std::lock_guard<std::mutex> guard(flush_lock);
-  if (!on.load(std::memory_order_relaxed)) return;
-  if (last) return end();
+// Disabling may wait for ever [fixed in CUPTI 13.0 U1], and is of no use to a process that ends.
+bool takes_leave(Flush why) {
+  return why == Flush::kDetach && !exiting.load(std::memory_order_relaxed);
+}
+
+// What is over is taken first, what might not come back comes last. CUPTI is not touched after this.
+void end(Flush why) {
+  name_devices();
+  leave_out_work_from(now());
+  on.store(false, std::memory_order_relaxed);
+  flush_activity(false);
+  if (sampling_wanted()) flush_sampling(true);
+  if (takes_leave(why)) wait_for_work();
+  if (takes_leave(why)) disable_kinds();
+  flush_activity(true);
+  name_devices();
+  if (takes_leave(why)) cupti()->cuptiUnsubscribe(subscriber);
+}
+
+void flush_some() {
+  const uint64_t begin = now();
   if (sampling_wanted()) flush_sampling(false);
   flush_activity(false);
   name_devices();
+  count_most(count_longest_flush_ns, now() - begin);
+}
+
+// In a forked child, where the lock may be held for ever, it is off.
+void flush(Flush why) {
+  if (!on.load(std::memory_order_acquire)) return;
+  std::lock_guard<std::mutex> guard(flush_lock);
+  if (!on.load(std::memory_order_relaxed)) return;
+  count(count_flushes);
+  why == Flush::kNow ? flush_some() : end(why);
 }
 
 // Registered after CUPTI was loaded, so that it runs before CUPTI takes itself down.
@@ -129,6 +187,16 @@ void at_exit() {
 void leave_to_parent() { on.store(false, std::memory_order_relaxed); }
 
 // start
+
+struct Failure {
+  char text[256];
+};
+
+Failure failure(const char* function, CUptiResult result) {
+  Failure why;
+  snprintf(why.text, sizeof why.text, "%s: %s (%d)", function, result_name(result), result);
+  return why;
+}
 
 struct Release {
   uint32_t number;
@@ -164,13 +232,9 @@ void describe_driver() {
   meta("driver", text);
 }
 
-bool subscribe() {
-  CUptiResult result = cupti()->cuptiSubscribe(&subscriber, callback, nullptr);
-  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
-    note("another tool uses CUPTI in this process (Nsight Systems, torch.profiler …): "
-         "launches and kernels are not recorded, NVTX ranges are");
-  return !refused("cuptiSubscribe", result);
-}
+constexpr char kOtherWay[] =
+    "another tool uses CUPTI in this process by its newer functions (cuptiSubscribe_v2), beside which "
+    "those that flame calls are refused: launches and kernels are not recorded, NVTX ranges are";
 
 void enable_resources() {
   for (CUpti_CallbackIdResource id : kResources)
@@ -179,30 +243,50 @@ void enable_resources() {
 }
 
 bool enable_all(uint32_t version) {
-  if (!register_buffers(version) || !enable_driver_calls(subscriber)) return false;
+  const CUptiResult registered = register_buffers(version);
+  if (registered == CUPTI_ERROR_NOT_COMPATIBLE) note(kOtherWay);
+  if (registered || !enable_driver_calls(subscriber)) return false;
   enable_kinds();
   enable_resources();
   return true;
 }
 
-bool version_fits(uint32_t* version) {
-  if (refused("cuptiGetVersion", cupti()->cuptiGetVersion(version))) return false;
-  if (*version < kOldest) meta("cupti", "older than 11.8");
-  return *version >= kOldest;
+// What a CUPTI says that does not suit the driver: 15 by CUDA 12's, 999 by CUDA 13's.
+bool unsuitable(CUptiResult result) {
+  return result == CUPTI_ERROR_NOT_INITIALIZED || result == CUPTI_ERROR_UNKNOWN;
+}
+
+bool read_version(std::string* why) {
+  if (CUptiResult result = cupti()->cuptiGetVersion(&api_version))
+    *why = failure("cuptiGetVersion", result).text;
+  else if (api_version < kOldest)
+    *why = "older than 11.8";
+  return why->empty();
+}
+
+Attempt subscribe(std::string* why) {
+  if (!read_version(why)) return Attempt::kTryNext;
+  CUptiResult result = cupti()->cuptiSubscribe(&subscriber, callback, nullptr);
+  if (!result) return Attempt::kWorks;
+  if (result == CUPTI_ERROR_NOT_COMPATIBLE) note(kOtherWay);
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+    note("another tool uses CUPTI in this process (Nsight Systems, torch.profiler …): "
+         "launches and kernels are not recorded, NVTX ranges are");
+  *why = failure("cuptiSubscribe", result).text;
+  return unsuitable(result) ? Attempt::kTryNext : Attempt::kGiveUp;
 }
 
 bool begin() {
   describe_double();
   describe_driver();
   want_sampling();
-  uint32_t version = 0;
-  if (!cupti() || !version_fits(&version) || !subscribe()) return false;
-  if (!enable_all(version)) {
+  if (!choose_cupti(subscribe)) return false;
+  if (!enable_all(api_version)) {
     cupti()->cuptiUnsubscribe(subscriber);
     return false;
   }
-  describe_version(version);
-  at_flush(flush);
+  describe_version(api_version);
+  at_flush_apart(flush, reads_cupti);
   at_fork_child(leave_to_parent);
   atexit(at_exit);
   on.store(true, std::memory_order_release);
@@ -213,10 +297,9 @@ bool begin() {
 
 bool refused(const char* function, CUptiResult result) {
   if (result == CUPTI_SUCCESS) return false;
-  char why[256];
-  snprintf(why, sizeof why, "%s: %s (%d)", function, result_name(result), result);
-  log("%s", why);
-  meta("cupti", why);
+  const Failure why = failure(function, result);
+  log("%s", why.text);
+  meta("cupti", why.text);
   return true;
 }
 

@@ -73,7 +73,8 @@ enum Type : uint16_t {
   kCall = 16,       // another CUDA API call, which may block its thread
   kModuleEnd = 17,  // a module is about to be unloaded
   kGraphExec = 18,  // a CUDA graph was made executable
-  kTypes = 19,
+  kGraphRun = 19,   // a CUDA graph that ran, told of as a whole
+  kTypes = 20,
 };
 
 // Ids are per dump, begin at 1 and are never used twice; 0 is "none". A text, frame or node may be
@@ -124,6 +125,12 @@ enum Type : uint16_t {
   F(uint32_t, device) F(uint32_t, context) F(uint32_t, stream) F(uint32_t, graph) \
   F(uint8_t, kind) F(uint8_t, copy_kind) F(uint8_t, source) F(uint8_t, target) \
   F(uint32_t, reserved)
+
+// In place of all kernels, copies and sets of one launch: FLAME_GRAPHS=whole.
+#define FLAME_GRAPH_RUN(F) \
+  F(uint64_t, start) F(uint64_t, end) F(uint32_t, correlation) F(uint32_t, python) \
+  F(uint32_t, nvtx) F(uint32_t, tid) F(uint32_t, device) F(uint32_t, context) F(uint32_t, stream) \
+  F(uint32_t, graph)
 
 // kind 0: push/pop, 1: start/end, 2: mark. `name` is a RangeName, `node` the path with it (push/pop
 // only). payload_type as in NVTX (0: none), `payload` its bits; payload_text: an extended payload
@@ -179,7 +186,7 @@ enum Type : uint16_t {
   R(Meta, meta, FLAME_META, 8) R(Drop, drop, FLAME_DROP, 24)                        \
   R(Module, module, FLAME_MODULE, 48) R(Sample, sample, FLAME_SAMPLE, 48)           \
   R(Call, call, FLAME_CALL, 40) R(ModuleEnd, module_end, FLAME_MODULE_END, 16)      \
-  R(GraphExec, graph_exec, FLAME_GRAPH_EXEC, 8)
+  R(GraphExec, graph_exec, FLAME_GRAPH_EXEC, 8) R(GraphRun, graph_run, FLAME_GRAPH_RUN, 48)
 
 #define FLAME_FIELD(type, name) type name;
 #define FLAME_BYTES(type, name) +sizeof(type)
@@ -214,6 +221,7 @@ enum NameKind : uint32_t {
   kStallReason = 6,  // id: CUPTI's stall reason index
   kStream = 7,       // scope: context, id: stream
   kContext = 8,      // scope: CUDA ordinal, id: context
+  kDeviceUuid = 9,   // id: CUDA ordinal, which is a process's own; of a MIG instance its own UUID
 };
 
 enum DropCause : uint32_t {
@@ -223,6 +231,8 @@ enum DropCause : uint32_t {
   kNoMemory = 4,
   kNameLimit = 5,  // names that NVTX gave beyond what is kept: "[further domains]" and the like
   kSamplesLost = 6,  // samples that CUPTI could not give: how often, as nobody knows how many
+  kUntimed = 7,    // CUPTI could not tell when the work ran
+  kWildTimes = 8,  // what CUPTI told of it cannot be: another clock, or an end before the start
 };
 
 }  // namespace flame

@@ -121,6 +121,11 @@ void name_thread() {
   if (strcmp(own, process) != 0) name(kThread, kNamedBySystem, thread_id(), own);
 }
 
+void for_each_thread(const std::function<void(Thread& thread)>& work) {
+  std::lock_guard<std::mutex> guard(threads_lock);
+  for (Thread* each = all_threads; each; each = each->next) work(*each);
+}
+
 void forget_threads() {
   own_id = 0;
   for (Thread* each = free_threads; each; each = each->next_free) each->writer = ChunkWriter();

@@ -1,5 +1,7 @@
 // Holds what each thread needs to write records, and keeps signal handlers out meanwhile.
 #pragma once
+#include <atomic>
+#include <functional>
 #include <mutex>
 
 #include "dump/writer.h"
@@ -7,8 +9,11 @@
 
 namespace flame {
 
+using Counts = std::atomic<uint64_t>[kCounters];
+
 struct alignas(64) Thread {
   ChunkWriter writer;
+  Counts counts;  // its own, and of those that had it before
   Local* locals[kSlots];
   Thread* next_free;
   Thread* next;  // of all
@@ -29,6 +34,8 @@ struct Inside {
   }
 };
 extern std::mutex threads_lock;
+void for_each_thread(const std::function<void(Thread& thread)>& work);
+void forget_counts();   // for a new dump
 void forget_threads();  // in a forked child: only the caller is left
 
 }  // namespace flame

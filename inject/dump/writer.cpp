@@ -20,7 +20,7 @@ namespace {
 
 uint64_t tail;  // under chunks_lock; the header has a copy for readers
 
-constexpr uint32_t kCauses = kSamplesLost + 1;
+constexpr uint32_t kCauses = kWildTimes + 1;
 std::atomic<uint64_t> lost[kCauses][kTypes];
 uint64_t reported[kCauses][kTypes];  // helper thread, or whoever ends the dump
 std::atomic<uint32_t> full_because;

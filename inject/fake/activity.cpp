@@ -39,8 +39,9 @@ std::atomic<CUpti_TimestampCallbackFunc> timestamp{nullptr};
 std::atomic<int64_t> clock_offset{0};  // CUPTI's time minus CLOCK_MONOTONIC
 std::atomic<bool> kinds[CUPTI_ACTIVITY_KIND_COUNT];
 std::atomic<uint64_t> lost{0}, seen{0};
+std::atomic<size_t> pool_limit{250}, pool_used{0};
 Buffer current;  // the worker's, like what follows
-std::vector<Buffer> full;
+auto& full = *new std::vector<Buffer>;  // never freed: it may still work when the process ends
 
 uint64_t real_time() {
   timespec time;
@@ -53,9 +54,9 @@ uint64_t real_time() {
 // compared to the nanosecond.
 void take_clock() {
   CUpti_TimestampCallbackFunc callback = timestamp;
-  uint64_t before = now();
-  int64_t offset = int64_t((callback ? callback() : real_time()) - before);
-  clock_offset = offset < 1'000'000 && offset >= 0 ? 0 : offset;
+  uint64_t before = now(), theirs = callback ? callback() : real_time();
+  bool same = before <= theirs && theirs <= now();
+  clock_offset = same ? 0 : int64_t(theirs - before);
 }
 
 CUpti_ActivityKind kind_of(const Operation& operation) {
@@ -64,129 +65,52 @@ CUpti_ActivityKind kind_of(const Operation& operation) {
   return operation.work.kind;
 }
 
-// What Kernel10, Memcpy6, MemcpyPtoP4 and Memset4 have in common, with the same names.
-template <class Record>
-void common(Record& record, const Operation& operation) {
-  record.kind = kind_of(operation);
-  if (operation.end) {
-    record.start = operation.start + uint64_t(clock_offset);
-    record.end = operation.end + uint64_t(clock_offset);
-  }
-  record.deviceId = operation.device;
-  record.contextId = operation.context;
-  record.streamId = operation.stream;
-  record.correlationId = operation.correlation;
-  record.graphNodeId = operation.graph_node;
-  record.graphId = operation.graph;
+// Another tool of the process: as Kineto does it, without a subscription. [pytorch/kineto 1250]
+
+std::mutex& thief_mutex = *new std::mutex;
+std::vector<uint8_t*>& thief_buffers = *new std::vector<uint8_t*>;
+
+bool is_of_thief(uint8_t* buffer) {
+  std::lock_guard<std::mutex> lock(thief_mutex);
+  return std::count(thief_buffers.begin(), thief_buffers.end(), buffer);
 }
 
-template <class Record>
-std::string bytes_of(const Record& record, size_t size = sizeof(Record)) {
-  return std::string(reinterpret_cast<const char*>(&record), size);
+void thief_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  std::lock_guard<std::mutex> lock(thief_mutex);
+  *size = 64 * 1024;
+  *max_records = 0;
+  thief_buffers.push_back(*buffer = static_cast<uint8_t*>(malloc(*size)));
 }
 
-// The records of CUPTI 13.4 (Kernel13, Memcpy7, Memset5) are longer, and end with the source of a
-// graph's node, at these offsets of its headers.
-constexpr size_t kKernelSource = 240, kCopySource = 104, kSetSource = 96;
-
-std::string with_source(std::string record, size_t offset, const Operation& operation) {
-  if (faults().version < 130400) return record;
-  record.resize(offset + sizeof operation.graph_source);
-  memcpy(&record[offset], &operation.graph_source, sizeof operation.graph_source);
-  return record;
+void thief_completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t) {
+  std::lock_guard<std::mutex> lock(thief_mutex);
+  auto own = std::find(thief_buffers.begin(), thief_buffers.end(), buffer);
+  if (own == thief_buffers.end()) return;
+  free(buffer);
+  thief_buffers.erase(own);
 }
 
-std::string kernel_record(const Operation& operation) {
-  static std::atomic<int64_t> grids{0};
-  const Work& work = operation.work;
-  CUpti_ActivityKernel10 record = {};
-  common(record, operation);
-  record.completed = CUPTI_TIMESTAMP_UNKNOWN;
-  record.registersPerThread = uint16_t(operation.registers);
-  record.gridX = int32_t(work.grid[0]);
-  record.gridY = int32_t(work.grid[1]);
-  record.gridZ = int32_t(work.grid[2]);
-  record.blockX = int32_t(work.block[0]);
-  record.blockY = int32_t(work.block[1]);
-  record.blockZ = int32_t(work.block[2]);
-  record.clusterX = work.cluster[0];
-  record.clusterY = work.cluster[1];
-  record.clusterZ = work.cluster[2];
-  record.staticSharedMemory = int32_t(operation.static_shared);
-  record.dynamicSharedMemory = int32_t(work.dynamic_shared);
-  record.localMemoryPerThread = operation.local;
-  record.gridId = ++grids;
-  record.name = operation.name;
-  // The record of CUPTI 12 is the beginning of that of 13.
-  bool old = faults().version < 130000;
-  return with_source(bytes_of(record, old ? sizeof(CUpti_ActivityKernel9) : sizeof record),
-                     kKernelSource, operation);
+uint64_t thief_clock() { return now() * 3; }
+
+void steal() {
+  request = thief_requested;
+  complete = thief_completed;
+  if (faults().steal_clock) timestamp = thief_clock;
 }
 
-template <class Record>
-std::string copy_record(Record& record, const Operation& operation) {
-  const Work& work = operation.work;
-  common(record, operation);
-  record.copyKind = work.copy_kind;
-  record.srcKind = work.source;
-  record.dstKind = work.target;
-  record.flags = work.asynchronous ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
-  record.bytes = work.bytes;
-  return bytes_of(record);
+std::atomic<bool> theft_is_over{false};
+
+// Its last buffer stays where it is: it comes back to whoever has registered by then.
+void end_theft() {
+  theft_is_over = true;
+  for (auto& kind : kinds) kind = false;
 }
 
-std::string peer_record(const Operation& operation) {
-  CUpti_ActivityMemcpyPtoP4 record = {};
-  record.srcDeviceId = operation.device;
-  record.srcContextId = operation.context;
-  record.dstDeviceId = operation.work.peer_device;
-  record.dstContextId = operation.work.peer_context;
-  return copy_record(record, operation);
-}
-
-std::string set_record(const Operation& operation) {
-  const Work& work = operation.work;
-  CUpti_ActivityMemset4 record = {};
-  common(record, operation);
-  record.value = work.value;
-  record.bytes = work.bytes;
-  record.flags = work.asynchronous ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0;
-  record.memoryKind = work.target;
-  return with_source(bytes_of(record), kSetSource, operation);
-}
-
-std::string record_of(const Operation& operation) {
-  switch (operation.work.kind) {
-    case CUPTI_ACTIVITY_KIND_MEMSET: return set_record(operation);
-    case CUPTI_ACTIVITY_KIND_MEMCPY2: return peer_record(operation);
-    case CUPTI_ACTIVITY_KIND_MEMCPY: {
-      CUpti_ActivityMemcpy6 record = {};
-      return with_source(copy_record(record, operation), kCopySource, operation);
-    }
-    default: return kernel_record(operation);
-  }
-}
-
-size_t record_size(const CUpti_Activity* record) {
-  Operation operation;
-  operation.work.kind = record->kind == CUPTI_ACTIVITY_KIND_KERNEL
-                            ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
-                            : record->kind;
-  static const auto size_of = [](CUpti_ActivityKind kind) {
-    Operation one;
-    one.work.kind = kind;
-    return record_of(one).size();
-  };
-  static const size_t sizes[] = {
-      size_of(CUPTI_ACTIVITY_KIND_MEMSET), size_of(CUPTI_ACTIVITY_KIND_MEMCPY),
-      size_of(CUPTI_ACTIVITY_KIND_MEMCPY2), size_of(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)};
-  switch (operation.work.kind) {
-    case CUPTI_ACTIVITY_KIND_MEMSET: return sizes[0];
-    case CUPTI_ACTIVITY_KIND_MEMCPY: return sizes[1];
-    case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizes[2];
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizes[3];
-    default: return 0;
-  }
+void steal_when_due() {
+  static std::atomic<uint32_t> count{0};
+  const uint32_t at = ++count, from = faults().steal;
+  if (from && at == from) steal();
+  if (from && faults().steal_for && at == from + faults().steal_for) end_theft();
 }
 
 // The worker's part, without the lock.
@@ -196,8 +120,25 @@ void hand_over(const Buffer& buffer) {
   if (callback) callback(nullptr, 0, buffer.data, buffer.size, buffer.used);
 }
 
+// Another tool's buffers are not its own to hand out. Before API 27 CUPTI does not look whether it
+// got one. [Kineto: issue 1275]
+void renew() {
+  CUpti_BuffersCallbackRequestFunc callback = request;
+  if (callback) callback(&current.data, &current.size, &current.limit);
+  if (callback != thief_requested && is_of_thief(current.data)) abort();
+  if (current.data) return;
+  current = Buffer();
+  if (faults().version < 27) abort();
+}
+
+bool keeps_back() {
+  std::lock_guard<std::mutex> guard(queue.mutex);
+  return faults().hold && !queue.pending.empty();
+}
+
 // CUPTI keeps buffers back in which a record is not complete: so it looks to who is asked for more.
 void deliver(bool forced) {
+  if (theft_is_over && complete == thief_completed) return;
   if (current.data) full.push_back(current);
   current = Buffer();
   if (faults().hoard && !forced) return;
@@ -205,13 +146,9 @@ void deliver(bool forced) {
   full.clear();
 }
 
-// Before API 27 CUPTI does not look whether it got one. [Kineto: issue 1275]
-void renew() {
-  CUpti_BuffersCallbackRequestFunc callback = request;
-  if (callback) callback(&current.data, &current.size, &current.limit);
-  if (current.data) return;
-  current = Buffer();
-  if (faults().version < 27) abort();
+void answer(bool forced) {
+  if (forced || !keeps_back()) return deliver(forced);
+  if (!current.data) renew();
 }
 
 bool is_full(size_t record) {
@@ -226,15 +163,31 @@ void lose(const Operation& operation) {
   truth_lost("dropped", operation);
 }
 
+Operation skewed(Operation operation) {
+  static uint32_t count = 0;
+  ++count;
+  const Faults& all = faults();
+  if (operation.untimed) operation.start = operation.end = 0;
+  if (all.backward && count % all.backward == 0) std::swap(operation.start, operation.end);
+  if (all.wild_times && count % all.wild_times == 0) operation.start *= 3, operation.end *= 3;
+  return operation;
+}
+
 void write(const Operation& operation) {
   if (faults().drop && ++seen % faults().drop == 0) return lose(operation);
-  std::string record = record_of(operation);
+  std::string record = record_of(skewed(operation), kind_of(operation), clock_offset);
   if (current.data && is_full(record.size())) deliver(false);
   if (!current.data) renew();
   if (current.used + record.size() > current.size) return lose(operation);
   memcpy(current.data + current.used, record.data(), record.size());
   current.used += record.size();
   ++current.records;
+}
+
+// As CUPTI 13.0 does it with replays of graphs: buffers on the GPU are not used again. [parcagpu 23]
+bool pool_is_used_up(const Operation& operation) {
+  const bool counts = faults().pool && operation.graph_node && operation.work.function;
+  return counts && ++pool_used > pool_limit * faults().pool;
 }
 
 // What has ended; when forced, also what has not: such records have no times.
@@ -269,7 +222,7 @@ void work() {
     lock.unlock();
     if (faults().shuffle) std::reverse(ready.begin(), ready.end());
     for (const Operation& operation : ready) write(operation);
-    if (flush) deliver(forced);
+    if (flush) answer(forced);
     lock.lock();
     if (flush) queue.answered = asked;
     queue.delivered.notify_all();
@@ -284,8 +237,13 @@ void start_worker() {  // with queue.mutex held; it lives until the process ends
 
 }  // namespace
 
-void activity(const Operation& operation) {
+bool graphs_are_whole() { return kinds[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]; }
+
+void activity(Operation operation) {
+  steal_when_due();
   if (!kinds[kind_of(operation)]) return;
+  operation.untimed = pool_is_used_up(operation);
+  if (operation.untimed) truth_lost("untimed", operation);
   std::lock_guard<std::mutex> lock(queue.mutex);
   queue.pending.push(operation);
   if (++queue.since_wake < kWake) return;
@@ -300,6 +258,7 @@ using namespace fake;
 FAKE_API CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
                                                     CUpti_BuffersCallbackCompleteFunc completed) {
   if (!requested || !completed) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (faults().late_v2) return CUPTI_ERROR_NOT_COMPATIBLE;
   request = requested;
   complete = completed;
   return CUPTI_SUCCESS;
@@ -324,6 +283,8 @@ FAKE_API CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) {
     return CUPTI_ERROR_INVALID_KIND;
   }
+  if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && faults().no_graph_trace)
+    return CUPTI_ERROR_NOT_SUPPORTED;
   bool serial = kind == CUPTI_ACTIVITY_KIND_KERNEL;
   auto other = serial ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL : CUPTI_ACTIVITY_KIND_KERNEL;
   if ((serial || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) && kinds[other]) {
@@ -339,18 +300,35 @@ FAKE_API CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) {
     return CUPTI_ERROR_INVALID_KIND;
   }
+  if (faults().disable_deadlock) wait_for_ever();
   kinds[kind] = false;
   if (kind == CUPTI_ACTIVITY_KIND_KERNEL) serialize_kernels(kKernelKind, false);
+  return CUPTI_SUCCESS;
+}
+
+// Not in the headers that this is compiled with. [CUPTI 13.5]
+FAKE_API CUptiResult cuptiActivityGetEnabledKinds(CUpti_SubscriberHandle, CUpti_ActivityKind* found,
+                                                  uint32_t* room, uint32_t* count) {
+  if (faults().version < 130300) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (!count || (found && !room)) return CUPTI_ERROR_INVALID_PARAMETER;
+  *count = 0;
+  for (int kind = 0; kind < CUPTI_ACTIVITY_KIND_COUNT; ++kind) {
+    if (!kinds[kind]) continue;
+    if (found && *count < *room) found[*count] = CUpti_ActivityKind(kind);
+    ++*count;
+  }
   return CUPTI_SUCCESS;
 }
 
 FAKE_API CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   if (!complete) return CUPTI_ERROR_INVALID_OPERATION;
   if (usable()) return CUPTI_SUCCESS;  // before cuInit nothing can have run
+  const bool is_forced = flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
+  if (faults().flush_hang || (faults().forced_hang && is_forced)) wait_for_ever();
   std::unique_lock<std::mutex> lock(queue.mutex);
   start_worker();
   uint64_t mine = ++queue.asked;
-  if (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) queue.forced = true;
+  if (is_forced) queue.forced = true;
   queue.wake.notify_one();
   queue.delivered.wait(lock, [&] { return queue.answered >= mine; });
   return CUPTI_SUCCESS;
@@ -375,7 +353,12 @@ FAKE_API CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid,
   return CUPTI_SUCCESS;
 }
 
-FAKE_API CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t*, void*) {
+FAKE_API CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t* size,
+                                               void* value) {
+  if (!size || !value) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (attribute != CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT) return CUPTI_SUCCESS;
+  if (*size != sizeof(size_t)) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+  pool_limit = *static_cast<size_t*>(value);
   return CUPTI_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 // CUPTI's callbacks: one subscriber, told of driver API calls and of resources.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -47,6 +48,10 @@ Faults read_faults() {
   auto has = [&](const char* word) { return text.find(word) != text.npos; };
   Faults faults;
   faults.no_subscriber = has(",no_subscriber,");
+  faults.no_init = has(",no_init,");
+  faults.v2_subscriber = has(",v2_subscriber,");
+  faults.late_v2 = has(",late_v2,");
+  faults.steal_clock = has(",steal_clock,");
   faults.no_pc_permission = has(",no_pc_permission,");
   faults.no_timestamps = has(",no_timestamps,");
   faults.nested = has(",nested,");
@@ -59,9 +64,15 @@ Faults read_faults() {
   faults.quiet_clones = has(",quiet_clones,");
   faults.no_clones = has(",no_clones,");
   faults.hoard = has(",hoard,");
+  faults.hold = has(",hold,");
+  faults.flush_hang = has(",flush_hang,");
+  faults.forced_hang = has(",forced_hang,");
+  faults.disable_deadlock = has(",disable_deadlock,");
   faults.per_buffer = number_after(text, ",per_buffer:", 0);
   faults.pc_reasons = number_after(text, ",pc_reasons:", 0);
   faults.pc_more = number_after(text, ",pc_more:", 0);
+  faults.early = number_after(text, ",early:", 0);
+  faults.stray = number_after(text, ",stray:", 0);
   faults.drop = number_after(text, ",drop:", 0);
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
   faults.pc_oom = number_after(text, ",pc_oom:", kNever);
@@ -69,8 +80,27 @@ Faults read_faults() {
   faults.pc_error = number_after(text, ",pc_error:", 0);
   faults.pc_memory = number_after(text, ",pc_memory:", kNever);
   faults.pc_refused = number_after(text, ",pc_refused:", 0);
+  faults.steal = number_after(text, ",steal:", 0);
+  faults.steal_for = number_after(text, ",steal_for:", 0);
+  faults.no_graph_trace = has(",no_graph_trace,");
+  faults.pool = number_after(text, ",pool:", 0);
+  faults.backward = number_after(text, ",backward:", 0);
+  faults.wild_times = number_after(text, ",wild_times:", 0);
   faults.version = number_after(text, ",version:", 130001);
   return faults;
+}
+
+// The object that `address` is in.
+void* object_of(void* address) {
+  Dl_info info;
+  return address && dladdr(address, &info) ? info.dli_fbase : nullptr;
+}
+
+// A copy of the double is the CUPTI of another driver than the process's.
+bool suits_driver() {
+  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void* own = object_of(reinterpret_cast<void*>(&suits_driver));
+  return !faults().no_init && driver && object_of(dlsym(driver, "cuInit")) == own;
 }
 
 CUptiResult set_enabled(uint32_t on, CUpti_SubscriberHandle handle, int domain, uint32_t id) {
@@ -167,6 +197,7 @@ using namespace fake;
 
 FAKE_API CUptiResult cuptiGetVersion(uint32_t* version) {
   if (!version) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (faults().version >= 130500 && !suits_driver()) return CUPTI_ERROR_UNKNOWN;
   *version = faults().version;
   return CUPTI_SUCCESS;
 }
@@ -180,6 +211,8 @@ FAKE_API CUptiResult cuptiGetResultString(CUptiResult result, const char** text)
     case CUPTI_ERROR_OUT_OF_MEMORY: *text = "CUPTI_ERROR_OUT_OF_MEMORY"; break;
     case CUPTI_ERROR_HARDWARE_BUSY: *text = "CUPTI_ERROR_HARDWARE_BUSY"; break;
     case CUPTI_ERROR_NOT_SUPPORTED: *text = "CUPTI_ERROR_NOT_SUPPORTED"; break;
+    case CUPTI_ERROR_NOT_INITIALIZED: *text = "CUPTI_ERROR_NOT_INITIALIZED"; break;
+    case CUPTI_ERROR_UNKNOWN: *text = "CUPTI_ERROR_UNKNOWN"; break;
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: *text = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"; break;
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
       *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
@@ -192,6 +225,9 @@ FAKE_API CUptiResult cuptiGetResultString(CUptiResult result, const char** text)
 FAKE_API CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
                                     void* data) {
   if (!handle) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!suits_driver())
+    return faults().version < 130000 ? CUPTI_ERROR_NOT_INITIALIZED : CUPTI_ERROR_UNKNOWN;
+  if (faults().v2_subscriber) return CUPTI_ERROR_NOT_COMPATIBLE;
   std::lock_guard<std::mutex> lock(subscriber_mutex);
   if (subscriber || faults().no_subscriber) {
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;

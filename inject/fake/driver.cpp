@@ -27,6 +27,10 @@ void sleep_until(uint64_t time) {
   }
 }
 
+void wait_for_ever() {
+  for (;;) pause();
+}
+
 const char* intern(std::string_view name) {
   static std::mutex& mutex = *new std::mutex;
   static auto& names = *new std::set<std::string, std::less<>>;
@@ -60,6 +64,15 @@ int device_count() {
     return text ? atoi(text) : 1;
   }();
   return count;
+}
+
+int number_in_machine(CUdevice device) {
+  const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+  for (int each = 0; visible && each < device; ++each) {
+    visible = strchr(visible, ',');
+    if (visible) ++visible;
+  }
+  return visible && *visible ? atoi(visible) : device;
 }
 
 bool is_device(CUdevice device) { return device >= 0 && device < device_count(); }
@@ -155,10 +168,11 @@ FAKE_API CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+// That of the machine's GPU, of which CUDA_VISIBLE_DEVICES may have made another number.
 FAKE_API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   if (CUresult error = usable()) return error;
   memset(uuid, 0, sizeof *uuid);
-  uuid->bytes[15] = char(device + 1);
+  uuid->bytes[15] = char(number_in_machine(device) + 1);
   return CUDA_SUCCESS;
 }
 

@@ -26,6 +26,9 @@
 // The driver's opaque handles are pointers to these.
 
 struct CUfunc_st;
+namespace fake {
+struct Operation;
+}
 
 struct CUmod_st {
   uint32_t id = 0;
@@ -48,6 +51,7 @@ struct CUfunc_st {
   uint64_t size = 0;      // bytes of its instructions, 0: not known
   uint32_t registers = 32, static_shared = 0, local = 0;
   bool fails = false;
+  bool waited = false;  // runs until its stream has been waited for, `duration` long
   std::vector<Sample> samples;  // of one run
 };
 
@@ -61,6 +65,7 @@ struct CUstream_st {
   CUgraph capture = nullptr;
   std::vector<CUgraphNode> frontier;  // of the capture: what the next node depends on
   bool capture_origin = false;
+  std::shared_ptr<fake::Operation> held;  // runs, and ends when it has been waited for
 };
 
 struct CUctx_st {
@@ -87,6 +92,10 @@ namespace fake {
 constexpr uint32_t kNever = UINT32_MAX;
 struct Faults {
   bool no_subscriber = false;     // another tool is subscribed
+  bool no_init = false;           // CUPTI does not suit the driver
+  bool v2_subscriber = false;     // another tool is, by the newer functions
+  bool late_v2 = false;           // it is found out when buffers are registered, no sooner
+  bool steal_clock = false;       // who takes the records brings a clock that does not count ns
   bool no_pc_permission = false;  // PC sampling needs root
   bool no_timestamps = false;     // the timestamp callback is refused
   bool nested = false;            // the call that launches a kernel is made within another one
@@ -99,9 +108,15 @@ struct Faults {
   bool quiet_clones = false;      // calls that copy graphs have no callbacks of their own
   bool no_clones = false;         // nodes that are copies are never told of as cloned
   bool hoard = false;             // full buffers are handed over when a flush is forced, no sooner
+  bool hold = false;              // a flush leaves the buffer with CUPTI while work is not over
+  bool flush_hang = false;        // no flush comes back
+  bool forced_hang = false;       // no forced flush comes back
+  bool disable_deadlock = false;  // who disables a kind waits for ever
   uint32_t per_buffer = 0;        // records that go into a buffer, 0: as many as fit
   uint32_t pc_reasons = 0;        // so many stall reasons are told of, 0: those that there are
   uint32_t pc_more = 0;           // so many more reasons are told of at every PC than are given
+  uint32_t early = 0;             // every early-th record tells of a begin that is 1 ms too early
+  uint32_t stray = 0;             // every stray-th is of a call that nobody was told of
   uint32_t drop = 0;              // every drop-th activity record is lost
   uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
   uint32_t pc_oom = kNever;       // after so many kernels CUPTI has no memory for PC samples, and
@@ -110,6 +125,12 @@ struct Faults {
   uint32_t pc_error = 0;          // the CUptiResult of what is called pc_oom, 0: out of memory
   uint32_t pc_memory = kNever;    // MB that the GPU has for the hardware buffer of PC samples
   uint32_t pc_refused = 0;        // with this CUptiResult PC sampling is refused
+  uint32_t steal = 0;             // with the steal-th piece of work another tool registers buffers
+  uint32_t steal_for = 0;         // and disables all kinds again after so many more, 0: never
+  bool no_graph_trace = false;    // graphs are not traced as a whole
+  uint32_t pool = 0;              // kernels of graphs for which a buffer on the GPU has room, ever
+  uint32_t backward = 0;          // every backward-th record ends before it starts
+  uint32_t wild_times = 0;        // every wild_times-th record is of another clock
   uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,
                                   // below 27 a null buffer ends the process; from
                                   // 130400 on they tell the source of a graph node
@@ -122,6 +143,7 @@ uint64_t now();  // CLOCK_MONOTONIC, ns
 CUcontext current_context();
 CUresult usable();                            // an error before cuInit and in a forked child
 void sleep_until(uint64_t time);              // at most kLongestWait
+[[noreturn]] void wait_for_ever();
 constexpr uint64_t kLongestWait = 20'000'000'000;
 const char* intern(std::string_view name);
 
@@ -165,6 +187,7 @@ struct Operation {  // work that has been given its time and place
   uint64_t graph_node = 0, graph_source = 0;
   const char* name = nullptr;
   uint32_t registers = 0, static_shared = 0, local = 0;
+  bool untimed = false;
 };
 
 constexpr uint64_t kLatency = 3000;  // from the launch to the start on an idle stream, ns
@@ -182,6 +205,7 @@ void enqueue_graph(CUstream stream, const std::vector<GraphWork>& nodes, uint32_
                    uint32_t correlation);
 enum Serializer : uint32_t { kKernelKind = 1, kPcSampling = 2 };
 void serialize_kernels(Serializer by, bool on);
+void run_held(CUstream stream);  // what is held on the stream, until this thread has waited for it
 
 // graphs.cpp
 
@@ -215,7 +239,13 @@ uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
 
 // activity.cpp
 
-void activity(const Operation& operation);  // has been put on the GPU: a record for later
+void activity(Operation operation);  // has been put on the GPU: a record for later
+bool graphs_are_whole();             // no records of their nodes, but one for each launch
+
+// records.cpp
+
+std::string record_of(const Operation& operation, CUpti_ActivityKind kind, int64_t clock_offset);
+size_t record_size(const CUpti_Activity* record);  // 0: not one of those
 
 // pcsampling.cpp
 

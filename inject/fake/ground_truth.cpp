@@ -78,6 +78,7 @@ uint32_t thread() { return uint32_t(syscall(SYS_gettid)); }
 const char* kind_name(const Operation& operation) {
   switch (operation.work.kind) {
     case CUPTI_ACTIVITY_KIND_MEMSET: return "memset";
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return "graph";
     case CUPTI_ACTIVITY_KIND_MEMCPY:
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return "memcpy";
     default: return "kernel";

@@ -1,5 +1,6 @@
 // Scripts: which kernels there are, how long they run and what PC samples each run of them gives.
 //   kernel NAME DURATION_NS [REGISTERS STATIC_SHARED LOCAL]
+//   waited NAME                          runs until cuStreamSynchronize has slept for so long
 //   sample NAME OFFSET REASON COUNT      REASON: an index, or a name such as long_scoreboard
 // The double's own image is one; FAKE_SAMPLES names one for the functions of all other images.
 #include <algorithm>
@@ -46,7 +47,9 @@ bool read_line(const std::string& text, Script* script) {
   if (!(line >> name)) return false;
   if (word == "kernel") return read_kernel(line, &(*script)[name]);
   auto found = script->find(name);
-  return word == "sample" && found != script->end() && read_sample(line, &found->second);
+  if (found == script->end()) return false;
+  if (word == "waited") return found->second.waited = true;
+  return word == "sample" && read_sample(line, &found->second);
 }
 
 Script read_file(const char* path) {

@@ -53,6 +53,7 @@ CUresult synchronize(CUstream handle, uint32_t cbid, bool per_thread) {
     if (stream->capture) return call.done(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   }
   sleep_until(end_of(stream));
+  run_held(stream);
   return call.done(CUDA_SUCCESS);
 }
 

@@ -89,7 +89,7 @@ Answer answer_status(Reply* reply) {
 }
 
 Answer answer_flush(Reply* reply) {
-  flush_now();
+  if (!flush_now()) return reply->refuse("CUPTI has not handed over everything yet"), Answer();
   reply->begin();
   return {};
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "dump/dump.h"
@@ -18,7 +18,10 @@
 #include "dump/writer.h"
 #include "flame.h"
 #include "process/control_socket.h"
+#include "process/flush_thread.h"
 #include "process/lifecycle.h"
+#include "process/patience.h"
+#include "process/quiet_thread.h"
 #include "system/clock.h"
 #include "system/descriptor.h"
 #include "system/settings.h"
@@ -26,37 +29,15 @@
 namespace flame {
 namespace {
 
-// CUPTI's callbacks run on it; a page that is not touched costs nothing.
-constexpr size_t kStackSize = 1u << 20;
-constexpr uint64_t kMillisecond = 1000000;
-// The program may end in a signal handler, whose thread was interrupted with a lock that the helper
-// needs, or CUPTI wait for a thread that waits for us. Then it ends without a last flush.
-#ifndef FLAME_PATIENCE_MS  // longer in a build that a sanitizer makes slow
-#define FLAME_PATIENCE_MS 10000
-#endif
-constexpr uint64_t kFinishTimeout = FLAME_PATIENCE_MS * kMillisecond;
-constexpr uint64_t kIdleTimeout = kFinishTimeout * 3 / 10;  // so long the helper does nothing
-constexpr uint64_t kLeastWork = kMillisecond;
-constexpr uint64_t kLockTimeout = kFinishTimeout / 100;
-
 std::mutex lock;
 pthread_cond_t changed;  // any of the following, which `lock` guards
 bool running, make_room_now, finish_now, finished, given_up;
 pthread_t helper_thread;
 Descriptor wakeup[2];  // also under `lock`: a byte sent into the second ends the wait at the first
 uint64_t deadline = UINT64_MAX;
-__thread bool is_helper;
 
 void close_wakeup() {
   for (Descriptor& end : wakeup) end.close();
-}
-
-void prepare_condition() {
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&changed, &attributes);
-  pthread_condattr_destroy(&attributes);
 }
 
 timespec time_of(uint64_t time) { return {time_t(time / 1000000000u), long(time % 1000000000u)}; }
@@ -135,66 +116,48 @@ char state_of_first_thread() {
   return name_end && name_end[1] ? name_end[2] : 0;
 }
 
-// Whether the program has ended all its threads and waits for this one. The first one stays as a
-// zombie until then, and the folder's links are two more than there are threads.
+// Whether the program has ended all its threads and waits for ours. The first one stays as a zombie
+// until then, and the folder's links are two more than there are threads.
 bool is_only_thread() {
   struct stat tasks;
-  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 4 &&
-         state_of_first_thread() == 'Z';
+  return stat("/proc/self/task", &tasks) == 0 &&
+         tasks.st_nlink == 4u + flush_thread_runs() && state_of_first_thread() == 'Z';
 }
 
-// The flags that the dump ends with.
-uint32_t work_to_the_end() {
+struct End {
+  uint32_t flags;  // that the dump ends with
+  bool is_of_program;  // it has no thread of its own any more
+};
+
+End work_to_the_end() {
   const uint64_t interval = settings().flush_ms * kMillisecond;
   for (uint64_t next = now() + interval;;) {
     make_room();
     sleep_until(std::min(next, deadline));
-    if (take_requests()) return 0;
-    if (now() >= deadline || serve_control()) return kStopped;
+    if (take_requests()) return {};
+    if (now() >= deadline || serve_control()) return {kStopped, false};
     if (now() < next) continue;
     flush_now();
-    if (is_only_thread()) return 0;
+    if (is_only_thread()) return {0, true};
     next = now() + interval;
   }
 }
 
 void work() {
   open_control();
-  const uint32_t flags = work_to_the_end();
-  finish(flags);
-  close_control(flags == kStopped);
+  const End end = work_to_the_end();
+  finish(end.flags);
+  close_control(end.flags == kStopped);
+  if (end.is_of_program && flush_thread_is_stuck()) exit(0);  // as its last thread would
 }
 
 void* run(void*) {
-  is_helper = true;
+  is_quiet_thread = true;
   work();
   std::lock_guard<std::mutex> guard(lock);
   finished = true;
   pthread_cond_broadcast(&changed);
   return nullptr;
-}
-
-bool create_thread() {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kStackSize);
-  bool made = pthread_create(&helper_thread, &attributes, run, nullptr) == 0;
-  pthread_attr_destroy(&attributes);
-  // Thread-local variables are on the stack too: of some programs more than fits.
-  return made || pthread_create(&helper_thread, nullptr, run, nullptr) == 0;
-}
-
-// The program's signals are handled by the program's threads. Not so what a dump that was cut off
-// raises here: a fault whose signal is blocked ends the process.
-bool create_without_signals() {
-  sigset_t all, before;
-  sigfillset(&all);
-  sigdelset(&all, SIGBUS);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool made = create_thread();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (made) pthread_setname_np(helper_thread, "flame");
-  return made;
 }
 
 // It is held for moments only, unless by the very thread that a signal handler interrupted.
@@ -205,17 +168,18 @@ bool lock_soon(std::unique_lock<std::mutex>& guard) {
   return false;
 }
 
-uint64_t helper_cpu_time() {
+uint64_t work_done() {
   clockid_t clock;
-  return pthread_getcpuclockid(helper_thread, &clock) == 0 ? read_clock(clock) : 0;
+  const bool known = pthread_getcpuclockid(helper_thread, &clock) == 0;
+  return (known ? read_clock(clock) : 0) + flush_thread_work();
 }
 
 // With `lock` held.
 bool wait_for_helper() {
-  uint64_t until = now() + kFinishTimeout, worked = helper_cpu_time();
+  uint64_t until = now() + kFinishTimeout, worked = work_done();
   while (!finished && now() < until) {
     if (wait_until(now() + kIdleTimeout)) continue;
-    uint64_t still_worked = helper_cpu_time();
+    uint64_t still_worked = work_done();
     if (still_worked - worked < kLeastWork) break;
     worked = still_worked;
   }
@@ -224,10 +188,12 @@ bool wait_for_helper() {
 
 }  // namespace
 
-void flush_now() {
+bool flush_now() {
   run_flush_work(false);
+  const bool whole = flush_apart(Flush::kNow);
   write_drops(false);
   update_end_time();
+  return whole;
 }
 
 bool start_helper() {
@@ -235,9 +201,9 @@ bool start_helper() {
     deadline = now() + settings().duration_ms * kMillisecond;
   }
   std::lock_guard<std::mutex> guard(lock);
-  prepare_condition();
+  prepare_condition(&changed);
   make_room_now = finish_now = finished = given_up = false;
-  running = create_without_signals();
+  running = start_quiet_thread(&helper_thread, "flame", run);
   if (!running) log("no helper thread: nothing is flushed before the end");
   return running;
 }
@@ -255,8 +221,9 @@ bool finish_by_helper() {
   if (!lock_soon(guard)) return true;
   if (!running) return false;
   finish_now = true;
-  if (is_helper || given_up) return true;
+  if (given_up) return true;
   wake();
+  if (is_quiet_thread) return true;
   given_up = !wait_for_helper();
   if (given_up) return true;
   running = false;
@@ -265,11 +232,18 @@ bool finish_by_helper() {
   return true;
 }
 
-void lock_helper() { lock.lock(); }
+void lock_helper() {
+  lock.lock();
+  lock_flush_thread();
+}
 
-void unlock_helper() { lock.unlock(); }
+void unlock_helper() {
+  unlock_flush_thread();
+  lock.unlock();
+}
 
 void forget_helper() {
+  forget_flush_thread();
   running = false;
   close_wakeup();
 }

@@ -5,7 +5,7 @@ namespace flame {
 
 bool start_helper();
 bool finish_by_helper();      // false: there is none
-void flush_now();             // on that thread only
+bool flush_now();             // on that thread only; false: CUPTI is still at it
 void lock_helper();
 void unlock_helper();
 void forget_helper();         // in a forked child

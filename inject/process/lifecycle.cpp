@@ -16,6 +16,7 @@
 #include "dump/writer.h"
 #include "flame.h"
 #include "process/control_socket.h"
+#include "process/flush_thread.h"
 #include "process/helper_thread.h"
 #include "process/process_info.h"
 #include "system/caller_guards.h"
@@ -65,6 +66,7 @@ bool begin_dump() {
   if (!open_file()) return false;
   begin_chunks();
   forget_names();
+  forget_counts();
   recording_state.store(kOn, std::memory_order_release);
   describe_process(forked_from);
   start_helper();
@@ -197,6 +199,8 @@ void finish(uint32_t header_flags) {
   if (finishing.exchange(true)) return;
   if (recording()) {
     run_flush_work(true);
+    if (!flush_apart(header_flags & kStopped ? Flush::kDetach : Flush::kExit)) note_stuck_flush();
+    write_counters();
     write_drops(true);
     close_chunks(header_flags);
   }

@@ -61,6 +61,50 @@ def test_cupti_that_another_tool_has(recorder: None, monkeypatch: pytest.MonkeyP
     assert "no other tool may use it" in cupti["fix"]
 
 
+TRIED = "/a/libcupti.so.13: cuptiSubscribe: CUPTI_ERROR_UNKNOWN (999)"
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "text", "fix"),
+    [
+        (
+            {"cupti": "12.9", "cupti_path": "/b/libcupti.so.12", "cupti_refused": TRIED},
+            "ok",
+            f"12.9, /b/libcupti.so.12 (instead of {TRIED})",
+            "",
+        ),
+        ({"cupti": TRIED, "driver": "12.4"}, "missing", TRIED, "be no newer than the driver"),
+        ({"cupti": TRIED}, "absent", f"works only with a driver ({TRIED})", ""),
+        (
+            {"cupti": "no libcupti found", "driver": "13.0"},
+            "missing",
+            "no libcupti found",
+            "NVIDIA's base and runtime images have none: pip install nvidia-cuda-cupti (CUDA 13)",
+        ),
+        ({"cupti": "FLAME_CUPTI_PATH is no"}, "missing", "FLAME_CUPTI_PATH is no", "another one"),
+    ],
+)
+def test_which_cupti_there_is(
+    facts: dict[str, str], state: str, text: str, fix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "_wheels", lambda: iter(()))
+    check = library._cupti(library._Trial(facts=facts))
+    assert (check.state, check.text) == (state, text)
+    assert fix in check.fix and bool(check.fix) == bool(fix)
+
+
+def test_cupti_of_a_wheel_is_told_where_a_program_would_find_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wheel = Path("/site-packages/nvidia/cu13/lib/libcupti.so.13")
+    monkeypatch.setattr(library, "_wheels", lambda: iter([wheel]))
+    check = library._cupti(library._Trial(facts={"cupti": "no libcupti found"}))
+    assert (check.state, check.text) == (
+        "ok",
+        f"{wheel}: programs that load CUDA from there have it",
+    )
+
+
 def test_what_reads_large_traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if compiled():
         assert machine.compiled_part().state == "ok"

@@ -258,12 +258,16 @@ def test_the_command_gets_what_the_library_reads(
     stale = {"FLAME_DIR": "/old", "FLAME_DURATION_MS": "1", "FLAME_MAX_MB": "2", "FLAME_CLOCK": "3"}
     shown = "import os; print(*(f'{k}={v}' for k, v in os.environ.items() if '_' in k), sep='\\n')"
     options = ("-q", "-o", "x", "--pc", "serialized:12", "--max-size", "3GiB", "--no-calls")
-    done = record(*options, *PYTHON, shown, env={**os.environ, **stale, "FLAME_FLUSH_MS": "50"})
+    graphs = ("--graphs", "whole")
+    done = record(
+        *options, *graphs, *PYTHON, shown, env={**os.environ, **stale, "FLAME_FLUSH_MS": "50"}
+    )
     seen = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     assert seen["CUDA_INJECTION64_PATH"] == seen["NVTX_INJECTION64_PATH"] == str(library)
     assert seen["FLAME_DIR"] == str(folder.resolve() / "x")
     assert seen["FLAME_PC"] == "serialized:12"
     assert (seen["FLAME_PYTHON"], seen["FLAME_CALLS"]) == ("1", "0")
+    assert seen["FLAME_GRAPHS"] == "whole"
     assert seen["FLAME_MAX_MB"] == "3072"
     assert seen["FLAME_FLUSH_MS"] == "50"
     assert "FLAME_DURATION_MS" not in seen

@@ -87,8 +87,14 @@ def folder() -> Path:
     shared = Path("/dev/shm")
     place = shared if os.access(shared, os.W_OK) else None
     found = Path(tempfile.mkdtemp(prefix="flame-fuzz-", dir=place))
-    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    atexit.register(_remove, found, os.getpid())
     return found
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Leave the folder to the ``owner``, of which this may be a fork."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write(name: str, data: bytes) -> Path:

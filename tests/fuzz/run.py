@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Fuzz flame: each target in turn for its share of the time, in a process of its own.
 
+Those in Python are forks of one process, which has imported flame (``child.py``).
+
 What is found lies in ``build/fuzz/TARGET/faults``; ``--replay`` runs such a file again. What has
 reached more than before is kept in ``build/fuzz/TARGET/corpus``, for the next time.
 """
@@ -10,12 +12,15 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha1
@@ -32,7 +37,7 @@ from tests.fuzz.target import CORPUS, FOLDER, NAMES, find_target  # noqa: E402
 BUILD = ROOT / "build" / "fuzz"
 SLOWEST = 30
 """Seconds after which an input ends its process; what takes 10 s of it is a fault before."""
-LEAST = 3
+LEAST = 1
 """Seconds that every target gets, however late it is."""
 MOST_FAULTS = 5
 """Faults after which a target is left alone."""
@@ -58,10 +63,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """A program to fuzz with, of libFuzzer's options, and its folders."""
+    """A target to fuzz, how to start that, and its folders.
+
+    ``start`` is given libFuzzer's arguments, the folder to run in and the file for what is said
+    there; it returns the exit code.
+    """
 
     name: str
-    command: Sequence[str]
+    start: Callable[[Sequence[str], Path, Path], int]
     committed: Path
     folder: Path
 
@@ -93,14 +102,7 @@ class Job:
         ]
         folders = [str(folder) for folder in (self.corpus, self.committed) if folder.exists()]
         log = self.folder / "log"
-        with log.open("w") as file:
-            code = subprocess.call(
-                [*self.command, *options, *folders],
-                stdout=file,
-                stderr=file,
-                cwd=self.folder,
-                env={"ASAN_OPTIONS": _ASAN} | os.environ,
-            )
+        code = self.start([*options, *folders], self.folder, log)
         said = log.read_text(errors="replace")
         outcome.inputs += max(
             (int(n) for n in (*_RUNS.findall(said), *_AT.findall(said))), default=0
@@ -115,14 +117,61 @@ class Job:
         return bool(new)
 
 
+class Forks:
+    """The process whose forks fuzz the targets in Python; another one once it has ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, name: str, arguments: Sequence[str], folder: Path, log: Path) -> int:
+        """Fuzz a target in a fork; return its exit code."""
+        if self._process is None or self._process.poll() is not None:
+            self._begin()
+        asked = {"name": name, "arguments": arguments, "folder": str(folder), "log": str(log)}
+        with suppress(ConnectionError):
+            print(json.dumps(asked), file=self._lines, flush=True)
+            if answer := self._lines.readline():
+                return int(answer)
+        assert self._process is not None
+        return self._process.wait() or 1
+
+    def _begin(self) -> None:
+        ours, theirs = socket.socketpair()
+        child = ROOT / "tests" / "fuzz" / "child.py"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, str(child), "--serve", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env={"ASAN_OPTIONS": _ASAN} | os.environ,
+            )
+        with ours:
+            self._lines = ours.makefile("rw")
+
+    def end(self) -> None:
+        """Let the process go: nothing more is asked of it."""
+        if self._process is not None:
+            self._lines.close()
+            self._process.wait()
+
+
+FORKS = Forks()
+
+
+def run_program(command: Sequence[str], arguments: Sequence[str], folder: Path, log: Path) -> int:
+    """Run a program of libFuzzer's options; return its exit code."""
+    with log.open("w") as file:
+        return subprocess.call(
+            [*command, *arguments],
+            stdout=file,
+            stderr=file,
+            cwd=folder,
+            env={"ASAN_OPTIONS": _ASAN} | os.environ,
+        )
+
+
 def python_job(name: str) -> Job:
     """The job of a target in Python; its seeds are written where its corpus is."""
-    job = Job(
-        name,
-        [sys.executable, str(ROOT / "tests" / "fuzz" / "child.py"), name],
-        CORPUS / name,
-        BUILD / name,
-    )
+    job = Job(name, partial(FORKS.start, name), CORPUS / name, BUILD / name)
     job.corpus.mkdir(parents=True, exist_ok=True)
     for data in find_target(name).seeds():
         (job.corpus / sha1(data).hexdigest()).write_bytes(data)
@@ -148,7 +197,7 @@ def _native_job(target: Any) -> Job | None:
     except RuntimeError as error:
         print(f"{target.name}: left out: {error}")
         return None
-    return Job(target.name, [str(binary)], CORPUS / target.name, folder)
+    return Job(target.name, partial(run_program, [str(binary)]), CORPUS / target.name, folder)
 
 
 def replay(name: str, paths: Iterable[Path]) -> None:
@@ -202,7 +251,10 @@ def main() -> int:
         print("atheris is not installed: make fuzz installs it", file=sys.stderr)
         args.target = [name for name in args.target if name in makers]
     jobs = [makers[name]() if name in makers else python_job(name) for name in args.target]
-    return fuzz([job for job in jobs if job is not None], args.minutes)
+    try:
+        return fuzz([job for job in jobs if job is not None], args.minutes)
+    finally:
+        FORKS.end()
 
 
 if __name__ == "__main__":

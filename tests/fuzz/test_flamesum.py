@@ -9,14 +9,16 @@ import pytest
 
 from flame.cli.main import main
 from flame.core.errors import InputError
+from flame.core.rank_summary.summary import RankSummary
 from flame.core.rank_summary.summary_file import is_summary, unpack_summary
 from flame.core.rank_summary.summary_head import origin_in
 from tests.fuzz.checks import run
 from tests.fuzz.target import find_target
+from tests.fuzz.targets import flamesum
 
 pytestmark = pytest.mark.deep
 
-MANY, SOME = 1_500, 60
+MANY, SOME = 2_500, 60
 COMMANDS = (
     ("ranks",),
     ("ranks", "--json"),
@@ -37,13 +39,18 @@ def changed(number: int, draw: random.Random) -> bytes:
     return TARGET.mutate(data, draw) if draw.random() < 0.25 else data
 
 
-def test_many_changed_summaries_show_no_fault() -> None:
-    draw, refused = random.Random(11), 0
+def test_many_changed_summaries_show_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, ask, opened = random.Random(11), flamesum.ask, 0
+
+    def note(summary: RankSummary) -> None:
+        nonlocal opened
+        opened += 1
+        ask(summary)
+
+    monkeypatch.setattr(flamesum, "ask", note)
     for number in range(MANY):
-        data = changed(number, draw)
-        run(TARGET, data)
-        refused += is_refused(data)
-    assert MANY // 2 < refused < MANY, "some are changed so that they still hold together"
+        run(TARGET, changed(number, draw))
+    assert 0 < opened < MANY // 2, "some are changed so that they still hold together"
 
 
 def is_refused(data: bytes) -> bool:

@@ -24,7 +24,8 @@ BUILT = ROOT / "build" / "native"
 
 # By either of these names the double is found: the driver's, and CUPTI's.
 FAKE_NAMES = ("libcuda.so.1", "libcupti.so.13")
-SHARED = ("-shared", "-fvisibility=hidden")
+HIDDEN = "-fvisibility=hidden"
+SHARED = ("-shared", HIDDEN)
 # Not where users build: another compiler has other warnings.
 STRICT = "-Werror"
 # -O0 halves the time that the address sanitizer takes to compile; the other gains nothing by it.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -28,7 +26,7 @@ from tests.support.writers.fdumprecords import header, meta, records, stack, tex
 TIMEOUT_S = 2 * PATIENCE
 RING = 1 << 18  # driver calls whose origin is remembered
 KINDS = {"thread": 3, "device": 4, "api": 5}  # of Name records
-SIZE_LIMIT, CUPTI_DROPPED = 2, 3
+SIZE_LIMIT, CUPTI_DROPPED, UNTIMED = 2, 3, 7
 KERNEL, CALL, FAILED = 6, 16, 1
 
 HELPERS = ("make", "launch")
@@ -401,7 +399,7 @@ check(launch(kernel("endless", 3600 * 10**9)))
     of = recorded.of
     assert [text(of, int(row["symbol"])) for row in of["kernel"]] == ["short"]
     assert len(of["launch"]) == 2
-    assert recorded.dropped() == {(CUPTI_DROPPED, KERNEL): 1}
+    assert recorded.dropped() == {(UNTIMED, KERNEL): 1}
 
 
 def test_a_call_within_another_is_part_of_it_and_its_kernel_has_the_stack_of_both(
@@ -427,7 +425,8 @@ synchronize()
 
 BLOCKING = """
 context()
-function = kernel("one", 3000000)
+# However busy the machine is, most of each wait passes while the kernel runs.
+function = make(cuda.cuModuleGetFunction, module("kernel one 3000000", "waited one"), b"one")
 def allocate(): return make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))
 def wait():
     check(launch(function))
@@ -452,7 +451,7 @@ def test_calls_that_may_block_are_recorded_with_their_stack_and_result(record: R
     assert calls["result"].tolist() == [0, 0, 0, 0, 0, 0, 1]
     assert [recorded.top(row["python"]) for row in calls[1:5]] == ["allocate", *3 * ["wait"]]
     assert set(calls["context"].tolist()) == {1} and len(set(calls["tid"].tolist())) == 1
-    # The kernel was launched just before, and runs for 3 ms.
+    # The kernel runs for 3 ms from when it is waited for.
     assert (calls["end"] - calls["start"])[2:5].min() > 2_000_000
     assert recorded.apis() == 3 * ["cuLaunchKernel"]
 
@@ -485,7 +484,7 @@ def test_a_report_of_a_recording_tells_of_waits_and_allocations(record: Record) 
     (row,) = table_rows(waits, "rows")
     # Each wait begins while the kernel that was launched before it runs, or before that starts.
     assert row["name"] == "cuStreamSynchronize"
-    assert row["while_busy_ns"] > 0
+    assert row["while_busy_ns"] > sum(lengths[2:5]) / 2
     (gpu,) = idle_parts(scope.profile)
     kernels = np.sort(recorded.of["kernel"], order="start")
     gaps = int((kernels["start"][1:] - kernels["end"][:-1]).sum())
@@ -494,7 +493,7 @@ def test_a_report_of_a_recording_tells_of_waits_and_allocations(record: Record) 
     between = (gpu.low >= first) & (gpu.high <= last)
     length = gpu.high - gpu.low
     assert length[between].sum() == gaps
-    assert 0 < length[between & (gpu.cause == IdleCause.SYNC)].sum() <= gaps
+    assert 0 < length[between & (gpu.cause == IdleCause.SYNC)].sum() < gaps
 
 
 def test_calls_that_may_block_are_left_out_where_nobody_wants_them(record: Record) -> None:
@@ -642,47 +641,6 @@ synchronize()
 def test_who_has_cupti_instead_is_noted(record: Record) -> None:
     recorded = record("context()", FAKE_CUPTI="no_subscriber")
     assert any("another tool uses CUPTI" in said for said in recorded.meta["note"])
-
-
-@pytest.mark.parametrize(
-    ("major", "runtime_folder", "cupti_folder", "version"),
-    [(13, "cu13/lib", "cu13/lib", "130001"), (12, "cuda_runtime/lib", "cuda_cupti/lib", "28")],
-)
-def test_cupti_of_the_wheels_is_found(
-    record: Record,
-    fake: Path,
-    tmp_path: Path,
-    major: int,
-    runtime_folder: str,
-    cupti_folder: str,
-    version: str,
-) -> None:
-    """It lies in a folder that is known from the runtime's, as with PyTorch's wheels."""
-    cupti = f"libcupti.so.{major}"
-    try:
-        ctypes.CDLL(cupti)
-    except OSError:
-        pass
-    else:
-        pytest.skip(f"this machine has a {cupti} that is found before")
-    wheels, double = tmp_path / "site-packages" / "nvidia", (fake / "libcuda.so.1").resolve()
-    runtime = wheels / runtime_folder / f"libcudart.so.{major}"
-    for made in (tmp_path / "driver" / "libcuda.so.1", wheels / cupti_folder / cupti):
-        made.parent.mkdir(parents=True)
-        made.symlink_to(double)
-    runtime.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(double, runtime)
-    recorded = record(
-        """
-context()
-check(launch(kernel("one")))
-synchronize()
-""",
-        before=f"import ctypes\nctypes.CDLL({str(runtime)!r})\n",
-        fake=tmp_path / "driver",
-        FAKE_CUPTI=f"version:{version}",
-    )
-    assert len(recorded.of["kernel"]) == 1
 
 
 READ_HEADER = f"""

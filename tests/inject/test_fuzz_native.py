@@ -12,7 +12,7 @@ import pytest
 from inject import build
 from tests.fuzz.native import targets
 from tests.fuzz.native.targets import TARGETS, Target
-from tests.inject.conftest import PATIENT, SANITIZERS, SHARED, WATCHED, built
+from tests.inject.conftest import HIDDEN, PATIENT, SANITIZERS, WATCHED, built
 from tests.support.replaying import assert_no_harm
 from tests.support.waiting import PATIENCE
 
@@ -24,8 +24,7 @@ EACH = pytest.mark.parametrize("target", TARGETS, ids=[target.name for target in
 
 def replayer(target: Target) -> Path:
     """The target with its driver, of the objects that other tests with a sanitizer have made."""
-    hidden = [flag for flag in SHARED if flag != "-shared"]
-    flags = (*hidden, *WATCHED, *SANITIZERS["address"], PATIENT)
+    flags = (HIDDEN, *WATCHED, *SANITIZERS["address"], PATIENT)
     return built(target.name, [targets.HERE / targets.DRIVER, *target.sources], *flags)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from io import BytesIO
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from flame.core.analysis.iterations import measure_iterations
 from flame.core.errors import FlameError
+from flame.core.kept_results import kept
 from flame.core.model.activities import Activities, Groups, ThreadSpans
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, TreeLayout
@@ -35,7 +36,10 @@ _MORE = ("sources", "timed", "gpu_time", "counts", "coverage", "size", "has_forw
 
 
 def differences(left: Profile, right: Profile) -> list[str]:
-    """Name all in which the profiles differ; rows, trees and exports too."""
+    """Name all in which the profiles differ; rows, trees and exports too.
+
+    What ``left`` exports is kept for as long as it lives: many may be compared with it.
+    """
     return [*_of_columns(left, right), *_of_exports(left, right)]
 
 
@@ -95,11 +99,27 @@ def _of_exports(left: Profile, right: Profile) -> Iterator[str]:
     orders: tuple[Order, ...] = ("weight", "start")
     for order in orders:
         half = select(where=(Time(None, middle),), layout=TreeLayout(order=order))
-        if exported(left, half) != exported(right, half):
+        if _expected(left, exported, half) != exported(right, half):
             yield f"export of the first half by {order}"
+    choices = (True, False) if left.has_forward or right.has_forward else (True,)
     for levels in LEVELS:
-        for forward in (True, False):
+        for forward in choices:
             yield from _of_metrics(left, right, select(levels, forward=forward))
+
+
+@kept
+def _exports(_: Profile) -> dict[tuple[Callable[..., bytes | str], Selection], bytes | str]:
+    """What was exported of a profile before."""
+    return {}
+
+
+def _expected(
+    profile: Profile, write: Callable[[Profile, Selection], bytes | str], selection: Selection
+) -> bytes | str:
+    exports = _exports(profile)
+    if (write, selection) not in exports:
+        exports[write, selection] = write(profile, selection)
+    return exports[write, selection]
 
 
 def _of_metrics(left: Profile, right: Profile, selection: Selection) -> Iterator[str]:
@@ -109,7 +129,7 @@ def _of_metrics(left: Profile, right: Profile, selection: Selection) -> Iterator
         write = exported if metric.table not in tables else folded_lines
         tables.add(metric.table)
         chosen = replace(selection, metric=metric.key)
-        if write(left, chosen) != write(right, chosen):
+        if _expected(left, write, chosen) != write(right, chosen):
             yield f"export of {selection.levels} by {metric.key}"
 
 

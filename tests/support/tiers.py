@@ -25,6 +25,9 @@ SLOW = 3.0
 MANY = 20
 """Tests of a file that open the app, of which the quick tier takes all."""
 
+OF_TRACES = 50
+"""Examples of a property that writes a trace for each: one takes as long as three of others."""
+
 QUICK = "quick"
 DEEP = "deep"
 """The names of the profiles of hypothesis; pytest's ``--hypothesis-profile`` chooses one."""
@@ -38,14 +41,20 @@ def load_profiles() -> None:
     """
     settings.register_profile(QUICK, deadline=None, max_examples=15, derandomize=True)
     settings.register_profile(
-        DEEP, deadline=None, max_examples=50, derandomize="CI" in os.environ, print_blob=True
+        DEEP, deadline=None, max_examples=100, derandomize="CI" in os.environ, print_blob=True
     )
     settings.load_profile(QUICK)
 
 
 def examples(factor: float, suppressed: Sequence[HealthCheck] = ()) -> settings:
-    """Settings with ``factor`` times the examples of the profile, one at least."""
-    count = max(1, round(factor * settings().max_examples))
+    """Settings with ``factor`` times the examples of the profile, one at least.
+
+    What is too slow for hypothesis, as writing traces is, has no more than `OF_TRACES` of them.
+    """
+    most = settings().max_examples
+    if HealthCheck.too_slow in suppressed:
+        most = min(most, OF_TRACES)
+    count = max(1, round(factor * most))
     return settings(max_examples=count, suppress_health_check=suppressed)
 
 

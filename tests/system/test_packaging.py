@@ -198,8 +198,9 @@ def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> Non
 
 
 def test_sdist_can_be_checked_like_a_checkout(sdist_names: set[str]) -> None:
-    papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
-    assert {*papers, "Makefile", "pyproject.toml", "hatch_build.py", ".ci/run"} <= sdist_names
+    papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE"}
+    scripts = {"Makefile", "pyproject.toml", "build_wheels.py", "hatch_build.py", ".ci/run"}
+    assert papers | scripts <= sdist_names
 
 
 def test_sdist_does_not_hold_the_links(sdist_names: set[str]) -> None:

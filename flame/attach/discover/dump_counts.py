@@ -29,7 +29,7 @@ _ALIVE = _SECOND
 _LARGEST = 1 << 30
 """Bytes: counting takes half a second."""
 _LAST_CHUNKS = 256
-_CONTENT = ("launch", "call", "kernel", "memop", "range", "open_range")
+_CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "range", "open_range")
 
 
 class DumpCount(NamedTuple):

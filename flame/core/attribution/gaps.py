@@ -28,6 +28,7 @@ class _Advice(NamedTuple):
     no_ranges: str
     ranges: str
     no_python: str
+    graph_nodes: str = "record with --cuda-graph-trace=node"
 
 
 _NSYS = _Advice(
@@ -55,6 +56,7 @@ _FLAME = _Advice(
     no_ranges="no NVTX ranges around launches: annotate the code",
     ranges="NVTX coverage {} of GPU time: the rest was launched outside any range",
     no_python="launched by threads that run no Python",
+    graph_nodes="record without --graphs whole",
 )
 _ADVICE = {"kineto": _TORCH, "fdump": _FLAME}
 
@@ -111,7 +113,7 @@ def _opaque_graphs(profile: Profile) -> Iterator[str]:
         share = format_percent(graphs, profile.gpu_time)
         yield (
             f"{share} of GPU time is in CUDA graphs traced as a whole, their kernels were not "
-            "recorded: record with --cuda-graph-trace=node"
+            f"recorded: {_advice(profile).graph_nodes}"
         )
 
 

@@ -23,6 +23,7 @@ from flame.core.loading.merge_metrics import measure_scales, merge_metrics, metr
 from flame.core.loading.merge_side_tables import SidePart, merge_side_tables
 from flame.core.loading.merge_tables import merge_tables
 from flame.core.loading.merge_threads import ThreadTables, thread_builders
+from flame.core.loading.shared_gpus import shared_gpu_warnings
 from flame.core.model.activities import (
     NONE,
     Activities,
@@ -63,7 +64,10 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
     ]
     table, ids = merge_tables(parts, [profile.activities for profile in profiles])
     sources = tuple(map(Source, labels, (profile.meta for profile in profiles)))
-    warnings = merge_warnings([profile.warnings for profile in profiles], labels)
+    warnings = [
+        *shared_gpu_warnings(who.devices, sources),
+        *merge_warnings([profile.warnings for profile in profiles], labels),
+    ]
     listed = tuple(who.processes), tuple(who.threads), tuple(who.devices)
     grouping = add_grouping(who.frames, *listed, table.stream, sources)
     return Profile(

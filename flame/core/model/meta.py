@@ -57,13 +57,15 @@ class DeviceFacts:
 class Device:
     """Name a GPU. ``id`` is its number in the machine where known, else its CUDA ordinal.
 
-    ``source`` indexes ``Profile.sources``: files may be of different machines.
+    ``source`` indexes ``Profile.sources``: files may be of different machines. Devices with equal
+    ``uuid`` are one GPU, or one MIG instance; empty where it was not recorded.
     """
 
     id: int
     name: str = ""
     source: int = 0
     facts: DeviceFacts = DeviceFacts()
+    uuid: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ class Meta:
     the trace calls itself among others. Traces with equal ``clock`` are of one recording: their
     times compare, however far apart they are; empty where nothing says so. ``host`` is the name of
     the machine. ``versions`` are of what the program ran on (``driver``, ``CUDA``, ``NCCL``).
+    ``counters`` are the recorder's of its own doings, by name; empty where it kept none.
     """
 
     path: str = ""
@@ -177,3 +180,4 @@ class Meta:
     synthetic: bool = False
     options: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)

@@ -274,8 +274,7 @@ def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     if opaque and opaque * 100 >= groups.sum():
         share = format_percent(opaque, int(groups.sum()))
         yield (
-            f"{share} of this is in CUDA graphs traced as a whole, their kernels were not "
-            "recorded: --cuda-graph-trace=node"
+            f"{share} of this is in CUDA graphs traced as a whole, their kernels were not recorded"
         )
 
 

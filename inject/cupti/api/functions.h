@@ -6,6 +6,13 @@
 #include <cupti_result.h>
 #include <cupti_version.h>
 
+#include <string>
+
+// Of newer headers than those that this is compiled with. [CUPTI 13.5]
+extern "C" CUptiResult CUPTIAPI cuptiActivityGetEnabledKinds(CUpti_SubscriberHandle subscriber,
+                                                             CUpti_ActivityKind* kinds,
+                                                             uint32_t* room, uint32_t* count);
+
 namespace flame {
 
 #define FLAME_CUPTI_REQUIRED(F)                                                             \
@@ -16,7 +23,7 @@ namespace flame {
 
 #define FLAME_CUPTI_OPTIONAL(F)                                                             \
   F(cuptiGetResultString) F(cuptiActivityRegisterTimestampCallback)                        \
-  F(cuptiActivitySetAttribute) F(cuptiGetContextId) F(cuptiGetDeviceId) F(cuptiGetStreamIdEx) \
+  F(cuptiActivitySetAttribute) F(cuptiActivityGetEnabledKinds) F(cuptiGetContextId) F(cuptiGetDeviceId) F(cuptiGetStreamIdEx) \
   F(cuptiGetGraphId) F(cuptiGetGraphNodeId) F(cuptiGetGraphExecId) F(cuptiGetCubinCrc)      \
   F(cuptiPCSamplingEnable) F(cuptiPCSamplingDisable) F(cuptiPCSamplingStart)                \
   F(cuptiPCSamplingStop) F(cuptiPCSamplingGetData) F(cuptiPCSamplingGetNumStallReasons)     \
@@ -30,9 +37,16 @@ struct Cupti {
 #undef FLAME_POINTER
 };
 
-// The CUPTI of this process, found at the first call; null when there is none: the meta "cupti"
-// then says why.
+// The CUPTI of this process once choose_cupti() has found one; during an attempt the one that is
+// tried, else null.
 Cupti* cupti();
+
+enum class Attempt { kWorks, kTryNext, kGiveUp };
+
+// Loads one CUPTI after another until `attempt` takes one, or says that no other will do; false: none
+// works. `attempt` says in `why` what is wrong. The metas "cupti_path" and "cupti_refused" tell which
+// it was and which it was not, and without one the meta "cupti" tells why. To be called once.
+bool choose_cupti(Attempt (*attempt)(std::string* why));
 
 // CUPTI's name of a result: never null.
 const char* result_name(CUptiResult result);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from flame.core.columns import Column
 from flame.core.compare.basis import Units, parse_per
+from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.sides import Run, Sides
 from flame.core.errors import NoMatchError, UsageError
@@ -84,21 +87,76 @@ def test_the_union_has_every_path_of_both_sides_once(
             assert widths == sorted(widths, reverse=True)
 
 
+def rounded(steps: int) -> Fraction:
+    """The part of a value by which so many roundings to doubles change it at most.
+
+    N. Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1: n u / (1 - n u).
+    """
+    unit = Fraction(1, 1 << 53)
+    return steps * unit / (1 - steps * unit)
+
+
+def quotients(of: Column, divisor: Column) -> list[Fraction]:
+    """Exactly ``of`` by ``divisor``; 0 where there is nothing to divide by."""
+    pairs = zip(of.tolist(), divisor.tolist(), strict=True)
+    return [Fraction(one) / Fraction(by) if by else Fraction(0) for one, by in pairs]
+
+
+def off(found: Column, exact: Iterable[Fraction]) -> list[Fraction]:
+    """How far each number found is from the exact one."""
+    return [abs(Fraction(one) - right) for one, right in zip(found.tolist(), exact, strict=True)]
+
+
 def check_sums(found: Comparison) -> None:
-    """The root's change is the sum of those of the leaves, exactly; so is each side."""
+    """The root's change is the sum of those of the leaves, exactly; so is each side.
+
+    Numbers that are not whole are right but for the roundings of doubles that they go through.
+    """
     changes, own = found.changes, found.own_changes
     for side, leaves in ((changes.base, own.base), (changes.new, own.new)):
         assert side.total[0] == leaves.total.sum() and side.count[0] == leaves.count.sum()
-    exact = [
-        Fraction(int(total)) / Fraction(divisor or 1)
-        for side in (changes.base, changes.new)
-        for total, divisor in ((side.total[0], side.divisor[0]),)
+    sizes = [check_parts(one) for one in (changes, own)]
+    # Each change of a leaf is rounded twice, their sum once for each further leaf.
+    of_leaves, exact = own.delta.sum(keepdims=True), exact_delta(changes)[:1]
+    assert off(of_leaves, exact)[0] <= rounded(len(own.delta) + 1) * sizes[1]
+
+
+def exact_delta(changes: Changes) -> list[Fraction]:
+    base, new = (quotients(side.total, side.divisor) for side in (changes.base, changes.new))
+    return [after - before for before, after in zip(base, new, strict=True)]
+
+
+def check_parts(changes: Changes) -> Fraction:
+    """What is due to the number and to the duration is right; returns both sides' values, summed.
+
+    A change is two quotients and their difference, so each side's value is rounded twice. A part by
+    number is two quotients, their difference, and its product with a mean: four times. What both
+    parts add up to differs by the rounding of one of them, and of their sum.
+    """
+    base, new = changes.base, changes.new
+    values = [quotients(side.total, side.divisor) for side in (base, new)]
+    counts = [quotients(side.count, side.divisor) for side in (base, new)]
+    means = [quotients(side.total, side.count) for side in (base, new)]
+    both = [sum(pair, Fraction(0)) for pair in zip(*values, strict=True)]
+    usual = [
+        before if number else after
+        for before, after, number in zip(*means, base.count.tolist(), strict=True)
     ]
-    assert changes.delta[0] == pytest.approx(float(exact[1] - exact[0]), rel=1e-9, abs=1e-6)
-    assert own.delta.sum() == pytest.approx(changes.delta[0], rel=1e-9, abs=1e-3)
+    for wrong, size in zip(off(changes.delta, exact_delta(changes)), both, strict=True):
+        assert wrong <= rounded(2) * size
+    due = [(new - base) * mean for base, new, mean in zip(*counts, usual, strict=True)]
+    most = [(new + base) * mean for base, new, mean in zip(*counts, usual, strict=True)]
+    for wrong, size in zip(off(changes.by_count, due), most, strict=True):
+        assert wrong <= rounded(4) * size
     parts = changes.by_count + changes.by_duration
-    much = max(changes.base.value.max(), changes.new.value.max())
-    np.testing.assert_allclose(parts, changes.delta, rtol=1e-12, atol=1e-14 * much)
+    last = (np.spacing(np.abs(changes.by_duration)) / 2, np.spacing(np.abs(parts)) / 2)
+    for wrong, *halves in zip(
+        off(parts, map(Fraction, changes.delta.tolist())),
+        *(one.tolist() for one in last),
+        strict=True,
+    ):
+        assert wrong <= sum(map(Fraction, halves))
+    return sum(both, Fraction(0))
 
 
 @random_traces

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,12 @@ LEVELS = (
 )
 HOST_LEVELS = ("python,nvtx,launch", "launch,nvtx")
 NAMINGS: tuple[dict[str, object], ...] = ({}, {"fold": True}, {"kernel_names": "demangled"})
-Nodes = Counter[tuple[str, ...]]
+Paths = dict[tuple[int | None, str], int]
+"""Numbers of paths, the same in all trees: each by the path above it and its last frame."""
+Nodes = dict[int, tuple[int, ...]]
 
 
+@cache
 def has_rows(path: Path) -> bool:
     profile = load(path)
     return not profile.resolved and len(profile.activities) > 0
@@ -46,17 +50,23 @@ def has_rows(path: Path) -> bool:
 FILES = [*sorted(TRACES.glob("nsys/*.sqlite")), *sorted(TRACES.glob("kineto/*.gz"))]
 
 
-def nodes_of(tree: StackTree) -> tuple[Nodes, Nodes, Nodes]:
-    """Totals, own values and counts by paths of frames."""
-    found: tuple[Nodes, Nodes, Nodes] = (Counter(), Counter(), Counter())
-    paths: list[tuple[str, ...]] = []
-    for node in range(len(tree)):
-        before = paths[int(tree.parent[node])] if node else ()
-        frame = tree.frames[int(tree.frame[node])]
-        paths.append((*before, f"{frame.kind} {tree.name(node)} {frame.file} {frame.line}"))
-        for column, values in zip(found, (tree.total, tree.own, tree.count), strict=True):
-            column[paths[-1]] += int(values[node])
-    return found
+def nodes_of(tree: StackTree, paths: Paths) -> Nodes:
+    """Total, own value and count by path; those of which all are 0 do not tell trees apart."""
+    found: Nodes = {}
+    path_of: list[int] = []
+    shown = [shown_frame(tree, frame) for frame in range(len(tree.text))]
+    columns = (tree.parent, tree.frame, tree.total, tree.own, tree.count)
+    for parent, frame, *values in zip(*(each.tolist() for each in columns), strict=True):
+        before = path_of[parent] if path_of else None
+        path = paths.setdefault((before, shown[frame]), len(paths))
+        path_of.append(path)
+        found[path] = tuple(map(sum, zip(found.get(path, (0, 0, 0)), values, strict=True)))
+    return {path: values for path, values in found.items() if any(values)}
+
+
+def shown_frame(tree: StackTree, frame: int) -> str:
+    known = tree.frames[frame]
+    return f"{known.kind} {tree.text[frame]} {known.file} {known.line}"
 
 
 def selections() -> Iterator[Selection]:
@@ -81,11 +91,13 @@ def check(whole: Profile, opened: Profile) -> int:
         if isinstance(wanted, str) or isinstance(found, str):
             assert wanted == found, selection
             continue
-        assert nodes_of(wanted) == nodes_of(found), selection
+        paths: Paths = {}
+        assert nodes_of(wanted, paths) == nodes_of(found, paths), selection
         nodes += len(wanted)
     return nodes
 
 
+@cache
 def summed_up(path: Path) -> RankSummary:
     return summarise(load(path), path, EVERY).summary
 

@@ -23,6 +23,7 @@ char place[256];
 flame::OpenRange open[100];
 flame::Local* locals[flame::kSlots];
 std::vector<void (*)(bool)> works;
+void (*apart)(flame::Flush why);
 
 uint32_t id_in(std::map<std::string, uint32_t>& ids, std::initializer_list<uint32_t> fields) {
   std::string key(reinterpret_cast<const char*>(fields.begin()), fields.size() * 4);
@@ -48,6 +49,7 @@ void end_thread() {
 
 void flush(bool last) {
   for (auto work : works) work(last);
+  if (apart) apart(last ? flame::Flush::kDetach : flame::Flush::kNow);
 }
 
 const std::vector<Written>& written() { return dump.written; }
@@ -70,6 +72,11 @@ uint32_t generation() { return generations; }
 bool began_late() { return false; }
 void at_flush(void (*work)(bool last)) { works.push_back(work); }
 void at_fork_child(void (*)()) {}
+void at_flush_apart(void (*work)(Flush why), bool (*)()) { apart = work; }
+void made_progress() {}
+void calling(const char*) {}
+void count(Counter counter, uint64_t) { require(counter < kCounters, "a counter is one"); }
+void count_most(Counter counter, uint64_t value) { count(counter, value); }
 
 uint32_t thread_id() { return 1; }
 void name_thread() {}

@@ -11,7 +11,7 @@ constexpr const char* kNames[] = {"FLAME_DIR",   "FLAME_DEBUG",       "FLAME_PYT
                                   "FLAME_CLOCK", "FLAME_MAX_MB",      "FLAME_FLUSH_MS",
                                   "FLAME_PC",    "FLAME_DURATION_MS", "FLAME_CUPTI_PATH",
                                   "FLAME_CALLS", "FLAME_PC_SCRATCH",  "FLAME_PC_HW",
-                                  "FLAME_KERNEL_KIND"};
+                                  "FLAME_KERNEL_KIND", "FLAME_GRAPHS",   "FLAME_POOL"};
 
 template <size_t kSize>
 bool ends(const char (&text)[kSize]) {

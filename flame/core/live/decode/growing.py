@@ -46,12 +46,12 @@ _VOCABULARY = (
     *(TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES),
     *(gpu.EXECS, MODULES, MODULE_ENDS, SAMPLES),
 )
-_EVENTS = (gpu.KERNELS, gpu.COPIES, host.LAUNCHES, host.CALLS, host.RANGES)
+_EVENTS = (gpu.KERNELS, gpu.COPIES, gpu.GRAPHS, host.LAUNCHES, host.CALLS, host.RANGES)
 # What a record refers to is written before the record, and so looked at after it. An open range is
 # no longer open after it is written as ended.
 _LOOKS = (
     (host.OPEN_RANGES,),
-    (gpu.KERNELS, gpu.COPIES, SAMPLES),
+    (gpu.KERNELS, gpu.COPIES, gpu.GRAPHS, SAMPLES),
     (host.LAUNCHES, host.CALLS, host.RANGES, gpu.NODES, gpu.EXECS),
     ("node",),
     ("frame", "range_name"),
@@ -287,6 +287,8 @@ class GrowingDump:
             self._add_work(self._work.kernel_rows(table))
         for table in records.columns(gpu.COPIES, gpu.FIELDS[gpu.COPIES]):
             self._add_work(self._work.copy_rows(table))
+        for table in records.columns(gpu.GRAPHS, gpu.FIELDS[gpu.GRAPHS]):
+            self._add_work(self._work.graph_rows(table))
 
     def _add_ended(self, table: dict[str, I8]) -> None:
         context = self._context

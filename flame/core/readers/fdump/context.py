@@ -20,7 +20,7 @@ from flame.core.readers.fdump.ids import OptionalRowIds
 from flame.core.readers.fdump.layout import DumpHeader
 from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.stacks import NodeStacks
-from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
+from flame.core.readers.fdump.vocabulary import DEVICE, DEVICE_UUID, THREAD, DumpVocabulary
 from flame.core.readers.shared import cupti
 from flame.core.units import format_counted
 
@@ -83,12 +83,12 @@ class DumpContext:
     def _learn_names(self, named: dict[str, I8]) -> None:
         """Replace threads and devices by ones with the names that have come since."""
         header, vocabulary, shared = self._header, self.vocabulary, self.shared
-        of_kind = {kind: named["id"][named["kind"] == kind].tolist() for kind in (THREAD, DEVICE)}
-        for tid in of_kind[THREAD]:
+        kinds, ids = named["kind"], named["id"]
+        for tid in ids[kinds == THREAD].tolist():
             if (index := self.threads.get((tid,), NONE)) != NONE:
                 name = metadata.thread_name(header, vocabulary, tid)
                 shared.threads[index] = replace(shared.threads[index], name=name)
-        for number in of_kind[DEVICE]:
+        for number in ids[np.isin(kinds, (DEVICE, DEVICE_UUID))].tolist():
             if (index := self.devices.get((number,), NONE)) != NONE:
                 shared.devices[index] = metadata.build_device(vocabulary, number, self.source)
 

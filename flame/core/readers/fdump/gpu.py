@@ -15,12 +15,18 @@ from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.fdump.context import DumpContext
 from flame.core.readers.fdump.ids import ABSENT, IdTable, OptionalRowIds
 from flame.core.readers.fdump.records import NamedColumns
-from flame.core.readers.shared.cupti import cluster_of, copy_name, fit_31_bits, memory_kind
+from flame.core.readers.shared.cupti import (
+    cluster_of,
+    copy_name,
+    fit_31_bits,
+    graph_name,
+    memory_kind,
+)
 
 KERNELS, COPIES, NODES, EXECS = "kernel", "memop", "graph_node", "graph_exec"
-_COMMON = (
-    *("start", "end", "graph_node", "correlation", "python", "nvtx", "tid", "device", "stream"),
-)
+GRAPHS = "graph_run"
+_PLACED = ("start", "end", "correlation", "python", "nvtx", "tid", "device", "stream")
+_COMMON = (*_PLACED, "graph_node")
 # In the order of the fields of `LaunchConfig`, which has one that no activity record knows.
 _GEOMETRY = (
     *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
@@ -30,10 +36,12 @@ _GEOMETRY = (
 FIELDS = {
     KERNELS: (*_COMMON, "symbol", *_GEOMETRY),
     COPIES: (*_COMMON, "kind", "copy_kind", "bytes", "source", "target"),
+    GRAPHS: (*_PLACED, "graph"),
     NODES: ("node", "original", "time", "tid", "python", "nvtx"),
     EXECS: ("exec", "graph"),
 }
 _SET = 1  # of a memop's kind
+_HOST = 0x7FFFFFFF
 _GRAPH, _NUMBER = 32, (1 << 32) - 1  # in the id of a node: where its graph begins, and the rest
 
 
@@ -48,6 +56,7 @@ class GpuRows:
         self._context = context
         self._kernels = OptionalRowIds(partial(_add_kernel, context))
         self._copies = OptionalRowIds(partial(_add_copy, context))
+        self._graphs = OptionalRowIds(partial(_add_graph, context))
         self._configs = OptionalRowIds(lambda *row: context.shared.config_index(_config(*row)))
         self._memories = OptionalRowIds(partial(_add_memory, context))
 
@@ -68,6 +77,18 @@ class GpuRows:
             "frame": self._copies.look_up([piece["kind"], piece["copy_kind"]]),
             "config": self._memories.look_up([piece["source"], piece["target"]]),
             "bytes": np.where(piece["bytes"] < 0, UNKNOWN, piece["bytes"]),
+        }
+
+    def graph_rows(self, piece: dict[str, I8]) -> NamedColumns:
+        """Build the rows of CUDA graphs that were recorded as a whole."""
+        size = len(piece["start"])
+        # Where a graph begins on the host CUPTI says INT_MAX.
+        device = np.where(piece["device"] == _HOST, NONE, piece["device"])
+        return self._common_columns(piece | {"graph_node": np.zeros(size), "device": device}) | {
+            "kind": np.full(size, Kind.GRAPH),
+            "frame": self._graphs.look_up([piece["graph"]]),
+            "config": np.full(size, UNKNOWN),
+            "bytes": np.full(size, UNKNOWN),
         }
 
     def _common_columns(self, piece: dict[str, I8]) -> NamedColumns:
@@ -102,6 +123,10 @@ def _add_kernel(context: DumpContext, symbol: int) -> int:
 def _add_copy(context: DumpContext, kind: int, copy: int) -> int:
     named = Frame(Kind.MEMCPY, copy_name(copy))
     return context.shared.frames.add(Frame(Kind.MEMSET, "memset") if kind == _SET else named)
+
+
+def _add_graph(context: DumpContext, graph: int) -> int:
+    return context.shared.frames.add(Frame(Kind.GRAPH, graph_name(graph)))
 
 
 def _config(*row: int) -> LaunchConfig:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Device, Meta, Process
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.layout import DumpHeader
-from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
+from flame.core.readers.fdump.vocabulary import DEVICE, DEVICE_UUID, THREAD, DumpVocabulary
 
 _LONGEST_NAME = 15  # TASK_COMM_LEN of Linux, less the byte at its end
 _PYTHON = lazy_regex(r"python[\d.]*")
 _RANK = lazy_regex(r"[0-9]{1,9}")
 _BY_SYSTEM = 1  # scope of a thread's name in dump.h
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 _RECORDED = "recorded"  # of calls that launch nothing
 # `3.11.7`, `3.11.7: no frames: why not`, `API 18`, `not found`
 _VERSION = lazy_regex(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)")
@@ -48,7 +51,15 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
         schema_version=str(header.version),
         synthetic=fact("synthetic") == "yes",
         options={key: why for key, why in missing.items() if why},
+        counters=_counters(fact("counters")),
     )
+
+
+def _counters(text: str) -> dict[str, int]:
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, _Count])
+    except (msgspec.MsgspecError, UnicodeError):
+        return {}
 
 
 def _version(vocabulary: DumpVocabulary, key: str) -> tuple[str, str]:
@@ -107,7 +118,8 @@ def thread_name(header: DumpHeader, vocabulary: DumpVocabulary, tid: int) -> str
 
 def build_device(vocabulary: DumpVocabulary, number: int, source: int) -> Device:
     """Describe a GPU by the process's CUDA ordinal."""
-    return Device(number, vocabulary.name_of(DEVICE, number), source)
+    uuid = vocabulary.name_of(DEVICE_UUID, number)
+    return Device(number, vocabulary.name_of(DEVICE, number), source, uuid=uuid)
 
 
 class JobPlace(NamedTuple):

@@ -44,7 +44,7 @@ _DECODED = 0.5
 
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (
-    *(gpu.KERNELS, gpu.COPIES, gpu.NODES),
+    *(gpu.KERNELS, gpu.COPIES, gpu.GRAPHS, gpu.NODES),
     *(host.LAUNCHES, host.CALLS, host.RANGES, samples.SAMPLES),
 )
 
@@ -165,6 +165,8 @@ def _read_work(
         add(rows.kernel_rows(piece))
     for piece in stages.columns("reading copies", gpu.COPIES):
         add(rows.copy_rows(piece))
+    for piece in stages.columns("reading graphs", gpu.GRAPHS):
+        add(rows.graph_rows(piece))
     return table.build(), recorded.build(), np.concatenate(config), np.concatenate(size)
 
 

@@ -10,13 +10,13 @@ from flame.core.errors import InputError
 from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
-_CONTENT = ("launch", "call", "kernel", "memop", "range", "open_range")
+_CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "range", "open_range")
 
 
 class DumpCounts(NamedTuple):
     """Records by kind (``ranges``: ended ones, and marks), ``bytes`` of the file so far.
 
-    ``calls`` are those that launch nothing.
+    ``calls`` are those that launch nothing, ``graphs`` launches recorded as a whole.
     ``dropped`` records could not be written. ``full``: there was no more room; ``stopped``: the
     time to record was over; ``ended``: all has been written.
     """
@@ -32,6 +32,7 @@ class DumpCounts(NamedTuple):
     ended: bool
     full: bool
     stopped: bool
+    graphs: int = 0
 
 
 class Tally:
@@ -65,6 +66,7 @@ class Tally:
             ended=header.state != RUNNING,
             full=bool(header.flags & FULL),
             stopped=bool(header.flags & STOPPED),
+            graphs=self._chunks.count("graph_run"),
         )
 
     def is_empty(self) -> bool:

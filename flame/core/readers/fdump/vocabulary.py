@@ -16,6 +16,7 @@ from flame.core.readers.fdump.records import Records
 _KEYS = (TEXT, "name", "meta", "frame", "range_name")
 # NameKind in dump.h
 DOMAIN, CATEGORY, THREAD, DEVICE, API, STALL_REASON = 1, 2, 3, 4, 5, 6
+DEVICE_UUID = 9
 
 
 class DumpVocabulary:

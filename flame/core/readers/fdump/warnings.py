@@ -23,6 +23,8 @@ _CAUSES = {
     2: "the recording had reached its largest size (--max-size, or ulimit -f)",
     3: "CUPTI dropped them: its buffers were full",
     4: "there was no memory for them",
+    7: "CUPTI has no times for them: they had not ended, or its memory on the GPU was used up",
+    8: "CUPTI gave times for them that cannot be: of another clock, or ends before starts",
 }
 _NAME_LIMIT = 5
 _SAMPLES_LOST = 6

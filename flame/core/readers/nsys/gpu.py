@@ -12,7 +12,7 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawActivities, RawGraphNodes, TableBuilder
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.nsys.context import NsysContext, process_keys
-from flame.core.readers.shared.cupti import copy_name, fit_31_bits
+from flame.core.readers.shared.cupti import copy_name, fit_31_bits, graph_name
 from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.numbering import KeyColumns, RowNumbers
 from flame.core.readers.sqlite.source import NULL, NUMBER, Chunk, TableKey, TableQuery
@@ -100,13 +100,9 @@ def _frame_ids(context: NsysContext, kind: Kind) -> RowIds:
         Kind.KERNEL: lambda *ids: _kernel_frame(context, *ids),
         Kind.MEMCPY: lambda copy: Frame(kind, copy_name(copy)),
         Kind.MEMSET: lambda _: Frame(kind, "memset"),
-        Kind.GRAPH: lambda graph: Frame(kind, _graph_name(graph)),
+        Kind.GRAPH: lambda graph: Frame(kind, graph_name(graph)),
     }
     return RowIds(lambda *row: context.frames.add(makers[kind](*row)))
-
-
-def _graph_name(graph: int) -> str:
-    return "CUDA graph" if graph == NULL else f"CUDA graph {graph}"
 
 
 def _kernel_frame(context: NsysContext, short: int, demangled: int, mangled: int) -> Frame:

@@ -47,6 +47,11 @@ def cluster_of(dim: Dim | None) -> Dim | None:
     return None if dim in _NO_CLUSTER else dim
 
 
+def graph_name(graph: int) -> str:
+    """Return what a CUDA graph traced as a whole is called, by its id; below 0: not known."""
+    return f"CUDA graph {graph}" if graph >= 0 else "CUDA graph"
+
+
 def fit_31_bits(column: Column) -> I4:
     """Return ids that fit 31 bits, -1 for others."""
     fits = (column >= 0) & (column < 1 << 31)

@@ -163,11 +163,12 @@ ADVICE: dict[str, dict[Framework, str]] = {
         "": "Record less: fewer --trace kinds, no backtraces, a shorter capture (--capture-range).",
     },
     "graph-nodes": {
-        "": "Compare shares of kernels, not times of steps; record steps with "
-        "--cuda-graph-trace=graph.",
+        "": "Compare shares of kernels, not times of steps; record steps with graphs as a whole: "
+        "nsys profile --cuda-graph-trace=graph, flame record --graphs whole.",
     },
     "hidden-graphs": {
-        "": "Record with --cuda-graph-trace=node; times of graphs are then 30 to 60 % too long.",
+        "": "Record each node: nsys profile --cuda-graph-trace=node, flame record --graphs node; "
+        "times of graphs are then 30 to 60 % too long.",
     },
 }
 """What to try by id of finding; under the empty name what holds for all programs.
