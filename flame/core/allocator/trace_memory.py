@@ -12,7 +12,7 @@ from flame.core.allocator.live import find_peak, live_curve
 from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_events
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
-from flame.core.columns import I4, I8, Bool, sum_by
+from flame.core.columns import I4, I8, Bool, run_starts, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
@@ -157,9 +157,12 @@ def _history(events: AllocatorEvents, steps: Sequence[StepEnd] = ()) -> Allocato
 def _positions(events: MemoryEvents, device: I4, is_own: Bool) -> I8:
     """The place of each event among those of its GPU's own memory; -1 of others."""
     position = np.full(len(events), BEFORE, np.int64)
-    for one in np.unique(device[is_own]).tolist():
-        rows = np.flatnonzero((is_own & (device == one))[events.place])
-        position[rows] = np.arange(len(rows))
+    rows = np.flatnonzero(is_own[events.place])
+    of_row = device[events.place[rows]]
+    order = np.argsort(of_row, kind="stable")
+    first = run_starts(of_row[order])
+    counted = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
+    position[rows[order]] = counted
     return position
 
 

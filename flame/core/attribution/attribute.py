@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
-from flame.core.attribution.launch_join import LaunchJoin, join_launches
+from flame.core.attribution.launch_join import LaunchJoin, join_launches, taken
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import (
@@ -19,7 +19,7 @@ from flame.core.attribution.thread_pieces import (
     function_pieces,
 )
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
-from flame.core.columns import I4, I8, Column, run_starts, unique
+from flame.core.columns import I4, I8, run_starts, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.calls import IdleCause
@@ -207,7 +207,7 @@ def _activities(
     work, calls = raw.activities, raw.calls
     call = launches.call
     duration = np.maximum(work.end - work.start, 0)
-    launch_start, launch_end = _take(calls.start, call, -1), _take(calls.end, call, -1)
+    launch_start, launch_end = taken(calls.start, call, -1), taken(calls.end, call, -1)
     thread, *own = _launch_stacks(raw, launches, launch_start, origins)
     progress("attributing", _ATTRIBUTING, 100)
     linked = origins.add_forward(thread, launch_start, *own)
@@ -229,8 +229,8 @@ def _activities(
         python=python,
         own_python=stacks[0] if linked else None,
         own_nvtx=stacks[1] if linked else None,
-        native=_take(calls.native, launches.chain, EMPTY),
-        launch=_take(calls.frame, call, no_launch),
+        native=taken(calls.native, launches.chain, EMPTY),
+        launch=taken(calls.frame, call, no_launch),
         nvtx=nvtx,
         frame=work.frame,
         stack=np.zeros(len(call), np.int32),
@@ -245,8 +245,8 @@ def _launch_stacks(
 ) -> tuple[I4, I4, I4]:
     """(thread, Python stack, range stack) of each activity's launch, or as recorded without one."""
     call, launched = launches.call, launches.call >= 0
-    thread = _take(raw.calls.thread, call, NONE)
-    recorded = _take(raw.calls.python, launches.chain, EMPTY)
+    thread = taken(raw.calls.thread, call, NONE)
+    recorded = taken(raw.calls.python, launches.chain, EMPTY)
     python, nvtx = origins.launch_stacks(thread, launch_start, recorded, _recorded_paths(raw, call))
     nvtx = _add_gpu_ranges(raw, nvtx, np.flatnonzero(~launched), origins)
     if raw.paths is not None:
@@ -255,16 +255,6 @@ def _launch_stacks(
         python = np.where(launched, python, alone.python)
         nvtx = np.where(launched, nvtx, alone.nvtx)
     return thread, python, nvtx
-
-
-def _take(column: Column, rows: I8, absent: int) -> Column:
-    """``column[rows]``, ``absent`` where the row is -1."""
-    if not len(column):
-        return np.full(len(rows), absent, column.dtype)
-    taken = column[rows]
-    if rows.min(initial=0) < 0:
-        taken[rows < 0] = absent
-    return taken
 
 
 def _processes(raw: RawTrace, thread: I4) -> I4:
@@ -285,7 +275,7 @@ def _recorded_paths(raw: RawTrace, call: I8) -> I4 | None:
     """The ranges recorded with the launches, None where nesting by time decides."""
     if raw.paths is None or raw.paths.calls is None:
         return None
-    return _take(raw.paths.calls, call, EMPTY)
+    return taken(raw.paths.calls, call, EMPTY)
 
 
 def _add_captured(

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, pack, unique
+from flame.core.columns import I4, I8, Bool, Column, pack, unique
 from flame.core.compiled.rows import join_calls
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.raw import RawCalls
@@ -88,3 +88,13 @@ def _first(have: I8, order: I8, want: I8, valid: Bool) -> I8:
     ordered = have[order]
     place = np.minimum(np.searchsorted(ordered, want), len(ordered) - 1)
     return np.where(valid & (ordered[place] == want), order[place], -1)
+
+
+def taken(column: Column, rows: I8, absent: int) -> Column:
+    """Return ``column[rows]``, ``absent`` where the row is -1."""
+    if not len(column):
+        return np.full(len(rows), absent, column.dtype)
+    found = column[rows]
+    if rows.min(initial=0) < 0:
+        found[rows < 0] = absent
+    return found

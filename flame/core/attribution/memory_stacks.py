@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.attribution.launch_join import join_launches
+from flame.core.attribution.launch_join import join_launches, taken
 from flame.core.attribution.origins import Origins
-from flame.core.columns import I4, I8, Bool, Column, unique
+from flame.core.columns import I4, I8, Bool, Column, order_by, places_on_lanes, unique
 from flame.core.model.activities import NONE
 from flame.core.model.allocator.memory_events import (
     BEFORE_FRAME,
@@ -42,12 +42,12 @@ def find_memory_stacks(
     rows = np.flatnonzero(events.allocates)
     call, chain = _calls(raw, events, rows, thread_process)
     called, told = call >= 0, events.thread[rows] >= 0
-    thread = np.where(called, _taken(raw.calls.thread, call, NONE), events.thread[rows])
-    time = np.where(called, _taken(raw.calls.start, call, 0), events.time[rows])
-    recorded = _taken(raw.calls.python, chain, EMPTY)
+    thread = np.where(called, taken(raw.calls.thread, call, NONE), events.thread[rows])
+    time = np.where(called, taken(raw.calls.start, call, 0), events.time[rows])
+    recorded = taken(raw.calls.python, chain, EMPTY)
     python, nvtx = origins.launch_stacks(thread, time, recorded)
-    native = _taken(raw.calls.native, chain, EMPTY)
-    launch = _taken(raw.calls.frame, call, NONE)
+    native = taken(raw.calls.native, chain, EMPTY)
+    launch = taken(raw.calls.frame, call, NONE)
     lost = ~called & ~told
     if lost.any():
         launch[lost] = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
@@ -70,11 +70,6 @@ def find_memory_stacks(
     ), int(lost.sum())
 
 
-def _taken(column: Column, rows: I8, absent: int) -> Column:
-    """``column[rows]``, ``absent`` where the row is -1."""
-    return np.append(column, np.array(absent, column.dtype))[rows]
-
-
 def _stack_of(raw: RawTrace, frame: Frame) -> int:
     return raw.stacks.add_path([raw.frames.add(frame)])
 
@@ -93,7 +88,7 @@ def _calls(raw: RawTrace, events: MemoryEvents, rows: I8, thread_process: I4) ->
     wanting = np.flatnonzero((correlation <= 0) & (events.thread[rows] < 0))
     open_then = _open_calls(raw, process[wanting], events.time[rows][wanting], thread_process)
     correlation = np.maximum(correlation, 0)
-    correlation[wanting] = _taken(raw.calls.correlation, open_then, 0)
+    correlation[wanting] = taken(raw.calls.correlation, open_then, 0)
     found = join_launches(_Wanted(process, correlation), raw.calls, thread_process)
     return found.call, found.chain
 
@@ -107,20 +102,21 @@ def _open_calls(raw: RawTrace, process: I4, time: I8, thread_process: I4) -> I8:
     named = [call_class(raw.frames[at].name) == CallClass.ALLOC for at in frames.tolist()]
     chosen = np.flatnonzero(np.isin(calls.frame, frames[named]) & ~calls.chain_only)
     of_call = np.append(thread_process, np.int32(NONE))[calls.thread[chosen]]
-    for one in np.unique(process[process >= 0]).tolist():
-        own, wanted = chosen[of_call == one], np.flatnonzero(process == one)
-        found[wanted] = _only_open(calls.start[own], calls.end[own], own, time[wanted])
+    wanted = np.flatnonzero(process >= 0)
+    found[wanted] = _only_open(
+        of_call, calls.start[chosen], calls.end[chosen], chosen, process[wanted], time[wanted]
+    )
     return found
 
 
-def _only_open(start: I8, end: I8, row: I8, time: I8) -> I8:
-    """The one ``row`` of which ``time`` is from ``start`` to ``end``, else -1.
+def _only_open(lane: I4, start: I8, end: I8, row: I8, on: I4, time: I8) -> I8:
+    """The one ``row`` on its lane of which ``time`` is from ``start`` to ``end``, else -1.
 
     The sum of all that have begun without those that have ended is that of the rows that are open.
     """
-    begun, ended = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
-    before = np.searchsorted(start[begun], time, "right")
-    over = np.searchsorted(end[ended], time, "left")
+    begun, ended = order_by([start, lane]), order_by([end, lane])
+    before = places_on_lanes(lane[begun], start[begun], on, time, "right")
+    over = places_on_lanes(lane[ended], end[ended], on, time)
     sums = (np.append(0, np.cumsum(row[order])) for order in (begun, ended))
     of_begun, of_ended = sums
     return np.where(before - over == 1, of_begun[before] - of_ended[over], NONE)

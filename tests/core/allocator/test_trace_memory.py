@@ -198,7 +198,7 @@ def lives(events: list[Event], before: int) -> Iterator[int]:
         yield live
 
 
-@examples(2)
+@examples(1.5)
 @given(recorded())
 def test_what_lives_is_what_plain_sums_say(drawn: tuple[list[Event], bool]) -> None:
     events, loses = drawn
