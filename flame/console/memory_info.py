@@ -92,7 +92,9 @@ def memory_lines(profile: Profile) -> Iterator[str]:
 
 
 def _device_lines(profile: Profile, each: MemoryOfDevice) -> Iterator[str]:
-    yield f"memory of GPU{profile.devices[each.device].id}"
+    device = profile.devices[each.device]
+    label = f" of {profile.sources[device.source].label}" if len(profile.sources) > 1 else ""
+    yield f"memory of GPU{device.id}{label}"
     yield _line("peak", each.peak, _when(profile, each))
     if each.before:
         share = format_percent(each.before, each.peak)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -175,10 +176,12 @@ METRICS: tuple[Metric, ...] = (
 """Metrics of traces; files of resolved stacks bring metrics of their own."""
 
 
-def _memory_metric(key: str, title: str, about: str) -> Metric:
-    def values(table: Activities) -> I8:
-        return table.measures[key]
+def _measured(table: Activities, key: str) -> I8:
+    return table.measures[key]
 
+
+def _memory_metric(key: str, title: str, about: str) -> Metric:
+    values = partial(_measured, key=key)  # which can be sent to another process
     return Metric(key, title, "bytes", values, "memory", ("python",), "allocations", about)
 
 

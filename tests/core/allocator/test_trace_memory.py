@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from flame.console.memory_info import memory_lines
 from flame.core.loading.file import load_file
 from flame.core.loading.merge import merge_profiles
 from flame.core.model.activities import TableCut
@@ -25,6 +27,7 @@ from tests.core.reopening.conftest import find, keep
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.nsysfile import NsysFile
+from tests.support.writers.snapshotfile import SnapshotFile
 
 DEFINITIONS = TRACES.parent / "prototypes" / "memory" / "memory_ref.py"
 BEFORE = "[allocated before recording]"
@@ -415,6 +418,22 @@ def test_ranks_have_their_own_peaks(tmp_path: Path) -> None:
     assert [(one.device, one.peak) for one in merged.memory.devices] == [(0, 1_140), (1, 6_140)]
     whole = merged.memory.table("alloc", TableCut(devices=(0, 1)))
     assert set(whole.device.tolist()) == {0, 1}
+
+
+def test_snapshots_of_ranks_come_from_other_processes_and_are_merged(tmp_path: Path) -> None:
+    found = []
+    for rank, size in enumerate((512, 1_024)):
+        file = SnapshotFile(1)
+        file.free(file.alloc(size, ("main", "forward"), 0))
+        found.append(load(file.write(tmp_path / f"{rank}.pickle")))
+    received = [pickle.loads(pickle.dumps(profile)) for profile in found]
+    merged = merge_profiles(received, ["rank 0", "rank 1"])
+    assert stacks(merged, "peak") == {
+        ("rank 0", "main", "forward"): 512,
+        ("rank 1", "main", "forward"): 1_024,
+    }
+    lines = list(memory_lines(merged))
+    assert lines[0] == "memory of GPU0 of rank 0" and "memory of GPU0 of rank 1" in lines
 
 
 def test_one_rank_with_memory_is_merged_with_one_without(tmp_path: Path) -> None:
