@@ -108,7 +108,10 @@ def shown_profile(profile: Profile, selection: Selection) -> Profile:
         return _with_shown_ranks(profile, ranks, selection)
     if selection.metric == WAITING.key and profile.waiting_builder is not None:
         return profile.within(TableCut(_row_filters(selection)))
-    if profile.has_memory and chosen_metric(profile, selection.metric).table == "memory":
+    if (
+        profile.memory_builder is not None
+        and chosen_metric(profile, selection.metric).table == "memory"
+    ):
         begin, end = _window(profile, selection)
         return profile.within(TableCut((), _devices(profile, selection), begin, end))
     if "nested" in (selection.levels or ()):

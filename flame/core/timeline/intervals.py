@@ -184,7 +184,7 @@ def _frames_and_kinds(profile: Profile, rows: I8) -> tuple[Column, Column]:
     table = profile.activities
     if not profile.resolved:
         return table.frame[rows], table.kind[rows]
-    stacks = table.python if profile.has_memory else table.stack
+    stacks = table.python if profile.memory_builder is not None else table.stack
     frame = table.stacks.frame[stacks[rows]]
     kind = profile.frames.kind[frame]
     # Ranges are pieces of threads; a sample's frame is one of its stack.
@@ -221,7 +221,7 @@ def _shared_devices(table: Activities) -> Bool:
 
 
 def _work_label(profile: Profile, row: int, shared: Bool) -> str:
-    if profile.resolved and profile.has_memory:
+    if profile.resolved and profile.memory_builder is not None:
         return device_label(profile, int(profile.activities.device[row]))
     if profile.resolved:
         return thread_label(profile, int(profile.activities.thread[row]))

@@ -13,7 +13,6 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import (
     api,
     gpu,
-    memory,
     metadata,
     nvtx,
     nvtx_events,
@@ -23,7 +22,7 @@ from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.nsys.nccl import nccl_reader
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.nsys.side_keys import known_keys
-from flame.core.readers.nsys.side_tables import Later, side_tables
+from flame.core.readers.nsys.side_tables import Later, read_memory_events, side_tables
 from flame.core.readers.sqlite.source import TableSource
 
 TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -60,7 +59,7 @@ def read_tables(
     nodes = gpu.read_nodes(context)
     calls, failed = api.read_calls(context)
     ranges, events = nvtx.read_ranges(context)
-    allocated = memory.read_memory_events(context)
+    allocated = read_memory_events(context)
     devices, device_of = metadata.read_devices(context)
     keys = known_keys(context, [device.id for device in devices], device_of)
     nccl = nccl_reader(context, keys)
