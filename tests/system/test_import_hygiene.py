@@ -134,7 +134,7 @@ ALSO = {"six_levels": {"numpy.ma", "shutil", "subprocess", "tempfile"}}
 LATER = {
     *("asyncio", "multiprocessing", "numpy.ma", "psutil", "regex", "rich", "subprocess"),
     *("shutil", "tempfile", "textual", "tomllib", "unittest", "numpy.ctypeslib", "numpy.typing"),
-    *("flame.attach", "flame.console.info", "flame.core.attribution.nccl_join"),
+    *("flame.attach", "flame.console.info", "flame.core.attribution.collective_join"),
     *("flame.core.live", "flame.core.loading.merge", "flame.core.loading.parallel"),
     *("flame.doctor", "flame.exporters", "flame.record", "flame.tui"),
     *("flame.core.analysis.waiting.table", "flame.core.timeline.exposure"),

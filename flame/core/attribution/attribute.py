@@ -151,7 +151,7 @@ def _collectives_builder(
 ) -> Callable[[], Collectives] | None:
     """What finds the collectives that activities are of; None where the trace tells of none."""
     if raw.collectives:
-        from flame.core.attribution.nccl_join import find_collectives
+        from flame.core.attribution.collective_join import find_collectives
 
         return partial(find_collectives, raw.collectives, table)
     if raw.nccl_builder is None:
