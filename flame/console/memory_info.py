@@ -28,7 +28,10 @@ def memory_facts(profile: Profile) -> dict[str, object] | None:
     """
     if profile.memory is None:
         return None
-    return {"devices": [_device(profile, each) for each in profile.memory.devices]}
+    return {
+        "devices": [_device(profile, each) for each in profile.memory.devices],
+        "elsewhere": [each._asdict() for each in profile.memory.elsewhere],
+    }
 
 
 def _device(profile: Profile, each: MemoryOfDevice) -> dict[str, object]:
@@ -77,10 +80,16 @@ def memory_lines(profile: Profile) -> Iterator[str]:
     memory: RecordedMemory | None = profile.memory
     for each in memory.devices if memory else ():
         yield from _device_lines(profile, each)
+    for other in memory.elsewhere if memory else ():
+        yield f"{other.kind or 'unknown'} memory, which is no GPU's own"
+        yield _line("peak", other.peak, format_counted(other.events, "event", "events"))
+        yield _line("at the end", other.live_end, "")
 
 
 def _device_lines(profile: Profile, each: MemoryOfDevice) -> Iterator[str]:
-    yield f"memory of GPU{profile.devices[each.device].id}"
+    device = profile.devices[each.device]
+    label = f" of {profile.sources[device.source].label}" if len(profile.sources) > 1 else ""
+    yield f"memory of GPU{device.id}{label}"
     yield _line("peak", each.peak, _when(profile, each))
     if each.before:
         share = format_percent(each.before, each.peak)

@@ -8,7 +8,7 @@ what is given back without having been allocated lived from before the history o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from flame.core.model.allocator.history import (
     BlockState,
     MemoryBlocks,
 )
+from flame.core.units import format_count
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,20 @@ class PairingLosses:
     freed_twice: int = 0
     no_block: int = 0
     other_size: int = 0
+
+
+def loss_warnings(losses: PairingLosses, left_out: int) -> Iterator[str]:
+    """Say what was lost, and how many events and blocks were ``left_out``."""
+    told = {
+        "allocations were never given back, though their addresses were given out again": (
+            losses.never_freed
+        ),
+        "times memory was given back that was not allocated": losses.freed_twice,
+        "allocations live at the end, but no block is theirs": losses.no_block,
+        "allocations differ in size from what was given back": losses.other_size,
+        "events and blocks make no sense, and are left out": left_out,
+    }
+    yield from (f"{format_count(count)} {what}" for what, count in told.items() if count)
 
 
 def pair_events(history: AllocatorHistory) -> tuple[Allocations, PairingLosses]:

@@ -19,11 +19,12 @@ from flame.core.allocator.tables import (
 )
 from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import Activities, TableCut
+from flame.core.model.activities import NONE, Activities, TableCut
 from flame.core.model.allocator.allocations import BEFORE
 from flame.core.model.allocator.history import AllocatorHistory
 from flame.core.model.allocator.recorded import (
     MemoryCurve,
+    MemoryElsewhere,
     MemoryLives,
     MemoryMoment,
     MemoryOfDevice,
@@ -36,27 +37,32 @@ _MOST_TABLES = 10
 
 @dataclass(frozen=True, eq=False)
 class HistoryMemory:
-    """Tell of the allocations in ``history``, those of each GPU in the order of the devices.
+    """Tell of the ``allocations`` in ``history``, those of each GPU.
 
-    ``numbers`` are the GPUs' own. ``activities`` has a row for each allocation.
+    ``places`` are the GPUs' in the profile's devices, ``numbers`` those that ``history`` has for
+    them. ``activities`` has a row for each allocation. ``elsewhere`` is memory besides.
     """
 
     activities: Activities
+    places: tuple[int, ...]
     numbers: tuple[int, ...]
     allocations: tuple[DeviceAllocations, ...]
     history: AllocatorHistory
+    elsewhere: tuple[MemoryElsewhere, ...] = ()
 
     @cached_property
     def devices(self) -> tuple[MemoryOfDevice, ...]:
         """What is known of each GPU."""
         parts = reserved_parts(self.history)
         return tuple(
-            self._of_device(place, number, parts.get(number))
-            for place, number in enumerate(self.numbers)
+            self._of_device(place, number, own, parts.get(number))
+            for place, number, own in zip(self.places, self.numbers, self.allocations, strict=True)
         )
 
-    def _of_device(self, place: int, number: int, parts: ReservedParts | None) -> MemoryOfDevice:
-        own, events = self.allocations[place], self.history.events
+    def _of_device(
+        self, place: int, number: int, own: DeviceAllocations, parts: ReservedParts | None
+    ) -> MemoryOfDevice:
+        events = self.history.events
         events = events.take(events.device == number)
         peak = own.peak(own.whole)
         alive = own.table.alive_at(peak.position)
@@ -83,8 +89,11 @@ class HistoryMemory:
 
     @cached_property
     def fullest(self) -> int:
-        """The place of the GPU whose peak is the largest."""
-        return int(np.argmax([own.peak(own.whole).size for own in self.allocations]))
+        """The place of the GPU whose peak is the largest; -1 without any."""
+        if not self.places:
+            return NONE
+        most = np.argmax([own.peak(own.whole).size for own in self.allocations])
+        return self.places[int(most)]
 
     def table(self, metric: str, cut: TableCut) -> Activities:
         """Get the table of the allocations that ``metric`` measures within ``cut``."""
@@ -103,7 +112,7 @@ class HistoryMemory:
         none: I8 = np.zeros(0, np.int64)
         found = [(none, none)]
         for place, moment in self._positions(metric, cut):
-            own = self.allocations[place]
+            own = self._by_place[place]
             found.append(measured_rows(own, metric, own.between(cut.begin, cut.end), moment))
         rows, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
         order = np.argsort(rows, kind="stable")
@@ -117,14 +126,16 @@ class HistoryMemory:
     @cached_property
     def _lives(self) -> MemoryLives:
         """That of all allocations."""
-        rows = np.argsort(np.concatenate([own.rows for own in self.allocations]))
-        parts = [own.lives for own in self.allocations]
-        return MemoryLives(
-            np.concatenate([part.size for part in parts]),
-            np.concatenate([part.lifetime for part in parts]),
-            np.concatenate([part.before for part in parts]),
-            np.concatenate([part.alive for part in parts]),
-        ).take(rows)
+        size = len(self.activities)
+        amounts, flags = np.zeros((2, size), np.int64), np.zeros((2, size), bool)
+        for own in self.allocations:
+            amounts[:, own.rows] = own.lives.size, own.lives.lifetime
+            flags[:, own.rows] = own.lives.before, own.lives.alive
+        return MemoryLives(*amounts, *flags)
+
+    @cached_property
+    def _by_place(self) -> dict[int, DeviceAllocations]:
+        return dict(zip(self.places, self.allocations, strict=True))
 
     def moments(self, metric: str, cut: TableCut) -> tuple[MemoryMoment, ...]:
         """Tell which moment ``metric`` shows of each GPU within ``cut``; none over a time."""
@@ -137,7 +148,7 @@ class HistoryMemory:
         at = -1 if curve is None else int(np.searchsorted(curve.position, position))
         known = curve is not None and at < len(curve.time)
         time = int(curve.time[at]) if curve is not None and known else None
-        return MemoryMoment(place, position, time, self.allocations[place].curve.at(position))
+        return MemoryMoment(place, position, time, self._by_place[place].curve.at(position))
 
     def _positions(self, metric: str, cut: TableCut) -> Iterator[tuple[int, int]]:
         """Each GPU that ``cut`` shows, and the event right after which ``metric`` shows it."""
@@ -148,8 +159,8 @@ class HistoryMemory:
             return
         if isinstance(cut.moment, int) and metric in OF_A_MOMENT:
             check_time(cut.moment, self.history.events, cut)
-        for place in (self.fullest,) if cut.devices is None else cut.devices:
-            own = self.allocations[place]
+        for place in self._shown(cut):
+            own = self._by_place[place]
             window = own.between(cut.begin, cut.end)
             if isinstance(cut.moment, int) and metric in OF_A_MOMENT:
                 yield place, self._position_at(place, cut.moment)
@@ -157,6 +168,11 @@ class HistoryMemory:
                 yield place, own.peak(window).position
             else:
                 yield place, window.last
+
+    def _shown(self, cut: TableCut) -> list[int]:
+        """The GPUs that ``cut`` chooses, of those whose memory is known."""
+        wanted = (self.fullest,) if cut.devices is None else cut.devices
+        return [place for place in wanted if place in self._by_place]
 
     def _at_failure(self, cut: TableCut) -> Iterator[tuple[int, int]]:
         """The GPU on which the last request failed, and others that are shown, at that time."""
@@ -167,14 +183,14 @@ class HistoryMemory:
             if (cut.devices is None or each.device in cut.devices) and is_within(one.time, cut)
         ]
         device, last = last_failure(failures)
-        for place in (device,) if cut.devices is None else cut.devices:
+        for place in (device,) if cut.devices is None else self._shown(cut):
             here = place == device
             yield place, last.position if here else self._position_at(place, last.time)
 
     def _position_at(self, place: int, time: int) -> int:
         """The event of a GPU right after which it was ``time``, ns; its last without times."""
         curve = self._curve_by_place.get(place)
-        return self.allocations[place].whole.last if curve is None else curve.position_at(time)
+        return self._by_place[place].whole.last if curve is None else curve.position_at(time)
 
     @cached_property
     def curves(self) -> tuple[MemoryCurve, ...]:
@@ -187,11 +203,11 @@ class HistoryMemory:
         curves = (
             memory_curve(
                 place,
-                self.allocations[place],
+                self._by_place[place],
                 events.take(events.device == number),
                 parts.get(number),
             )
-            for place, number in enumerate(self.numbers)
+            for place, number in zip(self.places, self.numbers, strict=True)
         )
         return {curve.device: curve for curve in curves if curve is not None}
 

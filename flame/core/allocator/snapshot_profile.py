@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from flame.core.allocator.pairing import PairingLosses, pair_events
+from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_events
 from flame.core.allocator.pools import pools_of
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
@@ -18,6 +18,7 @@ from flame.core.errors import InputError
 from flame.core.model.activities import Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import BEFORE, Allocations
 from flame.core.model.allocator.history import NO_TIME, AllocatorHistory
+from flame.core.model.allocator.memory_events import BEFORE_FRAME, UNKNOWN_FRAME
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import Device, GraphNodes, Meta, Source
@@ -26,12 +27,12 @@ from flame.core.model.profile import Profile
 from flame.core.model.stacks import EMPTY
 from flame.core.units import format_count
 
+_Table = TypeVar("_Table")
+
 _SUM_LIMIT = 1 << 62
 
 UNKNOWN_POOL = "[pool not known]"
 
-BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
-UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
 NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
 """Stands above the C++ frames of threads that run no Python, such as those of autograd."""
 
@@ -58,6 +59,8 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     python = _with_unknown(history, table)
     activities = _activities(history, table, python, stream[1:].astype(np.int32), list(parts))
     begin, end = _extent(history)
+    places = tuple(range(len(parts)))
+    memory = HistoryMemory(activities, places, tuple(parts), tuple(parts.values()), history)
     return Profile(
         frames=history.frames.build(),
         activities=activities,
@@ -74,7 +77,7 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
         sources=sources,
         own_metrics=MEMORY_METRICS,
         timed=end > begin,
-        memory=HistoryMemory(activities, tuple(parts), tuple(parts.values()), history),
+        memory_builder=partial(_same, memory),
     )
 
 
@@ -84,7 +87,7 @@ def _device_numbers(history: AllocatorHistory) -> list[int]:
     return np.unique(known).tolist() or [0]
 
 
-def _same(table: Activities) -> Activities:
+def _same(table: _Table) -> _Table:
     return table
 
 
@@ -160,16 +163,11 @@ def _warnings(history: AllocatorHistory, losses: PairingLosses) -> Iterator[str]
             "no history was recorded, only what lived at the end: call "
             "torch.cuda.memory._record_memory_history() before what is to be seen"
         )
-    told = {
-        "allocations were never given back, though their addresses were given out again": (
-            losses.never_freed
-        ),
-        "times memory was given back that was not allocated": losses.freed_twice,
-        "allocations live at the end, but no block is theirs": losses.no_block,
-        "allocations differ in size from what was given back": losses.other_size,
-        "events and blocks make no sense, and are left out": history.left_out,
-        "stacks are very deep, and their innermost frames left out": history.too_deep,
-    }
-    yield from (f"{format_count(count)} {what}" for what, count in told.items() if count)
+    yield from loss_warnings(losses, history.left_out)
+    if history.too_deep:
+        yield (
+            f"{format_count(history.too_deep)} stacks are very deep, and their innermost frames "
+            "left out"
+        )
     if history.unknown_actions:
         yield f"events of kinds that flame does not know: {', '.join(history.unknown_actions[:5])}"

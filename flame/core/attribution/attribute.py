@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
-from flame.core.attribution.launch_join import LaunchJoin, join_launches
+from flame.core.attribution.launch_join import LaunchJoin, join_launches, taken, taken_stacks
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import (
@@ -19,7 +19,7 @@ from flame.core.attribution.thread_pieces import (
     function_pieces,
 )
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
-from flame.core.columns import I4, I8, Column, run_starts, unique
+from flame.core.columns import I4, I8, run_starts, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities, repeat
 from flame.core.model.calls import IdleCause
@@ -32,10 +32,12 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import RawActivities, RawTrace, close_open_ends
 from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
+from flame.core.units import format_counted
 
 if TYPE_CHECKING:
     from flame.core.attribution.nested import NestedSource
-    from flame.core.model.launches import Collectives
+    from flame.core.model.allocator.memory_events import MemoryStacks
+    from flame.core.model.allocator.recorded import RecordedMemory
 
 _Table = TypeVar("_Table")
 
@@ -53,16 +55,19 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     begin, end = _extent(raw)
     # Threads' time lines are laid end to end to nest their ranges.
     _check_total((end - begin + 1) * max(len(raw.threads), 1))
-    warnings = list(raw.warnings)
     thread_process = np.array([thread.process for thread in raw.threads], np.int32)
     progress("joining launches", 0, 100)
     launches = join_launches(raw.activities, raw.calls, thread_process)
     progress("nesting ranges", _NESTING, 100)
     functions = FunctionIndex(raw.functions, thread_process, raw.last_time)
     origins = Origins(raw, functions)
+    allocated = _memory_stacks(raw, thread_process, origins)
+    warnings = list(raw.warnings)
     table, graph_nodes = _activities(raw, launches, origins, progress)
     _check_sums(table, end - begin)
     warnings += time_warnings(raw, origins.ranges.too_deep, functions)
+    memory, losses = _memory(raw, allocated, table.stacks)
+    warnings += losses
     sources = (Source("", raw.meta),)
     for cause in IdleCause:
         raw.frames.add(Frame(Kind.CAUSE, cause.title))
@@ -96,12 +101,41 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         overheads_builder=_at_hand(raw.overheads),
         collectives_builder=_collectives_builder(raw, table, frames),
         allocator_builder=_at_hand(raw.allocator),
+        memory_builder=memory,
         spans_finder=ranges.spans,
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,
         nested_finder=_nested_finder(raw, table.stacks),
     )
+
+
+def _memory_stacks(raw: RawTrace, thread_process: I4, origins: Origins) -> MemoryStacks | None:
+    """The stacks of what was allocated; adds a warning for what has no known API call."""
+    if raw.memory is None or not len(raw.memory):
+        return None
+    from flame.core.allocator.trace_memory import fits
+    from flame.core.attribution.memory_stacks import find_memory_stacks
+
+    if not fits(raw.memory):
+        raw.warnings.append("memory: sizes add up to more than 64 bits hold, and are left out")
+        return None
+    stacks, lost = find_memory_stacks(raw, raw.memory, thread_process, origins)
+    if lost:
+        have = format_counted(lost, "allocation has", "allocations have")
+        raw.warnings.append(f"memory: {have} no API call that is known to have made them")
+    return stacks
+
+
+def _memory(
+    raw: RawTrace, allocated: MemoryStacks | None, stacks: StackTable
+) -> tuple[Callable[[], RecordedMemory] | None, list[str]]:
+    """What tells who ``allocated`` memory, and what does not fit together in it."""
+    if raw.memory is None or allocated is None:
+        return None, []
+    from flame.core.allocator.trace_memory import pair_memory
+
+    return pair_memory(raw.memory, allocated, stacks, raw.steps)
 
 
 def _at_hand(table: _Table | None) -> Callable[[], _Table] | None:
@@ -173,7 +207,7 @@ def _activities(
     work, calls = raw.activities, raw.calls
     call = launches.call
     duration = np.maximum(work.end - work.start, 0)
-    launch_start, launch_end = _take(calls.start, call, -1), _take(calls.end, call, -1)
+    launch_start, launch_end = taken(calls.start, call, -1), taken(calls.end, call, -1)
     thread, *own = _launch_stacks(raw, launches, launch_start, origins)
     progress("attributing", _ATTRIBUTING, 100)
     linked = origins.add_forward(thread, launch_start, *own)
@@ -195,8 +229,8 @@ def _activities(
         python=python,
         own_python=stacks[0] if linked else None,
         own_nvtx=stacks[1] if linked else None,
-        native=_take_stacks(calls.native, launches.chain),
-        launch=_take(calls.frame, call, no_launch),
+        native=taken_stacks(calls.native, launches.chain),
+        launch=taken(calls.frame, call, no_launch),
         nvtx=nvtx,
         frame=work.frame,
         stack=repeat(np.int32(EMPTY), len(call)),
@@ -211,8 +245,8 @@ def _launch_stacks(
 ) -> tuple[I4, I4, I4]:
     """(thread, Python stack, range stack) of each activity's launch, or as recorded without one."""
     call, launched = launches.call, launches.call >= 0
-    thread = _take(raw.calls.thread, call, NONE)
-    recorded = _take_stacks(raw.calls.python, launches.chain)
+    thread = taken(raw.calls.thread, call, NONE)
+    recorded = taken_stacks(raw.calls.python, launches.chain)
     python, nvtx = origins.launch_stacks(thread, launch_start, recorded, _recorded_paths(raw, call))
     nvtx = _add_gpu_ranges(raw, nvtx, np.flatnonzero(~launched), origins)
     if raw.paths is not None:
@@ -221,23 +255,6 @@ def _launch_stacks(
         python = np.where(launched, python, alone.python)
         nvtx = np.where(launched, nvtx, alone.nvtx)
     return thread, python, nvtx
-
-
-def _take(column: Column, rows: I8, absent: int) -> Column:
-    """``column[rows]``, ``absent`` where the row is -1."""
-    if not len(column):
-        return np.full(len(rows), absent, column.dtype)
-    taken = column[rows]
-    if rows.min(initial=0) < 0:
-        taken[rows < 0] = absent
-    return taken
-
-
-def _take_stacks(stacks: I4, rows: I8) -> I4:
-    """Take the stacks of ``rows``, the empty one where the row is -1; not to be written to."""
-    if stacks.strides == (0,) and not stacks[:1].any():  # nothing recorded any
-        return repeat(np.int32(EMPTY), len(rows))
-    return _take(stacks, rows, EMPTY)
 
 
 def _processes(raw: RawTrace, thread: I4) -> I4:
@@ -258,7 +275,7 @@ def _recorded_paths(raw: RawTrace, call: I8) -> I4 | None:
     """The ranges recorded with the launches, None where nesting by time decides."""
     if raw.paths is None or raw.paths.calls is None:
         return None
-    return _take(raw.paths.calls, call, EMPTY)
+    return taken(raw.paths.calls, call, EMPTY)
 
 
 def _add_captured(

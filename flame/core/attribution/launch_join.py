@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, pack, unique
+from flame.core.columns import I4, I8, Bool, Column, pack, unique
 from flame.core.compiled.rows import join_calls
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.raw import RawActivities, RawCalls
+from flame.core.model.activities import repeat
+from flame.core.model.raw import RawCalls
+from flame.core.model.stacks import EMPTY
+
+
+class Launched(Protocol):
+    """Tell the process (place, -1 unknown) and the correlation id of what a call has launched."""
+
+    @property
+    def process(self) -> I4:
+        """Of each row, i4[n]."""
+        ...
+
+    @property
+    def correlation(self) -> I8:
+        """Of each row, i8[n]; 0 without one."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -21,7 +39,7 @@ class LaunchJoin:
     chain: I8
 
 
-def join_launches(activities: RawActivities, calls: RawCalls, thread_process: I4) -> LaunchJoin:
+def join_launches(activities: Launched, calls: RawCalls, thread_process: I4) -> LaunchJoin:
     """Join launches on (process, correlation id): correlation ids repeat in other processes.
 
     Of several calls with the same id the earliest launches (the longest on ties); rows that only
@@ -72,3 +90,20 @@ def _first(have: I8, order: I8, want: I8, valid: Bool) -> I8:
     ordered = have[order]
     place = np.minimum(np.searchsorted(ordered, want), len(ordered) - 1)
     return np.where(valid & (ordered[place] == want), order[place], -1)
+
+
+def taken(column: Column, rows: I8, absent: int) -> Column:
+    """Return ``column[rows]``, ``absent`` where the row is -1."""
+    if not len(column):
+        return np.full(len(rows), absent, column.dtype)
+    found = column[rows]
+    if rows.min(initial=0) < 0:
+        found[rows < 0] = absent
+    return found
+
+
+def taken_stacks(stacks: I4, rows: I8) -> I4:
+    """Take the stacks of ``rows``, the empty one where the row is -1; not to be written to."""
+    if stacks.strides == (0,) and not stacks[:1].any():  # nothing recorded any
+        return repeat(np.int32(EMPTY), len(rows))
+    return taken(stacks, rows, EMPTY)

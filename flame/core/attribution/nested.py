@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.attribution.forward_links import ForwardLinks
 from flame.core.attribution.nesting import MAX_MIXED_DEPTH
 from flame.core.attribution.open_at import OpenIntervals
+from flame.core.attribution.origins import ForwardLinks
 from flame.core.columns import I4, I8, Column, unique_rows
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameBuilder

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.attribution.forward_links import ForwardLinks, RangeSubset
 from flame.core.attribution.graph_capture import NodeCaptures
 from flame.core.attribution.nvtx_ranges import RangeIndex
+from flame.core.attribution.open_at import OpenIntervals
 from flame.core.attribution.python_calls import FunctionIndex
-from flame.core.columns import I4, I8, Column, pack, unique
-from flame.core.model.raw import RawActivities, RawOperators, RawRanges, RawTrace
+from flame.core.columns import I4, I8, Bool, Column, pack, unique
+from flame.core.model.activities import NONE
+from flame.core.model.raw import RawActivities, RawOperators, RawRanges, RawTrace, close_open_ends
 from flame.core.model.stack_joins import CAPTURED, FORWARD, PLACED, StackJoiner
 from flame.core.model.stacks import EMPTY
 
@@ -103,3 +104,41 @@ def _number_keys(keys: I8, wanted: I8) -> tuple[I4, I4]:
     place = np.searchsorted(distinct_keys, wanted)
     number = np.where(np.append(distinct_keys, -1)[place] == wanted, place, -1)
     return np.searchsorted(distinct_keys, keys).astype(np.int32), number.astype(np.int32)
+
+
+class RangeSubset:
+    """Index the ``chosen`` ones (bool[n]) of ``ranges``, to find the one opened last."""
+
+    def __init__(self, ranges: RawRanges, capture_end: int, chosen: Bool) -> None:
+        rows = np.flatnonzero(chosen)
+        end = close_open_ends(ranges.end[rows], capture_end)
+        self._rows = np.append(rows, -1)
+        self._open = OpenIntervals(ranges.thread[rows], ranges.start[rows], end)
+
+    def __len__(self) -> int:
+        return len(self._rows) - 1
+
+    def innermost(self, thread: Column, time: I8) -> I8:
+        """Find rows of the ranges open on ``thread`` at ``time``, -1 where none of them is."""
+        if not len(self):
+            return np.full(len(thread), -1)
+        return self._rows[self._open.innermost(thread, time)]
+
+
+class ForwardLinks:
+    """Index the operators whose ``forward`` operator is known: i8[ranges], its row or -1."""
+
+    def __init__(self, ranges: RawRanges, capture_end: int, forward: I8) -> None:
+        self._forward = np.append(forward, NONE)
+        self._linked = RangeSubset(ranges, capture_end, forward >= 0)
+
+    def forward_of(self, thread: Column, time: I8) -> tuple[I8, I8]:
+        """Find which launches on ``thread`` at ``time`` have a forward operator, and its row.
+
+        It is that of the innermost linked operator around the launch.
+        """
+        if not len(self._linked):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        forward = self._forward[self._linked.innermost(thread, time)]
+        rows = np.flatnonzero(forward >= 0)
+        return rows, forward[rows]

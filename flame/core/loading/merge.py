@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from flame.core.analysis.waiting.measures import MEASURES
-from flame.core.columns import I4, I8, Column
+from flame.core.columns import I4, I8
 from flame.core.loading.clocks import align_clocks
 from flame.core.loading.merge_details import (
     ProfilePart,
@@ -19,14 +18,10 @@ from flame.core.loading.merge_details import (
     merge_launches,
     merge_overheads,
 )
-from flame.core.loading.merge_memory import check_kinds, merge_memory
-from flame.core.loading.merge_metrics import (
-    measure_scales,
-    merge_measures,
-    merge_metrics,
-    metric_warnings,
-)
+from flame.core.loading.merge_memory import MergedMemory, check_kinds
+from flame.core.loading.merge_metrics import measure_scales, merge_metrics, metric_warnings
 from flame.core.loading.merge_side_tables import SidePart, merge_side_tables
+from flame.core.loading.merge_tables import merge_tables
 from flame.core.loading.merge_threads import ThreadTables, thread_builders
 from flame.core.loading.shared_gpus import shared_gpu_warnings
 from flame.core.model.activities import (
@@ -34,8 +29,6 @@ from flame.core.model.activities import (
     Activities,
     ThreadPieces,
     ThreadSpans,
-    has_times,
-    repeat,
 )
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
@@ -51,14 +44,8 @@ from flame.core.model.meta import (
 from flame.core.model.nested import UNKNOWN as UNKNOWN_STACK
 from flame.core.model.nested import NestedStacks
 from flame.core.model.profile import Profile
-from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.sampling.merge import merge_samplings
-
-_STACKS = ("python", "native", "nvtx", "stack")
-_FALLBACK = {"own_python": ("python",), "own_nvtx": ("nvtx",), "nested": ("python", "nvtx")}
-"""Columns that a table may lack, and what they would be then: these below each other."""
-_AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched")
 
 
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
@@ -76,7 +63,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         who.add(profile, number, shift, measure_scales(profile, metrics))
         for number, (profile, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
     ]
-    table = _merge_tables(parts, [profile.activities for profile in profiles])
+    table, ids = merge_tables(parts, [profile.activities for profile in profiles])
     sources = tuple(map(Source, labels, (profile.meta for profile in profiles)))
     warnings = [
         *shared_gpu_warnings(who.devices, sources),
@@ -109,6 +96,9 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         allocator_builder=partial(merge_allocators, parts)
         if any(p.allocator for p in parts)
         else None,
+        memory_builder=partial(MergedMemory, tuple(parts), tuple(ids), table.stacks)
+        if any(p.memory for p in parts)
+        else None,
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,
         sources=sources,
         steps=_merge_steps(profiles, parts),
@@ -116,7 +106,6 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         timed=all(profile.timed for profile in profiles),
         sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
         nested_finder=partial(_find_nested, parts) if any(p.nested for p in parts) else None,
-        memory=merge_memory(profiles, parts, table.stacks, _merge_tables),
         **thread_builders(parts) | MEASURES,
     )
 
@@ -154,6 +143,7 @@ class _MergedNames:
             profile.overheads_builder,
             profile.collectives_builder,
             profile.allocator_builder,
+            profile.memory_builder,
             profile.spans_finder,
             profile.nested_finder,
             profile.launches_builder,
@@ -192,59 +182,8 @@ def _new_numbers(first: int, size: int) -> I4:
 # Tables
 
 
-def _merge_tables(parts: Sequence[ProfilePart], tables: Sequence[Activities]) -> Activities:
-    """Concatenate ``tables``, in the numbers of the parts that they are of."""
-    stacks = StackBuilder()
-    found = [
-        name
-        for name in (*_FALLBACK, "pool")
-        if any(getattr(table, name) is not None for table in tables)
-    ]
-    columns = [_renumber_columns(*pair, stacks, found) for pair in zip(parts, tables, strict=True)]
-    joined: dict[str, Any] = {
-        name: np.concatenate([table[name] for table in columns]) for name in columns[0]
-    }
-    measures = merge_measures(tables, [part.scales for part in parts])
-    is_cut = all(table.is_cut for table in tables)
-    return Activities(**joined, stacks=stacks.build(), measures=measures, is_cut=is_cut)
-
-
-def _renumber_columns(
-    part: ProfilePart, table: Activities, stacks: StackBuilder, found: Sequence[str]
-) -> dict[str, Column]:
-    """Return the columns of ``table`` in new numbers, also those ``found`` in any of the tables.
-
-    Its stacks are added to ``stacks``.
-    """
-    ids = stacks.absorb(table.stacks, part.frames)
-    columns = {name: getattr(table, name) for name in _AS_RECORDED}
-    columns |= {name: ids[getattr(table, name)] for name in _STACKS}
-    for name in (name for name in found if name in _FALLBACK):
-        own, fallback = getattr(table, name), [columns[other] for other in _FALLBACK[name]]
-        columns[name] = ids[own] if own is not None else _join_all(stacks, fallback)
-    # Graphs whose times were not collected are known by their zeros.
-    columns["start"] = np.where(has_times(table), table.start + part.shift, table.start)
-    for name in ("launch_start", "launch_end"):
-        time = getattr(table, name)
-        columns[name] = np.where(table.launched, time + part.shift, time)
-    for name in ("process", "thread", "device"):
-        columns[name] = getattr(part, name)[getattr(table, name)]
-    for name in ("launch", "frame"):
-        columns[name] = part.frames[getattr(table, name)]
-    if "pool" in found:
-        columns["pool"] = repeat(np.int32(NONE), len(table))
-        if table.pool is not None:
-            columns["pool"] = part.frames[table.pool]
-    return columns
-
-
-def _join_all(stacks: StackBuilder, columns: Sequence[I4]) -> I4:
-    outer, *inner = columns
-    return join_stacks(stacks, outer, *inner) if inner else outer
-
-
 def _merge_host_tables(parts: Sequence[ProfilePart]) -> Activities:
-    return _merge_tables(parts, [part.host() for part in parts])
+    return merge_tables(parts, [part.host() for part in parts])[0]
 
 
 def _pieces_builder(parts: Sequence[ProfilePart], name: str) -> Callable[[], ThreadPieces] | None:

@@ -11,6 +11,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.merge_side_tables import SidePart
 from flame.core.loading.merge_threads import ThreadTables
 from flame.core.model.activities import Activities, ThreadPieces, ThreadSpans
+from flame.core.model.allocator.recorded import RecordedMemory
 from flame.core.model.launches import (
     UNKNOWN,
     Collectives,
@@ -45,6 +46,7 @@ class ProfilePart:
     overheads: Callable[[], Overheads] | None
     collectives: Callable[[], Collectives] | None
     allocator: Callable[[], AllocatorMemory] | None
+    memory: Callable[[], RecordedMemory] | None
     spans: Callable[[Sequence[int]], ThreadSpans] | None
     nested: Callable[[I4, I8], NestedStacks] | None
     launches: Callable[[], LaunchDetails | None] | None

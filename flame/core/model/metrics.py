@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -185,18 +186,28 @@ def _measured(key: str, table: Activities) -> I8:
 
 
 MEMORY_METRICS: tuple[Metric, ...] = (
-    _memory_metric("peak", "memory at the peak", "what lived when most memory was in use"),
-    _memory_metric("live", "live memory", "what lived at the end"),
-    _memory_metric("alloc", "allocated memory", "all that was allocated, however short it lived"),
-    _memory_metric("churn", "memory given back", "of that what was given back again"),
-    _memory_metric("held", "memory held", "mean of what was in use over time"),
+    _memory_metric("peak", "memory at the peak", "bytes in use when the most were"),
+    _memory_metric("live", "live memory", "bytes in use at the end"),
+    _memory_metric("alloc", "allocated memory", "bytes allocated, however briefly"),
+    _memory_metric("churn", "memory given back", "bytes allocated and given back again"),
+    _memory_metric("held", "memory held", "bytes in use, as a mean over time"),
 )
 """Metrics of traces that tell who allocated memory of GPUs."""
 
 OF_A_MOMENT = ("peak", "live")
 """Those of what lived at one moment, not over a time."""
 
-ALL_METRICS = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
+NO_MEMORY = "needs profile_memory/--cuda-memory-usage"
+
+TRACE_MEMORY_METRICS = tuple(
+    replace(metric, levels=("python", "native", "launch", "nvtx"), lacking=NO_MEMORY)
+    for metric in MEMORY_METRICS
+)
+"""The same of traces of GPU work, where the memory of GPUs was recorded besides."""
+
+_USUAL = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
+
+ALL_METRICS = (*_USUAL, *TRACE_MEMORY_METRICS)
 """All of them, in the order in which they are listed."""
 
 
@@ -206,9 +217,7 @@ def trace_metrics(sampled: bool, ended: bool, met: bool = False) -> tuple[Metric
     ``sampled``: it has PC samples; ``met``: it is of ranks whose waiting in collectives is known.
     """
     known = {STALLS: sampled, WAIT: met}
-    return tuple(
-        metric for metric in ALL_METRICS if known.get(metric, ended or not metric.when_asked)
-    )
+    return tuple(metric for metric in _USUAL if known.get(metric, ended or not metric.when_asked))
 
 
 NO_SAMPLES = (
@@ -216,6 +225,11 @@ NO_SAMPLES = (
     "flame record --pc continuous"
 )
 
+
+NO_MEMORY_RECORDED = (
+    "nothing here tells who allocated memory: record with profile(profile_memory=True), with "
+    "nsys profile --cuda-memory-usage=true, or open a memory snapshot"
+)
 
 NOT_OF_RANKS = (
     "only of a summary of the ranks of a run: flame ranks FILE… -o run.flamesum, then name that"
@@ -237,4 +251,6 @@ def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
         raise UsageError(NO_SAMPLES)
     if key in (EXPOSED.key, WAITING.key):
         raise UsageError(f"--metric {key}: {NOT_ALL_ROWS}")
+    if any(key == metric.key for metric in MEMORY_METRICS):
+        raise UsageError(f"--metric {key}: {NO_MEMORY_RECORDED}")
     raise UsageError(f"unknown metric '{key}': choose from {choices}")

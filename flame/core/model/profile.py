@@ -44,11 +44,10 @@ if TYPE_CHECKING:
     from flame.core.model.threads.call_rows import CallRows, FailedCalls
     from flame.core.model.threads.events import ThreadEvents
 
-
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
     *("overheads", "collectives", "allocator", "iterations", "os_calls", "gpu_metrics"),
-    *("device_memory", "exposed_times", "waiting", "_cut"),
+    *("device_memory", "memory", "exposed_times", "waiting", "_cut"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
 
@@ -70,8 +69,8 @@ class Profile:
     brings, None for the built-in ones. ``timed`` is false where rows have no times.
     ``exposed_builder`` measures how long each activity alone kept its GPU busy, ``waiting_builder``
     makes the table of idle time within what filters by time and step choose; None where not all
-    rows are there. ``memory`` tells who allocated memory, None where nothing does. ``totals`` are
-    of a recording that goes on, whose older rows are not kept, or of a summary of ranks; else None.
+    rows are there. ``memory_builder`` tells who allocated memory. ``totals`` are of a
+    recording that goes on, whose older rows are not kept, or of a summary of ranks; else None.
     ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
     None where he has not. ``known`` is what has been worked out of all rows before, None where
     nothing has.
@@ -112,7 +111,7 @@ class Profile:
     phases: NamedPhases | None = None
     exposed_builder: Callable[[Profile], I8] | None = None
     waiting_builder: Callable[[Profile, Sequence[Any]], Activities] | None = None
-    memory: RecordedMemory | None = None
+    memory_builder: Callable[[], RecordedMemory] | None = None
 
     @cached_property
     def with_nested(self) -> Profile:
@@ -173,9 +172,7 @@ class Profile:
 
     def within(self, cut: TableCut) -> Profile:
         """Return the same, with ``waiting`` and the tables of memory cut as ``cut`` says."""
-        if cut == self._cut:
-            return self
-        known: list[Profile] = self._cut_elsewhere
+        known: list[Profile] = [self] if cut == self._cut else self._cut_elsewhere
         if not known or known[0]._cut != cut:
             profile = self._with_table(self.activities)
             profile.__dict__.pop("waiting", None)
@@ -240,20 +237,22 @@ class Profile:
     @cached_property
     def os_calls(self) -> OsCalls | None:
         """Calls of the operating system; None where none were recorded. Reads the file."""
-        read = self.side_tables.os_calls
-        return read() if read else None
+        return self.side_tables.os_calls and self.side_tables.os_calls()
 
     @cached_property
     def gpu_metrics(self) -> GpuMetrics | None:
         """Samples of the GPUs' counters; None where none were recorded. Reads the file."""
-        read = self.side_tables.gpu_metrics
-        return read() if read else None
+        return self.side_tables.gpu_metrics and self.side_tables.gpu_metrics()
 
     @cached_property
     def device_memory(self) -> DeviceMemory | None:
         """Allocations of GPU memory; None where none were recorded. Reads the file."""
-        read = self.side_tables.device_memory
-        return read() if read else None
+        return self.side_tables.device_memory and self.side_tables.device_memory()
+
+    @cached_property
+    def memory(self) -> RecordedMemory | None:
+        """Who allocated memory, by stacks of ``activities``; None where nothing tells."""
+        return self.memory_builder() if self.memory_builder else None
 
     @cached_property
     def collectives(self) -> Collectives | None:
@@ -326,8 +325,8 @@ class Profile:
     def covered_groups(self) -> dict[str, Bool]:
         """Mark the groups of activities that have each of what `coverage` is of, bool[groups]."""
         groups = self.activities.groups
-        covered = {"launch": groups.launched}
-        covered |= {name: getattr(groups, name) > 0 for name in ("nvtx", "python", "native")}
+        covered = {name: getattr(groups, name) > 0 for name in ("nvtx", "python", "native")}
+        covered = {"launch": groups.launched, **covered}
         if self.sampling is not None:
             covered["sass"] = self.sampling.of_group >= 0
         return covered
@@ -350,13 +349,14 @@ class Profile:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Metrics that the activities can be weighed by."""
-        from flame.core.model.metrics import trace_metrics
+        from flame.core.model.metrics import TRACE_MEMORY_METRICS, trace_metrics
 
         if self.own_metrics is not None:
             return self.own_metrics
         whole, waits = self.totals is None, self.totals and self.totals.waits
         sampled, ended = self.sampling is not None, self.exposed_builder is not None
-        return trace_metrics(sampled and whole, ended and whole, waits is not None)
+        known = trace_metrics(sampled and whole, ended and whole, waits is not None)
+        return (*known, *TRACE_MEMORY_METRICS) if self.memory_builder else known
 
     @property
     def ranks(self) -> RankSums[Profile] | None:

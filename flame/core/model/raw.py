@@ -16,6 +16,7 @@ from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackBuilder
 
 if TYPE_CHECKING:
+    from flame.core.model.allocator.memory_events import MemoryEvents
     from flame.core.model.launches import LaunchDetails, NcclRanges, RawCollectives
     from flame.core.model.meta import AllocatorMemory
     from flame.core.model.pc_samples import Code
@@ -231,8 +232,8 @@ class RawTrace:
 
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
     an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
-    row, where the format says so. ``overheads``, ``collectives`` and ``allocator`` are
-    None where it does not tell of any.
+    row, where the format says so. ``overheads``, ``collectives``, ``allocator`` and ``memory``, of
+    which the last is what was given out and back, are None where it does not tell of any.
     ``failures_builder`` reads which ``calls`` failed, where that was recorded, ``events_builder``
     what threads recorded besides ranges that nest, where they did, ``nccl_builder`` what NCCL tells
     of its calls. ``side_tables`` read what else the file has.
@@ -264,6 +265,7 @@ class RawTrace:
     collectives: RawCollectives | None = None
     nccl_builder: Callable[[], NcclRanges] | None = None
     allocator: AllocatorMemory | None = None
+    memory: MemoryEvents | None = None
 
 
 def close_open_ends(end: I8, capture_end: int) -> I8:

@@ -363,7 +363,8 @@ def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[
 
     The words go on after a colon.
     """
-    if profile.resolved and profile.memory is not None and any(map(_is_of_activities, filters)):
+    of_memory = profile.resolved and profile.memory_builder is not None
+    if of_memory and any(map(_is_of_activities, filters)):
         yield "a memory snapshot has no kernels, ranges, processes or threads"
         return
     for filter_ in filters:

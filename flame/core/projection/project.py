@@ -133,7 +133,9 @@ def shown_moments(profile: Profile, selection: Selection) -> Sequence[MemoryMome
 def memory_cut(profile: Profile, selection: Selection) -> TableCut | None:
     """What of the memory ``selection`` shows; None where it shows something else."""
     moment = _moment(profile, selection)
-    if profile.memory is None or chosen_metric(profile, selection.metric).table != "memory":
+    if profile.memory_builder is None:
+        return None
+    if chosen_metric(profile, selection.metric).table != "memory":
         return None
     begin, end = _window(profile, selection)
     return TableCut((), _devices(profile, selection), begin, end, moment)
@@ -142,7 +144,7 @@ def memory_cut(profile: Profile, selection: Selection) -> TableCut | None:
 def _moment(profile: Profile, selection: Selection) -> Moment | int | None:
     """The moment that is asked for; UsageError for several, and where no memory is known."""
     moments = {one.moment for one in selection.where if isinstance(one, At)}
-    if moments and profile.memory is None:
+    if moments and profile.memory_builder is None:
         raise UsageError("--at: it is not recorded here who allocated memory of the GPU")
     if len(moments) > 1:
         raise UsageError("--at: only one moment can be shown")

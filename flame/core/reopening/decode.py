@@ -140,6 +140,7 @@ def _builders(
         "overheads_builder": again.builder("overheads"),
         "collectives_builder": again.builder("collectives"),
         "allocator_builder": again.builder("allocator"),
+        "memory_builder": again.builder("memory"),
         "spans_finder": again.builder("spans"),
         "nested_finder": again.builder("nested"),
     }

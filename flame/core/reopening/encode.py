@@ -41,7 +41,6 @@ def can_be_kept(profile: Profile, path: Path) -> bool:
     """
     return (
         not profile.resolved
-        and profile.memory is None
         and len(profile.activities) > 0
         and profile.sampling is None
         and profile.totals is None

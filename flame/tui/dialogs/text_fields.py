@@ -182,7 +182,7 @@ MOMENT_FIELD = TextField(
     format_moment,
     parse_moment,
     _nothing,
-    applies=lambda profile: profile.memory is not None,
+    applies=lambda profile: profile.memory_builder is not None,
 )
 RANKS_FIELD = TextField(
     Ranks,

@@ -31,6 +31,13 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("host self time", "wall time of CPU threads, of each frame without those below"),
             Entry("PC samples", "how often a warp was seen at an instruction of a kernel"),
             Entry("collective wait", "how long collectives waited for the last rank to come"),
+            Entry(
+                "memory at the peak", "bytes that were in use when the most were in use at a time"
+            ),
+            Entry("live memory", "bytes that are in use at the end of what is shown"),
+            Entry("allocated memory", "bytes that were allocated, however short they were in use"),
+            Entry("memory given back", "bytes that were allocated and given back again"),
+            Entry("memory held", "bytes that were in use, as a mean over the time that is shown"),
         ),
     ),
     (

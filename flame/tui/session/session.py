@@ -225,6 +225,8 @@ def _weighs(profile: Profile, metric: Metric) -> bool:
     """Whether ``metric`` may be above zero anywhere; nothing is made just to find out."""
     if metric.when_asked:
         return profile.size > 0
+    if metric.table == "memory" and not profile.resolved:
+        return True  # of a trace from the cache it would be read again
     return metric.table == "host" or bool(profile.totals_by_group(metric)[0].any())
 
 

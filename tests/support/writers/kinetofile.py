@@ -125,6 +125,24 @@ class KinetoFile:
             where = {key: end[key] for key in ("pid", "tid", "ts")}
             self.event(ph=phase, cat="fwdbwd", name="fwdbwd", id=number, **where, bp="e")
 
+    def memory(
+        self,
+        at: int,
+        change: object,
+        address: object,
+        in_use: object,
+        device: int = 0,
+        order: int = 0,
+        kind: int = 1,
+        **where: Json,
+    ) -> dict[str, Json]:
+        """Memory given out (``change`` bytes) or back (negative), with what is in use then."""
+        args = {"Bytes": change, "Addr": address, "Total Allocated": in_use}
+        args |= {"Device Id": device, "Device Type": kind, "Ev Idx": order}
+        place = {"pid": self.pid, "tid": self.tid, **where}
+        named = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]"}
+        return self.event(**named, **place, ts=at / 1000, args=args)
+
     def named(self, what: str, name: str, **where: Json) -> dict[str, Json]:
         """What a process or thread is called: ``what`` is process_name or thread_name."""
         place = {"pid": self.pid, "tid": self.tid, **where}

@@ -255,6 +255,8 @@ class NsysFile:
         pid: int = 100,
         device: int = 0,
         kind: int = 2,
+        context: int = 1,
+        corr: int = 0,
     ) -> None:
         """Memory allocated or freed (new schema only); ``kind`` 1 is pinned, 2 the GPU's."""
         self.insert(
@@ -262,8 +264,10 @@ class NsysFile:
             start=time,
             globalPid=gpid(pid),
             deviceId=device,
+            contextId=context,
             address=address,
             bytes=size,
+            correlationId=corr,
             memKind=kind,
             memoryOperationType=int(frees),
         )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.model.metrics import ALL_METRICS, STALLS, WAIT, Metric
+from flame.core.model.metrics import ALL_METRICS, NO_MEMORY, STALLS, WAIT, Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.opened import profile_of
@@ -69,7 +69,7 @@ async def test_every_metric_has_a_line_with_its_total_and_the_shown_one_its_mean
     async with stage(dialog(recorded, "queue"), size=(80, 24)) as player:
         await summed(player)
         expected = totals(recorded)
-        for place, metric in enumerate(ALL_METRICS[:-2], 1):
+        for place, metric in enumerate(ALL_METRICS[: ALL_METRICS.index(STALLS)], 1):
             value = format_value(expected[metric.key], metric.unit)
             mark = "▸" if metric.key == "queue" else " "
             line = player.line(metric.title)
@@ -77,6 +77,7 @@ async def test_every_metric_has_a_line_with_its_total_and_the_shown_one_its_mean
             assert line.startswith(f"{mark} {place}  {metric.title} ") and value in line
         assert player.line("9  PC samples").endswith(f"–  {STALLS.lacking}")
         assert player.line("0  collective wait").endswith(f"–  {WAIT.lacking}")
+        assert player.line("memory held").endswith(f"–  {NO_MEMORY}")
         assert meaning_of("queue delay") in player.read()
         await player.press("down")
         assert meaning_of("GPU idle before") in player.read()
@@ -84,7 +85,8 @@ async def test_every_metric_has_a_line_with_its_total_and_the_shown_one_its_mean
 
 def test_every_metric_is_explained_on_a_line_and_says_its_unit() -> None:
     for metric in ALL_METRICS:
-        assert metric.about.split()[0] == "number" or "time" in metric.about, metric
+        is_number = metric.about.split()[0] in ("number", "bytes")
+        assert is_number or "time" in metric.about, metric
         assert max(len(metric.about), len(metric.lacking)) <= 40, metric
         assert meaning_of(metric.title), metric
 

@@ -159,8 +159,36 @@ class MemoryLives(NamedTuple):
         )
 
 
+class MemoryElsewhere(NamedTuple):
+    """Hold how much memory of a ``kind`` was allocated that is no GPU's own, in bytes.
+
+    Pinned memory is the host's, managed memory moves. ``events`` counts what was recorded, ``peak``
+    is the most that lived at a time, ``live_end`` what lives at the end.
+    """
+
+    kind: str
+    events: int
+    peak: int
+    live_end: int
+
+
 class RecordedMemory(Protocol):
     """Tell who allocated memory of the GPUs."""
+
+    @property
+    def activities(self) -> Activities:
+        """All allocations of GPUs' own memory, a row each."""
+        ...
+
+    @property
+    def elsewhere(self) -> Sequence[MemoryElsewhere]:
+        """What was allocated besides, by kind."""
+        ...
+
+    @property
+    def fullest(self) -> int:
+        """The place of the GPU whose peak is the largest; -1 without any."""
+        ...
 
     @property
     def devices(self) -> Sequence[MemoryOfDevice]:

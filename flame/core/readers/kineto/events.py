@@ -55,6 +55,9 @@ _DETAILS = {
     "in_use": "Total Allocated",
     "device": "Device Id",
     "device_type": "Device Type",
+    "change": "Bytes",
+    "address": "Addr",
+    "order": "Ev Idx",
 }
 
 
@@ -100,6 +103,9 @@ class EventDetails(msgspec.Struct, gc=False, rename=_DETAILS):
     in_use: object = None
     device: object = None
     device_type: object = None
+    change: object = None
+    address: object = None
+    order: object = None
 
 
 class TraceEvent(msgspec.Struct, Generic[_Us], gc=False):

@@ -33,7 +33,7 @@ from flame.core.readers.kineto.cpu import OperatorRanges, PythonCalls, RuntimeCa
 from flame.core.readers.kineto.events import NO_DETAILS, Events, PieceDetails
 from flame.core.readers.kineto.forward import FLOWS, ForwardFlows
 from flame.core.readers.kineto.gpu import GpuActivities, GpuAnnotations
-from flame.core.readers.kineto.memory import MemoryInstants
+from flame.core.readers.kineto.memory import NO_EVENTS, MemoryInstants
 from flame.core.readers.kineto.overheads import ProfilerOverheads
 
 _Table = TypeVar(
@@ -81,7 +81,7 @@ class TraceBuilder:
         self._overheads, self._memory = ProfilerOverheads(context), MemoryInstants(context)
         self._flows = ForwardFlows(context)
         self._parts = _Collectors(self._collectors_by_category(), self._calls.add)
-        self._beside = (context.learn_names, self._overheads.add, self._memory.add)
+        self._beside = (self._learn, self._overheads.add, self._memory.add)
 
     def _collectors_by_category(self) -> dict[str, _Collector | None]:
         """List the collectors by category; capitals are of 2021."""
@@ -100,8 +100,12 @@ class TraceBuilder:
             "gpu_user_annotation": self._gpu_ranges.add,
             overheads.CATEGORY: self._overheads.add,
             memory.CATEGORY: self._memory.add,
-            "": self._context.learn_names,
+            "": self._learn,
         }
+
+    def _learn(self, events: Sequence[AnyEvent]) -> None:
+        self._context.learn_names(events)
+        self._memory.add_old(events)
 
     def add(self, events: Events, details: PieceDetails) -> None:
         """Hand ``events`` to their collectors, in their order."""
@@ -122,7 +126,9 @@ class TraceBuilder:
         ranges, calls = self._spans.build(), self._calls.build()
         processes, threads = metadata.read_processes(context)
         process_of = np.array([thread.process for thread in threads], np.int32)
-        work, gpu_ranges, devices = _number_devices(self._work.build(), self._gpu_ranges.build())
+        work, gpu_ranges, devices = _number_devices(
+            self._work.build(), self._gpu_ranges.build(), self._memory.devices
+        )
         if len(processes) > 1:
             work = replace(work, process=find_owners(work, calls, process_of))
         elif processes:
@@ -149,7 +155,13 @@ class TraceBuilder:
             overheads=self._overheads.build(calls, process_of),
             collectives=self._collectives.build(),
             allocator=self._memory.build(devices),
+            memory=self._memory.build_events(devices, process_of),
         )
+        if (
+            raw.meta.options.get("profile_memory", "").lower() in ("1", "true")
+            and not self._memory.seen
+        ):
+            raw.warnings.append(NO_EVENTS)
         return shift_to_zero(raw, context.first_time)
 
     def _forward_rows(self, ranges: RawRanges, process_of: I4) -> I8:
@@ -159,10 +171,13 @@ class TraceBuilder:
 
 
 def _number_devices(
-    work: RawActivities, ranges: RawGpuRanges
+    work: RawActivities, ranges: RawGpuRanges, others: I4
 ) -> tuple[RawActivities, RawGpuRanges, I4]:
-    """Replace numbers of GPUs by indices, in both tables; return the numbers by index."""
-    devices = unique(np.concatenate([work.device, ranges.device]))
+    """Replace numbers of GPUs by indices, in both tables; return the numbers by index.
+
+    There may be ``others`` that only memory was given out of.
+    """
+    devices = unique(np.concatenate([work.device, ranges.device, others]))
     devices = devices[devices != NONE]
     return (
         replace(work, device=_device_index(devices, work)),
@@ -195,6 +210,7 @@ def shift_to_zero(raw: RawTrace, first: int) -> RawTrace:
         overheads=raw.overheads and _shift_times(raw.overheads, first),
         collectives=raw.collectives and _shift_calls(raw.collectives, first),
         allocator=raw.allocator and replace(raw.allocator, time=raw.allocator.time - first),
+        memory=None if raw.memory is None else replace(raw.memory, time=raw.memory.time - first),
         last_time=raw.last_time - first,
         meta=replace(raw.meta, origin=None if origin is None else origin + first),
     )

@@ -53,7 +53,7 @@ def _describe_keys(context: NsysContext, kind: Kind) -> Callable[[I8], list[Colu
     def describe(keys: I8) -> list[Column]:
         pid, ordinal, stream, *names = keys.T
         process = context.processes(process_keys(pid))
-        device = _device_numbers(context, process, ordinal)
+        device = device_numbers(context, process, ordinal)
         return [process, device, fit_31_bits(stream), frame_of.look_up(names)]
 
     return describe
@@ -87,7 +87,7 @@ def _fill_null(column: Column, absent: int) -> Column:
     return np.where(column == NULL, absent, column)
 
 
-def _device_numbers(context: NsysContext, process: I4, ordinal: Column) -> I4:
+def device_numbers(context: NsysContext, process: I4, ordinal: Column) -> I4:
     """Number (process, CUDA ordinal) pairs; see `flame.core.readers.nsys.metadata`."""
     known = fit_31_bits(ordinal)
     pairs = np.where(known < 0, NULL, ((process.astype(np.int64) + 1) << 32) | known)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.compiled.library import compiled
+from flame.core.model.allocator.memory_events import MemoryEvents
 from flame.core.model.raw import RawActivities, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import (
@@ -21,7 +22,7 @@ from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.nsys.nccl import nccl_reader
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.nsys.side_keys import known_keys
-from flame.core.readers.nsys.side_tables import Later, side_tables
+from flame.core.readers.nsys.side_tables import Later, read_memory_events, side_tables
 from flame.core.readers.sqlite.source import TableSource
 
 TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -58,6 +59,7 @@ def read_tables(
     nodes = gpu.read_nodes(context)
     calls, failed = api.read_calls(context)
     ranges, events = nvtx.read_ranges(context)
+    allocated = read_memory_events(context)
     devices, device_of = metadata.read_devices(context)
     keys = known_keys(context, [device.id for device in devices], device_of)
     nccl = nccl_reader(context, keys)
@@ -79,7 +81,14 @@ def read_tables(
         events_builder=nvtx_events.events_builder(events, context, path) if events else None,
         side_tables=side_tables(source, keys, later),
         nccl_builder=later(nccl) if nccl else None,
+        memory=_number_places(allocated, device_of) if allocated else None,
     )
+
+
+def _number_places(events: MemoryEvents, device_of: list[int]) -> MemoryEvents:
+    index = [*device_of, -1]
+    places = tuple(one._replace(device=index[one.device]) for one in events.places)
+    return replace(events, places=places)
 
 
 def _number_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:

@@ -1,0 +1,73 @@
+"""Hold what a trace of GPU work records of memory: what was given out and back, and by which call.
+
+Unlike a snapshot a trace knows no blocks; some tell how much is in use after each event.
+"""
+
+from __future__ import annotations
+
+from flame.core.columns import I4, I8, Bool
+from flame.core.lazy_dataclass import dataclass
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.side_tables.device_memory import MemoryPlace
+
+UNTOLD = -1
+"""In ``in_use``: the trace does not say."""
+
+ON_DEVICE = frozenset({"device", "array", "device static"})
+"""Kinds of memory that a GPU has itself; pinned memory is the host's, managed memory of both."""
+
+BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
+UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryEvents:
+    """Hold events of memory in columns, in the order in which they happened.
+
+    | column | dtype | meaning |
+    |---|---|---|
+    | time | i8 | ns |
+    | space | i4 | whose addresses they are: an address is of one allocation at a time in each |
+    | place | i4 | place in ``places``: whose memory it is, of which GPU and kind |
+    | address, size | i8 | of the memory; bytes, positive |
+    | allocates | bool | whether it is given out, or back |
+    | process, thread | i4 | places in the lists of the trace, -1 unknown |
+    | correlation | i8 | that of the API call, 0 unknown |
+    | in_use | i8 | bytes in use at the place right after, as the trace says, or `UNTOLD` |
+
+    ``left_out`` counts events that make no sense.
+    """
+
+    time: I8
+    space: I4
+    place: I4
+    address: I8
+    size: I8
+    allocates: Bool
+    process: I4
+    thread: I4
+    correlation: I8
+    in_use: I8
+    places: tuple[MemoryPlace, ...]
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryStacks:
+    """Hold what was open at each of the `MemoryEvents`, of the same rows.
+
+    ``python``, ``native``, ``nvtx`` and ``whole`` (ranges below Python frames) i4[n] are stack ids,
+    ``launch`` i4[n] is the frame of the API call, -1 where none is looked for; ``thread``
+    i4[n]. ``before`` is the stack of what was allocated before recording.
+    """
+
+    python: I4
+    native: I4
+    nvtx: I4
+    whole: I4
+    launch: I4
+    thread: I4
+    before: int
