@@ -35,8 +35,8 @@ def dialog(profile: Profile, shown: str = "gpu") -> MetricDialog:
 
 
 async def summed(player: Player) -> None:
-    """Wait until every total is known."""
-    await player.until(lambda: " …  " not in player.read())
+    """Wait until every total is known: titles may be cut, too, but not so far to the right."""
+    await player.until(lambda: "    …  " not in player.read())
 
 
 def totals(profile: Profile) -> dict[str, int]:

@@ -135,7 +135,7 @@ def read_texts(source: TableSource, ids: Sequence[int]) -> dict[int, str]:
 class MemoryRows(NamedTuple):
     """Hold the events that make sense, in order of time; ``left_out`` counts the others.
 
-    ``space`` i4[n] numbers what tells addresses apart, process and context; ``place`` i4[n] is one
+    ``space`` i4[n] numbers what tells addresses apart: process, context, GPU; ``place`` i4[n] is one
     in ``places``: process, GPU and kind, as the table has them. All else is as in `MemoryEvents`.
     """
 
@@ -166,7 +166,7 @@ def read_memory_rows(source: TableSource) -> MemoryRows:
     time, process, context, gpu, kind, address, size, correlation, operation = (
         column[rows] for column in columns
     )
-    _, space = numbered([process, context])
+    _, space = numbered([process, context, gpu])
     first, place = numbered([process, gpu, kind])
     named = zip(*(column[first].tolist() for column in (process, gpu, kind)), strict=True)
     correlation = np.where(correlation == NULL, 0, correlation)
