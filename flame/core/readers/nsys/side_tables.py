@@ -135,8 +135,9 @@ def read_texts(source: TableSource, ids: Sequence[int]) -> dict[int, str]:
 class MemoryRows(NamedTuple):
     """Hold the events that make sense, in order of time; ``left_out`` counts the others.
 
-    ``space`` i4[n] numbers what tells addresses apart: process, context, GPU; ``place`` i4[n] is one
-    in ``places``: process, GPU and kind, as the table has them. All else is as in `MemoryEvents`.
+    ``space`` i4[n] numbers what tells addresses apart: process, context and GPU; ``place`` i4[n] is
+    one in ``places``: process, GPU and kind, as the table has them. All else is as in
+    `MemoryEvents`.
     """
 
     time: I8
