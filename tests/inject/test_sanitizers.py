@@ -46,7 +46,7 @@ class Stressed:
 FAULTS = {
     "thread": ("thread", ""),
     "address": ("address", ""),
-    "thread, many buffers": ("thread", "version:26,hoard,per_buffer:4"),
+    "thread, many buffers": ("thread", "version:26,hoard,per_buffer:16"),
     "address, new records": ("address", "version:130400"),
 }
 
