@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -32,7 +32,8 @@ from flame.core.model.allocator.recorded import (
 )
 from flame.core.model.metrics import OF_A_MOMENT
 
-_MOST_TABLES = 10
+MOST_TABLES = 10
+"""Tables of memory that are kept: of the metrics under the filters that were shown last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +54,8 @@ class HistoryMemory:
     @cached_property
     def devices(self) -> tuple[MemoryOfDevice, ...]:
         """What is known of each GPU."""
-        parts = reserved_parts(self.history)
         return tuple(
-            self._of_device(place, number, own, parts.get(number))
+            self._of_device(place, number, own, self._parts.get(number))
             for place, number, own in zip(self.places, self.numbers, self.allocations, strict=True)
         )
 
@@ -97,12 +97,12 @@ class HistoryMemory:
 
     def table(self, metric: str, cut: TableCut) -> Activities:
         """Get the table of the allocations that ``metric`` measures within ``cut``."""
-        key = metric, cut
-        if key not in self._tables:
-            if len(self._tables) == _MOST_TABLES:
-                self._tables.pop(next(iter(self._tables)))
-            self._tables[key] = self._make_table(metric, cut)
-        return self._tables[key]
+        return self._tables(metric, cut)
+
+    @cached_property
+    def _tables(self) -> Callable[[str, TableCut], Activities]:
+        """Makes tables, and keeps those that were asked for last."""
+        return lru_cache(MOST_TABLES)(self._make_table)
 
     def _make_table(self, metric: str, cut: TableCut) -> Activities:
         return take_rows(self.activities, *self._rows(metric, cut), metric)
@@ -132,6 +132,11 @@ class HistoryMemory:
             amounts[:, own.rows] = own.lives.size, own.lives.lifetime
             flags[:, own.rows] = own.lives.before, own.lives.alive
         return MemoryLives(*amounts, *flags)
+
+    @cached_property
+    def _parts(self) -> dict[int, ReservedParts]:
+        """What is reserved on each GPU, by the number that the history has for it."""
+        return reserved_parts(self.history)
 
     @cached_property
     def _by_place(self) -> dict[int, DeviceAllocations]:
@@ -199,19 +204,14 @@ class HistoryMemory:
 
     @cached_property
     def _curve_by_place(self) -> dict[int, MemoryCurve]:
-        events, parts = self.history.events, reserved_parts(self.history)
+        events = self.history.events
         curves = (
             memory_curve(
                 place,
                 self._by_place[place],
                 events.take(events.device == number),
-                parts.get(number),
+                self._parts.get(number),
             )
             for place, number in zip(self.places, self.numbers, strict=True)
         )
         return {curve.device: curve for curve in curves if curve is not None}
-
-    @cached_property
-    def _tables(self) -> dict[tuple[str, TableCut], Activities]:
-        """The tables that were made last."""
-        return {}

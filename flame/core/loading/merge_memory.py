@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 
 import numpy as np
 
+from flame.core.allocator.recorded import MOST_TABLES
 from flame.core.columns import I4
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
@@ -23,8 +24,6 @@ from flame.core.model.allocator.recorded import (
 )
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable
-
-_MOST_TABLES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +66,15 @@ class MergedMemory:
 
     def table(self, metric: str, cut: TableCut) -> Activities:
         """Get the table of the allocations that ``metric`` measures within ``cut``."""
-        key = metric, cut
-        if key not in self._tables:
-            if len(self._tables) == _MOST_TABLES:
-                self._tables.pop(next(iter(self._tables)))
-            self._tables[key] = self._merged(
-                [memory.table(metric, own) for _, memory, own in self._cuts(cut)]
-            )
-        return self._tables[key]
+        return self._tables(metric, cut)
 
     @cached_property
-    def _tables(self) -> dict[tuple[str, TableCut], Activities]:
-        """The tables that were made last."""
-        return {}
+    def _tables(self) -> Callable[[str, TableCut], Activities]:
+        """Makes tables, and keeps those that were asked for last."""
+        return lru_cache(MOST_TABLES)(self._make_table)
+
+    def _make_table(self, metric: str, cut: TableCut) -> Activities:
+        return self._merged([memory.table(metric, own) for _, memory, own in self._cuts(cut)])
 
     def _cuts(self, cut: TableCut) -> Iterator[tuple[ProfilePart, RecordedMemory, TableCut]]:
         """Each file, and what ``cut`` says of it in its own numbers and times."""

@@ -176,7 +176,7 @@ def _work_columns(profile: Profile, offset: int) -> LaneColumns:
         return no_columns()  # allocations: how many lived at a time is what matters
     rows = np.flatnonzero(has_times(table))
     on_gpu = [table.device, table.process, table.stream]
-    places = [table.thread, table.device] if profile.resolved else on_gpu
+    places = [table.thread] if profile.resolved else on_gpu
     stream = pack([place[rows] for place in places])
     order = order_by([table.start[rows], stream])
     rows, stream = rows[order], stream[order]
