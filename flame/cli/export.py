@@ -110,7 +110,15 @@ def _write_speedscope(
     return speedscope.write(profile, selection, file, name=name, first=tree)
 
 
-_WRITERS: dict[str, Write] = {"folded": _write_folded, "speedscope": _write_speedscope}
+def _write_pprof(
+    tree: StackTree, profile: Profile, selection: Selection, name: str, file: BinaryIO
+) -> list[str]:
+    from flame.exporters import pprof
+
+    return pprof.write(profile, selection, file, name=name, first=tree)
+
+
+_WRITERS: dict[str, Write] = {"folded": _write_folded, "speedscope": _write_speedscope, "pprof": _write_pprof}
 
 
 def _output(args: argparse.Namespace, inputs: Inputs) -> str:

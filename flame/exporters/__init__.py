@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flame.exporters import folded as folded
+    from flame.exporters import pprof as pprof
     from flame.exporters import speedscope as speedscope
 
-__all__ = ["folded", "speedscope"]
+__all__ = ["folded", "pprof", "speedscope"]
 
-SUFFIXES = {"folded": ".collapsedstack.txt", "speedscope": ".speedscope.json"}
+SUFFIXES = {
+    "folded": ".collapsedstack.txt",
+    "speedscope": ".speedscope.json",
+    "pprof": ".pb.gz",
+}
 """How files are called, by format."""
 
 
