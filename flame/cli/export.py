@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
     from flame.core.model.tree import StackTree
     from flame.core.projection.selection import Selection
     from flame.core.reopening.profile_cache import ProfileCache
-
-    Write = Callable[[StackTree, Profile, Selection, str, BinaryIO], list[str]]
-    """Writes the tree of a selection, with that name inside; returns notes for the user."""
 
 _NAME_ONE = "name the file to write with -o"
 
@@ -56,16 +51,17 @@ def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache 
     from flame.console.progress import load_with_progress
     from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output
     from flame.core.projection.named_levels import explain_missing_levels
+    from flame.exporters.write import Exported, write
 
     options = load_options_of(args)
     inputs = inputs_of(args)
     target = _output(args, inputs)
     profile = load_with_progress(inputs.paths, options, cache)
     tree = _exported_tree(profile, selection, inputs.title)
-    write = partial(_WRITERS[args.format], tree, profile, selection, inputs.title)
+    stacks = Exported(tree, profile, selection, inputs.title)
     try:
         with atomic_output(target, replace=args.output is not None) as file:
-            notes = write(escaped_on_terminal(file, args.format))
+            notes = write(stacks, args.format, escaped_on_terminal(file, args.format))
     except OccupiedError as error:  # It has appeared during the load.
         raise UsageError(f"{error}; {_NAME_ONE}") from None
     lack = explain_missing_levels(profile, tree.metric, tree.levels)
@@ -91,34 +87,6 @@ def _amount(tree: StackTree) -> str:
 
     stacks, metric = format_counted(int((tree.own > 0).sum()), "stack", "stacks"), tree.metric
     return f"{stacks}, {metric.title} {format_value(int(tree.own.sum()), metric.unit)}"
-
-
-def _write_folded(
-    tree: StackTree, profile: Profile, selection: Selection, name: str, file: BinaryIO
-) -> list[str]:
-    from flame.exporters import folded
-
-    folded.write(tree, file)
-    return []
-
-
-def _write_speedscope(
-    tree: StackTree, profile: Profile, selection: Selection, name: str, file: BinaryIO
-) -> list[str]:
-    from flame.exporters import speedscope
-
-    return speedscope.write(profile, selection, file, name=name, first=tree)
-
-
-def _write_pprof(
-    tree: StackTree, profile: Profile, selection: Selection, name: str, file: BinaryIO
-) -> list[str]:
-    from flame.exporters import pprof
-
-    return pprof.write(profile, selection, file, name=name, first=tree)
-
-
-_WRITERS: dict[str, Write] = {"folded": _write_folded, "speedscope": _write_speedscope, "pprof": _write_pprof}
 
 
 def _output(args: argparse.Namespace, inputs: Inputs) -> str:

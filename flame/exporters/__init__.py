@@ -1,4 +1,7 @@
-"""Write stack trees in other tools' formats: one module per format, loaded when first named."""
+"""Write stack trees, and tables of them, for other tools: one module per format.
+
+They are loaded when first named.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flame.exporters import folded as folded
+    from flame.exporters import html as html
     from flame.exporters import pprof as pprof
     from flame.exporters import speedscope as speedscope
+    from flame.exporters import svg as svg
+    from flame.exporters import table as table
 
-__all__ = ["folded", "pprof", "speedscope"]
+__all__ = ["folded", "html", "pprof", "speedscope", "svg", "table"]
 
 SUFFIXES = {
     "folded": ".collapsedstack.txt",
     "speedscope": ".speedscope.json",
     "pprof": ".pb.gz",
+    "svg": ".svg",
+    "html": ".html",
+    "csv": ".csv",
+    "json": ".top.json",
+    "parquet": ".parquet",
 }
 """How files are called, by format."""
 

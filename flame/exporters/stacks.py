@@ -42,7 +42,7 @@ def weighed_stacks(
 
 
 def metric_trees(profile: Profile, selection: Selection, first: StackTree) -> list[StackTree]:
-    """Project ``profile`` for each metric that is not zero; ``first``, of ``selection``, comes first.
+    """Project ``profile`` for each metric that is not zero, after ``first``, that of ``selection``.
 
     The others measure the same activities on the same levels, but for those that are made only when
     they are asked for. ``first`` is always there. Raises as `project.project`.
