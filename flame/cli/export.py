@@ -13,8 +13,13 @@ from flame.cli.streams import escaped_on_terminal
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.starting import prepare_process
-from flame.exporters import SUFFIXES
-from flame.options.selection import add_selection, load_options_of, selection_of
+from flame.exporters import PICTURES, SUFFIXES
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    named_as_shown,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
@@ -43,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
     prepare_process()
     selection = selection_of(args)
+    if args.format in PICTURES:
+        selection = named_as_shown(args, selection)
     with profile_cache(args, selection) as cache:
         return _export(args, selection, cache)
 

@@ -13,7 +13,12 @@ from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.starting import prepare_process
-from flame.options.selection import add_selection, load_options_of, selection_of
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    named_as_shown,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
@@ -54,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--rows {args.rows}: is no number of rows")
     prepare_process()
     selection, inputs = selection_of(args), inputs_of(args)
+    if not (args.json or args.csv):
+        selection = named_as_shown(args, selection)
     kind = None if args.level is None else _kind(args.level)
     check_output(args.output, (inputs, _others(args)), args.force)
     with profile_cache(args, selection) as cache:

@@ -31,6 +31,9 @@ SUFFIXES = {
 }
 """How files are called, by format."""
 
+PICTURES = ("svg", "html")
+"""Formats for people, who read names as the app has them."""
+
 
 def __getattr__(name: str) -> ModuleType:
     if name in __all__:

@@ -63,8 +63,9 @@ def icicle_svg(tree: StackTree, *, folded: bool = False) -> str:
     )
 
 
-def drawn_nodes(tree: StackTree, limits: Limits = LIMITS) -> I8:
+def drawn_nodes(tree: StackTree, limits: Limits | None = None) -> I8:
     """Choose the nodes that are drawn, in preorder: what stands above one is drawn, too."""
+    limits = limits or LIMITS
     least = max(limits.smallest * int(tree.total[0]), 1)
     wide = np.flatnonzero((tree.total >= least) & (tree.depth < limits.deepest))
     # No node is larger than its parent, which comes before it.

@@ -16,7 +16,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.selection import Selection
 from flame.exporters.protobuf import data, number, packed, varint
-from flame.exporters.stacks import encodable, fraction_digits, metric_trees, weighed_stacks
+from flame.exporters.stacks import NO_NAME, encodable, fraction_digits, metric_trees, weighed_stacks
 
 # Fields of the message Profile, and of those in it.
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _TEXTS = 1, 2, 3, 4, 5, 6
@@ -77,7 +77,7 @@ def write_trees(
             packing.write(data(_FUNCTION, _function(identity, place, texts)))
         packing.write(_times(profile) + data(_COMMENT, varint(texts.number(_comment(trees)))))
         for text in texts.known:
-            packing.write(data(_TEXTS, encodable(text).encode()))
+            packing.write(data(_TEXTS, text.encode()))
     return [*map(_scaled, filter(_digits, trees))]
 
 
@@ -88,7 +88,7 @@ class _Texts:
         self.known = {"": 0}
 
     def number(self, text: str) -> int:
-        return self.known.setdefault(text, len(self.known))
+        return self.known.setdefault(encodable(text), len(self.known))
 
 
 class _Places:
@@ -112,7 +112,7 @@ class _Places:
 
 
 def _place(tree: StackTree, frame: int) -> _Place:
-    known, name = tree.frames[frame], tree.text[frame]
+    known, name = tree.frames[frame], tree.text[frame] or NO_NAME
     if known.kind in (Kind.PYTHON, Kind.SASS) and known.file:
         return _Place(name, known.file, known.line)
     return _Place(name, known.kind.title, 0)

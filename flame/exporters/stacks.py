@@ -12,6 +12,9 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 
+NO_NAME = "[empty]"
+"""A frame without a name, which some viewers drop or leave blank."""
+
 _AT_ONCE = 1 << 14
 """Nodes whose numbers are objects at the same time."""
 

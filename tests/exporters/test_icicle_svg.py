@@ -91,7 +91,7 @@ def test_a_picture_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     text = icicle_svg(tree_of(tmp_path / "x.folded", f"{deep} 5\n"))
     assert len(boxes(text)) == icicle.LIMITS.deepest
     assert "181 frames are left out" in text
-    monkeypatch.setattr(icicle, "MOST", 3)
+    monkeypatch.setattr(icicle, "LIMITS", icicle.LIMITS._replace(most=3))
     tree = tree_of(tmp_path / "y.folded", "a;x 10\na;y 3\nb;z 9\n")
     assert [box[0] for box in boxes(icicle_svg(tree))] == ["all", "a", "x"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,12 @@ from flame.cli.report.ranks import is_on_ranks, report_ranks
 from flame.cli.streams import print_text
 from flame.core.errors import UsageError
 from flame.core.starting import prepare_process
-from flame.options.selection import add_selection, load_options_of, selection_of
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    named_as_shown,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
@@ -192,7 +196,6 @@ def _icicle(args: argparse.Namespace, scope: Scope) -> str:
     from flame.core.projection.project import project
     from flame.exporters.icicle_svg import icicle_svg
 
-    names, numbers = args.kernel_names or "short", args.fold_numbers is not False
-    naming = replace(scope.selection.naming, kernel_names=names, numbers=numbers)
-    tree = project(scope.profile, replace(scope.selection, naming=naming))
-    return icicle_svg(tree, folded=folds_numbers(scope.profile, naming, tree))
+    selection = named_as_shown(args, scope.selection)
+    tree = project(scope.profile, selection)
+    return icicle_svg(tree, folded=folds_numbers(scope.profile, selection.naming, tree))
