@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from flame.cli.streams import escaped_on_terminal
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.starting import prepare_process
-from flame.exporters import PICTURES, SUFFIXES
+from flame.exporters import BINARY, PICTURES, SUFFIXES
 from flame.options.selection import (
     add_selection,
     load_options_of,
@@ -47,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
     prepare_process()
-    selection = selection_of(args)
+    selection = selection_of(args, "demangled" if args.format == "chrome" else "base")
     if args.format in PICTURES:
         selection = named_as_shown(args, selection)
     with profile_cache(args, selection) as cache:
@@ -105,6 +106,8 @@ def _output(args: argparse.Namespace, inputs: Inputs) -> str:
         return name
     from flame.core.loading.inputs import Inputs
 
+    if args.output == "-" and args.format in BINARY and sys.stdout and sys.stdout.isatty():
+        raise UsageError(f"-f {args.format} is no text: name a file with -o, or use a pipe")
     if inputs.hold(Path(args.output)):
         raise UsageError(f"-o {args.output}: is the trace itself")
     if Inputs(tuple(map(Path, args.ncu))).hold(Path(args.output)):

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from flame.exporters import chrome as chrome
     from flame.exporters import folded as folded
     from flame.exporters import html as html
     from flame.exporters import pprof as pprof
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
     from flame.exporters import svg as svg
     from flame.exporters import table as table
 
-__all__ = ["folded", "html", "pprof", "speedscope", "svg", "table"]
+__all__ = ["chrome", "folded", "html", "pprof", "speedscope", "svg", "table"]
 
 SUFFIXES = {
     "folded": ".collapsedstack.txt",
     "speedscope": ".speedscope.json",
     "pprof": ".pb.gz",
+    "chrome": ".chrome.json.gz",
     "svg": ".svg",
     "html": ".html",
     "csv": ".csv",
@@ -30,6 +32,9 @@ SUFFIXES = {
     "parquet": ".parquet",
 }
 """How files are called, by format."""
+
+BINARY = ("pprof", "chrome", "parquet")
+"""Formats that are no text."""
 
 PICTURES = ("svg", "html")
 """Formats for people, who read names as the app has them."""

@@ -100,7 +100,7 @@ class FrameColumns:
             return
         mean = totals.total / np.maximum(totals.count, 1)
         yield FrameColumn(TableColumn("mean_ns", "mean", "ns"), mean, known)
-        if profile.ranks is None and profile.totals is None:
+        if profile.totals is None and len(self.tree.node_of_group):  # of a whole projection
             yield from _spread(_percentiles(profile, self.tree, where, totals), known)
 
     def _weight(self, name: str) -> TableColumn:

@@ -12,12 +12,17 @@ from flame.core.report.table import Table
 
 
 class Exported(NamedTuple):
-    """Hold what is exported: the ``tree`` of ``profile`` under ``selection``, called ``name``."""
+    """Hold what is exported: the ``tree`` of ``profile`` under ``selection``, called ``name``.
+
+    ``is_part``: the tree is only a part of what the selection makes, and stands for itself: other
+    metrics are not written besides.
+    """
 
     tree: StackTree
     profile: Profile
     selection: Selection
     name: str
+    is_part: bool = False
 
     @property
     def table(self) -> Table:
@@ -45,15 +50,26 @@ def _folded(exported: Exported, file: BinaryIO) -> None:
 def _speedscope(exported: Exported, file: BinaryIO) -> list[str]:
     from flame.exporters import speedscope
 
-    tree, profile, selection, name = exported
+    tree, profile, selection, name, is_part = exported
+    if is_part:
+        return speedscope.write_tree(tree, file, name)
     return speedscope.write(profile, selection, file, name=name, first=tree)
 
 
 def _pprof(exported: Exported, file: BinaryIO) -> list[str]:
     from flame.exporters import pprof
 
-    tree, profile, selection, name = exported
+    tree, profile, selection, name, is_part = exported
+    if is_part:
+        return pprof.write_trees([tree], profile, file, name)
     return pprof.write(profile, selection, file, name=name, first=tree)
+
+
+def _chrome(exported: Exported, file: BinaryIO) -> list[str]:
+    from flame.exporters import chrome
+
+    tree, profile, selection, name, _ = exported
+    return chrome.write(tree, profile, selection, file, name=name)
 
 
 def _svg(exported: Exported, file: BinaryIO) -> list[str]:
@@ -65,7 +81,7 @@ def _svg(exported: Exported, file: BinaryIO) -> list[str]:
 def _html(exported: Exported, file: BinaryIO) -> list[str]:
     from flame.exporters import html
 
-    tree, profile, selection, name = exported
+    tree, profile, selection, name, _ = exported
     return html.write(tree, profile, selection, file, name=name)
 
 
@@ -91,6 +107,7 @@ _WRITERS: dict[str, Callable[[Exported, BinaryIO], list[str] | None]] = {
     "folded": _folded,
     "speedscope": _speedscope,
     "pprof": _pprof,
+    "chrome": _chrome,
     "svg": _svg,
     "html": _html,
     "csv": _csv,
