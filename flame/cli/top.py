@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.outputs import check_output, write_output
 from flame.cli.reopening import add_no_cache, profile_cache
-from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
+from flame.cli.streams import WIDEST_TEXT, escaped_on_terminal, print_text, terminal_width
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.starting import prepare_process
@@ -21,6 +22,8 @@ from flame.options.selection import (
 )
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from flame.core.loading.inputs import Inputs
     from flame.core.model.frames import Kind
     from flame.core.model.profile import Profile
@@ -69,13 +72,18 @@ def run(args: argparse.Namespace) -> int:
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
         tree, table = _table(args, profile, selection, kind, inputs.title)
     text = _written(args, tree, table, inputs.title)
-    if args.output is None:
+    if args.output is None and not args.csv:
         print_text(text)
     else:
-        write_output(args.output, lambda file: file.write(text.encode()), args.force)
+        write_output(args.output, partial(_write, text), args.force)
     for note in profile.warnings:
         say(f"note: {note}")
     return 0
+
+
+def _write(text: str, file: BinaryIO) -> None:
+    """Write ``text``; names in CSV are as recorded, and may hold what a terminal would obey."""
+    escaped_on_terminal(file, "csv").write(text.encode())
 
 
 def _others(args: argparse.Namespace) -> Inputs:

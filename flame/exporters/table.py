@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from importlib import import_module
 from typing import Any, BinaryIO
-
-import msgspec
 
 from flame.core.errors import UsageError
 from flame.core.model.tree import StackTree
@@ -37,7 +36,10 @@ def _cell(value: Value) -> Value:
 
 
 def as_json(table: Table, tree: StackTree, name: str) -> str:
-    """Write ``table`` and what ``tree``, of the trace ``name``, measures; a frame on a line."""
+    """Write ``table`` and what ``tree``, of the trace ``name``, measures; a frame on a line.
+
+    It is plain ASCII, which no pipe, terminal or locale can damage.
+    """
     metric = tree.metric
     about = {
         "flame_top": CONTRACT,
@@ -49,9 +51,8 @@ def as_json(table: Table, tree: StackTree, name: str) -> str:
     }
     keys = [column.key for column in table.columns]
     rows = (dict(zip(keys, map(_encodable, row), strict=True)) for row in table.rows)
-    lines = b",\n".join(map(msgspec.json.encode, rows))
-    head = msgspec.json.encode(about).removesuffix(b"}")
-    return (head + b',"rows":[\n' + lines + b"\n]}\n").decode()
+    lines = ",\n".join(map(json.dumps, rows))
+    return f'{json.dumps(about)[:-1]}, "rows": [\n{lines}\n]}}\n'
 
 
 def write_parquet(table: Table, tree: StackTree, name: str, file: BinaryIO) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +210,7 @@ def test_intervals_of_a_free_lane_do_not_overlap(drawn: list[tuple[int, int, int
     placed = sorted(
         zip(track.tolist(), lane.tolist(), start.tolist(), length.tolist(), strict=True)
     )
-    for (t, row, low, size), (u, other, next_low, _) in zip(placed, placed[1:], strict=False):
+    for (t, row, low, size), (u, other, next_low, _) in pairwise(placed):
         assert (t, row) != (u, other) or low + size <= next_low
     for of in set(track.tolist()):
         at_once = max(
