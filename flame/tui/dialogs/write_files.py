@@ -43,7 +43,7 @@ FORMATS = (
     ExportFormat("pprof", "pprof", SUFFIXES["pprof"], "for go tool pprof, Pyroscope, Parca"),
     ExportFormat("svg", "SVG", SUFFIXES["svg"], "a flame graph to zoom and search in a browser"),
     ExportFormat("html", "HTML", SUFFIXES["html"], "a page: the flame graph, a table, a summary"),
-    ExportFormat("screen", "screen", ".screen.svg", "a picture of the screen as it is"),
+    ExportFormat("screen", "shot", ".screen.svg", "a picture of the screen as it is"),
 )
 
 
