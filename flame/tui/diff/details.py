@@ -15,6 +15,7 @@ from flame.core.units import BLOCKS, format_count, format_ns
 from flame.tui.diff.evidence_rows import evidence_rows, evidence_word
 from flame.tui.diff.facts import BINS, SideFacts, TwoHistograms
 from flame.tui.diff.rank_facts import RankFacts, spread_lines, worst_lines
+from flame.tui.diff.sampled.blocks import sampled_lines
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.shell.actions import Action
@@ -55,6 +56,7 @@ def details(
             *_evidence(view, colouring, width),
         ],
         _facts(view, colouring, facts, width, clicks),
+        sampled_lines(facts.sampled, view.tree.kind(node), width) if facts else [],
         _children(view, colouring, width, clicks),
     ]
     lines: list[Line] = []
