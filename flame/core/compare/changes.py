@@ -52,6 +52,12 @@ class Side:
         )
 
     @property
+    def is_there(self) -> Bool:
+        """Mark what this side has anything of, bool[n]: parts of activities may count as none."""
+        marks: Bool = (self.count > 0) | (self.total != 0)
+        return marks
+
+    @property
     def _has(self) -> Bool:
         return self.divisor > 0
 
@@ -97,13 +103,13 @@ class Changes:
     @property
     def is_new(self) -> Bool:
         """Mark what the base has nothing of, bool[n]."""
-        marks: Bool = (self.base.count == 0) & (self.new.count > 0)
+        marks: Bool = ~self.base.is_there & self.new.is_there
         return marks
 
     @property
     def is_gone(self) -> Bool:
         """Mark what the new side has nothing of, bool[n]."""
-        marks: Bool = (self.new.count == 0) & (self.base.count > 0)
+        marks: Bool = ~self.new.is_there & self.base.is_there
         return marks
 
 

@@ -104,7 +104,7 @@ def _rows(view: TreeView, colouring: Colouring, node: int) -> Iterator[tuple[str
     changes, own, amounts = sides.changes, sides.own_changes, sides.amounts
     behind = f" {sides.basis.words}" if sides.basis.words else ""
     for label, side in (("BASE", changes.base), ("NEW", changes.new)):
-        there = bool(side.count[node])
+        there = bool(side.count[node] or side.total[node])  # of instructions few are of any launch
         yield label, f"{amounts.value(float(side.value[node]))}{behind}" if there else "–"
     yield "change", _changed(colouring, node)
     yield from _causes(view, colouring, node)
