@@ -19,10 +19,11 @@ from flame.core.readers.nsys import (
     overheads,
 )
 from flame.core.readers.nsys.context import NsysContext
+from flame.core.readers.nsys.memory import read_memory_events
 from flame.core.readers.nsys.nccl import nccl_reader
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.nsys.side_keys import known_keys
-from flame.core.readers.nsys.side_tables import Later, read_memory_events, side_tables
+from flame.core.readers.nsys.side_tables import Later, side_tables
 from flame.core.readers.sqlite.source import TableSource
 
 TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -88,7 +89,10 @@ def read_tables(
 def _number_places(events: MemoryEvents, device_of: list[int]) -> MemoryEvents:
     index = [*device_of, -1]
     places = tuple(one._replace(device=index[one.device]) for one in events.places)
-    return replace(events, places=places)
+    reserved = events.reserved
+    if reserved is not None:
+        reserved = replace(reserved, device=np.array(index, np.int32)[reserved.device])
+    return replace(events, places=places, reserved=reserved)
 
 
 def _number_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:
