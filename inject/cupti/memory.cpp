@@ -1,6 +1,8 @@
 // Writes Memory records: what was given out and taken back, and what became of pools of memory.
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
 
 #include "cupti/activity.h"
 #include "cupti/layouts.h"
@@ -14,6 +16,14 @@ enum What : uint8_t { kOfMemory = 0, kOfPool = 1 };
 constexpr uint32_t kNone = ~uint32_t{0};  // CUPTI_INVALID_CONTEXT_ID and _STREAM_ID
 
 uint8_t byte_of(uint32_t number) { return uint8_t(std::min<uint32_t>(number, 255)); }
+
+// An enumeration of a record: a newer CUPTI may have values that the type here cannot hold.
+template <class Record>
+uint32_t number_at(const Record& record, size_t offset) {
+  uint32_t number;
+  memcpy(&number, reinterpret_cast<const char*>(&record) + offset, sizeof number);
+  return number;
+}
 
 // False, and counted, where CUPTI tells no time, or one that cannot be.
 bool has_time(uint64_t theirs, const Memory& to) {
@@ -53,15 +63,16 @@ void write_change(const MemoryRecord& from) {
   Memory to{};
   if (!fill(from, &to)) return;
   to.what = kOfMemory;
-  to.operation = byte_of(from.memoryOperationType);
-  to.kind = byte_of(from.memoryKind);
+  to.operation = byte_of(number_at(from, offsetof(MemoryRecord, memoryOperationType)));
+  to.kind = byte_of(number_at(from, offsetof(MemoryRecord, memoryKind)));
   to.address = from.address;
   to.bytes = from.bytes;
   to.context = from.contextId;
   to.stream = from.streamId;
   const auto& pool = from.memoryPoolConfig;
-  if (pool.memoryPoolType != CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID)
-    set_pool(pool.memoryPoolType, pool.address, pool.pool.size, pool.utilizedSize, &to);
+  const uint32_t type = number_at(from, offsetof(MemoryRecord, memoryPoolConfig.memoryPoolType));
+  if (type != CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID)
+    set_pool(type, pool.address, pool.pool.size, pool.utilizedSize, &to);
   put(to);
 }
 
@@ -69,10 +80,11 @@ void write_pool(const PoolRecord& from) {
   Memory to{};
   if (!fill(from, &to)) return;
   to.what = kOfPool;
-  to.operation = byte_of(from.memoryPoolOperationType);
+  to.operation = byte_of(number_at(from, offsetof(PoolRecord, memoryPoolOperationType)));
   to.bytes = from.minBytesToKeep;
   to.context = to.stream = kNone;
-  set_pool(from.memoryPoolType, from.address, from.size, from.utilizedSize, &to);
+  const uint32_t type = number_at(from, offsetof(PoolRecord, memoryPoolType));
+  set_pool(type, from.address, from.size, from.utilizedSize, &to);
   put(to);
 }
 
