@@ -131,7 +131,7 @@ def memory_events(bench: Bench, count: int) -> Iterator[Row]:
 
     On all threads the work of the double is in it, which makes the records then.
     """
-    library, wanted = bench.native.library, {"FLAME_MEMORY": "1"}
+    library, wanted = bench.native.library, {"FLAME_MEMORY_EVENTS": "1"}
     for case, where in (("allocations", "its thread"), ("allocations_everywhere", "all threads")):
         without, recorded = bench.best(case, count, (library, {}), (library, wanted))
         of = f"{without:.0f} ns a call without --memory, {recorded:.0f} with it"

@@ -134,7 +134,7 @@ enum Type : uint16_t {
   F(uint32_t, graph)
 
 // Memory that was given out or taken back (what 0), or a pool of it that was created, destroyed or
-// trimmed to `bytes` (what 1): FLAME_MEMORY=1. operation, kind and pool_type as in CUPTI
+// trimmed to `bytes` (what 1): FLAME_MEMORY_EVENTS=1. operation, kind and pool_type as in CUPTI
 // (CUpti_ActivityMemoryOperationType or CUpti_ActivityMemoryPoolOperationType, MemoryKind,
 // MemoryPoolType), 255: beyond. `pool` is the address of the pool, 0: none; what it holds, and of
 // that has given out, right after, in bytes: of local pools alone. context, stream ~0: none.

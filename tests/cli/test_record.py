@@ -290,7 +290,7 @@ def test_the_command_gets_what_the_library_reads(
     assert seen["FLAME_DIR"] == str(folder.resolve() / "x")
     assert seen["FLAME_PC"] == "serialized:12"
     assert (seen["FLAME_PYTHON"], seen["FLAME_CALLS"]) == ("1", "0")
-    assert (seen["FLAME_GRAPHS"], seen["FLAME_MEMORY"]) == ("whole", "1")
+    assert (seen["FLAME_GRAPHS"], seen["FLAME_MEMORY_EVENTS"]) == ("whole", "1")
     assert seen["FLAME_MAX_MB"] == "3072"
     assert seen["FLAME_FLUSH_MS"] == "50"
     assert "FLAME_DURATION_MS" not in seen

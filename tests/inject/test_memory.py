@@ -20,7 +20,7 @@ from tests.inject.test_cupti import CUPTI_DROPPED, Record, Recorded, record  # n
 from tests.inject.test_late_loading import Start, attach, start  # noqa: F401
 
 MEMORY = 20  # of dump.h, as of Drop records
-ON = {"FLAME_MEMORY": "1"}
+ON = {"FLAME_MEMORY_EVENTS": "1"}
 MB = 1 << 20
 NONE = (1 << 32) - 1
 OF_MEMORY, OF_POOL = 0, 1

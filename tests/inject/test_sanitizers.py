@@ -28,7 +28,7 @@ OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1 detect_leaks=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
-MEMORY = {"FLAME_MEMORY": "1"}
+MEMORY = {"FLAME_MEMORY_EVENTS": "1"}
 DUMP = "{pid}-*.fdump"
 
 

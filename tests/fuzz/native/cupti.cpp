@@ -343,7 +343,7 @@ void step() {
 }
 
 bool begin_once() {
-  setenv("FLAME_MEMORY", "1", 1);
+  setenv("FLAME_MEMORY_EVENTS", "1", 1);
   return record_into_own_folder() && start_cupti();
 }
 
