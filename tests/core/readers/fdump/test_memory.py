@@ -254,8 +254,8 @@ def test_what_is_reserved_is_what_plain_sums_say(
         profile = opened(file, Path(folder))
     if profile.memory is None:
         return
-    [curve] = profile.memory.curves or [None]
-    if curve is None or curve.reserved is None:  # nothing is of a pool
+    curve = only_curve(profile)
+    if curve.reserved is None:  # nothing is of a pool
         assert not any(reserved > live for _, live, reserved in told)
         return
     assert (np.diff(curve.time) >= 0).all() and (np.diff(curve.position) >= 0).all()
