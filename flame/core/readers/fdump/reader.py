@@ -34,8 +34,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.readers.fdump import gpu, host, memory, metadata, samples
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.context import DumpContext, SharedTables
-from flame.core.readers.fdump.events import EventRows
-from flame.core.readers.fdump.nccl import NcclRows
+from flame.core.readers.fdump.events import EventRows, NcclRows
 from flame.core.readers.fdump.records import AT_ONCE, NamedColumns, Records
 from flame.core.readers.fdump.warnings import Losses, dump_warnings
 from flame.core.units import format_counted

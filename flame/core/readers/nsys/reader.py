@@ -19,11 +19,10 @@ from flame.core.readers.nsys import (
     overheads,
 )
 from flame.core.readers.nsys.context import NsysContext
-from flame.core.readers.nsys.memory import read_memory_events
 from flame.core.readers.nsys.nccl import nccl_reader
 from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.nsys.side_keys import known_keys
-from flame.core.readers.nsys.side_tables import Later, side_tables
+from flame.core.readers.nsys.side_tables import Later, read_memory_events, side_tables
 from flame.core.readers.sqlite.source import TableSource
 
 TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")

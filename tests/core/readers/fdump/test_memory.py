@@ -14,6 +14,7 @@ from hypothesis import given
 from flame.core.loading.many import load, load_all
 from flame.core.model.allocator.recorded import MemoryCurve
 from flame.core.model.profile import Profile
+from flame.core.readers.fdump.layout import KINDS, TEXT
 from tests.core.allocator.test_trace_memory import BEFORE, stacks, total, warned
 from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import API, DumpFile, layouts
@@ -160,6 +161,10 @@ def test_a_dump_without_the_record_has_no_such_metrics(tmp_path: Path) -> None:
     file.launch(100, 110, 1, api=307)
     file.kernel("k", 120, 130, 1, tid=100)
     assert opened(file, tmp_path).memory is None
+
+
+def test_the_reader_knows_all_records_that_the_library_writes() -> None:
+    assert {*layouts(), TEXT} == KINDS
 
 
 # What is reserved
