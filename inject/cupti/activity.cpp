@@ -92,10 +92,7 @@ bool fill(const From& from, To* to) {
   if (!origin.tid) count(count_records_without_call);
   if (!has_times(from, *to)) return false;
   if (started_before_call(from.correlationId, to->start)) count(count_starts_before_call);
-  to->correlation = from.correlationId;
-  to->python = origin.python;
-  to->nvtx = origin.nvtx;
-  to->tid = origin.tid;
+  set_origin(from.correlationId, origin, to);
   to->device = from.deviceId;
   to->context = from.contextId;
   to->stream = from.streamId;

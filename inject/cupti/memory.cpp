@@ -41,10 +41,7 @@ bool fill(const From& from, Memory* to) {
   if (is_left_out(to->time, to->time, origin)) return false;
   if (!has_time(from.timestamp, *to)) return false;
   if (!origin.tid && from.correlationId) count(count_records_without_call);
-  to->correlation = from.correlationId;
-  to->python = origin.python;
-  to->nvtx = origin.nvtx;
-  to->tid = origin.tid;
+  set_origin(from.correlationId, origin, to);
   to->device = from.deviceId;
   see_device(from.deviceId);
   return true;

@@ -14,6 +14,7 @@ from hypothesis import given
 from flame.core.loading.many import load, load_all
 from flame.core.model.allocator.recorded import MemoryCurve
 from flame.core.model.profile import Profile
+from flame.core.options import LoadOptions
 from flame.core.readers.fdump.layout import KINDS, TEXT
 from tests.core.allocator.test_trace_memory import BEFORE, stacks, total, warned
 from tests.support.tiers import examples
@@ -69,14 +70,14 @@ def test_an_allocation_has_the_stack_that_was_recorded_with_it(tmp_path: Path) -
 
 
 def test_ranges_nest_by_time_where_start_end_ranges_are_shown(tmp_path: Path) -> None:
-    from flame.core.options import LoadOptions
-
     file = a_dump()
     file.range(["step"], 5, 50)
+    file.range(["phase"], 15, 60, kind=1)
     file.memory(20, 0x1000, 7, nvtx=file.nvtx("step"))
     path = file.write(tmp_path / "1.fdump")
-    for options in (LoadOptions(), LoadOptions(nvtx_start_end=True)):
-        assert stacks(load(path, options), "alloc", levels=("nvtx",)) == {("step",): 7}
+    for shown, names in ((False, ("step",)), (True, ("step", "phase"))):
+        profile = load(path, LoadOptions(nvtx_start_end=shown))
+        assert stacks(profile, "alloc", levels=("nvtx",)) == {names: 7}
 
 
 def test_what_was_there_before_is_known_where_it_is_freed(tmp_path: Path) -> None:
