@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flame.core.live.feed import RecordingFeed
+from flame.core.live.window import ALL
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
+from flame.core.options import LoadOptions
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from tests.core.allocator.test_trace_memory import stacks, total, warned
+from tests.core.live.test_feed import Clock, assert_same
 from tests.inject.test_cupti import CUPTI_DROPPED, Record, Recorded, record  # noqa: F401
 from tests.inject.test_late_loading import Start, attach, start  # noqa: F401
 
@@ -255,6 +259,17 @@ def allocate(size):
 def release(memory):
     call("cuMemFree_v2", memory)
 """
+
+
+def test_the_live_view_shows_all_else(record: Record) -> None:  # noqa: F811
+    recorded = record(SCRIPT + "\ncheck(launch(kernel('one', 1000)))\nsynchronize()", **ON)
+    feed = RecordingFeed(LoadOptions(), Clock())
+    feed.add(recorded.path)
+    feed.update(60)
+    live = feed.snapshot(ALL).profile
+    assert_same(live, load(recorded.path))
+    assert not [line for line in live.warnings if "memory" in line]
+    feed.close()
 
 
 def test_memory_of_several_gpus_is_told_apart(record: Record) -> None:  # noqa: F811
