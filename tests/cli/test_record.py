@@ -257,7 +257,9 @@ def test_whose_memory_it_was_is_seen_at_the_peak(
     record: Record, flame: Flame, folder: Path
 ) -> None:
     done = record("--memory", "-o", "x", "--", *PYTHON, MEMORY)
-    assert "20 kernels, 6 memory events, " in said(done)[0]
+    lines = said(done)
+    assert "20 kernels, 6 memory events, " in lines[0]
+    assert lines[-2] == "whose memory it was at the peak: flame view x --metric peak"
     peak = flame("view", "x", "--print", "--metric", "peak")
     assert peak.code == 0 and "memory at the peak 4.00 MB" in peak.out
     [weights] = [line for line in peak.lines if "load_weights" in line]
