@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.allocator.live import live_curve
+from flame.core.allocator.live import LiveCurve, live_curve
 from flame.core.columns import I4, I8, Bool, places_in, run_starts
 from flame.core.model.allocator.allocations import Allocations
 from flame.core.model.allocator.memory_events import UNTOLD, MemoryEvents, ReservedSizes
@@ -42,25 +42,42 @@ def reserved_curves(
     found = {}
     for number in np.unique(reserved.device).tolist():
         here = is_own & (device == number)
-        rows = np.flatnonzero(here[events.place])
         told = np.flatnonzero(reserved.device == number)
-        start = _told_before(reserved, told)
-        if start is None or not len(rows):
-            continue
-        row, time, change = _changes(reserved, told)
-        alone = allocations.take(
-            here[events.place[allocations.stream]] & ~reserved.covered[allocations.stream]
-        )
-        besides = live_curve(alone)
-        own_row = besides.position[1:]
-        row = np.concatenate([row, own_row])
-        time = np.concatenate([time, events.time[own_row]])
-        change = np.concatenate([change, np.diff(besides.size)])
-        order = np.lexsort((time, row))
-        position = places_in(rows, row[order], "right") - 1
-        size = np.cumsum(change[order]) + start + int(besides.size[0])
-        found[number] = ReservedCurve(position, time[order], size, start + int(besides.size[0]))
+        before = _told_before(reserved, told)
+        if before is not None and here[events.place].any():
+            alone = here[events.place] & ~reserved.covered
+            besides = live_curve(allocations.take(alone[allocations.stream]))
+            changes = _joined(_changes(reserved, told), _steps(besides, events.time))
+            rows = np.flatnonzero(here[events.place])
+            found[number] = _curve(changes, rows, before + int(besides.size[0]))
     return found
+
+
+class _Changes(NamedTuple):
+    """Say by how many bytes what is reserved changes: after which event of all, and when."""
+
+    row: I8
+    time: I8
+    change: I8
+
+
+def _joined(*parts: _Changes) -> _Changes:
+    """All changes in order."""
+    row, time, change = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((time, row))
+    return _Changes(row[order], time[order], change[order])
+
+
+def _steps(curve: LiveCurve, time: I8) -> _Changes:
+    """The changes of what lives, of events at these times."""
+    rows = curve.position[1:]
+    return _Changes(rows, time[rows], np.diff(curve.size))
+
+
+def _curve(changes: _Changes, rows: I8, before: int) -> ReservedCurve:
+    """What is reserved on a GPU, whose events are ``rows`` of all."""
+    position = places_in(rows, changes.row, "right") - 1
+    return ReservedCurve(position, changes.time, np.cumsum(changes.change) + before, before)
 
 
 def _told_before(reserved: ReservedSizes, told: I8) -> int | None:
@@ -70,14 +87,14 @@ def _told_before(reserved: ReservedSizes, told: I8) -> int | None:
     return None if (before == UNTOLD).any() else int(before.sum())
 
 
-def _changes(reserved: ReservedSizes, told: I8) -> tuple[I8, I8, I8]:
-    """Event and time of the rows ``told``, and by how much what is reserved changes there."""
+def _changes(reserved: ReservedSizes, told: I8) -> _Changes:
+    """The changes of what is reserved by allocators and in pools, of the rows ``told``."""
     order = told[np.argsort(reserved.source[told], kind="stable")]
     size = reserved.size[order]
     change = np.append(0, np.diff(size))[: len(size)]
     first = run_starts(reserved.source[order])
     change[first] = size[first] - reserved.before[order[first]]
-    return reserved.row[order], reserved.time[order], change
+    return _Changes(reserved.row[order], reserved.time[order], change)
 
 
 def with_reserved(curve: MemoryCurve, told: ReservedCurve) -> MemoryCurve:

@@ -250,7 +250,7 @@ def told_of(file: DumpFile, time: int, operation: int, number: int, pool: Pool) 
     file.record("memory", time=file.time(time), operation=operation, **known)
 
 
-@examples(2)
+@examples(1.5)
 @given(programs())
 def test_what_is_reserved_is_what_plain_sums_say(
     drawn: tuple[DumpFile, list[tuple[int, int, int]]],
