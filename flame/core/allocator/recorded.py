@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -17,6 +18,7 @@ from flame.core.allocator.tables import (
     measured_rows,
     take_rows,
 )
+from flame.core.allocator.told_reserved import ReservedCurve
 from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, TableCut
@@ -42,6 +44,7 @@ class HistoryMemory:
 
     ``places`` are the GPUs' in the profile's devices, ``numbers`` those that ``history`` has for
     them. ``activities`` has a row for each allocation. ``elsewhere`` is memory besides.
+    ``reserved`` is what is told of it over time, by place; else the history tells.
     """
 
     activities: Activities
@@ -50,6 +53,7 @@ class HistoryMemory:
     allocations: tuple[DeviceAllocations, ...]
     history: AllocatorHistory
     elsewhere: tuple[MemoryElsewhere, ...] = ()
+    reserved: Mapping[int, ReservedCurve] = field(default_factory=dict)
 
     @cached_property
     def devices(self) -> tuple[MemoryOfDevice, ...]:
@@ -211,6 +215,7 @@ class HistoryMemory:
                 self._by_place[place],
                 events.take(events.device == number),
                 self._parts.get(number),
+                self.reserved.get(place),
             )
             for place, number in zip(self.places, self.numbers, strict=True)
         )

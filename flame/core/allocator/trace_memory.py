@@ -12,6 +12,7 @@ from flame.core.allocator.live import find_peak, live_curve
 from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_events
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
+from flame.core.allocator.told_reserved import reserved_curves
 from flame.core.columns import I4, I8, Bool, run_starts, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
@@ -78,6 +79,7 @@ class TraceMemory:
                 _own_events(self.events, device, is_own, position), _step_ends(self.steps, parts)
             ),
             tuple(self._elsewhere(~is_own)),
+            reserved_curves(self.events, self.allocations, device, is_own),
         )
 
     def _whole(self, own: Allocations) -> I4:
@@ -141,8 +143,11 @@ def pair_memory(
             )
         )
     )
+    unsized = int(((found.begin == BEFORE) & (found.size == 0)).sum())
     found = _with_base(events, found)
-    return TraceMemory(events, found, stacks, table, steps), list(_warnings(events, losses))
+    return TraceMemory(events, found, stacks, table, steps), list(
+        _warnings(events, losses, unsized)
+    )
 
 
 def _history(events: AllocatorEvents, steps: Sequence[StepEnd] = ()) -> AllocatorHistory:
@@ -232,8 +237,11 @@ def count_breaks(events: MemoryEvents) -> int:
     return int((in_use[:-1] + _change(events)[order][1:] != in_use[1:])[known].sum())
 
 
-def _warnings(events: MemoryEvents, losses: PairingLosses) -> Iterator[str]:
+def _warnings(events: MemoryEvents, losses: PairingLosses, unsized: int) -> Iterator[str]:
     yield from loss_warnings(losses, 0)
+    if unsized:
+        were = format_counted(unsized, "allocation was", "allocations were")
+        yield f"memory: {were} made before the recording and given back, nothing tells how large"
     if events.left_out:
         do = format_counted(events.left_out, "event makes", "events make")
         yield f"memory: {do} no sense: left out"
