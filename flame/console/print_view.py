@@ -177,7 +177,7 @@ def _named(tree: StackTree, line: _Line, room: int) -> str:
     names = [printable(tree.name(node)) for node in line.nodes]
     place = short_place(tree.frames[int(tree.frame[line.nodes[0 if inverted else -1]])])
     behind = f" ({printable(place)})" if place else ""
-    for words in chain_words(names, inverted=inverted):
+    for words in chain_words(names, room, inverted=inverted):
         text = f" {SIGN} ".join(words)
         if cells(text + behind) <= room:
             return text + behind

@@ -25,6 +25,7 @@ _NAMESPACE = lazy_regex(r"(?:(?:[A-Za-z_]\w*|\(anonymous namespace\)|<unnamed>):
 _TOLD = lazy_regex(r"([\w…]+)(<[^()]*>)")
 _LEAST_BASE = 5
 _MIDDLE_OF_BASE = 12
+_AMOUNT = lazy_regex(r"(?<![\w.])[0-9][0-9.,]* (?:[kMGTP]?B|[nµm]?s|min|h|%)(?!\w)")
 _PATH = lazy_regex(r"[\w\-+*@$\[\]]*(?:(?:::|:?[./])[\w\-+*@$\[\]]+)+")
 # What is the same for all names of a sort, around what tells them apart; none of it backtracks.
 _WRAPPED = lazy_regex(
@@ -183,7 +184,7 @@ def wrap(name: str, width: int, lines: int, *, prose: bool = False) -> list[str]
     """``name`` made printable, on at most ``lines`` lines of ``width`` cells; cut if longer.
 
     Lines end after punctuation, of ``prose`` between words, where that costs no more than a quarter
-    of the line.
+    of the line; and never between a number and its unit.
     """
     text, ends = printable(name), r"\s+" if prose else r"[\s,;:<>()./_]+"
     wrapped: list[str] = []
@@ -198,7 +199,14 @@ def wrap(name: str, width: int, lines: int, *, prose: bool = False) -> list[str]
 
 def _piece(text: str, width: int, pattern: str) -> str:
     piece = take(text, width) or text[:1]
+    end = _end_of_line(piece, text, pattern)
+    torn = (one for one in _AMOUNT.finditer(text) if one.start() < end < one.end())
+    return piece[: next((one.start() for one in torn), 0) or end]
+
+
+def _end_of_line(piece: str, text: str, pattern: str) -> int:
+    """Where a line ends that ``piece``, which ``text`` begins with, would fill."""
     if text[len(piece) : len(piece) + 1] == " ":
-        return piece
+        return len(piece)
     ends = [match.end() for match in re.finditer(pattern, piece)]
-    return piece[: ends[-1]] if ends and ends[-1] * 4 >= len(piece) * 3 else piece
+    return ends[-1] if ends and ends[-1] * 4 >= len(piece) * 3 else len(piece)

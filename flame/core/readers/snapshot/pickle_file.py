@@ -139,7 +139,8 @@ def unpickle(pieces: list[bytes], progress: Progress = silent) -> object:
 
     try:
         with io.BufferedReader(_Pieces(pieces, progress), _AT_ONCE) as file:
-            return Unpickler(file).load()
+            unpickler = Unpickler(file)  # where it is stopped, its objects stay with the error
+            return unpickler.load()
     except InputError:
         raise
     except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError) as error:

@@ -19,9 +19,10 @@ from flame.core.report.allocations.stacks import (
     gpu_name,
     held_stacks,
     stack_names,
+    stack_sources,
 )
 from flame.core.report.scope import Scope
-from flame.core.report.table import Place, Table, TableColumn, Value, share
+from flame.core.report.table import Place, Table, TableColumn, Value, share, source_of
 from flame.core.units import format_counted
 
 _GPU = TableColumn("gpu", "GPU")
@@ -96,11 +97,14 @@ def held_memory(scope: Scope) -> HeldMemory | None:
     return HeldMemory({**facts}, tables, tuple(_notes(scope, devices)))
 
 
-def place_of(scope: Scope, device: int, metric: str, path: Iterable[str] = ()) -> Place:
-    """Lead to a stack of a GPU in the tree of ``metric``: to the GPU's frame without any."""
+def place_of(scope: Scope, device: int, metric: str, stack: int | None = None) -> Place:
+    """Lead to a Python stack of a GPU in the tree of ``metric``: to the GPU's frame without one."""
+    path = () if stack is None else stack_names(scope, stack)
+    sources = () if stack is None else stack_sources(scope, stack)
     if len(scope.profile.devices) == 1:
-        return Place((), tuple(path), metric)
-    return Place(LEVELS, (device_frame(scope, device).name, *path), metric)
+        return Place((), path, metric, sources=sources)
+    gpu = device_frame(scope, device)
+    return Place(LEVELS, (gpu.name, *path), metric, sources=(source_of(gpu), *sources))
 
 
 def _gpu_table(scope: Scope, devices: Iterable[MemoryOfDevice]) -> Table:
@@ -145,7 +149,7 @@ def _growth_table(scope: Scope, devices: Iterable[MemoryOfDevice]) -> Table:
             each, series = round(one.total / steps), " ".join(map(str, one.sizes))
             told = one.total, each, steps, called(names), ";".join(names), series
             rows.append((gpu_name(scope, device.device), *told))
-            places.append(place_of(scope, device.device, "live", names))
+            places.append(place_of(scope, device.device, "live", one.stack))
     return Table.of("growing", "stacks that grow from step to step", _GREW, rows, places)
 
 
@@ -175,8 +179,9 @@ def _stack_cells(one: HeldStack, whole: dict[str, int]) -> tuple[Value, ...]:
 
 
 def _leading(scope: Scope, one: HeldStack, metric: str) -> Place:
-    several = len(scope.profile.devices) > 1 or not one.gpu
-    return Place(LEVELS, one.path, metric) if several else Place((), one.path[1:], metric)
+    if len(scope.profile.devices) > 1 or not one.gpu:
+        return Place(LEVELS, one.path, metric, sources=one.sources)
+    return Place((), one.path[1:], metric, sources=one.sources[1:])
 
 
 def why_no_growth(one: MemoryOfDevice) -> str:

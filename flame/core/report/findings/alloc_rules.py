@@ -165,7 +165,7 @@ def _growing(scope: Scope, device: MemoryOfDevice, growth: Sequence[Growth]) -> 
         f"most of all {called(names)} by {format_bytes(most.total)}",
         _GROWTH_RULE,
         (Evidence("grown", grown, "bytes"), Evidence("steps", steps, "count")),
-        place=place_of(scope, device.device, "live", names),
+        place=place_of(scope, device.device, "live", most.stack),
         caution="a cache that is still being filled grows, too",
     )
 

@@ -15,11 +15,13 @@ from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Devices
 from flame.core.projection.project import project
-from flame.core.projection.selection import select
+from flame.core.projection.selection import Selection, select
 from flame.core.report.gate.decide import decide, read_condition
 from flame.core.report.report import Report
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table
+from flame.tui.report.places import node_at
+from flame.tui.session.session import project as shown_of
 from tests.support.writers.snapshotfile import SnapshotFile
 
 MIB = 1 << 20
@@ -224,3 +226,19 @@ def test_all_formats(
     assert main(["report", path, "--html", str(tmp_path / "page.html")]) == 0
     assert "memory at the peak" in (tmp_path / "page.html").read_text()
     assert main(["report", path, "--fail-on", "memory.failed > 0"]) == 5
+
+
+def test_rows_lead_to_siblings_of_one_name_by_their_lines(tmp_path: Path) -> None:
+    """Two lines of one function allocate, and so does a function of the same name elsewhere."""
+    file = SnapshotFile()
+    for place, size in (("model.py:10", 300), ("model.py:20", 500), ("other.py:10", 400)):
+        name, line = place.split(":")
+        file.alloc(size, ("main", "step", "grow"))
+        file.traces[0][-1]["frames"][1] |= {"filename": name, "line": int(line)}
+    shown = shown_of(profile_of(file, tmp_path), Selection(metric="peak"))
+    section = Report(Scope(shown.profile, Selection())).section("memory")
+    stacks = next(one for one in section.tables if one.key == "peak_stacks")
+    nodes = [node_at(shown, place) for place in stacks.places if place is not None]
+    tree = shown.view.tree
+    assert [int(tree.total[node]) for node in nodes] == [500, 400, 300]
+    assert {tree.names(node) for node in nodes} == {("main", "step", "grow")}
