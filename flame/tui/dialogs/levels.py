@@ -175,7 +175,8 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         named, missing = self._named[place], self._missing(place)
         tone = "accent" if self._is_chosen(place) else "dim" if missing else ""
         name = Piece(f" {named.name} ".ljust(15), tone)
-        about = self._why_absent(named) if missing else reworded(named.about, self._terms)
+        usual = "the usual levels" if len(self._named) == 1 else reworded(named.about, self._terms)
+        about = self._why_absent(named) if missing else usual
         return self._row(place, _DIGITS[place], name, about, width)
 
     def _level(self, place: int, width: int) -> Line:
