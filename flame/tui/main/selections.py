@@ -11,9 +11,9 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import ORDERS, TreeLayout
 from flame.core.names.framework import joined
-from flame.core.projection.filters import At, Filter, HideFramework, Moment, Steps
+from flame.core.projection.filters import Filter, HideFramework, Moment, Steps
 from flame.core.projection.named_levels import arrange, levels_called
-from flame.core.projection.selection import Selection
+from flame.core.projection.selection import Selection, with_moment
 from flame.tui.main.actions import ShownScreen
 from flame.tui.session.query import SelectedName
 from flame.tui.session.session import Session
@@ -158,17 +158,19 @@ _MOMENTS: dict[Moment, tuple[str, str]] = {
     "oom": ("Show memory when the last request failed", "who held it when memory ran out"),
     "end": ("Show memory at the end", "who still holds it"),
 }
-_OF_MOMENT: dict[Moment, str] = {"peak": "peak", "oom": "peak", "end": "live"}
-"""The metric that shows each moment, of itself or where it is asked for."""
+_OF_MOMENT: dict[Moment, tuple[str, Moment | None]] = {
+    "peak": ("peak", None),
+    "oom": ("peak", "oom"),
+    "end": ("live", None),
+}
+"""The metric that shows each moment, and what is to be asked for, where it is not its own."""
 
 
 def choose_moment(screen: ShownScreen, moment: Moment) -> Outcome:
     """Show who held memory at ``moment``."""
-    wanted, metric = screen.wanted, _OF_MOMENT[moment]
-    others = tuple(one for one in wanted.where if not isinstance(one, At))
-    asked = (At(moment),) if moment == "oom" else ()
-    selection = replace(wanted, where=(*others, *asked), metric=metric)
-    return [] if selection == wanted else [_with_own_levels(screen, selection)]
+    metric, asked = _OF_MOMENT[moment]
+    selection = with_moment(replace(screen.wanted, metric=metric), asked)
+    return [] if selection == screen.wanted else [_with_own_levels(screen, selection)]
 
 
 def _with_own_levels(screen: ShownScreen, selection: Selection) -> Selection:

@@ -10,7 +10,7 @@ from flame.core.columns import I8
 from flame.core.frame import ACTIVITY_KINDS
 from flame.core.model.tree import StackTree
 from flame.core.projection.levels import MADE_LEVELS
-from flame.core.projection.selection import Selection
+from flame.core.projection.selection import Selection, moment_of, with_moment
 from flame.core.report.table import Place, source_of
 from flame.tui.session.session import Projection
 
@@ -25,6 +25,8 @@ def node_at(shown: Projection, place: Place) -> int:
     """
     tree, names = shown.view.tree, place.frames
     if not names or tree.metric.key != place.metric:
+        return -1
+    if tree.metric.table == "memory" and moment_of(shown.selection) != place.moment:
         return -1
     if place.sources and (node := _along(tree, place)) >= 0:
         return node
@@ -77,4 +79,5 @@ def _is_below(tree: StackTree, node: int, names: tuple[str, ...]) -> bool:
 def selection_at(selection: Selection, place: Place) -> Selection:
     """Show the levels and the metric of ``place`` instead."""
     metric = None if place.metric == "gpu" else place.metric
-    return replace(selection, levels=place.levels or selection.levels, metric=metric)
+    shown = replace(selection, levels=place.levels or selection.levels, metric=metric)
+    return with_moment(shown, place.moment)

@@ -15,8 +15,9 @@ from flame.core.kept_results import kept
 from flame.core.model.allocator.recorded import MemoryOfDevice
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.tree import StackTree, TreeLayout
-from flame.core.projection.filters import Devices, Ranks
+from flame.core.projection.filters import Devices, Moment, Ranks
 from flame.core.projection.project import project
+from flame.core.projection.selection import with_moment
 from flame.core.report.scope import Scope
 from flame.core.report.table import source_of
 
@@ -96,9 +97,13 @@ def device_frame(scope: Scope, place: int) -> Frame:
     return scope.profile.frames[int(scope.profile.grouping.device[place])]
 
 
-def held_stacks(scope: Scope, metric: str) -> HeldStacks:
-    """Find the stacks that ``metric`` measures, heaviest first, of each GPU by itself."""
+def held_stacks(scope: Scope, metric: str, moment: Moment | int | None = None) -> HeldStacks:
+    """Find the stacks that ``metric`` measures, heaviest first, of each GPU by itself.
+
+    That is at ``moment``, or where it is None at that of the metric.
+    """
     selection = replace(scope.selection, levels=LEVELS, metric=metric, layout=TreeLayout())
+    selection = with_moment(selection, moment)
     try:
         tree = project(scope.profile, selection)
     except NoMatchError:

@@ -13,7 +13,7 @@ from flame.cli.main import main
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import Devices
+from flame.core.projection.filters import At, Devices
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection, select
 from flame.core.report.gate.decide import decide, read_condition
@@ -213,7 +213,7 @@ def test_all_formats(
     assert main(["report", path]) == 0
     text = capsys.readouterr().out
     assert "A request for memory failed: fragmented" in text
-    assert f"flame view {path}" in text and "--metric live" in text
+    assert f"flame view {path}" in text and "--metric peak --at oom" in text
     assert "a memory snapshot knows no activities of GPUs" in " ".join(text.split())
     assert main(["report", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -242,3 +242,25 @@ def test_rows_lead_to_siblings_of_one_name_by_their_lines(tmp_path: Path) -> Non
     tree = shown.view.tree
     assert [int(tree.total[node]) for node in nodes] == [500, 400, 300]
     assert {tree.names(node) for node in nodes} == {("main", "step", "grow")}
+
+
+def test_what_lived_when_a_request_failed_or_is_asked_for_is_told(tmp_path: Path) -> None:
+    """And the tables of the peak and of the end stay what their titles say."""
+    file = SnapshotFile()
+    much = file.alloc(900_000, ("main", "forward"))
+    file.free(much)
+    file.alloc(300_000, ("main", "cache"))
+    file.fail(5_000_000, 80)
+    file.alloc(100_000, ("main", "last"))
+    expected = {"moment_stacks": 300_000, "peak_stacks": 900_000, "end_stacks": 400_000}
+    for where in ((), (At("oom"),)):
+        section = Report(scope_of(file, tmp_path, *where)).section("memory")
+        sums = {key: sum(row["bytes"] for row in table(section, key)) for key in expected}
+        assert sums == expected
+        found = next(one for one in section.tables if one.key == "moment_stacks")
+        assert found.title == "stacks at the last failed request"
+        assert {place.moment for place in found.places if place} == {"oom"}
+    section = Report(scope_of(file, tmp_path, At("end"))).section("memory")
+    assert sum(row["bytes"] for row in table(section, "moment_stacks")) == 400_000
+    without = Report(scope_of(two_gpus(), tmp_path)).section("memory")
+    assert "moment_stacks" not in {one.key for one in without.tables}
