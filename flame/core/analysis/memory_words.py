@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flame.core.model.allocator.memory_events import BEFORE_FRAME, NATIVE_FRAME
 from flame.core.model.allocator.recorded import MemoryMoment, MemoryOfDevice
 from flame.core.model.profile import Profile
 from flame.core.projection.chosen_metric import chosen_metric
@@ -19,6 +20,14 @@ _NAMES: dict[Moment, str] = {
 }
 
 _MOST_FILES = 3
+
+FRAME_MEANINGS = {
+    BEFORE_FRAME.name: "It was there before the recording began, and nothing tells by whom: mostly "
+    "weights, and states of optimizers.",
+    NATIVE_FRAME.name: "Allocated by a thread that runs no Python, such as autograd's: "
+    "--levels python,native shows its C++ frames.",
+}
+"""What to know of frames that stand for what was not recorded, by their names."""
 
 
 def asked_words(at: At) -> str:

@@ -102,7 +102,14 @@ def held_memory(scope: Scope) -> HeldMemory | None:
         *(table for table, _ in stacks.values()),
     )
     facts = {"memory": {metric: one for metric, (_, one) in stacks.items()}}
-    return HeldMemory({**facts}, tables, tuple(_notes(scope, devices)))
+    titled = tuple(map(_with_gpu, tables)) if len(devices) > 1 else tables
+    return HeldMemory({**facts}, titled, tuple(_notes(scope, devices)))
+
+
+def _with_gpu(table: Table) -> Table:
+    """Say in the title which GPU all rows are of: people see no column that says one thing."""
+    gpus = {row[0] for row in table.rows} if _GPU in table.columns else set()
+    return replace(table, title=f"{table.title}: {gpus.pop()}") if len(gpus) == 1 else table
 
 
 def place_of(scope: Scope, device: int, metric: str, stack: int | None = None) -> Place:

@@ -264,3 +264,15 @@ def test_what_lived_when_a_request_failed_or_is_asked_for_is_told(tmp_path: Path
     assert sum(row["bytes"] for row in table(section, "moment_stacks")) == 400_000
     without = Report(scope_of(two_gpus(), tmp_path)).section("memory")
     assert "moment_stacks" not in {one.key for one in without.tables}
+
+
+def test_a_table_of_one_of_several_gpus_names_it(tmp_path: Path) -> None:
+    """A column that says one thing is not shown to people."""
+    file = two_gpus()
+    file.fail(5_000_000, 80, device=1)
+    titles = {
+        one.key: one.title for one in Report(scope_of(file, tmp_path)).section("memory").tables
+    }
+    assert titles["failed"] == "requests that failed: GPU1"
+    assert titles["churn_stacks"].endswith("given back: GPU0")
+    assert titles["peak_stacks"] == "stacks at the peak"
