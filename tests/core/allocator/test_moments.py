@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from flame.core.allocator.live import live_curve
+from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.snapshot_profile import build_snapshot_profile
 from flame.core.allocator.tables import DeviceAllocations
 from flame.core.analysis.memory_words import moment_words
@@ -19,6 +20,7 @@ from flame.core.loading.many import load
 from flame.core.loading.merge import merge_profiles
 from flame.core.model.activities import TableCut
 from flame.core.model.allocator.allocations import BEFORE, Allocations
+from flame.core.model.allocator.history import AllocatorEvents
 from flame.core.model.meta import Meta
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import At, Devices, Filter, Moment, Ranks, ShowStacks, Time
@@ -238,3 +240,22 @@ def test_the_file_without_a_time_is_named(file: SnapshotFile) -> None:
     with pytest.raises(UsageError, match=r"the history of rank 1 runs from .*: --rank chooses"):
         total(merged, At(5 * STEP))
     assert total(merged, At(5 * STEP), Ranks(("rank 0",))) == 1_300
+
+
+def test_events_of_many_gpus_are_looked_at_once_for_each_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = SnapshotFile(100)
+    for device in range(100):
+        file.free(file.alloc(1_000 + device, device=device))
+    memory, looked_at, take = profile_of(file).memory, list[int](), AllocatorEvents.take
+
+    def counted(events: AllocatorEvents, rows: I8) -> AllocatorEvents:
+        looked_at.append(len(rows))
+        return take(events, rows)
+
+    assert isinstance(memory, HistoryMemory)
+    monkeypatch.setattr(AllocatorEvents, "take", counted)
+    assert [one.peak for one in memory.devices] == [1_000 + device for device in range(100)]
+    assert len(memory.curves) == 100
+    assert sum(looked_at) == 2 * len(memory.history.events)
