@@ -15,6 +15,7 @@ from flame.core.allocator.snapshot_profile import build_snapshot_profile
 from flame.core.allocator.tables import DeviceAllocations
 from flame.core.analysis.memory_words import moment_words
 from flame.core.columns import I8
+from flame.core.compare.sides import Run
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
 from flame.core.loading.merge import merge_profiles
@@ -259,3 +260,11 @@ def test_events_of_many_gpus_are_looked_at_once_for_each_answer(
     assert [one.peak for one in memory.devices] == [1_000 + device for device in range(100)]
     assert len(memory.curves) == 100
     assert sum(looked_at) == 2 * len(memory.history.events)
+
+
+def test_of_two_that_are_compared_the_one_without_the_moment_is_named(file: SnapshotFile) -> None:
+    oom, whole = Selection(where=(At("oom"),)), SnapshotFile(1)
+    whole.alloc(1_000)
+    assert int(Run(profile_of(file), "new.pickle").tree(oom).total[0]) == 900
+    with pytest.raises(UsageError, match=r"base\.pickle: --at oom: no request for memory failed"):
+        Run(profile_of(whole), "base.pickle").tree(oom)
