@@ -57,5 +57,5 @@ def last_failure(failures: Sequence[tuple[int, OutOfMemory]]) -> tuple[int, OutO
     UsageError where there is none.
     """
     if not failures:
-        raise UsageError("--at oom: no request for memory failed here")
+        raise UsageError("--at oom: no request for memory failed here: use peak or end")
     return max(failures, key=lambda failure: (failure[1].time, failure[1].position))

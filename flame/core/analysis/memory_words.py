@@ -59,7 +59,7 @@ def _words(profile: Profile, moments: Sequence[MemoryMoment], asked: str) -> str
     device = next(each for each in profile.memory.devices if each.device == moment.device)
     word = _word(device, moment) or asked
     gpu = f", {_gpu(profile, moment.device)}" if len(profile.devices) > 1 else ""
-    return f"{word}, {place_words(profile, moment.position, moment.time)}{gpu}"
+    return f"{word}, {place_words(profile, device, moment.position, moment.time)}{gpu}"
 
 
 def _gpu(profile: Profile, place: int) -> str:
@@ -96,8 +96,10 @@ def _word(device: MemoryOfDevice, moment: MemoryMoment) -> str:
     return f"when {format_bytes(failed[0].size)} could not be had" if failed else ""
 
 
-def place_words(profile: Profile, position: int, time: int | None) -> str:
-    """Say where in the history an event is: ``event 3,486, 50.5 ms``."""
+def place_words(profile: Profile, device: MemoryOfDevice, position: int, time: int | None) -> str:
+    """Say where in the history of ``device`` an event is: ``event 3,486, 50.5 ms``."""
+    if not device.events:
+        return "there is no history"
     if position < 0:
         return "before the first event"
     event = f"event {format_count(position + 1)}"

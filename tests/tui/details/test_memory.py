@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,12 @@ def test_the_header_has_peak_and_end(path: Path, width: int, words: str) -> None
     shown = shown_of(path)
     line = header("x.pickle", shown.profile, Selection(), shown.view.tree, PALETTE, width)
     assert words in "".join(piece.text for piece in line)
+
+
+def test_without_a_history_the_moment_says_so(tmp_path: Path) -> None:
+    file = SnapshotFile()
+    file.alloc(MB)
+    path = tmp_path / "segments.pickle"
+    path.write_bytes(pickle.dumps(file.segments(), 4))
+    assert moment_words(load(path), Selection()) == "at the peak, there is no history"
+    assert told(shown_of(path))["peak"] == "1.00 MB  there is no history"
