@@ -65,6 +65,7 @@ class Action(StrEnum):
     SET_MARK = auto()
     SHOW_METRIC = auto()
     SHOW_MOMENT = auto()
+    SHOW_SIDE = auto()
     SHOW_VIEW = auto()
     SORT = auto()
     SOURCE = auto()
