@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,12 @@ from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_even
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
 from flame.core.allocator.told_reserved import reserved_curves
-from flame.core.columns import I4, I8, Bool, run_starts, sum_by
+from flame.core.columns import I4, I8, Bool, run_starts, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
 from flame.core.model.allocator.history import (
+    EVERY_DEVICE,
     NO_TIME,
     Action,
     AllocatorEvents,
@@ -69,15 +70,13 @@ class TraceMemory:
             end=np.where(own.end == ALIVE, ALIVE, position[np.where(own.end == ALIVE, 0, own.end)]),
             python=self._whole(own),
         )
-        parts = dict(split_devices(own, np.unique(own.device).tolist()))
+        parts = dict(split_devices(own, unique(own.device).tolist()))
         return HistoryMemory(
             self._activities(own),
             tuple(parts),
             tuple(parts),
             tuple(parts.values()),
-            _history(
-                _own_events(self.events, device, is_own, position), _step_ends(self.steps, parts)
-            ),
+            _history(_own_events(self.events, device, is_own, position), _step_ends(self.steps)),
             tuple(self._elsewhere(~is_own)),
             reserved_curves(self.events, self.allocations, device, is_own),
         )
@@ -253,8 +252,6 @@ def _warnings(events: MemoryEvents, losses: PairingLosses, unsized: int) -> Iter
         )
 
 
-def _step_ends(steps: ProfilerSteps, places: Iterable[int]) -> list[StepEnd]:
+def _step_ends(steps: ProfilerSteps) -> list[StepEnd]:
     ends = zip(steps.number.tolist(), steps.end.tolist(), strict=True)
-    return [
-        StepEnd(f"ProfilerStep#{number}", place, end) for number, end in ends for place in places
-    ]
+    return [StepEnd(f"ProfilerStep#{number}", EVERY_DEVICE, end) for number, end in ends]

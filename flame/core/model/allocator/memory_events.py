@@ -18,6 +18,8 @@ ON_DEVICE = frozenset({"device", "array", "device static"})
 
 BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
 UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
+NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
+"""Stands above the C++ frames of threads that run no Python, such as those of autograd."""
 
 
 @dataclass(frozen=True, eq=False)
