@@ -38,6 +38,12 @@ from flame.tui.timeline.memory_rows import (
     memory_segments,
     screen_lines,
 )
+from flame.tui.timeline.metric_rows import (
+    MetricDrawing,
+    draw_metric,
+    metric_label,
+    metric_segments,
+)
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import EDGE, RowView
 from flame.tui.toolkit.text import cut, fill, printable, take, width_of
@@ -117,6 +123,7 @@ class TimelineRows(RowView):
         self._shadings: dict[int, Shading] = {}
         self._hatchings: dict[int, Hatching] = {}
         self._drawings: dict[int, MemoryDrawing] = {}
+        self._metrics: dict[int, MetricDrawing] = {}
         self._strips: dict[tuple[int, int, int | None], Strip] = {}
         self._lines: list[ScreenLine] = []
         self._room = 0
@@ -174,12 +181,14 @@ class TimelineRows(RowView):
             return self.padded([], 0)
         self._shade(view)
         number = view.lanes.rows[at.row]
-        if number not in self._shadings and number not in self._drawings:
+        if all(number not in each for each in (self._shadings, self._drawings, self._metrics)):
             return self.padded([], 0)
         own = (number, at.line, view.cursor.item if number == view.lanes.lane else None)
         if own not in self._strips:
             if number in self._drawings:
                 segments = self._memory(view, number, at)
+            elif number in self._metrics:
+                segments = self._metric(view, number)
             else:
                 segments = [*self._label(view, number), *self._row(view, number)]
             self._strips[own] = self.padded(segments, self.labels + self.cells)
@@ -196,6 +205,14 @@ class TimelineRows(RowView):
         brushed = view.viewport.brushed
         return [Segment(label, style), *memory_segments(drawing, at, look, brushed, cell)]
 
+    def _metric(self, view: TimeView, number: int) -> list[Segment]:
+        """The line of a metric of a GPU."""
+        drawing, look, current = self._metrics[number], self.look, number == view.lanes.lane
+        name = f"{CURRENT if current else ' '}{printable(_title(view, number))}"
+        label = take(metric_label(drawing, name, self.labels), self.labels)
+        style = look.base + (Style(bold=True) if current else Style.null())
+        return [Segment(label, style), *metric_segments(drawing, look, view.viewport.brushed)]
+
     def _shade(self, view: TimeView) -> None:
         """Work out what the lanes on screen show, all of them at once."""
         top, rows = self.scroll_offset.y, view.lanes.rows
@@ -207,7 +224,9 @@ class TimelineRows(RowView):
             tracks = {number: view.timeline.lanes[number].track for number in lanes}
             memory = [number for number in lanes if tracks[number] == Track.MEMORY]
             self._drawings = {number: draw_memory(view, number) for number in memory}
-            others = [number for number in lanes if number not in memory]
+            metrics = [number for number in lanes if tracks[number] == Track.METRIC]
+            self._metrics = {number: draw_metric(view, number) for number in metrics}
+            others = [number for number in lanes if number not in (*memory, *metrics)]
             chosen = [view.timeline.lanes[number] for number in others]
             shadings = shade(view.timeline, view.highlight, chosen, view.viewport.grid)
             self._shadings = dict(zip(others, shadings, strict=True))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flame.core.report.measures.counter_samples import ENOUGH
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,6 @@ from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Time
 from flame.core.projection.selection import select
-from flame.core.report.measures.counter_samples import ENOUGH
 from flame.core.report.options import with_iteration
 from flame.core.report.scope import Scope
 from flame.core.report.sections.metrics import metrics_section
