@@ -12,7 +12,7 @@ from flame.core.gpu_metrics.names import NAMES
 from flame.core.gpu_metrics.samples import SampledMetric, sampled_metrics
 from flame.core.model.profile import Profile
 from flame.core.model.side_tables.gpu_metrics import GpuMetrics
-from flame.core.units import format_count, format_counted
+from flame.core.units import format_counted
 
 
 class MetricAverage(NamedTuple):
@@ -70,11 +70,12 @@ def metric_notes(profile: Profile, devices: set[int]) -> Iterator[str]:
     others = {(one.source, one.gpu) for one in found.metrics if one.device not in devices}
     if others:
         gpus = format_counted(len(others), "GPU", "GPUs")
-        yield f"metrics of {gpus} on which nothing ran, or not known which that is, are left out"
+        yield f"left out: metrics of {gpus} on which nothing ran, or not known which that is"
     for number, why in (
-        (table.left_out, "have no time that makes sense"),
-        (found.senseless, "have a value that makes no sense"),
-        (found.repeated, "are at the time of another one of their metric"),
+        (table.left_out, "without a time that makes sense"),
+        (found.senseless, "with a value that makes no sense"),
+        (found.repeated, "at the time of another one of the metric"),
     ):
         if number:
-            yield f"{format_count(number)} samples {why}: left out"
+            samples = format_counted(number, "sample", "samples")
+            yield f"left out: {samples} of GPU metrics {why}"

@@ -137,7 +137,9 @@ def _moved(times: KernelTimes, marks: Marks, lane: I8, begin: I8, end: I8, size:
     """Sum up percent × ns × bandwidth; NaN where that of any GPU is not known."""
     weighted = (marks.weighted[end] - marks.weighted[begin]) / 1e9
     sampled = marks.known[end] > marks.known[begin]
-    moved: F8 = np.bincount(lane, np.where(sampled, weighted * times.bandwidth[begin], 0.0), size)
+    each: F8 = np.where(sampled, weighted * times.bandwidth[begin], 0.0)
+    moved = np.zeros(size)
+    np.add.at(moved, lane, each)
     return moved
 
 
