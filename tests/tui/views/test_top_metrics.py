@@ -50,7 +50,7 @@ def rows_of(user: User) -> dict[str, list[str]]:
 
 
 async def test_columns_are_filled_where_enough_is_known(path: Path) -> None:
-    async with open_app(path, size=(120, 40)) as user:
+    async with open_app(path, size=(220, 40)) as user:
         pane = user.screen.query_one(TopPane)
         while user.screen.pane is not pane:
             await user.press("tab")
