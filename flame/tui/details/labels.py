@@ -82,7 +82,7 @@ class Label(StrEnum):
     HOTTEST = "hottest"
     # GPU metrics
     SM = "SM active"
-    TENSOR = "tensor active"
+    TENSOR = "tensor"
     DRAM = "DRAM"
     SAMPLED = "sampled"
     # All that is shown

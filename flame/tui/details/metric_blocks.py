@@ -34,7 +34,7 @@ def _facts(found: KernelMetrics) -> Iterator[tuple[Label, str]]:
     read, write = (_percent(found.means[key]) for key in (MetricKey.READ, MetricKey.WRITE))
     both = ", ".join([f"{read} read"] * bool(read) + [f"{write} written"] * bool(write))
     rate = float(found.rate[0])
-    yield Label.DRAM, both if np.isnan(rate) else f"{both}: {format_bytes(rate)}/s"
+    yield Label.DRAM, both if np.isnan(rate) else f"{both}, {format_bytes(rate)}/s"
     yield Label.SAMPLED, _sampled(found)
 
 

@@ -123,10 +123,10 @@ def metric_hint(view: TimeView) -> str:
     mean = mean_within(metric, window, view.timeline.origin)
     known = "not sampled in this window"
     if not np.isnan(mean):
-        known = f"mean {written(mean, metric.scale.unit)} of what is shown"
+        known = f"mean {written(mean, metric.scale.unit)}"
     facts = [printable(metric.name), known]
     if metric.period:
-        facts.append(f"each cell a mean, sampled every {format_ns(metric.period)}")
+        facts.append(f"cells are means, of samples every {format_ns(metric.period)}")
     if metric.device < 0:
         facts.append("nothing ran on this GPU, or it is not known which it is")
     return " · ".join(facts)

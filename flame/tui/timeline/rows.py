@@ -126,7 +126,7 @@ class TimelineRows(RowView):
         self._metrics: dict[int, MetricDrawing] = {}
         self._strips: dict[tuple[int, int, int | None], Strip] = {}
         self._lines: list[ScreenLine] = []
-        self._room = 0
+        self._laid_out: tuple[object, ...] = ()
         self._shares = False
         self._pressed = -1
         self._dragging = False
@@ -136,8 +136,9 @@ class TimelineRows(RowView):
     def show(self, view: TimeView, frames: FrameTable, text: Sequence[str]) -> None:
         """Draw ``view`` of ``frames``, called ``text``, as far as the screen differs."""
         width = self.inner.width
-        if view is not self._view or text is not self._text or width != self._room:
-            self._view, self._frames, self._text, self._room = view, frames, text, width
+        laid_out = (text, width, bool(view.timeline.metrics))
+        if view is not self._view or laid_out != self._laid_out:
+            self._view, self._frames, self._text, self._laid_out = view, frames, text, laid_out
             self._lay_out(view, width)
             self._strips.clear()
         if not width:

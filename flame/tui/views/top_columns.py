@@ -62,7 +62,7 @@ _WANTED = (
     "bar", "mean", "tail", "p95", "own share",
 )  # fmt: skip
 
-_MEASURED = ("own", "total", "share", *(head.key for head in OF_METRICS))
+_MEASURED = ("own", "total", "share", "sm_active", "dram", "tensor_active", EXPOSURE)
 """What is wanted most where there are GPU metrics."""
 
 _BESIDE_PARTS = ("total", "share")

@@ -67,7 +67,7 @@ async def test_a_selected_row_says_what_its_cells_are(path: Path) -> None:
         await user.settle()
         await select(user, "GPU0 SMs")
         hint = user.pane.hint()
-        assert f"mean {(2_500 + 500) / 60:.1f} %" in hint and "each cell a mean" in hint
+        assert f"mean {(2_500 + 500) / 60:.1f} %" in hint and "cells are means" in hint
         await user.does(lambda: user.pane.across(1), lambda: user.pane.enter())
         await select(user, "GPU7")
         assert "not sampled" in user.pane.hint() and "nothing ran on this GPU" in user.pane.hint()

@@ -71,11 +71,11 @@ async def test_columns_are_filled_where_enough_is_known(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("gemm", ["SM active 90.0 %", "DRAM 5.0 % read, 1.0 % written: 60.0 GB/s"]),
+        ("gemm", ["SM active 90.0 %", "DRAM 5.0 % read, 1.0 % written, 60.0 GB/s"]),
         ("gemm", ["sampled 1.00 ms, 100 samples"]),
         (
             "copy_like",
-            ["tensor active 0.0 %", "sampled 1.00 ms, 100 samples, beside other kernels"],
+            ["tensor 0.0 %", "sampled 1.00 ms, 100 samples, beside other kernels"],
         ),
         ("short", ["sampled 150 µs, 15 samples: too short to sample"]),
     ],
