@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from threading import Event
 from time import monotonic
 from typing import NamedTuple
@@ -69,10 +70,13 @@ class Reasons:
 def find_reasons(profile: Profile) -> Reasons:
     """Find what held threads of ``profile`` up, and why its GPUs were idle; may read the file."""
     try:
-        states, causes = state_spans(profile), causes_of_gaps(profile)
-        return Reasons(profile, states, causes, find_metrics(profile))
+        found = Reasons(profile, state_spans(profile), causes_of_gaps(profile))
     except InputError as error:
         return Reasons(profile, unread=str(error))
+    try:
+        return replace(found, metrics=find_metrics(profile))
+    except InputError as error:
+        return replace(found, unread=str(error))
 
 
 class TimelineWork:

@@ -156,3 +156,14 @@ def test_metrics_of_gpus_that_cannot_be_told_apart_are_of_none(tmp_path: Path) -
     found, place = measured(profile)["layer"]
     assert found.exposure[place] == 0
     assert any("not known which" in note for note in metric_notes(profile, {0}))
+
+
+def test_the_only_gpu_of_a_machine_is_that_of_the_process(tmp_path: Path) -> None:
+    """Whatever number it has there; nothing else says which it is."""
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.gpu(2, "H100")
+        file.kernel("gemm", 0, 60)
+        for at in range(0, 90, 2):
+            file.metric(SM, at, 50, gpu=2)
+    found, place = measured(load(tmp_path / "trace.sqlite"))["gemm"]
+    assert found.means[MetricKey.SM][place] == 50

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flame.core.loading.many import load
@@ -11,7 +12,9 @@ from flame.core.projection.selection import Selection
 from flame.tui.details.facts import collect
 from flame.tui.details.metric_blocks import metric_words
 from flame.tui.session.session import project
+from flame.tui.timeline.prepare import find_reasons
 from flame.tui.views.top_columns import Columns
+from flame.tui.views.top_metrics import measure_frames
 from flame.tui.views.top_pane import TopPane
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui.conftest import User, open_app
@@ -88,6 +91,18 @@ def test_details_say_what_is_known_and_of_how_much(path: Path, name: str, words:
     assert [word for word in found if word in words] == words
     if name == "short":
         assert found == words
+
+
+def test_a_file_that_has_changed_says_so(path: Path) -> None:
+    shown = project(load(path), Selection(levels=("kernel",)))
+    with path.open("ab") as file:
+        file.write(b"more")
+    tree = shown.view.tree
+    *_, facts = collect(shown, tree, node(tree, "gemm"))
+    assert any("GPU metrics unknown" in note and "changed" in note for note in facts.notes)
+    assert measure_frames(shown, np.unique(tree.frame[1:])) is None
+    reasons = find_reasons(shown.profile)
+    assert reasons.causes and "changed" in reasons.unread
 
 
 def test_nothing_is_written_of_what_has_no_metrics() -> None:

@@ -220,9 +220,12 @@ def placed_gpus(context: NsysContext, devices: Sequence[Device]) -> dict[int, in
     """
     rows = context.source.rows("TARGET_INFO_CUDA_DEVICE", ["gpuId"])
     placed = {gpu for (gpu,) in rows if isinstance(gpu, int)}
+    if placed:
+        return {one.id: place for place, one in enumerate(devices) if one.id in placed}
     there = {key for (key,) in context.source.rows("TARGET_INFO_GPU", ["id"])}
-    alone = len(there) < 2 and len(devices) < 2 and not placed
-    return {one.id: place for place, one in enumerate(devices) if one.id in placed or alone}
+    if len(devices) != 1 or len(there) > 1:
+        return {}
+    return {next((key for key in there if isinstance(key, int)), devices[0].id): 0}
 
 
 def metric_warnings(context: NsysContext) -> Iterator[str]:
