@@ -28,6 +28,7 @@ from flame.core.projection.phases import (
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from tests.conftest import TRACES, needs_traces
+from tests.core.reopening.conftest import find, keep
 from tests.support.recorded import Recorded
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
@@ -176,6 +177,22 @@ def test_decoding_without_prefill_may_be_of_images(names: tuple[str, ...]) -> No
         trace.kernel("gemm", 1000 * corr, 1000 * corr + 1, corr)
     profile = trace.profile()
     assert tell_phases(profile) is profile
+
+
+def test_a_trace_from_the_cache_has_the_same_phases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        for corr, (name, length) in enumerate((("step[EXTEND bs=2]", 3), ("step[DECODE]", 5)), 1):
+            file.nvtx(name, 100 * corr, 100 * corr + 50)
+            file.api("cudaLaunchKernel_v7000", 100 * corr, 100 * corr + 1, corr=corr)
+            file.kernel("gemm", 100 * corr, 100 * corr + length, corr=corr)
+    before, found = keep(tmp_path / "trace.sqlite"), find(tmp_path / "trace.sqlite")
+    assert found is not None
+    for profile in (before, found):
+        tree = project(tell_phases(profile), select(("phase", "kernel")))
+        assert top_sums(tree) == {"prefill": (3, 1), "decode": (5, 1)}
 
 
 @needs_traces
