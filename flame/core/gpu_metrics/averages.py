@@ -11,7 +11,7 @@ from flame.core.columns import I8, expand_ranges
 from flame.core.gpu_metrics.names import NAMES
 from flame.core.gpu_metrics.samples import SampledMetric, sampled_metrics
 from flame.core.model.profile import Profile
-from flame.core.model.side_tables.gpu_metrics import GpuMetrics
+from flame.core.model.side_tables.gpu_metrics import NAMELESS, GpuMetrics
 from flame.core.units import format_counted
 
 
@@ -72,10 +72,14 @@ def metric_notes(profile: Profile, devices: set[int]) -> Iterator[str]:
         gpus = format_counted(len(others), "GPU", "GPUs")
         yield f"left out: metrics of {gpus} on which nothing ran, or not known which that is"
     for number, why in (
-        (table.left_out, "without a time that makes sense"),
+        (table.left_out, "without a time, a metric or a value that makes sense"),
         (found.senseless, "with a value that makes no sense"),
         (found.repeated, "at the time of another one of the metric"),
     ):
         if number:
             samples = format_counted(number, "sample", "samples")
             yield f"left out: {samples} of GPU metrics {why}"
+    nameless = [one for one in found.metrics if one.name.startswith(NAMELESS)]
+    if nameless:
+        metrics = format_counted(len(nameless), "GPU metric", "GPU metrics")
+        yield f"{metrics} without a name: TARGET_INFO_GPU_METRICS does not tell it"

@@ -69,7 +69,8 @@ def metrics_section(scope: Scope) -> Section:
     """Tell each metric of each GPU over its windows, and some of them by what ran."""
     metrics = scope.profile.gpu_metrics
     if metrics is None or not len(metrics):
-        return Section(NAME, TITLE, why=WHY, how=HOW)
+        notes = tuple(metric_notes(scope.profile, set()))
+        return Section(NAME, TITLE, notes=notes, why=WHY, how=HOW)
     what = (
         ("ranges", "by range, while what it launched ran", "range", range_spans),
         ("iterations", "by iteration", "iteration", iteration_spans),

@@ -171,6 +171,30 @@ def test_what_is_left_out_is_told_of(tmp_path: Path) -> None:
     assert any("1 sample of GPU metrics with a value" in note for note in section.notes)
 
 
+@pytest.mark.parametrize(
+    ("damage", "available", "note"),
+    [
+        ("DROP TABLE TARGET_INFO_GPU_METRICS", True, "1 GPU metric without a name"),
+        ("ALTER TABLE TARGET_INFO_GPU_METRICS DROP COLUMN metricName", True, "without a name"),
+        ("ALTER TABLE GPU_METRICS DROP COLUMN value", False, "50 samples"),
+        ("UPDATE GPU_METRICS SET timestamp = NULL", False, "50 samples"),
+        ("UPDATE GPU_METRICS SET typeId = 'x', metricId = 1 << 62", True, "without a name"),
+    ],
+)
+def test_damaged_tables_say_what_is_missing(
+    tmp_path: Path, damage: str, available: bool, note: str
+) -> None:
+    path = tmp_path / "trace.sqlite"
+    written(path, [("gemm", 0, 100, 0)], every(SM, 7, range(50)))
+    with NsysFile.reopened(path) as file:
+        file.loosen("GPU_METRICS")
+        file.db.execute(damage)
+    section = metrics_section(Scope(load(path)))
+    assert section.available == available
+    assert any(note in one for one in section.notes)
+    assert not any(row.get("sm_percent") for row in table_rows(section, "kernels"))
+
+
 def test_a_trace_without_samples_says_how_to_take_them(tmp_path: Path) -> None:
     section = metrics_section(written(tmp_path / "trace.sqlite", [("gemm", 0, 5, 0)], []))
     assert not section.available and "--gpu-metrics-devices" in section.how
