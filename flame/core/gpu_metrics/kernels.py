@@ -18,6 +18,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 
 _KERNELS = (Kind.KERNEL, Kind.GRAPH)
+_DRAM = (MetricKey.READ, MetricKey.WRITE)
 _SHARED = 10
 """Per cent of the time of kernels; where others run beside them for longer, that is said."""
 
@@ -97,7 +98,7 @@ class KernelTimes:
 
 
 class _Part(NamedTuple):
-    """What is known of lanes from ``first`` on; ``moved`` are sums of bytes × 100."""
+    """What is known of lanes from ``first`` on; ``moved`` are sums of bytes × 100, of `_DRAM`."""
 
     first: int
     ran: I8
@@ -117,7 +118,7 @@ class _Part(NamedTuple):
             sum_by(lane, lengths, size),
             sum_by(lane, beside, size),
             {key: sum_between(one.at(begin), one.at(end), lane, size) for key, one in marks},
-            {key: _moved(times, one, lane, begin, end, size) for key, one in marks},
+            {key: _moved(times, one, lane, begin, end, size) for key, one in marks if key in _DRAM},
         )
 
 
@@ -146,7 +147,7 @@ def _moved(times: KernelTimes, marks: Marks, lane: I8, begin: I8, end: I8, size:
 def _joined(parts: list[_Part], period: int, size: int) -> KernelMetrics:
     ran, beside, exposure, samples = (np.zeros(size, np.int64) for _ in range(4))
     means = {key: np.full(size, np.nan) for key in MetricKey}
-    rates = {key: np.full(size, np.nan) for key in MetricKey}
+    rates = {key: np.full(size, np.nan) for key in _DRAM}
     for part in parts:
         here = slice(part.first, part.first + len(part.ran))
         ran[here], beside[here] = part.ran, part.beside
@@ -154,10 +155,12 @@ def _joined(parts: list[_Part], period: int, size: int) -> KernelMetrics:
             means[key][here] = mean = sums.means(period)
             exposure[here] = np.maximum(exposure[here], sums.exposure)
             samples[here] = np.maximum(samples[here], sums.samples)
-            rates[key][here] = part.moved[key] / np.maximum(sums.exposure, 1) * 1e7
-            rates[key][here][np.isnan(mean)] = np.nan
-    rate = rates[MetricKey.READ] + rates[MetricKey.WRITE]
-    return KernelMetrics(ran, exposure, samples, beside * 100 > ran * _SHARED, means, rate)
+            if key in _DRAM:
+                rate = part.moved[key] / np.maximum(sums.exposure, 1) * 1e7
+                rates[key][here] = np.where(np.isnan(mean), np.nan, rate)
+    shared = beside * 100 > ran * _SHARED
+    both = rates[MetricKey.READ] + rates[MetricKey.WRITE]
+    return KernelMetrics(ran, exposure, samples, shared, means, both)
 
 
 @kept

@@ -26,7 +26,7 @@ from flame.core.timeline.lane_intervals import LaneIntervals
 NAME, TITLE = "metrics", "GPU metrics"
 
 WHY = "no metrics of a GPU were sampled"
-HOW = "nsys profile --gpu-metrics-devices=all samples them"
+HOW = "nsys profile --gpu-metrics-devices=all samples them, if the driver allows it: flame doctor"
 
 _ALL = (
     TableColumn("gpu", "GPU"),
@@ -81,7 +81,13 @@ def metrics_section(scope: Scope) -> Section:
         in_order = spans is iteration_spans
         rows = (row for gpu in scope.gpus for row in _by(scope, gpu, spans(scope, gpu), in_order))
         tables.append(Table.of(key, title, columns, rows))
-    facts = {"samples": len(metrics), "left_out": metrics.left_out}
+    found = sampled_metrics(metrics)
+    facts = {
+        "samples": len(metrics),
+        "left_out": metrics.left_out,
+        "senseless": found.senseless,
+        "repeated": found.repeated,
+    }
     devices = {gpu.device for gpu in scope.gpus}
     notes = tuple(metric_notes(scope.profile, devices))
     return Section(NAME, TITLE, facts, tuple(tables), notes)
