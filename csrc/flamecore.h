@@ -271,6 +271,13 @@ API int64_t flamecore_sum_above(const void* group, int32_t size, const int64_t* 
                                 int64_t count, int64_t groups, const int64_t* limits,
                                 int64_t* counts, int64_t* sums);
 
+// Finds where in the `order` of each of some rows of `size` values, of which in each of the `draws` so
+// many are drawn, half of those are reached: `times` are how often each value is, `draws` numbers of
+// `width` bytes a value, and `place` becomes how many come before, as wide. Returns how many rows there
+// are; refuses what is no order, and values of which there are more than such numbers.
+API int64_t flamecore_drawn_places(const void* times, int32_t width, const int64_t* order,
+                                   int64_t rows, int64_t size, int64_t draws, void* place);
+
 // Summarizes the values of each group, of integers of `size` bytes below `groups`: `rows` becomes a row
 // of `groups` numbers for how many it has, their sum, the least, for each of the `percents`,
 // which ascend, the least that at least so many percent do not exceed, and the largest; 0 of no values.

@@ -22,6 +22,8 @@ from flame.core.columns import (
     runs_in_order,
     sum_by,
 )
+from flame.core.compare.statistics import _places_of_medians
+from flame.core.compiled.draws import drawn_places
 from flame.core.compiled.library import compiled
 from flame.core.compiled.nesting import lane_times, outermost_spans
 from flame.core.compiled.order import number_runs, order_groups, sum_groups, summarize_groups
@@ -198,6 +200,30 @@ def test_groups_and_percents_that_there_are_not_are_not_summarized() -> None:
     for percents in ((0,), (101,), (50, 49), tuple(range(1, 10))):
         assert summarize_groups(values, values, 300, percents) is None
     assert summarize_groups(values, values, 0, PERCENTS) is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 250, 255, 256, 700])
+def test_drawn_medians_are_found_as_by_numpy(size: int) -> None:
+    random = np.random.default_rng(size)
+    dtype = np.uint8 if size < 256 else np.uint16
+    times = random.multinomial(size, np.full(size, 1 / size), 100).T.astype(dtype)
+    order = np.argsort(random.random((9, size)), axis=1)
+    found = drawn_places(times, order)
+    assert found is not None
+    with only_numpy():
+        assert _places_of_medians(times, order).tolist() == found.tolist()
+    in_order = np.repeat(np.arange(size), times[:, 0])  # of the first draw, by the order of values
+    middle = np.sort(np.argsort(order[0])[in_order])[(size + 1) // 2 - 1]
+    assert found[0, 0] == middle
+
+
+def test_what_is_no_order_of_draws_is_left_to_numpy() -> None:
+    times = np.ones((300, 4), np.uint16)
+    assert drawn_places(times, np.arange(299)[None]) is None
+    assert drawn_places(times, np.arange(300, 0, -1)[None]) is None
+    assert drawn_places(times, np.arange(-1, 299)[None]) is None
+    assert drawn_places(times.astype(np.uint8), np.arange(300)[None]) is None
+    assert drawn_places(times.astype(np.int64), np.arange(300)[None]) is None
 
 
 SPANS = st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 20), st.integers(-1, 8)), max_size=40)
