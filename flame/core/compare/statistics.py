@@ -224,11 +224,18 @@ def _some(values: F8, random: np.random.Generator) -> F8:
 def _draw_blocks(size: int, random: np.random.Generator) -> Column:
     """How often each of ``size`` values in a circle is drawn, [size, draws]; u1 or u2."""
     length = int(np.ceil(np.sqrt(size)))
-    first = random.integers(0, size, (_DRAWS, -(-size // length), 1))
-    drawn = ((first + np.arange(length)) % size).reshape(_DRAWS, -1)[:, :size]
-    key = drawn + size * np.arange(_DRAWS)[:, None]
-    times = np.bincount(key.ravel(), minlength=size * _DRAWS).reshape(_DRAWS, size).T
-    return np.ascontiguousarray(times.astype(np.uint8 if size <= _MOST else np.uint16))
+    blocks = -(-size // length)
+    first = random.integers(0, size, (_DRAWS, blocks, 1))[:, :, 0]
+    behind = first + np.append(np.full(blocks - 1, length), size - (blocks - 1) * length)
+    around, draw = behind > size, np.broadcast_to(np.arange(_DRAWS)[:, None], first.shape)
+    # By how much more often each value is drawn than the one before it.
+    steps = np.zeros((size + 1, _DRAWS), np.int16)
+    one, flat = np.int16(1), steps.reshape(-1)
+    np.add.at(flat, (first * _DRAWS + draw).ravel(), one)
+    np.subtract.at(flat, ((behind - size * around) * _DRAWS + draw).ravel(), one)
+    np.add.at(flat, draw[around], one)
+    times = np.cumsum(steps, axis=0, dtype=np.int16)[:size]
+    return times.astype(np.uint8 if size <= _MOST else np.uint16)
 
 
 # Ratio of other statistics
