@@ -75,6 +75,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
                 "id": device.id,
                 "name": device.name,
                 "source": device.source,
+                "sources": list(device.sources),
                 "uuid": device.uuid or None,
                 "chip": device.facts.chip or None,
                 "sms": device.facts.sms,
