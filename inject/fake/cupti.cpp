@@ -56,6 +56,7 @@ Faults read_faults() {
   faults.no_timestamps = has(",no_timestamps,");
   faults.nested = has(",nested,");
   faults.allocating = has(",allocating,");
+  faults.pc_hang = has(",pc_hang,");
   faults.pc_later = has(",pc_later,");
   faults.pc_lazy = has(",pc_lazy,");
   faults.shuffle = has(",shuffle,");

@@ -100,6 +100,7 @@ struct Faults {
   bool no_timestamps = false;     // the timestamp callback is refused
   bool nested = false;            // the call that launches a kernel is made within another one
   bool allocating = false;        // the call that launches a kernel is made within an allocation
+  bool pc_hang = false;           // whoever enables it waits for ever
   bool pc_later = false;          // PC sampling is refused in callbacks
   bool pc_lazy = false;           // what pc_memory tells is seen when a size is configured
   bool shuffle = false;           // records of a buffer come in reverse

@@ -219,6 +219,27 @@ SamplingAnswer switch_all(const SamplingMode& next) {
   return {true, count_begun(), ""};
 }
 
+// On the flush thread, because CUPTI may not come back.
+
+SamplingAnswer switched;
+
+void switch_there(uint64_t packed) {
+  calling("switching PC sampling");
+  SamplingMode next;
+  next.collection = static_cast<CUpti_PCSamplingCollectionMode>(packed >> 32);
+  next.period = static_cast<uint32_t>(packed);
+  switched = switch_all(next);
+}
+
+SamplingAnswer switch_apart(const SamplingMode& next) {
+  switch (do_apart(switch_there, uint64_t(next.collection) << 32 | next.period)) {
+    case Apart::kDone: return switched;
+    case Apart::kBusy: return refusal("CUPTI is busy, or does not come back: try again");
+    default:
+      return refusal("CUPTI has not come back from it: what was asked for may be done later, or never");
+  }
+}
+
 }  // namespace
 
 void want_sampling() {
@@ -242,7 +263,7 @@ SamplingAnswer switch_sampling(std::string_view text) {
   if (!read_sampling_mode(text, &next))
     return refusal("no such mode: off, continuous or serialized, with :5 to :31 behind it");
   if (!reads_cupti()) return refusal("no GPU work of this process is recorded");
-  SamplingAnswer answer = switch_all(next);
+  SamplingAnswer answer = switch_apart(next);
   if (answer.done && next.collection) save_kept_cubins();
   return answer;
 }
