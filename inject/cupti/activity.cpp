@@ -106,11 +106,11 @@ uint64_t graph_node(const From& from, size_t source_at) {
 
 // Work that ended now may end a little later by CUPTI's clock, but not by so much.
 constexpr uint64_t kMinute = 60'000'000'000;
-std::atomic<uint64_t> begin_time{0};
+std::atomic<uint64_t> begin_time{0}, last_time{0};  // the latter of the buffer that is read
 
 bool can_be(uint64_t start, uint64_t end) {
   return start <= end && start + kMinute >= begin_time.load(std::memory_order_relaxed) &&
-         end <= now() + kMinute;
+         end <= last_time.load(std::memory_order_relaxed) + kMinute;
 }
 
 // Kernels of graphs.
@@ -245,6 +245,7 @@ std::atomic<bool> null_is_right{false};
 // how many there were is not known.
 void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   buffer_completed();
+  last_time.store(now(), std::memory_order_relaxed);
   if (keeps_nothing(buffer)) return dropped(kNoMemory, Type{}, valid != 0);
   CUpti_Activity* record = nullptr;
   CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
