@@ -97,6 +97,8 @@ void dropped(DropCause cause, Type type, uint64_t count);
   C(most_buffers)         /* that CUPTI had at once */                                     \
   C(flushes)                                                                               \
   C(longest_flush_ns)                                                                      \
+  C(sampling_errors)      /* PC samples that CUPTI failed to give, or for which its room was full */ \
+  C(sampling_resets)      /* of contexts after that */                                     \
   C(longest_callback_ns)  /* of resource callbacks and of every 64th call of a thread */
 
 enum Counter : uint8_t {

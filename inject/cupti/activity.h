@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "cupti/api/functions.h"
+#include "cupti/api/activity_calls.h"
 
 namespace flame {
 

@@ -176,6 +176,8 @@ Operation skewed(Operation operation) {
 }
 
 void write(const Operation& operation) {
+  tell_other(operation);
+  if (!kinds[kind_of(operation)]) return;
   if (faults().drop && ++seen % faults().drop == 0) return lose(operation);
   std::string record = record_of(skewed(operation), kind_of(operation), clock_offset);
   if (current.data && is_full(record.size())) deliver(false);
@@ -258,11 +260,13 @@ void start_worker() {  // with queue.mutex held
 
 }  // namespace
 
-bool graphs_are_whole() { return kinds[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]; }
+bool graphs_are_whole() {
+  return kinds[CUPTI_ACTIVITY_KIND_GRAPH_TRACE] || faults().whole_for_all;
+}
 
 void activity(Operation operation) {
   steal_when_due();
-  if (!kinds[kind_of(operation)]) return;
+  if (!kinds[kind_of(operation)] && !faults().several) return;
   operation.untimed = pool_is_used_up(operation);
   if (operation.untimed) truth_lost("untimed", operation);
   std::lock_guard<std::mutex> lock(queue.mutex);
@@ -279,7 +283,7 @@ using namespace fake;
 FAKE_API CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
                                                     CUpti_BuffersCallbackCompleteFunc completed) {
   if (!requested || !completed) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (faults().late_v2) return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (is_refused(faults().late_v2)) return CUPTI_ERROR_NOT_COMPATIBLE;
   request = requested;
   complete = completed;
   return CUPTI_SUCCESS;
@@ -287,6 +291,7 @@ FAKE_API CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
 
 FAKE_API CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
   if (!callback) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (is_refused()) return CUPTI_ERROR_NOT_COMPATIBLE;
   if (faults().no_timestamps) return CUPTI_ERROR_NOT_SUPPORTED;
   timestamp = callback;
   take_clock();
@@ -304,6 +309,7 @@ FAKE_API CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) {
     return CUPTI_ERROR_INVALID_KIND;
   }
+  if (is_refused()) return CUPTI_ERROR_NOT_COMPATIBLE;
   if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && faults().no_graph_trace)
     return CUPTI_ERROR_NOT_SUPPORTED;
   bool serial = kind == CUPTI_ACTIVITY_KIND_KERNEL;

@@ -94,6 +94,8 @@ struct Faults {
   bool no_subscriber = false;     // another tool is subscribed
   bool no_init = false;           // CUPTI does not suit the driver
   bool v2_subscriber = false;     // another tool is, by the newer functions
+  bool whole_for_all = false;     // that tool has graphs traced as a whole, for whoever subscribes
+  bool several = false;           // another tool is, so that there can be more, and takes records
   bool late_v2 = false;           // it is found out when buffers are registered, no sooner
   bool steal_clock = false;       // who takes the records brings a clock that does not count ns
   bool no_pc_permission = false;  // PC sampling needs root
@@ -231,12 +233,21 @@ class Call {
 };
 
 bool in_callback();
+CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                            void* data);
+bool is_subscriber(CUpti_SubscriberHandle handle);
 const char* api_name(uint32_t cbid);  // null: not one of the double's
 void tell(CUpti_CallbackIdResource what, CUcontext context, CUstream stream, void* descriptor);
 void tell_module(CUpti_CallbackIdResource what, CUmodule module);
 void tell_graph(CUpti_CallbackIdResource what, const CUpti_GraphData& graph);
 uint64_t hash_of(const void* data, size_t size);
 uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
+
+// subscribers.cpp: those who are told apart by their handles
+
+// What names no subscriber, where somebody has subscribed so, or `anyway`.
+bool is_refused(bool anyway = false);
+void tell_other(const Operation& operation);  // the other tool gets a record of it as well
 
 // activity.cpp
 

@@ -178,6 +178,7 @@ SWITCHES = {
     "kind-kernel": {"FLAME_KERNEL_KIND": "kernel"},
     "kind-concurrent": {"FLAME_KERNEL_KIND": "concurrent"},
     "pool-8": {"FLAME_POOL": "8"},
+    "subscribers-several": {"FLAME_SUBSCRIBERS": "several"},
 }
 CHECKS = (
     Check("recorded", "what is recorded", 2, recorded, NEEDS, 60, quick=True),
