@@ -156,9 +156,10 @@ class Source:
     meta: Meta
 
 
-def file_labels(device: Device, sources: Sequence[Source]) -> str:
-    """Name the files whose processes used ``device``: ``rank 0, rank 1 and 2 more``."""
-    labels = [sources[number].label for number in device.sources]
+def file_labels(item: Device | Process, sources: Sequence[Source]) -> str:
+    """Name the files that ``item`` is of, several of a GPU: ``rank 0, rank 1 and 2 more``."""
+    numbers = item.sources if isinstance(item, Device) else (item.source,)
+    labels = [sources[number].label for number in numbers]
     named, more = labels[:_MOST_NAMED], len(labels) - _MOST_NAMED
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
