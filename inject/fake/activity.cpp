@@ -177,7 +177,7 @@ Operation skewed(Operation operation) {
 
 void write(const Operation& operation) {
   tell_other(operation);
-  if (!kinds[kind_of(operation)]) return;
+  if (operation.for_other_alone) return;
   if (faults().drop && ++seen % faults().drop == 0) return lose(operation);
   std::string record = record_of(skewed(operation), kind_of(operation), clock_offset);
   if (current.data && is_full(record.size())) deliver(false);
@@ -266,7 +266,8 @@ bool graphs_are_whole() {
 
 void activity(Operation operation) {
   steal_when_due();
-  if (!kinds[kind_of(operation)] && !faults().several) return;
+  operation.for_other_alone = !kinds[kind_of(operation)];
+  if (operation.for_other_alone && !faults().several) return;
   operation.untimed = pool_is_used_up(operation);
   if (operation.untimed) truth_lost("untimed", operation);
   std::lock_guard<std::mutex> lock(queue.mutex);

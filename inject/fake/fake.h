@@ -191,6 +191,7 @@ struct Operation {  // work that has been given its time and place
   const char* name = nullptr;
   uint32_t registers = 0, static_shared = 0, local = 0;
   bool untimed = false;
+  bool for_other_alone = false;  // see tell_other
 };
 
 constexpr uint64_t kLatency = 3000;  // from the launch to the start on an idle stream, ns

@@ -62,7 +62,7 @@ bool is_fleeting(const Memory& memory, const char* code, const char* file,
                  const Offsets& offsets) {
   if (!(memory.template load<uint32_t>(code, offsets.code_flags) & kOptimized)) return true;
   if (!is_plain(memory, file, offsets)) return true;
-  const char first = memory.template load<char>(file, offsets.text_ascii);
+  const char first = memory.template load<char>(file, offsets.text_ascii);  // 0 behind the last
   return first == '<' || !first;
 }
 

@@ -36,7 +36,7 @@ constexpr char kVirtual[] =
 constexpr char kAbandoned[] =
     "PC sampling of a context was given up: 5 times in a row it began anew, and CUPTI gave no "
     "samples. Those of its work are missing from then on";
-constexpr char kBeside[] =
+constexpr char kNotBeside[] =
     "PC sampling has no functions for several tools that use CUPTI. Recorded without PC samples";
 constexpr char kTooOld[] = "PC sampling needs CUPTI 12.4 or newer. Recorded without PC samples";
 
@@ -112,7 +112,7 @@ void explain(const SamplingFailure& failure) {
 }
 
 bool possible() {
-  if (!given_up && is_beside_others()) give_up(kBeside);
+  if (!given_up && is_beside_others()) give_up(kNotBeside);
   if (!given_up && !can_sample()) give_up(kTooOld);
   return !given_up;
 }
