@@ -294,11 +294,7 @@ void describe_kernel_kind() {
 constexpr CUpti_ActivityKind kMemoryKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
-CUptiResult register_callbacks() {
-  CUptiResult result = register_activity_buffers(requested, completed);
-  refused("cuptiActivityRegisterCallbacks", result);
-  return result;
-}
+CUptiResult register_callbacks() { return register_activity_buffers(requested, completed); }
 
 // Either graphs or their nodes: with this kind on CUPTI leaves records of nodes out. [tracy 1330]
 void enable_graphs() {
@@ -352,7 +348,8 @@ void count_dropped() {
 
 // The clock stays as it is: to register it once more makes CUPTI's times wrong. [pytorch 192021]
 bool record_again() {
-  if (register_callbacks() || !enable_all_kinds()) return false;
+  if (refused("cuptiActivityRegisterCallbacks", register_callbacks())) return false;
+  if (!enable_all_kinds()) return false;
   buffer_completed();
   return true;
 }

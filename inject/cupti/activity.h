@@ -6,7 +6,7 @@
 
 namespace flame {
 
-// For CUPTI of this API `version`; where it refuses the meta "cupti" says why.
+// For CUPTI of this API `version`.
 CUptiResult register_buffers(uint32_t version);
 void enable_kinds();  // which work is reported
 void disable_kinds();

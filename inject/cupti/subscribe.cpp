@@ -267,7 +267,8 @@ bool enable_all(uint32_t version) {
     if (subscribe_beside()) registered = register_buffers(version);
   }
   if (registered == CUPTI_ERROR_NOT_COMPATIBLE) note(kOtherWay);
-  if (registered || !enable_driver_calls(subscriber)) return false;
+  if (refused("cuptiActivityRegisterCallbacks", registered)) return false;
+  if (!enable_driver_calls(subscriber)) return false;
   enable_kinds();
   enable_resources();
   return true;

@@ -111,6 +111,7 @@ def test_nor_where_there_are_none_or_the_other_wants_to_be_alone(run: Run, fault
 def test_they_are_found_out_when_buffers_are_registered(run: Run) -> None:
     ended = run("version:130400,late_v2")
     assert ended.count("kernel") == ended.count("launch") == COUNT
+    assert meta(ended.dump)["cupti"] == ["13.4.0"], "nor is it said that something was refused"
 
 
 @pytest.mark.parametrize("version", [130001, 130400])
