@@ -1,4 +1,7 @@
-"""Write stack trees in other tools' formats: one module per format, loaded when first named."""
+"""Write stack trees, and tables of them, for other tools: one module per format.
+
+They are loaded when first named.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,47 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from flame.exporters import chrome as chrome
     from flame.exporters import folded as folded
+    from flame.exporters import pprof as pprof
     from flame.exporters import speedscope as speedscope
+    from flame.exporters.pictures import html as html
+    from flame.exporters.pictures import svg as svg
 
-__all__ = ["folded", "speedscope"]
+_MODULES = {
+    "chrome": "chrome",
+    "folded": "folded",
+    "html": "pictures.html",
+    "pprof": "pprof",
+    "speedscope": "speedscope",
+    "svg": "pictures.svg",
+}
 
-SUFFIXES = {"folded": ".collapsedstack.txt", "speedscope": ".speedscope.json"}
+__all__ = ["chrome", "folded", "html", "pprof", "speedscope", "svg"]
+
+SUFFIXES = {
+    "folded": ".collapsedstack.txt",
+    "speedscope": ".speedscope.json",
+    "pprof": ".pb.gz",
+    "chrome": ".chrome.json.gz",
+    "svg": ".svg",
+    "html": ".html",
+    "csv": ".csv",
+    "json": ".top.json",
+    "parquet": ".parquet",
+}
 """How files are called, by format."""
+
+BINARY = ("pprof", "chrome", "parquet")
+"""Formats that are no text."""
+
+PICTURES = ("svg", "html")
+"""Formats for people, who read names as the app has them."""
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return import_module(f"{__name__}.{name}")
+    if name in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
