@@ -19,7 +19,7 @@ from flame.core.analysis.trace_summary import Gap, SourceTotal, TraceSummary, su
 from flame.core.analysis.utilization import Utilization
 from flame.core.analysis.wording import Terms, level_word
 from flame.core.loading.inputs import Inputs
-from flame.core.model.meta import Device, DeviceFacts, Process, Share
+from flame.core.model.meta import Device, DeviceFacts, Process, Share, file_labels
 from flame.core.model.profile import Profile
 from flame.core.rank_summary.opened import summary_of
 from flame.core.rank_summary.summary import RankSummary
@@ -76,6 +76,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
                 "id": device.id,
                 "name": device.name,
                 "source": device.source,
+                "sources": list(device.sources),
                 "uuid": device.uuid or None,
                 "chip": device.facts.chip or None,
                 "sms": device.facts.sms,
@@ -266,7 +267,8 @@ def _sources(summary: TraceSummary) -> Iterator[str]:
 
 def _numbered(summary: TraceSummary, word: str, number: int, item: Device | Process) -> str:
     name = item.name or "(no name recorded)"
-    label = f"  {summary.sources[item.source].source.label}" if summary.is_merged else ""
+    sources = [total.source for total in summary.sources]
+    label = f"  {file_labels(item, sources)}" if summary.is_merged else ""
     return f"{word} {number if number >= 0 else '?'}  {name}{label}"
 
 
