@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,9 +33,16 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 def inputs_of(args: argparse.Namespace) -> Inputs:
     """Return the traces that ``args`` name."""
+    return inputs_at(args.paths, args)
+
+
+def inputs_at(paths: Iterable[str], args: argparse.Namespace) -> Inputs:
+    """Return the traces at ``paths``, which are of ``args``, and by what names these were given."""
     from flame.core.loading.inputs import Inputs
 
-    return Inputs(tuple(map(Path, args.paths)))
+    given: Mapping[str, str] = getattr(args, "given", {})
+    names = ((Path(path), given[path]) for path in paths if path in given)
+    return Inputs(tuple(map(Path, paths)), given=tuple(names))
 
 
 def pc_mode(text: str) -> str:

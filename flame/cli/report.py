@@ -147,7 +147,7 @@ def _loaded(
     from flame.console.progress import load_with_progress
     from flame.core.report.options import with_iteration, with_usual_iteration
 
-    profile = load_with_progress(inputs.paths, load_options_of(args), cache)
+    profile = load_with_progress(inputs, load_options_of(args), cache)
     if args.iteration is not None:
         return with_iteration(profile, args.iteration)
     if "iteration" not in configured:
@@ -183,7 +183,7 @@ def _link(args: argparse.Namespace, inputs: Inputs, scope: Scope) -> Link:
 
     selection = scope.selection
     shown = selection if args.iteration is None else without_steps(selection)
-    return links(inputs.paths, load_options_of(args), shown)
+    return links(inputs.spelled, load_options_of(args), shown)
 
 
 def _icicle(args: argparse.Namespace, scope: Scope) -> str:

@@ -134,7 +134,7 @@ def _print(
     from flame.console.print_view import view
     from flame.console.progress import load_with_progress
 
-    profile = load_with_progress(inputs.paths, options, cache)
+    profile = load_with_progress(inputs, options, cache)
     print_text(view(profile, selection, inputs.title, terminal_width(_PRINTED_WIDTH)))
     return 0
 
