@@ -43,14 +43,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = f"{TRACES}. Of another folder, or if left out, a list of the traces there opens"
     text += "; with --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
+    add = parser.add_argument_group("how it is shown").add_argument
     text = "return to a place saved by the app: JSON, a file, or (default) the last one"
-    parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
+    add("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
     text = "print a static view instead; this is the default without a terminal"
-    parser.add_argument("--print", action="store_true", help=text)
+    add("--print", action="store_true", help=text)
     text = "show the app in a browser instead, on this machine's loopback address"
-    parser.add_argument("--web", action="store_true", help=text)
+    add("--web", action="store_true", help=text)
     text = f"port of --web (default: {_PORT}; 0: any free port)"
-    parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
+    add("--port", metavar="N", type=_port, default=_PORT, help=text)
     add_no_cache(parser)
     add_selection(parser, in_app=True)
     parser.epilog = _EPILOG
