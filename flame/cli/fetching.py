@@ -18,7 +18,7 @@ from flame.core.errors import FlameError, InputError, UsageError
 if TYPE_CHECKING:
     from flame.core.options import Progress
 
-from flame.core.fetching.given_names import NAMES_OF_STDIN
+from flame.core.fetching.given_names import NAMES_OF_STDIN, shown_name
 
 _PATTERN = frozenset("*?[")
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -35,6 +35,8 @@ def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
     copied to one, which is gone when the command ends. Errors name it as it was given.
     """
     runs = list(_runs(args))
+    if args.command == "ranks":
+        return _run_on_files(command, args, runs)
     if not any(_is_special(path) for run in runs for path in run):
         return command(args)
     for run in runs:
@@ -50,6 +52,15 @@ def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
             return command(args)
         except FlameError as error:
             raise type(error)(_respelled(str(error), given)) from None
+
+
+def _run_on_files(command: Command, args: argparse.Namespace, runs: list[list[str]]) -> int:
+    """Run ``flame ranks``: its summaries say where the trace of each rank lies."""
+    for path in (path for run in runs for path in run):
+        if _is_foreign(path):
+            name = shown_name(path)
+            raise UsageError(f"{name}: flame ranks keeps where traces lie: copy it to a file first")
+    return command(args)
 
 
 def _runs(args: argparse.Namespace) -> Iterator[list[str]]:
@@ -182,8 +193,6 @@ def _removed_when_ended(folder: Path) -> Iterator[None]:
 
 
 def _respelled(text: str, given: dict[str, str]) -> str:
-    from flame.core.fetching.given_names import shown_name
-
     for path, name in given.items():
         text = text.replace(path, shown_name(name))
     return text

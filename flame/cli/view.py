@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the traces of ``args``."""
     in_app = not args.print and not args.web and _can_show_app()
     if not args.paths and not in_app:
-        raise UsageError("name a trace to open: flame PATH (see flame --help)")
+        raise UsageError("name a trace to open: flame PATH, or - for a pipe (see flame --help)")
     options = load_options_of(args)
     if in_app and not any(word.startswith("-") for word in args.words):
         return _show(args, options)

@@ -59,6 +59,7 @@ def test_the_static_view_of_standard_input() -> None:
         (b"\0" * 99, ("info", "-"), 3, b"flame: standard input: not a trace flame knows"),
         (TRACE, ("info", "-", "/dev/stdin"), 2, b"standard input is named twice"),
         (TRACE, ("view", "--web", "-"), 2, b"--web opens - for every page"),
+        (TRACE, ("ranks", "-", "-o", "a.flamesum"), 2, b"standard input: flame ranks keeps where"),
         (TRACE, ("export", "-", "-f", "folded", "-o", "there/is/none"), 3, b"cannot be written"),
     ],
 )

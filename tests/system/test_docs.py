@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
+from docs.man_pages import man_pages
 from flame.cli.attach import check
 from flame.cli.parser import command_parsers, complete, parse
 from flame.cli.record import plan_of
@@ -109,7 +110,7 @@ def test_the_script_names_pages_that_are_out_of_date(
 
 
 def test_the_man_pages_are_current() -> None:
-    pages = generate.man_pages()
+    pages = man_pages()
     assert {path.name for path in (generate.DOCS / "man").iterdir()} == set(pages)
     for name, text in pages.items():
         assert (generate.DOCS / "man" / name).read_text("utf-8") == text, "run make man"
@@ -117,8 +118,8 @@ def test_the_man_pages_are_current() -> None:
 
 @pytest.mark.skipif(not shutil.which("man"), reason="no man")
 def test_man_has_nothing_to_say_of_the_pages() -> None:
-    for name in generate.man_pages():
-        command = ["man", "--warnings", "-l", generate.DOCS / "man" / name]
+    for name in man_pages():
+        command = ["man", "--warnings", "-l", str(generate.DOCS / "man" / name)]
         done = subprocess.run(command, capture_output=True, check=True)
         assert (name, done.stderr) == (name, b"")
         assert b"EXAMPLES" in re.sub(rb".\x08", b"", done.stdout)
