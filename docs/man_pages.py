@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterator
 
 from flame._version import __version__
-from flame.cli.examples import EXAMPLES
+from flame.cli.help.examples import EXAMPLES
 from flame.cli.parser import COMMANDS, build_parser, command_parsers
 
 

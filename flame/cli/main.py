@@ -73,7 +73,7 @@ def _run(argv: Sequence[str]) -> int:
         args = parse_command_line(argv)
     except SystemExit:  # --help has been answered
         return 0
-    from flame.cli.fetching import run_with_local_paths
+    from flame.cli.fetching.local_paths import run_with_local_paths
 
     return run_with_local_paths(args.run, args)
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 
 from flame._version import __version__
-from flame.cli.examples import examples_of
-from flame.cli.streams import terminal_width
+from flame.cli.help.examples import examples_of
+from flame.cli.help.layout import Help, usage_of
 from flame.core.errors import UsageError
 from flame.core.nearest import nearest
 from flame.options.parser import Parser
@@ -39,31 +39,6 @@ COMMANDS = {
 }
 """What each command does, as help. In the module beside this one that is called like it,
 `add_options` adds its options to its parser, and `run` does what they ask for."""
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Fit the terminal; argparse makes one for each argument, and imports shutil for that.
-
-    It has no colours, as before 3.14, which imports dataclasses and inspect for them: 11 ms.
-    """
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=terminal_width(80) - 2)
-
-    def _split_lines(self, text: str, width: int) -> list[str]:
-        from textwrap import wrap
-
-        return wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
-
-    def _set_color(self, _: object) -> None:
-        self._theme, self._decolor = _Plain(), str
-
-
-class _Plain:
-    """The colours of a help that has none."""
-
-    def __getattr__(self, _: str) -> str:
-        return ""
 
 
 def parse_command_line(argv: Sequence[str]) -> argparse.Namespace:
@@ -154,7 +129,7 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
         prog="flame",
         description="The GPU flame graph in your terminal.",
         epilog=_EPILOG,
-        formatter_class=_Help,
+        formatter_class=Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"flame {__version__}")
@@ -168,24 +143,12 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
             help=text,
             description=f"{text}\n\n{examples_of(name)}",
             allow_abbrev=False,
-            formatter_class=_Help,
+            formatter_class=Help,
         )
         if name in wanted:
             import_module(f"flame.cli.{name}").add_options(command)
-            command.usage = command.usage or _usage(name, command)
+            command.usage = command.usage or usage_of(name, command)
     return parser
-
-
-def _usage(name: str, command: argparse.ArgumentParser) -> str:
-    """Name what stands behind the options; these are listed below."""
-    places = [action for action in command._actions if not action.option_strings]
-    words = (_place(str(action.metavar), action.nargs) for action in places)
-    return " ".join(("flame", name, "[options]", *words))
-
-
-def _place(name: str, nargs: object) -> str:
-    several = {"*": f"[{name} ...]", "+": f"{name} [{name} ...]", "?": f"[{name}]"}
-    return several.get(str(nargs), name)
 
 
 def command_parsers(

@@ -6,10 +6,15 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the one of ``known`` that ``word`` is nearly; empty where it is nearly none."""
+    """Return the one of ``known`` that ``word`` is nearly; empty where it is nearly none.
+
+    The dashes of options say nothing.
+    """
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), 1, 0.6)), "")
+    by_name = {name.lstrip("-"): name for name in known}
+    found = get_close_matches(word.lstrip("-"), by_name, 1, 0.6)
+    return by_name[found[0]] if found else ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,81 +1,29 @@
-"""Bring here what a command is to read that is no file: standard input, pipes, remote traces."""
+"""Copy to files what a command's paths name that is none, and see to it that these go."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from flame.core.errors import FlameError, InputError, UsageError
+from flame.core.errors import InputError, UsageError
+from flame.core.fetching.given_names import NAMES_OF_STDIN
 
 if TYPE_CHECKING:
     from flame.core.options import Progress
 
-from flame.core.fetching.given_names import NAMES_OF_STDIN, shown_name
-
-_PATTERN = frozenset("*?[")
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _TERMINAL = "/dev/tty"
 
 
-Command = Callable[[argparse.Namespace], int]
-
-
-def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
-    """Run ``command`` on ``args``, whose traces are files of this machine by then.
-
-    Patterns that the shell has left are those files that they match. What else is no file is
-    copied to one, which is gone when the command ends. Errors name it as it was given.
-    """
-    runs = list(_runs(args))
-    if args.command == "ranks":
-        return _run_on_files(command, args, runs)
-    if not any(_is_special(path) for run in runs for path in run):
-        return command(args)
-    for run in runs:
-        run[:] = [file for path in run for file in _matching(path)]
-    if not any(_is_foreign(path) for run in runs for path in run):
-        return command(args)
-    if getattr(args, "web", False):
-        return _run_in_browser(command, args, runs)
-    with ExitStack() as stack:
-        given = args.given = {}
-        try:
-            _fetch(runs, given, stack)
-            return command(args)
-        except FlameError as error:
-            raise type(error)(_respelled(str(error), given)) from None
-
-
-def _run_on_files(command: Command, args: argparse.Namespace, runs: list[list[str]]) -> int:
-    """Run ``flame ranks``: its summaries say where the trace of each rank lies."""
-    for path in (path for run in runs for path in run):
-        if _is_foreign(path):
-            name = shown_name(path)
-            raise UsageError(f"{name}: flame ranks keeps where traces lie: copy it to a file first")
-    return command(args)
-
-
-def _runs(args: argparse.Namespace) -> Iterator[list[str]]:
-    """The lists of ``args`` that name traces."""
-    if isinstance(paths := getattr(args, "paths", None), list):
-        yield paths
-    for side in ("base", "new"):
-        yield from getattr(args, side, None) or ()
-
-
-def _is_special(path: str) -> bool:
-    return _is_foreign(path) or bool(_PATTERN & set(path))
-
-
-def _is_foreign(path: str) -> bool:
+def is_foreign(path: str) -> bool:
+    """Tell whether ``path`` names no file: standard input, a pipe, something elsewhere."""
     return path in NAMES_OF_STDIN or "://" in path or _is_pipe(path)
 
 
@@ -87,24 +35,7 @@ def _is_pipe(path: str) -> bool:
         return False
 
 
-def _matching(path: str) -> list[str]:
-    """The files that match a quoted pattern, in order; itself where it is none, or none match."""
-    if "://" in path or not _PATTERN & set(path) or os.path.lexists(path):
-        return [path]
-    from glob import glob
-
-    return sorted(glob(path, recursive=True)) or [path]  # noqa: PTH207 (absolute ones, too)
-
-
-def _run_in_browser(command: Command, args: argparse.Namespace, runs: list[list[str]]) -> int:
-    """Every page opens the traces anew: what is remote is kept for that, a pipe cannot be."""
-    for path in (path for run in runs for path in run if "://" not in path):
-        if _is_foreign(path):
-            raise UsageError(f"--web opens {path} for every page: write it to a file first")
-    return command(args)
-
-
-def _fetch(runs: list[list[str]], given: dict[str, str], stack: ExitStack) -> None:
+def fetch_paths(runs: list[list[str]], given: dict[str, str], stack: ExitStack) -> None:
     """Put into ``runs`` files in place of what is none; note in ``given`` what these were."""
     from flame.console.progress import progress_on_stderr
     from flame.core.files.temporary import scratch_folder
@@ -118,7 +49,7 @@ def _fetch(runs: list[list[str]], given: dict[str, str], stack: ExitStack) -> No
     with progress_on_stderr() as progress:
         for run in runs:
             for place, path in enumerate(run):
-                if _is_foreign(path):
+                if is_foreign(path):
                     room = folder / str(len(given))
                     room.mkdir(0o700)
                     run[place] = str(_bring(path, room, progress))
@@ -190,9 +121,3 @@ def _removed_when_ended(folder: Path) -> Iterator[None]:
         for number in usual:
             with suppress(ValueError):
                 signal.signal(number, signal.SIG_DFL)
-
-
-def _respelled(text: str, given: dict[str, str]) -> str:
-    for path, name in given.items():
-        text = text.replace(path, shown_name(name))
-    return text
