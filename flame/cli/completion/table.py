@@ -123,7 +123,7 @@ def _named_values() -> dict[str, Value]:
         "--levels": LEVELS,
         "report --section": tuple(sections),
         "diff --section": ("help", *DIFF_SECTIONS),
-        "--by": DETAILS,
+        "report --by": DETAILS,
         "--include": tuple(kind.title for kind in ACTIVITY_KINDS),
     }
     words = {
@@ -135,6 +135,8 @@ def _named_values() -> dict[str, Value]:
         "--nvtx-names": NVTX_NAMES,
         "--pc": ("continuous", "serialized", "off"),
         "--window": ("10s", "60s", "all"),
+        "top --by": ("self", "total", "count", "mean", "p50", "p95", "p99", "max"),
+        "--level": LEVELS,
         "--at": ("peak", "oom", "end"),
         "--per": ("step", "second", "activity", "share", "rank", "total"),
     }

@@ -41,6 +41,10 @@ EXAMPLES = {
         ("flame ranks 'run/*.json.gz' -o run.flamesum", "sum up the ranks of a run"),
         ("flame ranks run.flamesum", "compare these ranks"),
     ),
+    "top": (
+        ("flame top trace.sqlite", "the frames that weigh most by themselves"),
+        ("flame top trace.sqlite --level kernel --by p99 -n 50", "kernels, the slowest first"),
+    ),
     "info": (
         ("flame info trace.sqlite", "what the trace has and lacks"),
         ("flame info trace.sqlite --json", "the same for scripts"),
