@@ -33,6 +33,10 @@ _FREE_FRAMES, _FRAMES_PER_BYTE = 1_000_000, 16
 stand for many inlined functions, but not for so many that they fill the memory."""
 
 _MOST = 1 << 62
+_OURS = "flame "
+_KINDS = {kind.title: kind for kind in Kind if kind != Kind.ROOT}
+"""What flame's exporter writes as the file of frames that have none, where it has written it."""
+
 _NOT_THERE = "[not in the file]"
 _TIMES = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 
@@ -154,6 +158,8 @@ def _frame(profile: PprofProfile, function: int, line: int) -> Frame:
     if known is None:
         return Frame(Kind.FRAME, _NOT_THERE)
     name, file = profile.text(known.name) or NO_NAME, profile.text(known.file)
+    if file in _KINDS and profile.text(profile.comment).startswith(_OURS):
+        return Frame(_KINDS[file], name)
     if not file:
         return parse_frame(name)
     return Frame(parse_frame(f"f ({file}:1)").kind, name, file, max(line, 0) & 0x7FFFFFFF)

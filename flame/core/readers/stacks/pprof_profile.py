@@ -11,13 +11,13 @@ from dataclasses import field
 from flame.core.columns import I8
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
-from flame.core.readers.stacks.pprof_wire import Field, NumberRuns, read_fields
+from flame.core.readers.stacks.pprof_wire import Field, NumberRuns, read_fields, read_number
 
 Tick = Callable[[int], None]
 """Called with how many bytes have been read; may raise to stop."""
 
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = range(1, 7)
-_DEFAULT_TYPE = 14
+_COMMENT, _DEFAULT_TYPE = 13, 14
 _LABEL = 3
 _TICK = 1 << 20
 
@@ -52,12 +52,14 @@ class Function:
 class PprofProfile:
     """A profile: samples as runs of numbers, and what these refer to, by id.
 
-    ``types`` are the numbers of the strings that name what is measured, and its unit. Of samples
+    ``types`` are the numbers of the strings that name what is measured, and its unit; ``comment``
+    is that of what the writer says of it. Of samples
     the innermost location comes first.
     """
 
     types: list[tuple[int, int]] = field(default_factory=list)
     default_type: int = 0
+    comment: int = 0
     strings: list[bytes] = field(default_factory=list)
     mappings: dict[int, Mapping] = field(default_factory=dict)
     locations: dict[int, Location] = field(default_factory=dict)
@@ -99,6 +101,8 @@ def decode_profile(data: bytes, tick: Tick) -> PprofProfile:
             due = one.begin + _TICK
         if one.number == _DEFAULT_TYPE:
             profile.default_type = one.value or 0
+        elif one.number == _COMMENT and one.value is None and one.end > one.begin:
+            profile.comment, _ = read_number(data, one.begin, one.end)
         elif one.value is None:
             _decode_part(profile, data, one)
     return profile

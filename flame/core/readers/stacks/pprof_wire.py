@@ -39,15 +39,15 @@ class Field(NamedTuple):
 def read_fields(data: bytes, at: int, end: int) -> Iterator[Field]:
     """Yield the fields of the message in ``data`` from ``at`` to ``end``; InputError if cut off."""
     while at < end:
-        tag, at = _read_varint(data, at, end)
+        tag, at = read_number(data, at, end)
         number, kind = tag >> 3, tag & 7
         if kind == _VARINT:
-            value, after = _read_varint(data, at, end)
+            value, after = read_number(data, at, end)
             yield Field(number, at, after, value - 2 * _SIGN if value >= _SIGN else value)
         elif kind in (_BYTES, _FIXED64, _FIXED32):
             length = 8 if kind == _FIXED64 else 4
             if kind == _BYTES:
-                length, at = _read_varint(data, at, end)
+                length, at = read_number(data, at, end)
             after = at + length
             if after > end:
                 raise InputError(f"damaged, or cut off at byte {at:,}")
@@ -57,7 +57,7 @@ def read_fields(data: bytes, at: int, end: int) -> Iterator[Field]:
         at = after
 
 
-def _read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def read_number(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Return the number at ``at``, of 64 bits, and where it ends."""
     value = 0
     for place in range(at, min(at + _LONGEST, end)):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.cli.main import main
 from flame.core.errors import InputError
 from flame.core.loading.many import load
 from flame.core.model.frames import Kind
@@ -22,6 +23,7 @@ from flame.core.readers.formats import FileHead, detect_format
 from flame.core.readers.stacks.pprof import read_pprof
 from flame.core.readers.stacks.pprof_wire import NumberRuns
 from flame.exporters.folded import write
+from tests.support.paths import SAMPLES
 from tests.support.writers.pproffile import PprofFile, chunk, number, varint
 
 CPU = ("cpu", "nanoseconds")
@@ -186,3 +188,15 @@ def test_runs_of_numbers_are_decoded_as_they_were_written(messages: list[list[in
     values, counts = runs.build()
     assert counts.tolist() == list(map(len, messages))
     assert values.view(np.uint64).tolist() == [each for one in messages for each in one]
+
+
+def test_what_flame_has_exported_is_the_same_tree(tmp_path: Path) -> None:
+    path = tmp_path / "sample.pb.gz"
+    words = [str(SAMPLES / "decode_small.sqlite"), "-f", "pprof", "-o", str(path)]
+    assert main(["export", *words]) == 0
+    profile = load(path)
+    original = project(load(SAMPLES / "decode_small.sqlite"), Selection())
+    again = project(profile, Selection())
+    assert again.total.tolist()[0] == original.total.tolist()[0]
+    kinds = [{tree.frames[int(frame)].kind for frame in tree.frame} for tree in (again, original)]
+    assert kinds[0] == kinds[1]
