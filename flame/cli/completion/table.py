@@ -54,7 +54,7 @@ class Command:
 
 
 _FILES = ("FILE", "PATH", "JSON|FILE", "PID|NAME|PATH")
-_FOLDERS = ("DIR",)
+_FOLDERS = ("DIR", "FOLDER")
 _LONGEST = 60
 
 

@@ -53,6 +53,7 @@ EXAMPLES = {
         ("flame cache", "what is kept, and how much that is"),
         ("flame cache clear", "remove it"),
     ),
+    "mcp": (("flame mcp run/", "let an assistant ask about the traces in a folder"),),
     "doctor": (("flame doctor", "what works here, and how to fix what does not"),),
     "completion": (("flame completion bash", "the script for bash; below is where it goes"),),
 }
