@@ -129,7 +129,7 @@ def check_levels(levels: tuple[str, ...]) -> None:
     """Raise UsageError unless ``levels`` is a non-empty choice of `LEVELS` without repeats."""
     for name in levels:
         if name not in LEVELS:
-            choices = f"choose from {', '.join(LEVELS)}{did_you_mean(name, LEVELS)}"
+            choices = f"choose from {', '.join(LEVELS)}{did_you_mean(str(name), LEVELS)}"
             raise UsageError(f"--levels: unknown level '{name}': {choices}")
         if levels.count(name) > 1:
             raise UsageError(f"--levels: '{name}' stands there twice")

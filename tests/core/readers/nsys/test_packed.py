@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ SAMPLE = SAMPLES / "decode_small.sqlite"
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".zst": zstd.compress,
-    "": lzma.compress,
+    "": partial(lzma.compress, preset=0),
 }
 
 
