@@ -92,7 +92,8 @@ def test_what_comes_before_the_cut_is_read(packing: str, tmp_path: Path) -> None
 @each_packing
 def test_what_comes_before_damage_is_read(packing: str, tmp_path: Path) -> None:
     whole = bytearray(PACK[packing](TEXT))
-    whole[len(whole) * 3 // 4 :] = b"\xff" * (len(whole) // 4)
+    at = len(whole) * 3 // 4
+    whole[at : at + 16] = bytes(byte ^ 0xFF for byte in whole[at : at + 16])
     found, error = read_until_damage(write(tmp_path, bytes(whole)))
     assert str(error) == f"not a whole {packing} file (damaged)"
     # Checksums stand at the end: of gzip and zstd a wrong piece may come before it.
