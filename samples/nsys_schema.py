@@ -83,7 +83,12 @@ TABLES_2026 = _COMMON | {
     "GPU_METRICS": "timestamp typeId! metricId! value!",
     "TARGET_INFO_GPU_METRICS": "typeId! sourceId! typeName:TEXT! metricId! metricName:TEXT!",
     "CUDA_GPU_MEMORY_USAGE_EVENTS": "start! globalPid! deviceId! contextId! address! pc! bytes!"
-    " memKind! memoryOperationType! name:TEXT correlationId",
+    " memKind! memoryOperationType! name:TEXT correlationId localMemoryPoolAddress"
+    " localMemoryPoolReleaseThreshold localMemoryPoolSize localMemoryPoolUtilizedSize"
+    " importedMemoryPoolAddress importedMemoryPoolProcessId",
+    "CUDA_GPU_MEMORY_POOL_EVENTS": "start! globalPid! deviceId! address! operationType! poolType!"
+    " correlationId minBytesToKeep localMemoryPoolReleaseThreshold localMemoryPoolSize"
+    " localMemoryPoolUtilizedSize",
     "TARGET_INFO_SYSTEM_ENV": "globalVid devStateName:TEXT! name:TEXT! nameEnum! value:TEXT!",
     "META_DATA_CAPTURE": "name:TEXT! value:TEXT",
     "META_DATA_EXPORT": "name:TEXT! value:TEXT",

@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distribution, Histogram, distribution, histogram
 from flame.core.analysis.estimated_times import estimate_times
+from flame.core.analysis.memory_words import FRAME_MEANINGS
 from flame.core.analysis.wording import OPERATORS, terms_of
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
@@ -257,6 +258,8 @@ def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     if selected.kind in (Kind.CAUSE, Kind.WAIT):
         meaning = meaning_of(selected.name)
         yield f"{meaning[:1].upper()}{meaning[1:]}."
+    if shown.metric.table == "memory" and selected.name in FRAME_MEANINGS:
+        yield FRAME_MEANINGS[selected.name]
     if shown.metric.table != "gpu" or profile.resolved:
         return
     launches = selected.kind == Kind.LAUNCH

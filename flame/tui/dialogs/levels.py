@@ -60,14 +60,17 @@ def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:
     return (*levels[:place], level, *levels[place:])
 
 
-def offered(levels: tuple[str, ...], recorded: Iterable[str]) -> tuple[str, ...]:
+def offered(
+    levels: tuple[str, ...], recorded: Iterable[str], whole: bool = False
+) -> tuple[str, ...]:
     """List the levels worth a row beside ``levels``, which are shown.
 
-    Of stacks that a file has resolved only what is there; of traces all that one could record.
+    Of files of stacks, and where what is ``recorded`` is the ``whole``, only what is there; of
+    traces all that one could record.
     """
     recorded = frozenset(recorded)
     rare = {"stack", "rank", "cause", "pool", WAIT_LEVEL} - recorded
-    fits = recorded if "stack" in recorded else {*LEVELS} - rare
+    fits = recorded if whole or "stack" in recorded else {*LEVELS} - rare
     return tuple(level for level in LEVELS if level in fits or level in levels)
 
 
@@ -108,7 +111,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
     """Return the chosen levels, or None if the user left without choosing.
 
     The rows are the arrangements, the levels, then the switches. ``linked`` is whether the trace
-    has links to forward operators.
+    has links to forward operators, ``whole`` whether it can have no other levels than these.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -131,13 +134,15 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         recorded: Iterable[str],
         terms: Terms = NVTX,
         linked: bool = False,
+        whole: bool = False,
     ) -> None:
         super().__init__()
         self._recorded = frozenset(recorded)
-        self._choice = Choice(choice.levels, offered((*choice.levels, *usual), self._recorded))
+        listed = offered((*choice.levels, *usual), self._recorded, whole)
+        self._choice = Choice(choice.levels, listed)
         self._usual, self._terms, self._linked = usual, terms, linked
         self._on = dict(zip(_SWITCHES, (choice.fold, choice.forward), strict=True))
-        self._named = NAMED_LEVELS[:1] if "stack" in self._recorded else NAMED_LEVELS
+        self._named = NAMED_LEVELS[:1] if whole or "stack" in self._recorded else NAMED_LEVELS
         self.cursor = next(filter(self._is_chosen, range(len(self._named))), len(self._named))
 
     # What is shown
@@ -170,7 +175,8 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         named, missing = self._named[place], self._missing(place)
         tone = "accent" if self._is_chosen(place) else "dim" if missing else ""
         name = Piece(f" {named.name} ".ljust(15), tone)
-        about = self._why_absent(named) if missing else reworded(named.about, self._terms)
+        usual = "the usual levels" if len(self._named) == 1 else reworded(named.about, self._terms)
+        about = self._why_absent(named) if missing else usual
         return self._row(place, _DIGITS[place], name, about, width)
 
     def _level(self, place: int, width: int) -> Line:

@@ -309,3 +309,13 @@ async def test_moving_the_mouse_over_rows_changes_none() -> None:
         await user.settle()
         assert user.read() == before
         assert user.line("▸").startswith("▸   [x]  nvtx")
+
+
+async def test_a_memory_snapshot_has_no_levels_and_arrangements_of_a_trace() -> None:
+    recorded = ("device", "pool", "stream", "python")
+    own = LevelsDialog(LevelsChoice(("python",)), ("python",), recorded, whole=True)
+    async with stage(own) as user:
+        rows = user.read().splitlines()
+        levels = [row.split("]")[1].split()[0] for row in rows if "] " in row]
+        assert levels == ["python", "device", "pool", "stream", "fold", "forward"]
+        assert not any("instructions" in row or "kernels" in row for row in rows)

@@ -88,7 +88,10 @@ def read_tables(
 def _number_places(events: MemoryEvents, device_of: list[int]) -> MemoryEvents:
     index = [*device_of, -1]
     places = tuple(one._replace(device=index[one.device]) for one in events.places)
-    return replace(events, places=places)
+    reserved = events.reserved
+    if reserved is not None:
+        reserved = replace(reserved, device=np.array(index, np.int32)[reserved.device])
+    return replace(events, places=places, reserved=reserved)
 
 
 def _number_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:
