@@ -81,6 +81,7 @@ TABLES_2026 = _COMMON | {
     "OSRT_API": "start! end! eventClass! globalTid nameId! returnValue! nestingLevel callchainId!"
     " argumentsId!",
     "GPU_METRICS": "timestamp typeId! metricId! value!",
+    "DIAGNOSTIC_EVENT": "timestamp! timestampType! source! severity! text:TEXT! globalPid",
     "TARGET_INFO_GPU_METRICS": "typeId! sourceId! typeName:TEXT! metricId! metricName:TEXT!",
     "CUDA_GPU_MEMORY_USAGE_EVENTS": "start! globalPid! deviceId! contextId! address! pc! bytes!"
     " memKind! memoryOperationType! name:TEXT correlationId localMemoryPoolAddress"

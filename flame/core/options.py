@@ -24,7 +24,8 @@ class LoadOptions:
     ``nvtx_names``: ``clean`` (volatile ids removed) or ``raw``. ``nvtx_start_end``: start/end
     ranges too. ``forward``: work of a backward pass below the forward operator that caused it.
     ``ncu``: reports of Nsight Compute, or their source pages as CSV, with PC samples of kernels.
-    ``phases``: a file that names phases, which the level ``phase`` then has.
+    ``phases``: a file that names phases, which the level ``phase`` then has. ``launches``: read how
+    activities were launched with them, which else is read when somebody asks for it.
     """
 
     nvtx_names: str = "clean"
@@ -32,6 +33,7 @@ class LoadOptions:
     forward: bool = False
     ncu: tuple[str, ...] = ()
     phases: str | None = None
+    launches: bool = False
 
     def __post_init__(self) -> None:
         if self.nvtx_names not in NVTX_NAMES:

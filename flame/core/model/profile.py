@@ -72,8 +72,8 @@ class Profile:
     rows are there. ``memory_builder`` tells who allocated memory. ``totals`` are of a
     recording that goes on, whose older rows are not kept, or of a summary of ranks; else None.
     ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
-    None where he has not. ``known`` is what has been worked out of all rows before, None where
-    nothing has.
+    or that names of ranges tell, None where neither does. ``known`` is what has been worked out of
+    all rows before, None where nothing has.
     """
 
     frames: FrameTable

@@ -11,7 +11,12 @@ from textual.binding import Binding, BindingType
 from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
 from flame.core.lazy_dataclass import dataclass
 from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS, WAIT_LEVEL
-from flame.core.projection.named_levels import NAMED_LEVELS, NO_MODULES, NamedLevels
+from flame.core.projection.named_levels import (
+    ARRANGEMENT_KEYS,
+    NAMED_LEVELS,
+    NO_MODULES,
+    NamedLevels,
+)
 from flame.tui.session.wording import NO_SAMPLES, level_about
 from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.dialog import CURSOR, Dialog
@@ -22,7 +27,6 @@ _NEED_ONE = "switch at least one level on"
 _NO_LINKS = "no links from backward to forward operators in this trace"
 _FOLD = "layers.18 is layers.*, Linear_7 is Linear_*"
 _FORWARD = "backward work below its forward operator"
-_DIGITS = "1234567890"
 _SWITCHES = ("fold", "forward")
 
 
@@ -119,8 +123,8 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         Binding("space", "flip", "take the arrangement; switch the level on or off"),
         Binding("shift+up,K", "shift(-1)", "move the level up, down", key_display="shift+↑ ↓  K J"),
         Binding("shift+down,J", "shift(1)"),
-        *(Binding(digit, f"arrange({place})") for place, digit in enumerate(_DIGITS[1:], 1)),
-        Binding("1", "arrange(0)", "show an arrangement at once", key_display="1 … 9 0"),
+        *(Binding(key, f"arrange({place})") for place, key in enumerate(ARRANGEMENT_KEYS[1:], 1)),
+        Binding("1", "arrange(0)", "show an arrangement at once", key_display="1 … 9 0 p"),
         Binding("f", "switch(0)", "turn the switch below the levels", key_display="f b"),
         Binding("b,B", "switch(1)"),
         Binding("u", "choose(0)", "switch on the usual levels"),
@@ -159,9 +163,8 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         ]
 
     def hint(self) -> str:
-        last = _DIGITS[len(self._named) - 1]
-        digits = "1" if last == "1" else f"1…{last}"
-        return f"enter apply · {digits} at once · space on/off · shift+↑ ↓ order"
+        keys = "1…0 p" if len(self._named) > 1 else "1"
+        return f"enter apply · {keys} at once · space on/off · shift+↑ ↓ order"
 
     def terms(self) -> list[tuple[str, str]]:
         return [
@@ -177,7 +180,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         name = Piece(f" {named.name} ".ljust(15), tone)
         usual = "the usual levels" if len(self._named) == 1 else reworded(named.about, self._terms)
         about = self._why_absent(named) if missing else usual
-        return self._row(place, _DIGITS[place], name, about, width)
+        return self._row(place, ARRANGEMENT_KEYS[place], name, about, width)
 
     def _level(self, place: int, width: int) -> Line:
         level = self._choice.order[place - self._first_level]

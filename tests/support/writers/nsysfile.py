@@ -237,9 +237,15 @@ class NsysFile:
             nameId=self.string(name),
         )
 
-    def metric(self, name: str, time: int, value: int, gpu: int = 0) -> None:
-        """One sample of a counter of a GPU (new schema only), called by its name."""
-        number = self._metrics.setdefault(name, len(self._metrics))
+    def metric(
+        self, name: str, time: int, value: int, gpu: int = 0, number: int | None = None
+    ) -> None:
+        """One sample of a metric of a GPU (new schema only), called by its name.
+
+        `number` is its id, which other GPUs may have for another one.
+        """
+        if number is None:
+            number = self._metrics.setdefault(name, len(self._metrics))
         kind = VM_ID | 1 << 8 | gpu
         if (kind, number) not in self._named:
             self._named.add((kind, number))

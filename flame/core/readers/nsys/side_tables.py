@@ -17,7 +17,7 @@ from flame.core.model.allocator.memory_events import (
     ReservedSizes,
 )
 from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
-from flame.core.model.side_tables.gpu_metrics import Counter, GpuMetrics
+from flame.core.model.side_tables.gpu_metrics import NAMELESS, Counter, GpuMetrics
 from flame.core.model.side_tables.os_calls import OsCalls, OsThread
 from flame.core.model.side_tables.tables import SideTables
 from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys, tid_of
@@ -128,7 +128,7 @@ def read_gpu_metrics(source: TableSource, keys: KnownKeys) -> GpuMetrics:
     counters = []
     for one, number in zip(kind[sane][first].tolist(), metric[sane][first].tolist(), strict=True):
         gpu = one & _GPU
-        name = names.get((one, number), "") or f"[metric {number}]"
+        name = names.get((one, number), "") or f"{NAMELESS}{number}]"
         counters.append(Counter(0, keys.gpus.get(gpu, NONE), gpu, name))
     left_out = int(len(sane) - sane.sum())
     return GpuMetrics(tuple(counters), counter, time[sane], value[sane], left_out)
