@@ -14,7 +14,8 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from flame.cli.parser import build_parser
+from docs.man_pages import man_pages
+from flame.cli.parser import command_parsers
 from flame.core.model.metrics import ALL_METRICS
 from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
@@ -94,16 +95,6 @@ def command_options() -> dict[str, str]:
         )
         for name, parser in command_parsers().items()
     }
-
-
-def command_parsers() -> Mapping[str, argparse.ArgumentParser]:
-    """Return the parser of each command by its name."""
-    found: Mapping[str, argparse.ArgumentParser] = next(
-        action.choices
-        for action in build_parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    return found
 
 
 def selection_options() -> dict[str, str]:
@@ -255,6 +246,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for path, text in outdated:
         print(f"{path.relative_to(ROOT)}: {'is out of date' if check else 'written'}")
         if not check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, "utf-8")
     return int(check and bool(outdated))
 
@@ -266,6 +258,10 @@ def _outdated() -> Iterator[tuple[Path, str]]:
         text = path.read_text("utf-8")
         if (new := generated(text, found)) != text:
             yield path, new
+    for name, text in man_pages().items():
+        page = DOCS / "man" / name
+        if not page.exists() or page.read_text("utf-8") != text:
+            yield page, text
 
 
 def _code(text: str) -> str:

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
     inputs = inputs_of(args)
     with profile_cache(args) as cache:
-        profile = load_with_progress(inputs.paths, LoadOptions(ncu=tuple(args.ncu)), cache)
+        profile = load_with_progress(inputs, LoadOptions(ncu=tuple(args.ncu)), cache)
         width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
         print_text(as_json(profile, inputs) if args.json else as_text(profile, inputs, width))
     return 0

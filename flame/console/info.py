@@ -64,7 +64,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
     summary, ranks = summarize(profile), summary_of(profile)
     meta, samples = summary.meta, summary.pc_samples
     return {
-        "path": str(inputs.paths[0]) if len(inputs.paths) == 1 else None,
+        "path": _path(inputs),
         "sources": [_source(total) for total in summary.sources],
         "format": meta.format,
         "producer": meta.producer,
@@ -183,6 +183,10 @@ def _share(share: Share) -> dict[str, object]:
     return {"ns": share.ns, "percent": round(share.percent, 3)}
 
 
+def _path(inputs: Inputs) -> str | None:
+    return inputs.respell(str(inputs.paths[0])) if len(inputs.paths) == 1 else None
+
+
 def as_json(profile: Profile, inputs: Inputs) -> str:
     """Write `facts` as JSON in plain ASCII, which no pipe, terminal or locale can damage."""
     return json.dumps(facts(profile, inputs), indent=2) + "\n"
@@ -195,7 +199,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
     """
     summary, ranks = summarize(profile), summary_of(profile)
     sections = [
-        [printable(str(inputs.paths[0]) if len(inputs.paths) == 1 else inputs.title)],
+        [printable(_path(inputs) or inputs.title)],
         list(_sources(summary)),
         list(_capture(summary, ranks)),
         list(_activities(summary)),
