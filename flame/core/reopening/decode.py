@@ -12,6 +12,7 @@ import msgspec
 
 from flame.core.analysis.waiting.measures import MEASURES
 from flame.core.columns import I4, Column
+from flame.core.efficiency.measures import WORK
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping
@@ -81,6 +82,7 @@ def decode(
         steps=_steps(checked) if head.has_steps else None,
         known=_known_sums(file, head, checked, table, again),
         **MEASURES,
+        **WORK,
     )
 
 
@@ -143,6 +145,7 @@ def _builders(
         "memory_builder": again.builder("memory"),
         "spans_finder": again.builder("spans"),
         "nested_finder": again.builder("nested"),
+        "captures_builder": again.builder("captures"),
     }
     if head.configs is not None:
         made["launches_builder"] = partial(_kept_launches, file, head, again)

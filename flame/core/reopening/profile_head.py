@@ -33,6 +33,7 @@ Builder = Literal[
     "memory",
     "spans",
     "nested",
+    "captures",
     "os_calls",
     "gpu_metrics",
     "device_memory",
@@ -57,6 +58,7 @@ BUILDER_FIELDS: dict[Builder, str] = {
     "memory": "memory_builder",
     "spans": "spans_finder",
     "nested": "nested_finder",
+    "captures": "captures_builder",
     **{name: f"side_tables.{name}" for name in SIDE_TABLES},
 }
 """The fields of `Profile` that make it."""

@@ -1,0 +1,171 @@
+"""Write how near the GPUs were to their peaks, for ``flame info`` and the printed view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from flame.core.efficiency.by_operator import OperatorRows
+from flame.core.efficiency.summary import WorkSummary, summarize_work
+from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.work_counts import WorkCounts
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import Filter
+from flame.core.units import format_count, format_counted, format_ns, format_percent
+
+_UNKNOWN = "–"
+_MOST_OPERATORS = 8
+
+
+def work_facts(profile: Profile) -> dict[str, object] | None:
+    """Return ``efficiency`` of ``flame info --json``; null where nothing tells of any work.
+
+    Shares are in percent of the time of kernels that are rated, null where they are not known.
+    """
+    summary = summarize_work(profile)
+    if summary is None:
+        return None
+    work, steps = summary.work, summary.steps
+    return {
+        "peaks": list(_peak_facts(profile, summary)),
+        **_row_facts(summary.counts, 0),
+        "bare_operators": work.bare,
+        "bare_flops": work.bare_flops,
+        "steps": None
+        if steps is None
+        else {
+            "count": steps.steps,
+            "wall_ns": steps.wall_ns,
+            "hfu_percent": _percent(steps.hardware),
+            "mfu_percent": None if steps.model is None else _percent(steps.model),
+        },
+        "operators": [
+            {"name": frame.name, **_row_facts(summary.operators.counts, row)}
+            for row, frame in enumerate(summary.operators.frames)
+        ],
+    }
+
+
+def _peak_facts(profile: Profile, summary: WorkSummary) -> Iterator[dict[str, object]]:
+    for device, peak in zip(profile.devices, summary.peaks, strict=True):
+        yield {
+            "device": device.id,
+            "source_file": device.source,
+            "name": device.name,
+            "tflops": None if peak is None else dict(sorted(peak.tflops.items())),
+            "memory_bytes_per_s": None if peak is None else peak.bandwidth or None,
+            "source": None if peak is None else peak.source or None,
+            "memory_source": None if peak is None else peak.bandwidth_source or None,
+        }
+
+
+def _row_facts(counts: WorkCounts, row: int) -> dict[str, object]:
+    verdict = Verdict(int(judge(counts)[row]))
+    return {
+        "kernel_ns": int(counts.kernel_ns[row]),
+        "kernels": int(counts.covered[row]),
+        "covered_ns": int(counts.covered_ns[row]),
+        "covered_percent": _percent(counts.coverage[row]),
+        "flops": int(counts.flops[row]),
+        "bytes": int(counts.bytes[row]) or None,
+        "tflops": _rounded(counts.tflops[row]),
+        "gb_per_s": _rounded(counts.gb_per_s[row]),
+        "rated_ns": int(counts.rated_ns[row]),
+        "rated_percent": _percent(counts.rated_coverage[row]),
+        "compute_share": _percent(counts.compute_share[row]),
+        "compute_share_tf32": _percent(counts.fast_compute_share[row]),
+        "bandwidth_share": _percent(counts.bandwidth_share[row]),
+        "bound_share": _percent(counts.bound_share[row]),
+        "waste_ns": int(counts.waste[row]) if counts.rated[row] else None,
+        "causal_ns": int(counts.causal_ns[row]),
+        "verdict": verdict.key,
+        "why_not": verdict.why or None,
+    }
+
+
+def _percent(share: float) -> float | None:
+    return _rounded(100 * share)
+
+
+def _rounded(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), 3)
+
+
+def work_lines(profile: Profile, filters: tuple[Filter, ...] = ()) -> list[str]:
+    """Tell it in lines: the whole, its peaks, and the operators; none without any work."""
+    summary = summarize_work(profile, filters)
+    if summary is None or not summary.counts.covered[0]:
+        return []
+    return [*_whole(summary), *_sources(profile, summary), "", *_table(summary.operators)]
+
+
+def _whole(summary: WorkSummary) -> Iterator[str]:
+    counts, work = summary.counts, summary.work
+    covered, whole = int(counts.covered_ns[0]), int(counts.kernel_ns[0])
+    yield (
+        f"work of operators with a formula: {format_percent(covered, whole)} of kernel time, "
+        f"{format_count(int(counts.flops[0]))} FLOPs, {_rate(counts.tflops[0])} TFLOP/s"
+    )
+    if not np.isnan(counts.compute_share[0]):
+        yield (
+            f"{_share(counts.compute_share[0])} of compute peak, at least "
+            f"{_share(counts.bandwidth_share[0])} of bandwidth, {_share(counts.bound_share[0])} of "
+            f"the bound, over {_share(counts.rated_coverage[0])} of kernel time; "
+            f"{format_ns(int(counts.waste[0]))} above the bound"
+        )
+    verdict = summary.verdict
+    yield f"verdict: {verdict.title}" if verdict.is_known else f"cannot tell: {verdict.why}"
+    if (steps := summary.steps) is not None:
+        model = "" if steps.model is None else f", MFU {_share(steps.model)}"
+        number = format_counted(steps.steps, "step", "steps")
+        yield f"of the wall time of {number}: HFU {_share(steps.hardware)}{model}"
+    if work.bare:
+        number = format_counted(work.bare, "operator", "operators")
+        yield f"{number} with a formula had no kernel: {format_count(work.bare_flops)} FLOPs"
+
+
+def _sources(profile: Profile, summary: WorkSummary) -> Iterator[str]:
+    told = dict[str, None]()
+    for device, peak in zip(profile.devices, summary.peaks, strict=True):
+        if peak is None:
+            told[f"{device.name or 'a GPU without a name'}: no peak known: --peak"] = None
+            continue
+        peaks = ", ".join(f"{name} {value:g}" for name, value in peak.tflops.items())
+        memory = f"{peak.bandwidth / 1e9:,.0f} GB/s" if peak.bandwidth else "bandwidth not known"
+        told[f"peak of {device.name} (TFLOP/s): {peaks}; {memory}; from {peak.source}"] = None
+    yield from told
+
+
+_COLUMNS = ("GPU time", "TFLOP/s", "% peak", "% bandwidth", "% bound")
+
+
+def _table(rows: OperatorRows) -> Iterator[str]:
+    counts = rows.counts
+    head = f"{_COLUMNS[0]:>9} {_COLUMNS[1]:>8} {_COLUMNS[2]:>7} {_COLUMNS[3]:>11} {_COLUMNS[4]:>8}"
+    yield f"{head}  {'verdict':<15} operator"
+    verdicts = judge(counts)
+    for row, frame in enumerate(rows.frames[:_MOST_OPERATORS]):
+        shares: Sequence[float] = (
+            counts.compute_share[row],
+            counts.bandwidth_share[row],
+            counts.bound_share[row],
+        )
+        compute, memory, bound = (_cell(100 * share) for share in shares)
+        left = f"{format_ns(int(counts.covered_ns[row])):>9} {_rate(counts.tflops[row]):>8}"
+        yield (
+            f"{left} {compute:>7} {memory:>11} {bound:>8}  "
+            f"{Verdict(int(verdicts[row])).title:<15} {frame.name}"
+        )
+
+
+def _cell(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.1f}"
+
+
+def _share(value: float) -> str:
+    return _UNKNOWN if np.isnan(value) else f"{100 * value:.1f} %"
+
+
+def _rate(value: float) -> str:
+    return _UNKNOWN if np.isnan(value) else f"{value:.3g}"
