@@ -47,8 +47,9 @@ class OperatorInputs(NamedTuple):
         return sizes
 
     def is_given(self, place: int) -> bool:
-        """Whether there is a tensor with dimensions at ``place``."""
-        return place < len(self.shapes) and bool(self.shapes[place])
+        """Whether there is a tensor at ``place`` with anything in it: empty ones stand for none."""
+        found = self.shapes[place] if place < len(self.shapes) else None
+        return bool(found) and found != [0]
 
     def precision(self, *places: int) -> str:
         """Name the type that the tensors at ``places`` are of; empty if unknown, or not only one.
