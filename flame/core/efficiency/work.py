@@ -138,7 +138,7 @@ def _times_at_peak(
     with np.errstate(divide="ignore", invalid="ignore"):
         compute, fast_compute = (flops[rows] * unmasked / tflops for tflops in (slow, fast))
         memory = np.where(bandwidth > 0, moved[rows] * 1e12 / bandwidth, 0.0)
-    good = (slow > 0) & np.isfinite(unmasked)
+    good = (slow > 0) & np.isfinite(unmasked) & (table.duration[rows] > 0)
     good &= (compute < _LONGEST) & (memory < _LONGEST)
     compute_ps, fast_ps, memory_ps = (
         _placed(rows[good], np.rint(column[good]).astype(np.int64), size)

@@ -36,7 +36,7 @@ class OperatorWork:
     |---|---|---|
     | operator | i4[n] | frame of the operator, a key of ``costs``; -1 without one |
     | flops, bytes | i8[n] | its part of the operator's; 0 without one, and where not known |
-    | rated | bool[n] | whether it has an operator and the peak for it is known |
+    | rated | bool[n] | whether it took time, has an operator, and the peak for it is known |
     | compute_ps | i8[n] | time that the FLOPs take at the peak, ps; 0 where not ``rated`` |
     | fast_compute_ps | i8[n] | the same, by the peak of TF32 where FP32 may have been that |
     | memory_ps | i8[n] | time that the bytes take at the bandwidth, ps; a lower bound |

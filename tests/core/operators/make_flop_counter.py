@@ -1,4 +1,4 @@
-"""Profile operators on the CPU and on no device at all, and freeze what PyTorch's flop_counter says.
+"""Profile operators on the CPU and on no device, and freeze what PyTorch's flop_counter says.
 
     python tests/core/operators/make_flop_counter.py > tests/core/operators/flop_counter.json
 
@@ -10,12 +10,12 @@ code. Operators that only GPUs have run on meta tensors, which have shapes and n
 from __future__ import annotations
 
 import json
-import os
 import random
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -88,7 +88,6 @@ def attention(seed: int, causal: bool) -> Code:
 
     q = tensor(batch, heads, length, width)
     k, v = (tensor(batch, heads, keys, width) for _ in range(2))
-    qt, kt, vt = (one.transpose(1, 2) for one in (q, k, v))
     none = torch.empty(0, device="meta")
     seeds = torch.empty(2, dtype=torch.int64, device="meta")
 
@@ -97,7 +96,9 @@ def attention(seed: int, causal: bool) -> Code:
         ATEN._scaled_dot_product_flash_attention_backward(
             out, q, k, v, out, lse, none, none, length, keys, 0.0, causal, seeds, seeds
         )
-        out, lse, *_ = ATEN._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, causal)
+        out, lse, *_ = ATEN._scaled_dot_product_efficient_attention(
+            q, k, v, None, True, 0.0, causal
+        )
         ATEN._scaled_dot_product_efficient_attention_backward(
             out, q, k, v, none, out, lse, seeds, seeds, 0.0, (True, True, True, False), causal
         )
@@ -150,7 +151,7 @@ def counted(code: Code) -> int:
     code()
     with FlopCounterMode(display=False) as counter:
         code()
-    return counter.get_total_flops()
+    return int(counter.get_total_flops())
 
 
 def measured(name: str, code: Code, flops: int) -> dict[str, object]:
@@ -158,10 +159,9 @@ def measured(name: str, code: Code, flops: int) -> dict[str, object]:
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
         code()
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "trace.json")
-        profiler.export_chrome_trace(path)
-        with open(path) as file:
-            events = json.load(file)["traceEvents"]
+        path = Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
     kept = [
         {
             **{key: event[key] for key in ("ph", "cat", "name", "pid", "tid", "ts", "dur")},

@@ -128,7 +128,7 @@ def _bytes(args: Json, cost: NaiveCost) -> int:
 
 
 def split(total: int, weights: list[int]) -> list[int]:
-    """``total`` in proportion to ``weights``, exactly in sum: the largest remainders get the rest."""
+    """``total`` by ``weights``, exactly in sum: the largest remainders get the rest."""
     whole = sum(weights)
     if not whole:
         return [total] + [0] * (len(weights) - 1)
@@ -139,23 +139,37 @@ def split(total: int, weights: list[int]) -> list[int]:
     return parts
 
 
-def naive_work(path: Path) -> NaiveWork:
-    """The work of the kernels of the trace at ``path``, whose times are in µs."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        events = json.load(file)["traceEvents"]
-    operators: dict[Json, list[Json]] = defaultdict(list)
-    launches, kernels = {}, []
-    for event in events:
-        args, category = event.get("args") or {}, event.get("cat")
+class _Events(NamedTuple):
+    """Operators with a formula by thread, launches by correlation id, kernels in order."""
+
+    operators: dict[Json, list[Json]]
+    launches: dict[Json, Json]
+    kernels: list[tuple[int, Json]]
+
+    @classmethod
+    def read(cls, path: Path) -> _Events:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            events = json.load(file)["traceEvents"]
+        found = cls(defaultdict(list), {}, [])
+        for event in events:
+            found.add(event, event.get("args") or {}, event.get("cat"))
+        return found
+
+    def add(self, event: Json, args: Json, category: Json) -> None:
         if category == "cpu_op" and "Input Dims" in args:
             cost = naive_cost(event["name"], args["Input Dims"], args.get("Concrete Inputs", ()))
             if cost:
                 row = (event["ts"], event["ts"] + event["dur"], event["name"], args, cost)
-                operators[event["pid"], event["tid"]].append(row)
+                self.operators[event["pid"], event["tid"]].append(row)
         elif category in ("cuda_runtime", "cuda_driver") and "correlation" in args:
-            launches[args["correlation"]] = (event["pid"], event["tid"], event["ts"])
+            self.launches[args["correlation"]] = (event["pid"], event["tid"], event["ts"])
         elif category == "kernel":
-            kernels.append((round(event["dur"] * 1000), args.get("correlation")))
+            self.kernels.append((round(event["dur"] * 1000), args.get("correlation")))
+
+
+def naive_work(path: Path) -> NaiveWork:
+    """The work of the kernels of the trace at ``path``, whose times are in µs."""
+    operators, launches, kernels = _Events.read(path)
     outer = {thread: _outermost(rows) for thread, rows in operators.items()}
     groups: dict[Json, list[int]] = defaultdict(list)
     for number, (_, correlation) in enumerate(kernels):
