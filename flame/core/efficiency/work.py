@@ -27,41 +27,71 @@ _LONGEST = float(1 << 53)
 """Picoseconds of one activity at the peak: more takes hours, and is damage."""
 
 
-def measure_work(profile: Profile) -> OperatorWork:
-    """Measure what each activity of ``profile`` did of the work of operators with a formula.
+class SharedWork(NamedTuple):
+    """Hold the work of operators by kernel, whatever the peaks are: of the activities ``rows``.
 
-    FLOPs and bytes of a call are shared by its kernels in proportion to their time, so that those
-    of all kernels add up to those of all calls exactly. Where they would not fit 64 bits, as
-    damage has it, no operator counts.
+    ``rows`` i8[k] rise; ``operator`` i4[k], ``flops`` and ``bytes`` i8[k] are as in `OperatorWork`.
+    ``counts`` i8[3] are ``calls``, ``bare`` and ``bare_flops`` there.
     """
+
+    rows: I8
+    operator: I4
+    flops: I8
+    bytes: I8
+    counts: I8
+
+
+def measure_work(profile: Profile) -> OperatorWork:
+    """Measure what each activity of ``profile`` did of the work of operators with a formula."""
     costs = operator_costs(profile)
+    return rate_work(profile, share_work(profile, costs), costs)
+
+
+def share_work(profile: Profile, costs: Mapping[int, Cost]) -> SharedWork:
+    """Share the work of the calls of operators with ``costs``, by frame, among their kernels.
+
+    It is shared in proportion to their time, so that that of all kernels adds up to that of all
+    calls exactly. Where sums would not fit 64 bits, as damage has it, no operator counts.
+    """
     calls = find_calls(profile, costs) if costs else _NO_CALLS
     called = find_called(profile, calls)
     work = _CallWork.of(calls, costs)
     if not work.fits(len(called.rows)):
-        costs, calls = {}, _NO_CALLS
-        called, work = find_called(profile, calls), _CallWork.of(calls, costs)
+        return share_work(profile, {})
     duration = profile.activities.duration
     flops, moved = (_shared(column, called, duration) for column in (work.flops, work.bytes))
-    operator = np.full(len(duration), NONE, np.int32)
-    operator[called.rows] = calls.frame[called.call]
     used = np.zeros(len(calls.thread), bool)
     used[called.call] = True
+    counts = (np.count_nonzero(used), np.count_nonzero(~used), work.flops[~used].sum())
+    return SharedWork(
+        called.rows,
+        calls.frame[called.call],
+        flops[called.rows],
+        moved[called.rows],
+        np.array(counts, np.int64),
+    )
+
+
+def rate_work(profile: Profile, shared: SharedWork, costs: Mapping[int, Cost]) -> OperatorWork:
+    """Tell how long the ``shared`` work would take at the peaks that ``profile`` knows."""
+    duration = profile.activities.duration
+    size, rows = len(duration), shared.rows
+    operator = np.full(size, NONE, np.int32)
+    operator[rows] = shared.operator
+    flops, moved = (_placed(rows, column, size) for column in (shared.flops, shared.bytes))
     times = _times_at_peak(profile, operator, flops, moved, costs)
     return OperatorWork(
-        operator=operator,
-        flops=flops,
-        bytes=moved,
-        rated=times.rated,
-        compute_ps=times.compute,
-        fast_compute_ps=times.fast_compute,
-        memory_ps=times.memory,
-        waste=_waste(times, duration),
-        costs=costs,
-        memory_known=times.memory_known,
-        calls=int(used.sum()),
-        bare=int((~used).sum()),
-        bare_flops=int(work.flops[~used].sum()),
+        operator,
+        flops,
+        moved,
+        times.rated,
+        times.compute,
+        times.fast_compute,
+        times.memory,
+        _waste(times, duration),
+        costs,
+        times.memory_known,
+        *shared.counts.tolist(),
     )
 
 

@@ -65,6 +65,7 @@ BUILDER_FIELDS: dict[Builder, str] = {
 
 STACK_COLUMNS = ("parent", "frame", "depth")
 STEP_COLUMNS = {"number": "i8", "process": "i4", "start": "i8", "end": "i8", "thread": "i4"}
+WORK_COLUMNS = {"rows": "i8", "operator": "i4", "flops": "i8", "bytes": "i8", "counts": "i8"}
 ITERATION_COLUMNS = {
     **STEP_COLUMNS,
     "frame": "i4",
@@ -114,4 +115,5 @@ class ProfileHead(msgspec.Struct, frozen=True):
     busy: tuple[int, ...]
     iterations: Literal["profiler", "ranges", "none"]
     has_steps: bool
+    has_work: bool
     configs: tuple[LaunchConfig, ...] | None
