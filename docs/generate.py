@@ -17,6 +17,7 @@ from pathlib import Path
 from flame.cli.parser import build_parser
 from flame.core.model.metrics import ALL_METRICS
 from flame.core.names.framework import FRAMEWORK
+from flame.core.operators.gpu_table import ROWS
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
 from flame.options.selection import add_selection
@@ -109,7 +110,7 @@ def command_parsers() -> Mapping[str, argparse.ArgumentParser]:
 def selection_options() -> dict[str, str]:
     """Return a table of options for each group of the selection."""
     groups = [group._group_actions for group in _selection()._action_groups]
-    names = ("samples", "stacks", "filters", "names")
+    names = ("samples", "stacks", "filters", "names", "efficiency")
     return {
         f"options of {name}": _option_table(actions)
         for name, actions in zip(names, filter(None, groups), strict=True)
@@ -171,6 +172,30 @@ def word_tables() -> str:
     return "\n".join(f"## {title}\n\n{table}" for title, table in tables)
 
 
+def peak_table() -> str:
+    """Return the peaks of GPUs that flame knows, and where they are from."""
+    rows = (
+        (
+            ", ".join(row.names),
+            _cell(row.fp16),
+            _cell(row.bf16),
+            _cell(row.fast_fp32),
+            _cell(row.fp32),
+            _cell(row.fp8),
+            _cell(row.gb_per_s),
+            row.source,
+        )
+        for row in ROWS
+    )
+    heads = ("FP16", "BF16", "TF32", "FP32", "FP8", "GB/s", "source")
+    lines = [f"| {' | '.join(('GPU', *heads))} |", f"|{'---|' * (len(heads) + 1)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows), ""])
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else f"{value:,g}"
+
+
 # Packages
 
 
@@ -225,6 +250,7 @@ def parts() -> dict[str, str]:
         "framework frames": "".join(f"- {_code(pattern)}\n" for pattern in FRAMEWORK),
         "arrangements": arrangement_table(),
         "metrics": metric_table(),
+        "peaks": peak_table(),
         "words": word_tables(),
         **selection_options(),
         **command_options(),

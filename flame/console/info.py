@@ -205,7 +205,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_coverage(summary)),
         list(_categories(summary)),
         list(_samples(summary)),
-        [printable(line) for line in work_lines(profile)],
+        work_lines(profile, max(width, _NARROWEST)),
         list(iteration_lines(profile, summary.iterations)),
         notes(summary.warnings, max(width, _NARROWEST)),
     ]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from flame.console.terminal import cut, printable
+from flame.core.analysis.node_activities import rows_in_tree
 from flame.core.efficiency.by_operator import OperatorRows
 from flame.core.efficiency.summary import WorkSummary, summarize_work
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
-from flame.core.units import format_count, format_counted, format_ns, format_percent
+from flame.core.units import format_count, format_counted, format_ns
 
 _UNKNOWN = "–"
 _MOST_OPERATORS = 8
@@ -92,34 +96,63 @@ def _rounded(value: float) -> float | None:
     return None if np.isnan(value) else round(float(value), 3)
 
 
-def work_lines(profile: Profile, filters: tuple[Filter, ...] = ()) -> list[str]:
-    """Tell it in lines: the whole, its peaks, and the operators; none without any work."""
-    summary = summarize_work(profile, filters)
-    if summary is None or not summary.counts.covered[0]:
+def work_lines(profile: Profile, width: int) -> list[str]:
+    """Tell it in lines of ``width`` cells: the whole, its peaks, the operators; none without work.
+
+    What names say is made printable.
+    """
+    summary = summarize_work(profile)
+    if summary is None:
         return []
-    return [*_whole(summary), *_sources(profile, summary), "", *_table(summary.operators)]
+    told = [*_whole(summary), *_steps(summary), *_bare(summary)]
+    if summary.counts.covered[0]:
+        told += _sources(profile, summary)
+    return _laid_out(told, summary, width)
+
+
+def tree_work_lines(
+    profile: Profile, tree: StackTree, filters: tuple[Filter, ...], width: int
+) -> list[str]:
+    """Tell in lines of what ``tree`` shows, which `project` made with ``filters``."""
+    if tree.metric.table != "gpu" or not profile.sized_operators or profile.work is None:
+        return []
+    summary = summarize_work(profile, rows=rows_in_tree(profile, tree, filters))
+    return [] if summary is None else _laid_out([*_whole(summary)], summary, width)
+
+
+def _laid_out(told: Sequence[str], summary: WorkSummary, width: int) -> list[str]:
+    lines = [line for text in told for line in textwrap.wrap(printable(text), width)]
+    return [*lines, *(cut(printable(line), width) for line in _table(summary.operators))]
 
 
 def _whole(summary: WorkSummary) -> Iterator[str]:
-    counts, work = summary.counts, summary.work
-    covered, whole = int(counts.covered_ns[0]), int(counts.kernel_ns[0])
+    counts, verdict = summary.counts, summary.verdict
+    if not counts.covered[0]:
+        return
     yield (
-        f"work of operators with a formula: {format_percent(covered, whole)} of kernel time, "
+        f"operators with a formula, {_share(counts.coverage[0])} of kernel time: "
         f"{format_count(int(counts.flops[0]))} FLOPs, {_rate(counts.tflops[0])} TFLOP/s"
     )
     if not np.isnan(counts.compute_share[0]):
-        yield (
-            f"{_share(counts.compute_share[0])} of compute peak, at least "
-            f"{_share(counts.bandwidth_share[0])} of bandwidth, {_share(counts.bound_share[0])} of "
-            f"the bound, over {_share(counts.rated_coverage[0])} of kernel time; "
-            f"{format_ns(int(counts.waste[0]))} above the bound"
-        )
-    verdict = summary.verdict
+        shares = [f"{_share(counts.compute_share[0])} of compute peak"]
+        if not np.isnan(counts.bandwidth_share[0]):
+            shares.append(f"at least {_share(counts.bandwidth_share[0])} of bandwidth")
+            shares.append(f"{_share(counts.bound_share[0])} of the bound")
+        waste = format_ns(int(counts.waste[0]))
+        of = f"over {_share(counts.rated_coverage[0])} of kernel time"
+        yield f"{', '.join(shares)}, {of}; {waste} above the bound"
     yield f"verdict: {verdict.title}" if verdict.is_known else f"cannot tell: {verdict.why}"
+
+
+def _steps(summary: WorkSummary) -> Iterator[str]:
     if (steps := summary.steps) is not None:
         model = "" if steps.model is None else f", MFU {_share(steps.model)}"
         number = format_counted(steps.steps, "step", "steps")
         yield f"of the wall time of {number}: HFU {_share(steps.hardware)}{model}"
+
+
+def _bare(summary: WorkSummary) -> Iterator[str]:
+    work = summary.work
     if work.bare:
         number = format_counted(work.bare, "operator", "operators")
         yield f"{number} with a formula had no kernel: {format_count(work.bare_flops)} FLOPs"
@@ -142,6 +175,8 @@ _COLUMNS = ("GPU time", "TFLOP/s", "% peak", "% bandwidth", "% bound")
 
 def _table(rows: OperatorRows) -> Iterator[str]:
     counts = rows.counts
+    if not rows.frames:
+        return
     head = f"{_COLUMNS[0]:>9} {_COLUMNS[1]:>8} {_COLUMNS[2]:>7} {_COLUMNS[3]:>11} {_COLUMNS[4]:>8}"
     yield f"{head}  {'verdict':<15} operator"
     verdicts = judge(counts)

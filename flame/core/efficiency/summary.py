@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.columns import I8
 from flame.core.efficiency.by_operator import OperatorRows, work_by_operator
 from flame.core.efficiency.precisions import precisions_of
 from flame.core.efficiency.sums import count_whole
@@ -37,13 +38,18 @@ class WorkSummary(NamedTuple):
     steps: StepUtilization | None
 
 
-def summarize_work(profile: Profile, filters: tuple[Filter, ...] = ()) -> WorkSummary | None:
-    """Sum up the work of what passes ``filters`` on activities; None where nothing tells of any."""
-    counts, work = count_whole(profile, filters), profile.work
+def summarize_work(
+    profile: Profile, filters: tuple[Filter, ...] = (), rows: I8 | None = None
+) -> WorkSummary | None:
+    """Sum up the work of what passes ``filters`` on single activities, or of ``rows`` of these.
+
+    None where nothing tells of any.
+    """
+    counts, work = count_whole(profile, filters, rows), profile.work
     if counts is None or work is None:
         return None
-    rows = row_indices(profile, profile.activities, filters)
-    operators = work_by_operator(profile, rows)
+    chosen = row_indices(profile, profile.activities, filters) if rows is None else rows
+    operators = work_by_operator(profile, chosen)
     assert operators is not None
     return WorkSummary(
         counts,

@@ -53,15 +53,19 @@ def count_frames(
     return nodes.map(lambda column: sum_by(frame, column[node], size)[used])
 
 
-def count_whole(profile: Profile, filters: tuple[Filter, ...] = ()) -> WorkCounts | None:
-    """Count the work of all that passes ``filters`` on activities, one row; None without any."""
+def count_whole(
+    profile: Profile, filters: tuple[Filter, ...] = (), rows: I8 | None = None
+) -> WorkCounts | None:
+    """Count the work of all that passes ``filters`` on single activities, one row.
+
+    ``rows`` says which activities these are, whatever the filters are. None where nothing tells of
+    work.
+    """
     if profile.work is None:
         return None
-    chosen = row_indices(profile, profile.activities, filters)
-    columns = of_rows(profile)
-    return columns.map(
-        lambda column: (column if chosen is None else column[chosen]).sum(keepdims=True)
-    )
+    chosen = row_indices(profile, profile.activities, filters) if rows is None else rows
+    take = slice(None) if chosen is None else chosen
+    return of_rows(profile).map(lambda column: column[take].sum(keepdims=True))
 
 
 def _of_groups(profile: Profile, tree: StackTree, filters: tuple[Filter, ...]) -> WorkCounts | None:

@@ -211,9 +211,9 @@ NO_PEAK = "no peak known: --peak bf16=989,mem=3350"
 FLOPS, BYTES, WASTE = WORK = tuple(
     Metric(key, title, unit, partial(_measured, key), about=about, lacking=lacking, when_asked=True)
     for key, title, unit, about, lacking in (
-        ("flops", "FLOPs", "count", "computed by products and attention", NO_SHAPES),
-        ("bytes", "bytes moved", "bytes", "read and written by these, at least", NO_SHAPES),
-        ("waste", "time above the bound", "ns", "time these took above the peak's", NO_PEAK),
+        ("flops", "FLOPs", "count", "number computed in products, attention", NO_SHAPES),
+        ("bytes", "bytes moved", "bytes", "bytes that these move, at least", NO_SHAPES),
+        ("waste", "time above bound", "ns", "time these took above what peaks allow", NO_PEAK),
     )
 )
 """Metrics of traces with the shapes of operators; the last where the peak of a GPU is known."""

@@ -379,12 +379,10 @@ class Profile:
         if metric.table == "memory":
             assert self.memory is not None
             return self.memory.table(metric.key, self._cut)
-        if metric.key in WORK_KEYS:
-            assert self.work is not None
-            return self.activities.with_measures(self.work.measures)
-        if metric.when_asked:
-            return self.activities.with_measures({metric.key: self.exposed_times})
-        return self.activities
+        if not metric.when_asked:
+            return self.activities
+        measures = self.work.measures if metric.key in WORK_KEYS and self.work else None
+        return self.activities.with_measures(measures or {metric.key: self.exposed_times})
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
         """Sum (value, number of activities) per group, over ``rows`` (indices) or all."""

@@ -66,7 +66,7 @@ def totals(profile: Profile) -> dict[str, int]:
 async def test_every_metric_has_a_line_with_its_total_and_the_shown_one_its_meaning(
     recorded: Profile,
 ) -> None:
-    async with stage(dialog(recorded, "queue"), size=(80, 24)) as player:
+    async with stage(dialog(recorded, "queue"), size=(80, 30)) as player:
         await summed(player)
         expected = totals(recorded)
         for place, metric in enumerate(ALL_METRICS[: ALL_METRICS.index(STALLS)], 1):
