@@ -33,6 +33,20 @@ class GpuRow(NamedTuple):
     source: str
 
 
+PER_CYCLE = {
+    "7.0": 1024,
+    "7.5": 1024,
+    "8.0": 2048,
+    "8.6": 1024,
+    "8.9": 1024,
+    "9.0": 4096,
+    "10.0": 8192,
+}
+"""FLOPs of an SM per cycle in FP16 and, from 8.0 on, BF16, by compute capability.
+
+GeForce boards of 7.5, 8.6 and 8.9 have half of that.
+"""
+
 _V100 = "NVIDIA V100 data sheet (nvidia-v100-datasheet-1165301)"
 _A100 = "NVIDIA A100 data sheet (nvidia-a100-datasheet-us-nvidia-1758950)"
 _A100_40 = "NVIDIA A100 40 GB data sheet (nvidia-a100-datasheet, 2020)"

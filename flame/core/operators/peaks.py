@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from flame.core.operators.gpu_table import ROWS, GpuRow
+from flame.core.operators.gpu_table import PER_CYCLE, ROWS, GpuRow
 from flame.core.operators.work import WorkOptions
 
 PRECISIONS = ("bf16", "fp16", "fp8", "fp32", "fp64")
@@ -19,6 +19,12 @@ _MAKERS = ("NVIDIA ", "Tesla ")
 
 _GIVEN = "--peak"
 _TRACE = "the trace"
+_CLOCK = "its clock"
+_SLICE = " MIG "
+"""In the name of a part of a GPU, of which traces may tell the multiprocessors of the whole."""
+
+_BF16 = 8
+"""Compute capability from which on there is BF16."""
 
 
 class DevicePeak(NamedTuple):
@@ -67,6 +73,16 @@ class GpuFacts(Protocol):
         """Bandwidth of the memory, bytes/s."""
         ...
 
+    @property
+    def capability(self) -> str:
+        """Compute capability of CUDA; empty where it is not known."""
+        ...
+
+    @property
+    def clock(self) -> int | None:
+        """Highest clock of the multiprocessors, Hz."""
+        ...
+
 
 class KnownGpu(Protocol):
     """Name a GPU and say what is known of it, as `Device` does."""
@@ -93,10 +109,10 @@ def find_peak(gpu: KnownGpu, given: WorkOptions) -> DevicePeak | None:
     What the user has ``given`` goes before the table, and a bandwidth that the trace tells, too.
     """
     row = find_row(gpu)
-    if row is None and not given.tflops and not given.bandwidth:
+    known, origin = (_peaks_by_clock(gpu), _CLOCK) if row is None else (row_peaks(row), row.source)
+    if not known and not given.tflops and not given.bandwidth:
         return None
-    known = {} if row is None else row_peaks(row)
-    sources = {_GIVEN: given.tflops, "" if row is None else row.source: known}
+    sources = {_GIVEN: given.tflops, origin: known}
     bandwidth, bandwidth_source = 0.0, ""
     if given.bandwidth:
         bandwidth, bandwidth_source = given.bandwidth, _GIVEN
@@ -106,6 +122,21 @@ def find_peak(gpu: KnownGpu, given: WorkOptions) -> DevicePeak | None:
         bandwidth, bandwidth_source = row.gb_per_s * 1e9, row.source
     source = ", ".join(name for name, peaks in sources.items() if peaks)
     return DevicePeak({**known, **given.tflops}, bandwidth, source, bandwidth_source)
+
+
+def _peaks_by_clock(gpu: KnownGpu) -> dict[str, float]:
+    """What the multiprocessors of a GPU that is in no row can do at their clock; none unknown.
+
+    It is too much where the chip does not reach its highest clock while it multiplies matrices.
+    """
+    facts = gpu.facts
+    per_cycle = PER_CYCLE.get(facts.capability)
+    if per_cycle is None or not facts.sms or not facts.clock or _SLICE in gpu.name:
+        return {}
+    major = int(facts.capability.partition(".")[0])
+    halved = "GeForce" in gpu.name and facts.capability not in ("7.0", "8.0", "9.0", "10.0")
+    peak = facts.sms * facts.clock * per_cycle / (2 if halved else 1) / 1e12
+    return {"fp16": peak, "bf16": peak} if major >= _BF16 else {"fp16": peak}
 
 
 def find_row(gpu: KnownGpu) -> GpuRow | None:

@@ -68,6 +68,24 @@ def test_slices_and_boards_that_are_only_called_alike_have_no_peak(device: Devic
     assert find_peak(device, NOTHING) is None
 
 
+def test_a_gpu_in_no_row_has_what_its_multiprocessors_do_at_their_clock() -> None:
+    facts = DeviceFacts("", 68, 10**10, 760 * 10**9, "8.6", 1_710_000_000)
+    geforce = find_peak(Device(0, "NVIDIA GeForce RTX 3080", facts=facts), NOTHING)
+    other = find_peak(Device(0, "NVIDIA RTX A5000", facts=facts), NOTHING)
+    assert geforce is not None and other is not None
+    assert geforce.tflops == pytest.approx({"fp16": 59.535, "bf16": 59.535}, rel=1e-4)
+    assert other.tflops["bf16"] == 2 * geforce.tflops["bf16"]
+    assert (geforce.source, geforce.bandwidth_source) == ("its clock", "the trace")
+    turing = DeviceFacts("", 72, None, None, "7.5", 1_770_000_000)
+    peak = find_peak(Device(0, "NVIDIA TITAN RTX", facts=turing), NOTHING)
+    assert peak is not None and list(peak.tflops) == ["fp16"]
+    for capability in ("", "6.1", "12.0"):
+        facts = DeviceFacts("", 72, None, None, capability, 1_770_000_000)
+        assert find_peak(Device(0, "NVIDIA X", facts=facts), NOTHING) is None
+    part = DeviceFacts("", 108, None, None, "8.0", 1_410_000_000)
+    assert find_peak(Device(0, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", facts=part), NOTHING) is None
+
+
 def test_a_v100_multiplies_fp32_in_one_way_and_no_bf16() -> None:
     peak = find_peak(Device(0, "Tesla V100-SXM2-16GB"), NOTHING)
     assert peak is not None and "bf16" not in peak.tflops
