@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import NamedTuple
-
-import msgspec
 
 from flame.core.lazy_regex import lazy_regex
 from flame.core.names.dtypes import bytes_of, precision_of
@@ -110,13 +109,40 @@ def read_inputs(
 ) -> OperatorInputs:
     """Read inputs from the texts that were recorded, JSON lists; what is none of these is empty."""
     return OperatorInputs(
-        _decoded(shapes), _decoded(types), _decoded(strides), _decoded(values), dtype
+        _number_lists(shapes), _decoded(types), _number_lists(strides), _decoded(values), dtype
     )
+
+
+_TOKEN = lazy_regex(r"[\[\]]|-?[0-9]{1,18}+|[\s,]++|.", re.ASCII | re.DOTALL)
+
+
+def _number_lists(text: str) -> list[object]:
+    """Read a list of numbers and of lists of these; empty where it is another text.
+
+    No JSON decoder: what reads exports of Nsight Systems does without one, which takes time to
+    import.
+    """
+    open_lists: list[list[object]] = [[]]
+    for token in map(re.Match.group, _TOKEN.finditer(text)):
+        if token == "[":
+            open_lists.append([])
+        elif token == "]" and len(open_lists) > 1:
+            closed = open_lists.pop()
+            open_lists[-1].append(closed)
+        elif token[-1].isdecimal():
+            open_lists[-1].append(int(token))
+        elif not (token.isspace() or "," in token):
+            return []
+    outer = open_lists[0]
+    whole = outer[0] if len(open_lists) == len(outer) == 1 else None
+    return whole if isinstance(whole, list) else []
 
 
 def _decoded(text: str) -> list[object]:
     if not text:
         return []
+    import msgspec
+
     try:
         return msgspec.json.decode(text, type=list[object])
     except (ValueError, RecursionError):

@@ -161,6 +161,22 @@ def test_only_operators_and_layers_with_shapes_are_looked_at() -> None:
     assert sized_frames(frames, np.arange(4)) == (1, 3)
 
 
+@examples(1)
+@given(
+    st.recursive(st.integers(-(10**17), 10**17), lambda inner: st.lists(inner, max_size=3)),
+    st.sampled_from([", ", ",", " , "]),
+)
+def test_lists_of_numbers_are_read_as_json_has_them(value: Any, between: str) -> None:
+    text = json.dumps(value, separators=(between, ": "))
+    found = read_inputs(text).shapes
+    assert found == (value if isinstance(value, list) else [])
+
+
+@pytest.mark.parametrize("text", ["", "[[1, 2]", "[1]]", "[1][2]", "1, 2", "[a]", "[1.5]", "]["])
+def test_other_texts_are_no_shapes(text: str) -> None:
+    assert read_inputs(text).shapes == []
+
+
 texts = st.one_of(
     st.text(max_size=30),
     st.recursive(
