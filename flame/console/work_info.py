@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flame.console.terminal import cut, printable
 from flame.core.analysis.node_activities import rows_in_tree
-from flame.core.efficiency.by_operator import OperatorRows
-from flame.core.efficiency.summary import WorkSummary, summarize_work
+from flame.core.efficiency.by_operator import OperatorRows, work_by_operator
+from flame.core.efficiency.sums import count_whole
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
 from flame.core.units import format_count, format_counted, format_ns
+
+if TYPE_CHECKING:
+    from flame.core.efficiency.summary import WorkSummary
 
 _UNKNOWN = "–"
 _MOST_OPERATORS = 8
@@ -27,6 +31,8 @@ def work_facts(profile: Profile) -> dict[str, object] | None:
 
     Shares are in percent of the time of kernels that are rated, null where they are not known.
     """
+    from flame.core.efficiency.summary import summarize_work
+
     summary = summarize_work(profile)
     if summary is None:
         return None
@@ -101,13 +107,15 @@ def work_lines(profile: Profile, width: int) -> list[str]:
 
     What names say is made printable.
     """
+    from flame.core.efficiency.summary import summarize_work
+
     summary = summarize_work(profile)
     if summary is None:
         return []
-    told = [*_whole(summary), *_steps(summary), *_bare(summary)]
+    told = [*_whole(summary.counts), *_steps(summary), *_bare(summary)]
     if summary.counts.covered[0]:
         told += _sources(profile, summary)
-    return _laid_out(told, summary, width)
+    return _laid_out(told, summary.operators, width)
 
 
 def tree_work_lines(
@@ -116,17 +124,19 @@ def tree_work_lines(
     """Tell in lines of what ``tree`` shows, which `project` made with ``filters``."""
     if tree.metric.table != "gpu" or not profile.sized_operators or profile.work is None:
         return []
-    summary = summarize_work(profile, rows=rows_in_tree(profile, tree, filters))
-    return [] if summary is None else _laid_out([*_whole(summary)], summary, width)
+    rows = rows_in_tree(profile, tree, filters)
+    counts, operators = count_whole(profile, rows=rows), work_by_operator(profile, rows)
+    assert counts is not None and operators is not None
+    return _laid_out([*_whole(counts)], operators, width)
 
 
-def _laid_out(told: Sequence[str], summary: WorkSummary, width: int) -> list[str]:
+def _laid_out(told: Sequence[str], operators: OperatorRows, width: int) -> list[str]:
     lines = [line for text in told for line in textwrap.wrap(printable(text), width)]
-    return [*lines, *(cut(printable(line), width) for line in _table(summary.operators))]
+    return [*lines, *(cut(printable(line), width) for line in _table(operators))]
 
 
-def _whole(summary: WorkSummary) -> Iterator[str]:
-    counts, verdict = summary.counts, summary.verdict
+def _whole(counts: WorkCounts) -> Iterator[str]:
+    verdict = Verdict(int(judge(counts)[0]))
     if not counts.covered[0]:
         return
     yield (

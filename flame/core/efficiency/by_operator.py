@@ -11,13 +11,14 @@ from flame.core.efficiency.sums import of_rows
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.frame import Frame
 from flame.core.model.profile import Profile
+from flame.core.names.rename import fold_indices
 
 
 class OperatorRows(NamedTuple):
     """Hold the work by operator: ``frames``, each with its row of ``counts``, most time first.
 
-    By name each frame stands for all operators that are called so; else they differ in shapes,
-    types or values, too.
+    By name each frame stands for all operators that are called so, layers of a model for those
+    that differ only in their number; else they differ in shapes, types or values, too.
     """
 
     frames: tuple[Frame, ...]
@@ -40,7 +41,10 @@ def work_by_operator(
     sums = of_rows(profile).map(lambda column: sum_by(of_row, column[chosen], len(first)))
     order = np.argsort(-sums.covered_ns, kind="stable")
     order = order[sums.covered[order] > 0]
-    frames = tuple(profile.frames[first[at]] for at in order.tolist())
+    listed = (profile.frames[first[at]] for at in order.tolist())
+    frames = tuple(
+        frame if shapes else frame._replace(name=fold_indices(frame.name)) for frame in listed
+    )
     return OperatorRows(frames, sums.map(lambda column: column[order]))
 
 
@@ -50,7 +54,7 @@ def _places(profile: Profile, shapes: bool) -> tuple[I8, list[int]]:
     place = np.zeros(len(profile.frames), np.int64)
     rows, first = dict[object, int](), list[int]()
     for frame in profile.work.costs:
-        key = frame if shapes else profile.frames[frame].name
+        key = frame if shapes else fold_indices(profile.frames[frame].name)
         place[frame] = rows.setdefault(key, len(rows))
         if place[frame] == len(first):
             first.append(frame)

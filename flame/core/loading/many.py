@@ -98,12 +98,13 @@ def _load_with_work(
     files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
 ) -> Profile:
     """Load files, and let the profile know what the user says of the work; mistakes come first."""
+    plain = replace(options, peak=None, dtype=None, model_flops=None)
+    if plain == options:
+        return _load_with_phases(files, options, progress, cache)
     from flame.core.operators.given import read_work_options
 
     given = read_work_options(options.peak, options.dtype, options.model_flops)
-    plain = replace(options, peak=None, dtype=None, model_flops=None)
-    profile = _load_with_phases(files, plain, progress, cache)
-    return profile if plain == options else replace(profile, work_options=given)
+    return replace(_load_with_phases(files, plain, progress, cache), work_options=given)
 
 
 def _load_with_phases(

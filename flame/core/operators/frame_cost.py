@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import prod
 
@@ -25,8 +26,15 @@ def sized_frames(frames: Sequence[Frame], ranges: I8) -> tuple[int, ...]:
 
 
 def _has_sizes(frame: Frame) -> bool:
-    named = frame.name in OPERATORS or _PARAMETERS in frame.get("detail")
-    return named and bool(frame.get("shapes"))
+    if not frame.extra or not frame.get("shapes"):
+        return False
+    return frame.name in OPERATORS or _weight(frame) is not None
+
+
+def _weight(frame: Frame) -> re.Match[str] | None:
+    """Find the sizes of the weight of a layer, if it has one that is a matrix."""
+    detail = frame.get("detail")
+    return _WEIGHT.search(detail) if _PARAMETERS in detail else None
 
 
 def frame_cost(frame: Frame, dtype: str) -> Cost | None:
@@ -45,7 +53,7 @@ def frame_cost(frame: Frame, dtype: str) -> Cost | None:
 
 def _layer_cost(frame: Frame, inputs: OperatorInputs) -> Cost | None:
     """Count a layer whose only input is multiplied by its weight, [out, in], as a linear one is."""
-    weight = _WEIGHT.search(frame.get("detail"))
+    weight = _weight(frame)
     if weight is None or len(inputs.shapes) != 1 or _EMBEDDING in frame.name.rpartition(".")[2]:
         return None
     sizes = tuple(map(int, weight.groups()))
