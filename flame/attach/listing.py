@@ -16,7 +16,7 @@ from flame.attach.discover.model import (
     WatchMethod,
     short_command,
 )
-from flame.console.terminal import cells, cut, printable
+from flame.core.shown_text import cells, cut, printable
 from flame.core.units import format_age, format_bytes, format_count
 
 _METHODS = {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
-from functools import partial
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
@@ -15,8 +14,13 @@ from flame.cli.streams import escaped_on_terminal
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.starting import prepare_process
-from flame.exporters import SUFFIXES
-from flame.options.selection import add_selection, load_options_of, selection_of
+from flame.exporters import BINARY, PICTURES, SUFFIXES
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    named_as_shown,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
@@ -24,9 +28,6 @@ if TYPE_CHECKING:
     from flame.core.model.tree import StackTree
     from flame.core.projection.selection import Selection
     from flame.core.reopening.profile_cache import ProfileCache
-
-    Write = Callable[[StackTree, Profile, Selection, str, BinaryIO], list[str]]
-    """Writes the tree of a selection, with that name inside; returns notes for the user."""
 
 _NAME_ONE = "name the file to write with -o"
 
@@ -47,7 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
     prepare_process()
-    selection = selection_of(args)
+    selection = selection_of(args, "demangled" if args.format == "chrome" else "base")
+    if args.format in PICTURES:
+        selection = named_as_shown(args, selection)
     with profile_cache(args, selection) as cache:
         return _export(args, selection, cache)
 
@@ -56,16 +59,17 @@ def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache 
     from flame.console.progress import load_with_progress
     from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output
     from flame.core.projection.named_levels import explain_missing_levels
+    from flame.exporters.write import Exported, write
 
     options = load_options_of(args)
     inputs = inputs_of(args)
     target = _output(args, inputs)
     profile = load_with_progress(inputs.paths, options, cache)
     tree = _exported_tree(profile, selection, inputs.title)
-    write = partial(_WRITERS[args.format], tree, profile, selection, inputs.title)
+    stacks = Exported(tree, profile, selection, inputs.title)
     try:
         with atomic_output(target, replace=args.output is not None) as file:
-            notes = write(escaped_on_terminal(file, args.format))
+            notes = write(stacks, args.format, escaped_on_terminal(file, args.format))
     except OccupiedError as error:  # It has appeared during the load.
         raise UsageError(f"{error}; {_NAME_ONE}") from None
     lack = explain_missing_levels(profile, tree.metric, tree.levels)
@@ -93,26 +97,6 @@ def _amount(tree: StackTree) -> str:
     return f"{stacks}, {metric.title} {format_value(int(tree.own.sum()), metric.unit)}"
 
 
-def _write_folded(
-    tree: StackTree, profile: Profile, selection: Selection, name: str, file: BinaryIO
-) -> list[str]:
-    from flame.exporters import folded
-
-    folded.write(tree, file)
-    return []
-
-
-def _write_speedscope(
-    tree: StackTree, profile: Profile, selection: Selection, name: str, file: BinaryIO
-) -> list[str]:
-    from flame.exporters import speedscope
-
-    return speedscope.write(profile, selection, file, name=name, first=tree)
-
-
-_WRITERS: dict[str, Write] = {"folded": _write_folded, "speedscope": _write_speedscope}
-
-
 def _output(args: argparse.Namespace, inputs: Inputs) -> str:
     """Return where to export to; UsageError rather than lose a file that ``-o`` does not name."""
     if args.output is None:
@@ -122,6 +106,8 @@ def _output(args: argparse.Namespace, inputs: Inputs) -> str:
         return name
     from flame.core.loading.inputs import Inputs
 
+    if args.output == "-" and args.format in BINARY and sys.stdout and sys.stdout.isatty():
+        raise UsageError(f"-f {args.format} is no text: name a file with -o, or use a pipe")
     if inputs.hold(Path(args.output)):
         raise UsageError(f"-o {args.output}: is the trace itself")
     if Inputs(tuple(map(Path, args.ncu))).hold(Path(args.output)):

@@ -93,7 +93,7 @@ def _report_internal_error(error: Exception) -> int:
 
         print_exception(error)
         return INTERNAL_ERROR
-    from flame.console.terminal import cut, printable
+    from flame.core.shown_text import cut, printable
 
     what = cut(printable(f"{type(error).__name__}: {error}"), 200)
     _say(f"internal error: {what} (FLAME_DEBUG=1 shows the traceback)")

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": "print where the time went and what is wrong, in numbers that add up",
     "diff": "compare two runs, before and after",
     "ranks": "sum up the traces of many ranks in one small file, and compare the ranks",
+    "top": "list the frames that weigh most",
     "info": "print what a trace contains and what it lacks",
     "cache": "show what is kept of traces and reports to open them quickly, or remove it",
     "doctor": "check what works on this machine, and how to fix what does not",

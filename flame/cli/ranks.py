@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     paths = _share(list_paths(map(fill_in, args.paths)), args.share)
     inputs = read_inputs(paths, options.iteration)
     if args.output is None:
-        from flame.cli.rank_report import print_summary
+        from flame.cli.report.ranks import print_summary
 
         if options.iteration and not inputs.files:
             raise UsageError("--iteration: a summary keeps the iterations that it has: name traces")

@@ -56,7 +56,8 @@ def escaped_on_terminal(file: BinaryIO, format_name: str) -> BinaryIO:
         return file
     from typing import cast
 
-    from flame.console.terminal import TerminalOutput, escape_character, json_escape
+    from flame.console.terminal import TerminalOutput, json_escape
+    from flame.core.shown_text import escape_character
 
-    escape = json_escape if format_name == "speedscope" else escape_character
+    escape = json_escape if format_name in ("speedscope", "json") else escape_character
     return cast("BinaryIO", TerminalOutput(file, escape))

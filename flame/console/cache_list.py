@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flame.console.terminal import cells, printable
 from flame.core.files.bounds import CacheBounds, CacheEntry
 from flame.core.files.cache_folder import cache_path
 from flame.core.options import LoadOptions
 from flame.core.reopening.profile_cache import KIND, read_kept
 from flame.core.reopening.profile_head import About
+from flame.core.shown_text import cells, printable
 from flame.core.units import format_age, format_bytes, format_counted
 
 _TRACE = "trace"

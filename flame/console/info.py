@@ -11,7 +11,6 @@ from flame.console.iterations import iteration_facts, iteration_lines, step_fact
 from flame.console.memory_info import memory_facts, memory_lines
 from flame.console.rank_info import rank_facts, rank_lines
 from flame.console.recorder_words import unusual_counts
-from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.console.work_info import work_facts, work_lines
 from flame.core.analysis.busy_words import busy_share
@@ -24,6 +23,7 @@ from flame.core.model.meta import Device, DeviceFacts, Process, Share
 from flame.core.model.profile import Profile
 from flame.core.rank_summary.opened import summary_of
 from flame.core.rank_summary.summary import RankSummary
+from flame.core.shown_text import cells, cut, printable
 from flame.core.units import (
     format_bytes,
     format_count,

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import gpus, notes
 from flame.console.work_info import tree_work_lines
 from flame.core.analysis.busy_words import BusyWords, busy_words
@@ -32,6 +31,7 @@ from flame.core.projection.named_levels import explain_missing_levels
 from flame.core.projection.number_folds import folds_numbers
 from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
+from flame.core.shown_text import cells, cut, printable
 from flame.core.units import (
     format_count,
     format_counted,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from flame.console.terminal import printable
 from flame.core.model.meta import Device
+from flame.core.shown_text import printable
 
 
 def notes(warnings: Sequence[str], width: int) -> list[str]:

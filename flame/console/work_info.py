@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flame.console.terminal import cut, printable
 from flame.core.analysis.node_activities import rows_in_tree
 from flame.core.efficiency.by_operator import OperatorRows, work_by_operator
 from flame.core.efficiency.sums import count_whole
@@ -17,6 +16,7 @@ from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
+from flame.core.shown_text import cut, printable
 from flame.core.units import format_count, format_counted, format_ns
 
 if TYPE_CHECKING:

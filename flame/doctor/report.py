@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from flame._version import __version__
-from flame.console.terminal import printable
+from flame.core.shown_text import printable
 from flame.doctor import gpu, library, machine
 from flame.doctor.check import Check
 

@@ -1,4 +1,7 @@
-"""Write stack trees in other tools' formats: one module per format, loaded when first named."""
+"""Write stack trees, and tables of them, for other tools: one module per format.
+
+They are loaded when first named.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,34 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from flame.exporters import chrome as chrome
     from flame.exporters import folded as folded
+    from flame.exporters import html as html
+    from flame.exporters import pprof as pprof
     from flame.exporters import speedscope as speedscope
+    from flame.exporters import svg as svg
+    from flame.exporters import table as table
 
-__all__ = ["folded", "speedscope"]
+__all__ = ["chrome", "folded", "html", "pprof", "speedscope", "svg", "table"]
 
-SUFFIXES = {"folded": ".collapsedstack.txt", "speedscope": ".speedscope.json"}
+SUFFIXES = {
+    "folded": ".collapsedstack.txt",
+    "speedscope": ".speedscope.json",
+    "pprof": ".pb.gz",
+    "chrome": ".chrome.json.gz",
+    "svg": ".svg",
+    "html": ".html",
+    "csv": ".csv",
+    "json": ".top.json",
+    "parquet": ".parquet",
+}
 """How files are called, by format."""
+
+BINARY = ("pprof", "chrome", "parquet")
+"""Formats that are no text."""
+
+PICTURES = ("svg", "html")
+"""Formats for people, who read names as the app has them."""
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -12,10 +12,8 @@ from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.exporters.line_sums import sum_sorted
-from flame.exporters.stacks import encodable, fraction_digits, weighed_stacks
+from flame.exporters.stacks import NO_NAME, encodable, fraction_digits, weighed_stacks
 
-# flamegraph.pl and speedscope drop or blank out a frame without a name.
-NO_NAME = "[empty]"
 NO_FRAMES = b"all"
 
 _MOST_NAMES = 1 << 14

@@ -13,7 +13,6 @@ import numpy as np
 from flame._version import __version__
 from flame.core.columns import I4, Column, unique
 from flame.core.model.frames import Kind
-from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.labels import PackedTexts
@@ -27,7 +26,7 @@ from flame.exporters.speedscope_format import (
     SpeedscopeFrame,
     ValueUnit,
 )
-from flame.exporters.stacks import encodable, fraction_digits, weighed_stacks
+from flame.exporters.stacks import encodable, fraction_digits, metric_trees, weighed_stacks
 
 # Measured with speedscope 1.25.0: 4,000 frames deep fails to load, 1 million stacks take minutes
 # and 4 GB of the browser's memory.
@@ -59,7 +58,7 @@ def write(
     """
     if first is None:
         first = project(profile, selection)
-    return _write([first, *_other_trees(profile, selection, first.metric)], file, name)
+    return _write(metric_trees(profile, selection, first), file, name)
 
 
 def write_tree(tree: StackTree, file: BinaryIO, name: str) -> list[str]:
@@ -73,14 +72,6 @@ def write_trees(trees: Mapping[str, StackTree], file: BinaryIO, name: str) -> li
         replace(tree, metric=replace(tree.metric, title=title)) for title, tree in trees.items()
     ]
     return _write(titled, file, name)
-
-
-def _other_trees(profile: Profile, selection: Selection, first: Metric) -> Iterator[StackTree]:
-    for metric in profile.metrics:
-        if metric.table == first.table and metric != first and not metric.when_asked:
-            tree = project(profile, replace(selection, metric=metric.key))
-            if tree.own.any():
-                yield tree
 
 
 def _write(trees: Sequence[StackTree], file: BinaryIO, name: str) -> list[str]:

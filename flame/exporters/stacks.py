@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from flame.core.columns import Column
+from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.project import project
+from flame.core.projection.selection import Selection
+
+NO_NAME = "[empty]"
+"""A frame without a name, which some viewers drop or leave blank."""
 
 _AT_ONCE = 1 << 14
 """Nodes whose numbers are objects at the same time."""
@@ -35,6 +42,21 @@ def weighed_stacks(
             stack.append(frame)
             if own:
                 yield stack, own
+
+
+def metric_trees(profile: Profile, selection: Selection, first: StackTree) -> list[StackTree]:
+    """Project ``profile`` for each metric that is not zero, after ``first``, that of ``selection``.
+
+    The others measure the same activities on the same levels, but for those that are made only when
+    they are asked for. ``first`` is always there. Raises as `project.project`.
+    """
+    trees = [first]
+    for metric in profile.metrics:
+        if metric.table == first.metric.table and metric != first.metric and not metric.when_asked:
+            tree = project(profile, replace(selection, metric=metric.key))
+            if tree.own.any():
+                trees.append(tree)
+    return trees
 
 
 def fraction_digits(unit: str) -> int:

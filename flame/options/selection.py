@@ -234,6 +234,17 @@ def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:
     return parse_filters(**values)
 
 
+def named_as_shown(args: argparse.Namespace, selection: Selection) -> Selection:
+    """Name frames of ``selection`` as the app does where ``args`` say nothing of it.
+
+    Kernels are called in short, and names that differ only in numbers are folded.
+    """
+    from dataclasses import replace
+
+    names, numbers = args.kernel_names or "short", args.fold_numbers is not False
+    return replace(selection, naming=replace(selection.naming, kernel_names=names, numbers=numbers))
+
+
 def _naming(args: argparse.Namespace, kernel_names: str, fold: bool) -> Naming:
     from flame.core.names.rename import parse_rename
     from flame.core.projection.labels import Naming

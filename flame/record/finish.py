@@ -9,11 +9,12 @@ from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.console.terminal import cut, printable, say
+from flame.console.terminal import say
 from flame.core.errors import InputError
 from flame.core.options import silent
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
+from flame.core.shown_text import cut, printable
 from flame.core.units import format_bytes, format_counted, format_ns, format_percent
 from flame.record.plan import Plan
 from flame.record.totals import RecordedDumps, RecordingTotals

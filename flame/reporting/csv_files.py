@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
 from flame.core.files.atomic import OccupiedError, atomic_output
-from flame.core.report.table import Section, Table, Value
-
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
-"""With these a spreadsheet takes a text for a formula, which may start programs."""
+from flame.core.report.table import Section, Table
+from flame.exporters.table import as_csv
 
 
 def write_csv(sections: Iterable[Section], folder: Path, *, replace: bool) -> list[Path]:
@@ -58,18 +54,3 @@ def _named(sections: Iterable[Section]) -> Iterator[tuple[str, Table]]:
     for section in sections:
         for table in section.tables:
             yield section.name if table.key == "rows" else f"{section.name}_{table.key}", table
-
-
-def as_csv(table: Table) -> str:
-    """Write a table as RFC 4180 has it: all rows, titles with their units, times in ns."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow([column.key for column in table.columns])
-    writer.writerows([_cell(value) for value in row] for row in table.rows)
-    return text.getvalue()
-
-
-def _cell(value: Value) -> Value:
-    if not isinstance(value, str):
-        return value
-    return f"'{value}" if value.startswith(_FORMULA) else value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 
-from flame.console.terminal import printable
 from flame.core.compare.amounts import change_counts, change_words
 from flame.core.compare.changes import Width
 from flame.core.compare.colouring import Colouring
@@ -12,7 +11,8 @@ from flame.core.compare.comparison import Comparison
 from flame.core.compare.noise.beyond_noise import NoiseMarks, find_beyond_noise
 from flame.core.compare.sided_tree import sided
 from flame.core.errors import NoMatchError
-from flame.reporting.icicle_svg import ROW, Look, draw_frames, drawn_nodes
+from flame.core.shown_text import printable
+from flame.exporters.icicle_svg import ROW, Look, draw_frames, drawn_nodes
 
 _WIDE, _MARGIN = 1_600, 30
 """Pixels of the picture, and of the line above it."""

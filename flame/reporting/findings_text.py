@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from flame.console.terminal import cells, cut, printable
 from flame.core.report.findings import section as findings
 from flame.core.report.sections.budget import mostly
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
+from flame.core.shown_text import cells, cut, printable
 from flame.core.units import format_ns
 from flame.reporting.links import Link
 from flame.reporting.values import write_value

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from flame.console.terminal import printable
 from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
+from flame.core.shown_text import printable
 from flame.core.units import format_ns
 from flame.reporting.findings_text import (
     SEPARATOR,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import notes
 from flame.core.report.findings import section as findings
 from flame.core.report.table import Section, Table
+from flame.core.shown_text import cells, cut, printable
 from flame.reporting.findings_text import findings_lines
 from flame.reporting.grid import GAP, fitting_widths, grid_of, narrowed
 from flame.reporting.links import Link

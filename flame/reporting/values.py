@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from flame.console.terminal import printable
 from flame.core.report.table import Section, Table, TableColumn, Value
+from flame.core.shown_text import printable
 from flame.core.units import format_bytes, format_count, format_ns, format_percent, sign_of
 
 TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}

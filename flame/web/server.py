@@ -16,8 +16,8 @@ from string import Template
 from aiohttp import WSMsgType, web
 from textual_serve.server import Server, to_int
 
-from flame.console.terminal import printable
 from flame.core.errors import UsageError
+from flame.core.shown_text import printable
 from flame.web.app_process import AppProcess
 from flame.web.protection import add_headers, content_security_policy, refuse_strangers
 

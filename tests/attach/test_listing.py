@@ -19,7 +19,7 @@ from flame.attach.discover.model import (
     job_name,
 )
 from flame.attach.listing import as_json, as_text
-from flame.console.terminal import cells
+from flame.core.shown_text import cells
 
 DUMP = Path("/tmp/flame-0/7-1.fdump")
 ROOT = Candidate(7, "train", "python train.py", "ann", 63.0, WatchMethod.DUMP, (DUMP,), 1)

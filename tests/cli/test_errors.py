@@ -17,7 +17,7 @@ from tests.support.writers.nsysfile import NsysFile
         (["view"], "PATH"),
         (["info", "a", "--depth", "b"], "unknown: --depth (see flame info --help)"),
         (["export", "x"], "-f"),
-        (["export", "x", "-f", "svg"], "'svg'"),
+        (["export", "x", "-f", "docx"], "'docx'"),
         (["view", "x", "--level", "kernel"], "--level"),
         (["view", "x", "--levels", "kernel,nope"], "'nope'"),
         (["view", "x", "--levels", ","], "--levels"),

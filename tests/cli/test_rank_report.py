@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flame.cli.main import main
-from flame.cli.rank_report import print_summary
+from flame.cli.report.ranks import print_summary
 from flame.core.loading.many import load
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import summary_of

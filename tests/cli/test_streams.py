@@ -176,3 +176,22 @@ def test_static_view_needs_no_terminal_library(trace: Path) -> None:
     loaded = set(done.stderr.split())
     assert "numpy" in loaded
     assert not loaded & {"textual", "rich"}
+
+
+@pytest.mark.deep
+def test_exports_to_a_terminal_are_text_that_it_cannot_obey(folder: Path) -> None:
+    path = folder / "x.sqlite"
+    with NsysFile(path) as file:
+        file.kernel(HOSTILE, 1_000, 1_100)
+    for command in (["top", "--csv"], ["top", "--json"], ["top"], ["top", "--md"]):
+        code, said = in_terminal(*command, path)
+        assert code == 0 and "evil" in said
+        assert not set(said) & set("\x1b\u202e")
+    for name in ("svg", "html", "csv", "json"):
+        code, said = in_terminal("export", path, "-f", name, "-o", "-")
+        assert code == 0 and "evil" in said
+        assert not set(said) & set("\x1b\u202e")
+    for name in ("pprof", "chrome", "parquet"):
+        code, said = in_terminal("export", path, "-f", name, "-o", "-")
+        assert code == 2
+        assert said.startswith(f"flame: -f {name} is no text: name a file with -o")

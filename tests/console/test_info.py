@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from flame.console.info import HEAVIEST, as_json, as_text, facts
 from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
-from flame.console.terminal import cells, cut, printable
 from flame.console.trace_words import gpus
 from flame.core.analysis.trace_summary import summarize
 from flame.core.errors import NoMatchError
@@ -31,6 +30,7 @@ from flame.core.projection.filter_options import where
 from flame.core.projection.filters import Time
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
+from flame.core.shown_text import cells, cut, printable
 from flame.core.units import format_ns, format_percent
 from flame.exporters import speedscope
 from tests.conftest import NSYS_TRACES

@@ -32,9 +32,10 @@ def test_exporters_are_reached_through_the_package() -> None:
     tree = project_tree(profile_of([Row("gemm", 1)]), metric="gpu")
     flame.exporters.speedscope.write_tree(tree, file, "trace")
     assert SCHEMA.encode() in file.getvalue()
-    assert set(dir(flame.exporters)) == {"folded", "speedscope"}
+    formats = {"chrome", "folded", "html", "pprof", "speedscope", "svg", "table"}
+    assert set(dir(flame.exporters)) == formats
 
 
 def test_what_is_no_exporter_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'pprof'"):
-        _ = flame.exporters.pprof
+    with pytest.raises(AttributeError, match="has no attribute 'xlsx'"):
+        _ = flame.exporters.xlsx

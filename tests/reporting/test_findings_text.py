@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from flame.console.terminal import cells
 from flame.core.report.findings.section import findings_section
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, TableColumn
+from flame.core.shown_text import cells
 from flame.reporting.findings_text import findings_lines
 from flame.reporting.html import as_html
 from flame.reporting.markdown import as_markdown

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from flame.console.terminal import printable
 from flame.core.errors import UsageError
 from flame.core.report.table import Place, Section, Table, TableColumn
+from flame.core.shown_text import printable
 from flame.core.units import format_ns
-from flame.reporting.csv_files import as_csv, write_csv
+from flame.exporters.table import as_csv
+from flame.reporting.csv_files import write_csv
 from flame.reporting.markdown import as_markdown
 from flame.reporting.report_json import as_json
 from flame.reporting.text import as_text

@@ -42,7 +42,7 @@ class ExportDialog(WritingDialog):
 
     @property
     def has_scope(self) -> bool:
-        return self.format.key != "svg"
+        return self.format.key != "screen"
 
     def scope_about(self) -> str:
         if not self.has_scope:

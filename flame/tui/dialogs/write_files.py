@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from textual.app import App
 
@@ -20,6 +20,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_counted, format_value
 from flame.exporters import SUFFIXES
+from flame.exporters.write import Exported, write
 from flame.tui.toolkit.text import printable
 
 
@@ -39,7 +40,10 @@ FORMATS = (
     ExportFormat(
         "speedscope", "speedscope", SUFFIXES["speedscope"], "for https://www.speedscope.app"
     ),
-    ExportFormat("svg", "SVG", ".svg", "a picture of the screen as it is"),
+    ExportFormat("pprof", "pprof", SUFFIXES["pprof"], "for go tool pprof, Pyroscope, Parca"),
+    ExportFormat("svg", "SVG", SUFFIXES["svg"], "a flame graph to zoom and search in a browser"),
+    ExportFormat("html", "HTML", SUFFIXES["html"], "a page: the flame graph, a table, a summary"),
+    ExportFormat("screen", "shot", ".screen.svg", "a picture of the screen as it is"),
 )
 
 
@@ -97,25 +101,17 @@ class ExportedStacks:
 
         What is there is only replaced where that has been agreed to.
         """
+        is_part = self.tree is not None
         tree = project(self.profile, Selection()) if self.tree is None else self.tree
         total = int(tree.total[0])
         if not total:
             raise NoMatchError(f"nothing to export: {tree.metric.title} is zero")
         with atomic_output(path, replace=replace) as file:
-            warnings = self._write(format, tree, file)
+            exported = Exported(tree, self.profile, Selection(), self.name, is_part)
+            warnings = write(exported, format, file)
         amount = f"{tree.metric.title} {format_value(total, tree.metric.unit)}"
         stacks = format_counted(int((tree.own > 0).sum()), "stack", "stacks")
         return "; ".join([f"wrote {path}: {stacks}, {amount}", *warnings])
-
-    def _write(self, format: str, tree: StackTree, file: BinaryIO) -> list[str]:
-        from flame.exporters import folded, speedscope
-
-        if format == "folded":
-            folded.write(tree, file)
-            return []
-        if self.tree is None:
-            return speedscope.write(self.profile, Selection(), file, name=self.name)
-        return speedscope.write_tree(tree, file, self.name)
 
 
 def write_picture(svg: str, path: str, *, replace: bool) -> str:

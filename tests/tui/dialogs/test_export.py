@@ -103,6 +103,22 @@ async def test_speedscope_of_everything_has_all_metrics(dialog: ExportDialog) ->
         assert len(data["profiles"]) == 5
 
 
+@pytest.mark.parametrize(
+    ("presses", "suffix", "begin"),
+    [(2, "pb.gz", b"\x1f\x8b"), (3, "svg", b"<?xml"), (4, "html", b"<!DOCTYPE html>")],
+)
+async def test_what_is_shown_is_a_profile_a_picture_or_a_page(
+    presses: int, suffix: str, begin: bytes, dialog: ExportDialog
+) -> None:
+    async with stage(dialog) as user:
+        await user.press(*["right"] * presses, "enter")
+        assert await written(user) == f"wrote decode.{suffix}: 1 stack, GPU time 140 µs"
+    data = Path(f"decode.{suffix}").read_bytes()
+    assert data.startswith(begin)
+    if suffix != "pb.gz":
+        assert b"model.layers.1.mlp" in data and b"model.layers.0" not in data
+
+
 class Label(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Static("the view below")
@@ -113,8 +129,8 @@ async def test_the_picture_is_of_the_screen_without_the_dialog(dialog: ExportDia
         await user.app.push_screen(Label())
         await user.open(dialog)
         await user.press("left", "enter")
-        assert await written(user) == "wrote decode.svg: the screen as SVG"
-        picture = Path("decode.svg").read_text("utf-8").replace("&#160;", " ")
+        assert await written(user) == "wrote decode.screen.svg: the screen as SVG"
+        picture = Path("decode.screen.svg").read_text("utf-8").replace("&#160;", " ")
         assert "the view below" in picture
         assert "enter write" not in picture
 
@@ -149,7 +165,7 @@ async def test_a_failed_write_is_said_and_can_be_tried_again(
 
     async with stage(dialog) as user:
         with monkeypatch.context() as broken:
-            broken.setattr("flame.tui.dialogs.write_files.ExportedStacks._write", full)
+            broken.setattr("flame.tui.dialogs.write_files.write", full)
             await user.press("enter")
             await user.until(lambda: user.dialog.note)
         assert user.dialog.note.endswith("cannot be written: No space left on device")
@@ -280,9 +296,9 @@ async def test_screenshots_take_a_free_name(trace: Path) -> None:
     async with stage() as user:
         await user.app.push_screen(Label())
         await user.settle()
-        assert save_screenshot(user.app, Inputs((trace,))) == "decode.svg"
-        assert save_screenshot(user.app, Inputs((trace,))) == "decode-2.svg"
-        assert "the&#160;view&#160;below" in Path("decode-2.svg").read_text("utf-8")
+        assert save_screenshot(user.app, Inputs((trace,))) == "decode.screen.svg"
+        assert save_screenshot(user.app, Inputs((trace,))) == "decode-2.screen.svg"
+        assert "the&#160;view&#160;below" in Path("decode-2.screen.svg").read_text("utf-8")
 
 
 async def test_a_screenshot_that_another_flame_takes_the_name_of_gets_the_next(
@@ -292,22 +308,22 @@ async def test_a_screenshot_that_another_flame_takes_the_name_of_gets_the_next(
     write = write_files.write_picture
 
     def overtaken(svg: str, path: str, *, replace: bool) -> str:
-        if path == "decode.svg":
+        if path == "decode.screen.svg":
             Path(path).write_text("theirs")
         return write(svg, path, replace=replace)
 
     monkeypatch.setattr(write_files, "write_picture", overtaken)
     async with stage() as user:
-        assert save_screenshot(user.app, Inputs((trace,))) == "decode-2.svg"
-    assert Path("decode.svg").read_text() == "theirs"
-    assert Path("decode-2.svg").stat().st_size > 0
+        assert save_screenshot(user.app, Inputs((trace,))) == "decode-2.screen.svg"
+    assert Path("decode.screen.svg").read_text() == "theirs"
+    assert Path("decode-2.screen.svg").stat().st_size > 0
 
 
 @pytest.mark.parametrize("picture", [False, True])
 async def test_what_appears_after_the_check_is_not_replaced(
     picture: bool, dialog: ExportDialog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "decode.svg" if picture else FOLDED
+    name = "decode.screen.svg" if picture else FOLDED
     check = ExportDialog._check
 
     def overtaken(self: ExportDialog) -> write_files.OutputFile:

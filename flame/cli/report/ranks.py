@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from flame.cli.arguments import inputs_of
 from flame.cli.outputs import chosen_sections
-from flame.cli.report_output import check_target, hand_over
+from flame.cli.report.output import check_target, hand_over
 from flame.core.errors import UsageError
 from flame.options.selection import add_selection, load_options_of, selection_of
 
@@ -108,7 +108,7 @@ def _icicle(summary: RankSummary, selection: Selection) -> str:
     from flame.core.projection.number_folds import folds_numbers
     from flame.core.projection.project import project
     from flame.core.rank_summary.opened import profile_of
-    from flame.reporting.icicle_svg import icicle_svg
+    from flame.exporters.icicle_svg import icicle_svg
 
     profile = profile_of(summary)
     tree = project(profile, selection)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import TRACES, inputs_of
 from flame.cli.outputs import GATE_EXIT_CODES, chosen_sections
-from flame.cli.rank_report import is_on_ranks, report_ranks
 from flame.cli.reopening import add_no_cache, profile_cache
-from flame.cli.report_output import check_options, check_target, hand_over
+from flame.cli.report.output import check_options, check_target, hand_over
+from flame.cli.report.ranks import is_on_ranks, report_ranks
 from flame.cli.streams import print_text
 from flame.core.errors import UsageError
 from flame.core.starting import prepare_process
-from flame.options.selection import add_selection, load_options_of, selection_of
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    named_as_shown,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
@@ -188,9 +192,8 @@ def _icicle(args: argparse.Namespace, scope: Scope) -> str:
     """Draw what is selected, in the names of the app where ``args`` say nothing of these."""
     from flame.core.projection.number_folds import folds_numbers
     from flame.core.projection.project import project
-    from flame.reporting.icicle_svg import icicle_svg
+    from flame.exporters.icicle_svg import icicle_svg
 
-    names, numbers = args.kernel_names or "short", args.fold_numbers is not False
-    naming = replace(scope.selection.naming, kernel_names=names, numbers=numbers)
-    tree = project(scope.profile, replace(scope.selection, naming=naming))
-    return icicle_svg(tree, folded=folds_numbers(scope.profile, naming, tree))
+    selection = named_as_shown(args, scope.selection)
+    tree = project(scope.profile, selection)
+    return icicle_svg(tree, folded=folds_numbers(scope.profile, selection.naming, tree))

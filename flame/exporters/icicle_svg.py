@@ -9,18 +9,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.console.terminal import cut, printable
 from flame.core.analysis.wording import short_place
 from flame.core.columns import I8
 from flame.core.model.frames import PART_KINDS
 from flame.core.model.tree import StackTree
+from flame.core.shown_text import cut, printable
 from flame.core.units import format_counted, format_percent, format_value, one_of
 
-SMALLEST = 0.0005
-"""Part of the whole that a frame needs: half a pixel of a picture of 1,000."""
 
-MOST, DEEPEST = 4_000, 120
-"""Frames and rows that are drawn at most: browsers are slow with more."""
+class Limits(NamedTuple):
+    """Bound a picture: the part of the whole that a frame needs, how many frames, and rows."""
+
+    smallest: float
+    most: int
+    deepest: int
+
+    @property
+    def words(self) -> str:
+        """Say which frames are left out."""
+        text = f"less than {100 * self.smallest:g} % of all, below {self.deepest} others,"
+        return f"{text} or not among the {self.most:,} largest"
+
+
+LIMITS = Limits(smallest=0.0005, most=4_000, deepest=120)
+"""Half a pixel of a picture of 1,000; browsers are slow with more."""
 
 ROW, _GAP = 18, 1
 _WIDEST, _LETTER = 1_600, 6.6
@@ -39,7 +51,7 @@ def icicle_svg(tree: StackTree, *, folded: bool = False) -> str:
         return f"<p>nothing to draw: {escape(tree.metric.title)} is zero</p>\n"
     nodes = drawn_nodes(tree)
     height = (int(tree.depth[nodes].max()) + 1) * ROW
-    frames = "".join(draw_frames(tree, nodes, partial(_look, tree)))
+    frames = "".join(draw_frames(tree, nodes, partial(describe_frame, tree)))
     title = f"{tree.metric.title} {format_value(whole, tree.metric.unit)}"
     label = escape(f"{title} by {', '.join(tree.levels)}")
     notes = _left_out(len(tree) - len(nodes))
@@ -51,12 +63,13 @@ def icicle_svg(tree: StackTree, *, folded: bool = False) -> str:
     )
 
 
-def drawn_nodes(tree: StackTree) -> I8:
+def drawn_nodes(tree: StackTree, limits: Limits | None = None) -> I8:
     """Choose the nodes that are drawn, in preorder: what stands above one is drawn, too."""
-    least = max(SMALLEST * int(tree.total[0]), 1)
-    wide = np.flatnonzero((tree.total >= least) & (tree.depth < DEEPEST))
+    limits = limits or LIMITS
+    least = max(limits.smallest * int(tree.total[0]), 1)
+    wide = np.flatnonzero((tree.total >= least) & (tree.depth < limits.deepest))
     # No node is larger than its parent, which comes before it.
-    heaviest = wide[np.argsort(-tree.total[wide], kind="stable")[:MOST]]
+    heaviest = wide[np.argsort(-tree.total[wide], kind="stable")[: limits.most]]
     return np.sort(heaviest)
 
 
@@ -64,9 +77,7 @@ def _left_out(number: int) -> str:
     if not number:
         return ""
     frames = format_counted(number, "frame is", "frames are")
-    text = f"{frames} left out: less than {100 * SMALLEST:g} % of all,"
-    text += f" below {DEEPEST} others, or not among the {MOST:,} largest"
-    return f'<p class="note">{text}</p>\n'
+    return f'<p class="note">{frames} left out: {LIMITS.words}</p>\n'
 
 
 class Look(NamedTuple):
@@ -86,13 +97,14 @@ def draw_frames(tree: StackTree, nodes: I8, look: Callable[[int], Look]) -> Iter
         one = look(node)
         title = escape("\n".join(cut(line, _LONGEST_TITLE) for line in one.lines))
         yield (
-            f'<svg x="{x:.4f}%" y="{depth * ROW}" width="{width:.4f}%" height="{ROW - _GAP}"'
+            f'<svg x="{x:.6f}%" y="{depth * ROW}" width="{width:.6f}%" height="{ROW - _GAP}"'
             f" {one.attribute}><title>{title}</title>"
             f'<rect width="100%" height="100%"/>{_text(one.name, width)}</svg>\n'
         )
 
 
-def _look(tree: StackTree, node: int) -> Look:
+def describe_frame(tree: StackTree, node: int) -> Look:
+    """Colour the frame of ``node`` by its kind, and tell its numbers and where it is."""
     name = printable(tree.name(node))
     return Look(f'class="{tree.kind(node).title}"', name, (name, _facts(tree, node)))
 

@@ -87,13 +87,13 @@ for (const head of document.querySelectorAll("th")) head.onclick = () => {
 """Sorts a table by a click on the head of a column; what is not known stays last."""
 
 
-def head(title: str) -> str:
+def head(title: str, scripts: tuple[str, ...] = (SCRIPT,)) -> str:
     """Write the head of a page called ``title``, which is escaped already.
 
-    Nothing is loaded from elsewhere, and no script runs but the one above: the browser refuses.
+    Nothing is loaded from elsewhere, and no script runs but ``scripts``: the browser refuses.
     """
-    known = b64encode(sha256(SCRIPT.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{known}'"
+    known = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {known}"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}; base-uri \'none\'; '
@@ -102,3 +102,7 @@ def head(title: str) -> str:
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n"
     )
+
+
+def _digest(script: str) -> str:
+    return b64encode(sha256(script.encode()).digest()).decode()

@@ -14,8 +14,8 @@ from flame.core.loading.many import load
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.project import project
-from flame.reporting import icicle_svg as icicle
-from flame.reporting.icicle_svg import icicle_svg
+from flame.exporters import icicle_svg as icicle
+from flame.exporters.icicle_svg import icicle_svg
 from tests.conftest import TRACES, needs_traces
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
@@ -57,7 +57,7 @@ def expected(tree: StackTree) -> list[tuple[str, float, float, int]]:
 
 def check(tree: StackTree) -> None:
     drawn, wanted = boxes(icicle_svg(tree)), expected(tree)
-    wanted = [box for box in wanted if box[2] >= 0.05 and box[3] < icicle.DEEPEST]
+    wanted = [box for box in wanted if box[2] >= 0.05 and box[3] < icicle.LIMITS.deepest]
     assert len(drawn) == len(wanted)
     for (name, x, width, row), (other, *place, depth) in zip(drawn, wanted, strict=True):
         assert (name, row) == (other, depth)
@@ -89,9 +89,9 @@ def test_small_frames_are_left_out_and_counted(tmp_path: Path) -> None:
 def test_a_picture_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = ";".join(f"f{number}" for number in range(300))
     text = icicle_svg(tree_of(tmp_path / "x.folded", f"{deep} 5\n"))
-    assert len(boxes(text)) == icicle.DEEPEST
+    assert len(boxes(text)) == icicle.LIMITS.deepest
     assert "181 frames are left out" in text
-    monkeypatch.setattr(icicle, "MOST", 3)
+    monkeypatch.setattr(icicle, "LIMITS", icicle.LIMITS._replace(most=3))
     tree = tree_of(tmp_path / "y.folded", "a;x 10\na;y 3\nb;z 9\n")
     assert [box[0] for box in boxes(icicle_svg(tree))] == ["all", "a", "x"]
 

@@ -1,0 +1,5 @@
+"""Run ``flame report``: of which traces, with which sections, and where it is written."""
+
+from flame.cli.report.command import add_options
+
+__all__ = ["add_options"]
