@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from flame.core.efficiency.sums import count_whole
-from flame.core.loading.many import load, load_all
+from flame.core.loading.many import load
+from flame.core.loading.merge import merge_profiles
 from flame.core.options import LoadOptions
 from tests.support.writers.nsysfile import NsysFile
 
@@ -91,10 +92,11 @@ def test_nodes_that_one_operator_was_captured_in_share_its_work_in_each_replay(
 
 def test_merged_traces_keep_their_captures_apart(tmp_path: Path) -> None:
     paths = [replayed(tmp_path / "a.sqlite", 1), with_ranges(tmp_path / "b.sqlite", MM.format(1))]
-    work = load_all(paths).work
+    work = merge_profiles([load(path) for path in paths], ["a", "b"]).work
     assert work is not None
     assert sorted(work.flops.tolist()) == [FLOPS] * 3
-    alone = load_all([paths[0], replayed(tmp_path / "c.sqlite", 2)]).work
+    both = [load(paths[0]), load(replayed(tmp_path / "c.sqlite", 2))]
+    alone = merge_profiles(both, ["a", "c"]).work
     assert alone is not None
     assert alone.flops.tolist() == [FLOPS] * 6
 

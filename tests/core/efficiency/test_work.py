@@ -14,7 +14,8 @@ from flame.core.efficiency.by_operator import work_by_operator
 from flame.core.efficiency.sums import count_frames, count_nodes, count_whole
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.errors import UsageError
-from flame.core.loading.many import load, load_all
+from flame.core.loading.many import load
+from flame.core.loading.merge import merge_profiles
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
@@ -221,7 +222,8 @@ def test_several_files_each_have_their_own_work(tmp_path: Path) -> None:
         file.device(0, H100 if number == 1 else "Some GPU")
         one_product(file, 1000, (60, 30)[:number])
         file.write(tmp_path / f"{number}.json")
-    profile = load_all([tmp_path / "1.json", tmp_path / "2.json"])
+    loaded = [load(tmp_path / "1.json"), load(tmp_path / "2.json")]
+    profile = merge_profiles(loaded, ["1", "2"])
     counts = count_whole(profile)
     assert counts is not None
     assert (counts.flops[0], counts.covered[0], counts.rated[0]) == (2 * FLOPS, 3, 1)
