@@ -137,6 +137,37 @@ def test_split_kernels_have_their_part_by_time_and_the_first_has_all_of_no_time(
     assert (work.calls, work.bare) == (2, 0)
 
 
+def test_an_expanded_bias_is_read_once_and_a_convolution_needs_its_values(
+    tmp_path: Path,
+) -> None:
+    file = KinetoFile()
+    products = {
+        "Input_Dims": [[64, 16], [64, 32], [32, 16], [], []],
+        "Input_type": ["c10::Half"] * 3 + ["Scalar"] * 2,
+        "Concrete_Inputs": ["", "", "", "1", "1"],
+    }
+    image = {"Input_Dims": [[2, 4, 9], [6, 4, 3], [6]], "Input_type": ["float"] * 3}
+    values = ["", "", "", "[2]", "[1]", "[1]", "False", "[0]", "1"]
+    made: list[tuple[str, dict[str, object]]] = [
+        ("aten::addmm", {**products, "Input_Strides": [[16, 1], [32, 1], [16, 1], [], []]}),
+        ("aten::addmm", {**products, "Input_Strides": [[0, 1], [32, 1], [16, 1], [], []]}),
+        ("aten::addmm", products),
+        ("aten::convolution", image),
+        ("aten::convolution", {**image, "Concrete_Inputs": values}),
+    ]
+    for number, (name, args) in enumerate(made, 1):
+        file.op(name, 1000 * number, 1000 * number + 100, **args)
+        file.launch(
+            number, (1000 * number + 10, 1000 * number + 20), (9000 * number, 9000 * number + 5)
+        )
+    work = load(file.write(tmp_path / "a.json")).work
+    assert work is not None
+    read = 64 * 32 + 32 * 16 + 64 * 16
+    dense, expanded = 2 * (read + 64 * 16), 2 * (read + 16)
+    assert work.bytes.tolist() == [dense, expanded, dense, 0, 4 * (72 + 72 + 60)]
+    assert work.flops.tolist() == [FLOPS, FLOPS, FLOPS, 0, 2 * 2 * 5 * 3 * 6 * 4]
+
+
 def test_what_is_launched_on_another_thread_is_of_no_operator(tmp_path: Path) -> None:
     file = KinetoFile()
     one_product(file, 1000, ())
