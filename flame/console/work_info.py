@@ -112,7 +112,7 @@ def work_lines(profile: Profile, width: int) -> list[str]:
     summary = summarize_work(profile)
     if summary is None:
         return []
-    told = [*_whole(summary.counts), *_steps(summary), *_bare(summary)]
+    told = [*_whole(summary.counts), *_steps(summary), *_bare(summary), *_lacks(profile, summary)]
     if summary.counts.covered[0]:
         told += _sources(profile, summary)
     return _laid_out(told, summary.operators, width)
@@ -166,6 +166,15 @@ def _bare(summary: WorkSummary) -> Iterator[str]:
     if work.bare:
         number = format_counted(work.bare, "operator", "operators")
         yield f"{number} with a formula had no kernel: {format_count(work.bare_flops)} FLOPs"
+
+
+def _lacks(profile: Profile, summary: WorkSummary) -> Iterator[str]:
+    """What was not recorded of the operators, and what is made of that."""
+    frames = [profile.frames[frame] for frame in summary.work.costs]
+    if any(frame.get("types") and not frame.get("strides") for frame in frames):
+        yield "strides were not recorded: tensors are taken for dense"
+    if not profile.work_options.dtype and not all(frame.get("types") for frame in frames):
+        yield "types were not recorded: --dtype bf16 says what tensors are"
 
 
 def _sources(profile: Profile, summary: WorkSummary) -> Iterator[str]:

@@ -106,6 +106,22 @@ def test_json_has_the_peaks_and_their_sources(trace: Path) -> None:
     assert (facts["flops"], facts["verdict"]) == (3 * FLOPS, "compute-bound")
 
 
+def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
+    file = KinetoFile()
+    args = product(4, 4, 4)
+    del args["Input_Strides"]
+    file.op("aten::mm", 0, 100, **args)
+    file.launch(1, (10, 20), (30, 40))
+    lines = work_lines(load(file.write(tmp_path / "old.json")), 200)
+    assert "strides were not recorded: tensors are taken for dense" in lines
+    del args["Input_type"]
+    file.op("aten::mm", 1000, 1100, **args)
+    path, hint = file.write(tmp_path / "older.json"), "types were not recorded: --dtype bf16"
+    assert [line for line in work_lines(load(path), 200) if line.startswith(hint)]
+    typed = work_lines(load(path, LoadOptions(dtype="bf16")), 200)
+    assert not [line for line in typed if line.startswith(hint)]
+
+
 def test_the_printed_view_tells_of_what_it_shows(trace: Path) -> None:
     profile = load(trace)
     shown = view(profile, select(levels="nvtx,kernel"), "a.json", 120)
