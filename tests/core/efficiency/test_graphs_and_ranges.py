@@ -10,6 +10,7 @@ from flame.core.efficiency.sums import count_whole
 from flame.core.loading.many import load
 from flame.core.loading.merge import merge_profiles
 from flame.core.options import LoadOptions
+from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.nsysfile import NsysFile
 
 MM = "aten::mm, op_id = {}, sizes = [[16, 2880], [2880, 640]]"
@@ -109,3 +110,18 @@ def test_kernels_of_a_graph_whose_nodes_were_not_recorded_are_not_covered(tmp_pa
     work = load(tmp_path / "a.sqlite").work
     assert work is not None
     assert (work.operator.tolist(), work.bare) == ([-1], 1)
+
+
+def test_recordings_tell_the_sizes_of_ranges_and_where_nodes_were_captured(tmp_path: Path) -> None:
+    file = DumpFile()
+    for number in (1, 2):
+        file.range([MM.format(number)], 1000 * number, 1000 * number + 100)
+    file.graph_node(7, 0, 1050, tid=100)
+    file.launch(2010, 2020, 1)
+    file.kernel("gemm", 3000, 3100, 1)
+    for replay in (2, 3):
+        file.launch(5000 * replay, 5000 * replay + 10, replay)
+        file.kernel("gemm", 5000 * replay + 20, 5000 * replay + 50, replay, graph_node=7)
+    work = load(file.write(tmp_path / "a.fdump")).work
+    assert work is not None
+    assert (work.flops.tolist(), work.calls, work.bare) == ([FLOPS] * 3, 2, 0)
