@@ -60,7 +60,7 @@ test: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	cat $(CHECK_LOG); \
 	exit $$((checks || tests))
 
-test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(CORE_LIBRARY)
+test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(VENV)/.tried-dataframes $(CORE_LIBRARY)
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile deep $(PYTEST_FLAGS)
 
 # Each Python in an environment of its own in build/; make test-pythons VERSIONS="3.12 3.14"
@@ -131,4 +131,10 @@ $(VENV)/.installed-dev: pyproject.toml $(BIN)/python
 $(VENV)/.tried-fuzz: pyproject.toml $(VENV)/.installed-dev
 	@FLAME_NO_INJECT=1 $(PIP) install --only-binary atheris --editable '.[fuzz]' || \
 		echo "no fuzzer for this Python: fuzzing Python is left out" >&2
+	@touch $@
+
+# 150 MB that only the deep tests need.
+$(VENV)/.tried-dataframes: pyproject.toml $(VENV)/.installed-dev
+	@FLAME_NO_INJECT=1 $(PIP) install --only-binary :all: --no-binary flame-view --editable '.[dataframes]' || \
+		echo "no data frames for this Python: their tests are left out" >&2
 	@touch $@

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flame.core.errors import UsageError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading import many
 from flame.core.model.profile import Profile
@@ -17,7 +18,12 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import select
 
 if TYPE_CHECKING:
+    from typing import Any, Literal
+
     from flame.core.analysis.trace_summary import TraceSummary
+    from flame.exporters.tables.columns import Columns
+
+    Rows = Literal["activities", "tree"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,45 @@ class Trace:
             forward=forward,
         )
         return project(self.profile, selection)
+
+    def to_arrow(self, what: Rows = "activities", **chosen: Any) -> Any:
+        """Make a ``pyarrow.Table``: a row per GPU activity, or per node of the ``tree``.
+
+        ``chosen`` are arguments of `tree`. Texts are dictionaries, what is not known is null.
+        Polars, DuckDB and others take it without a copy, by Arrow's PyCapsule interface. Raises
+        UsageError where pyarrow is not installed, and as `tree`.
+        """
+        from flame.exporters.tables.dataframes import as_arrow
+
+        return as_arrow(self._columns(what, chosen))
+
+    def to_pandas(self, what: Rows = "activities", **chosen: Any) -> Any:
+        """Make a ``pandas.DataFrame``, otherwise as `to_arrow`; it needs pandas alone."""
+        from flame.exporters.tables.dataframes import as_pandas
+
+        return as_pandas(self._columns(what, chosen))
+
+    def to_polars(self, what: Rows = "activities", **chosen: Any) -> Any:
+        """Make a ``polars.DataFrame``, otherwise as `to_arrow`; it needs polars alone."""
+        from flame.exporters.tables.dataframes import as_polars
+
+        return as_polars(self._columns(what, chosen))
+
+    def _columns(self, what: Rows, chosen: dict[str, Any]) -> Columns:
+        from flame.exporters.tables.columns import activity_columns, tree_columns
+
+        if what == "tree":
+            return tree_columns(self.tree(**chosen))
+        if what != "activities" or chosen:
+            choices = "'activities', or 'tree' with arguments of Trace.tree"
+            raise UsageError(f"{what!r}: choose {choices}")
+        return activity_columns(self.profile)
+
+    def _repr_html_(self) -> str:
+        """Draw the flame graph for a notebook: SVG without a script, a tooltip for each frame."""
+        from flame.exporters.pictures.notebook import draw_trace
+
+        return draw_trace(self.profile)
 
     def info(self) -> TraceSummary:
         """Summarize what the trace holds and how much of it could be attributed."""

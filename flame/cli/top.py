@@ -110,7 +110,7 @@ def _table(
 ) -> tuple[StackTree, Table]:
     """Make the table, sorted, of as many rows as are wanted; NoMatchError where it has none."""
     from flame.core.projection.project import project
-    from flame.exporters.frame_table import FrameColumns
+    from flame.exporters.tables.frame_table import FrameColumns
 
     tree = project(profile, selection)
     found = FrameColumns(profile, tree, selection.where)
@@ -126,14 +126,14 @@ def _table(
 
 
 def _written(args: argparse.Namespace, tree: StackTree, table: Table, title: str) -> str:
-    from flame.exporters.table import as_csv, as_json
+    from flame.exporters.tables.files import as_csv, as_json
 
     if args.json:
         return as_json(table, tree, title)
     if args.csv:
         return as_csv(table)
     from flame.core.report.table import Section
-    from flame.exporters.svg import titled
+    from flame.exporters.pictures.svg import titled
     from flame.reporting.markdown import as_markdown
     from flame.reporting.text import as_text
 

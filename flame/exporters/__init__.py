@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flame.exporters import chrome as chrome
     from flame.exporters import folded as folded
-    from flame.exporters import html as html
     from flame.exporters import pprof as pprof
     from flame.exporters import speedscope as speedscope
-    from flame.exporters import svg as svg
-    from flame.exporters import table as table
+    from flame.exporters.pictures import html as html
+    from flame.exporters.pictures import svg as svg
 
-__all__ = ["chrome", "folded", "html", "pprof", "speedscope", "svg", "table"]
+_MODULES = {
+    "chrome": "chrome",
+    "folded": "folded",
+    "html": "pictures.html",
+    "pprof": "pprof",
+    "speedscope": "speedscope",
+    "svg": "pictures.svg",
+}
+
+__all__ = ["chrome", "folded", "html", "pprof", "speedscope", "svg"]
 
 SUFFIXES = {
     "folded": ".collapsedstack.txt",
@@ -41,8 +49,8 @@ PICTURES = ("svg", "html")
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return import_module(f"{__name__}.{name}")
+    if name in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

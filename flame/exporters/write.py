@@ -27,7 +27,7 @@ class Exported(NamedTuple):
     @property
     def table(self) -> Table:
         """The table of all frames of the tree, those first that weigh most themselves."""
-        from flame.exporters.frame_table import FrameColumns
+        from flame.exporters.tables.frame_table import FrameColumns
 
         found = FrameColumns(self.profile, self.tree, self.selection.where)
         return found.table(found.rows("self"))
@@ -73,34 +73,34 @@ def _chrome(exported: Exported, file: BinaryIO) -> list[str]:
 
 
 def _svg(exported: Exported, file: BinaryIO) -> list[str]:
-    from flame.exporters import svg
+    from flame.exporters.pictures import svg
 
     return svg.write(exported.tree, file, title=svg.titled(exported.tree, exported.name))
 
 
 def _html(exported: Exported, file: BinaryIO) -> list[str]:
-    from flame.exporters import html
+    from flame.exporters.pictures import html
 
     tree, profile, selection, name, _ = exported
     return html.write(tree, profile, selection, file, name=name)
 
 
 def _csv(exported: Exported, file: BinaryIO) -> None:
-    from flame.exporters import table
+    from flame.exporters.tables import files
 
-    file.write(table.as_csv(exported.table).encode())
+    file.write(files.as_csv(exported.table).encode())
 
 
 def _json(exported: Exported, file: BinaryIO) -> None:
-    from flame.exporters import table
+    from flame.exporters.tables import files
 
-    file.write(table.as_json(exported.table, exported.tree, exported.name).encode())
+    file.write(files.as_json(exported.table, exported.tree, exported.name).encode())
 
 
 def _parquet(exported: Exported, file: BinaryIO) -> None:
-    from flame.exporters import table
+    from flame.exporters.tables import files
 
-    table.write_parquet(exported.table, exported.tree, exported.name, file)
+    files.write_parquet(exported.table, exported.tree, exported.name, file)
 
 
 _WRITERS: dict[str, Callable[[Exported, BinaryIO], list[str] | None]] = {

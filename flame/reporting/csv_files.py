@@ -8,7 +8,7 @@ from pathlib import Path
 from flame.core.errors import InputError, UsageError
 from flame.core.files.atomic import OccupiedError, atomic_output
 from flame.core.report.table import Section, Table
-from flame.exporters.table import as_csv
+from flame.exporters.tables.files import as_csv
 
 
 def write_csv(sections: Iterable[Section], folder: Path, *, replace: bool) -> list[Path]:

@@ -12,7 +12,7 @@ from flame.core.compare.noise.beyond_noise import NoiseMarks, find_beyond_noise
 from flame.core.compare.sided_tree import sided
 from flame.core.errors import NoMatchError
 from flame.core.shown_text import printable
-from flame.exporters.icicle_svg import ROW, Look, draw_frames, drawn_nodes
+from flame.exporters.pictures.icicle_svg import ROW, Look, draw_frames, drawn_nodes
 
 _WIDE, _MARGIN = 1_600, 30
 """Pixels of the picture, and of the line above it."""

@@ -11,7 +11,7 @@ from flame.core.report.sections import budget
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
 from flame.core.shown_text import cut, printable
 from flame.core.units import format_ns
-from flame.exporters.html_head import SCRIPT, head
+from flame.exporters.pictures.html_head import SCRIPT, head
 from flame.reporting.findings_text import caution, evidence_words, headlines, nothing_found
 from flame.reporting.links import Link
 from flame.reporting.values import cells_by_key, for_people, reasons, titled, write_value

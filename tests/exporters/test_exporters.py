@@ -32,7 +32,7 @@ def test_exporters_are_reached_through_the_package() -> None:
     tree = project_tree(profile_of([Row("gemm", 1)]), metric="gpu")
     flame.exporters.speedscope.write_tree(tree, file, "trace")
     assert SCHEMA.encode() in file.getvalue()
-    formats = {"chrome", "folded", "html", "pprof", "speedscope", "svg", "table"}
+    formats = {"chrome", "folded", "html", "pprof", "speedscope", "svg"}
     assert set(dir(flame.exporters)) == formats
 
 

@@ -14,8 +14,8 @@ from flame.core.loading.many import load
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.project import project
-from flame.exporters import icicle_svg as icicle
-from flame.exporters.icicle_svg import icicle_svg
+from flame.exporters.pictures import icicle_svg as icicle
+from flame.exporters.pictures.icicle_svg import icicle_svg
 from tests.conftest import TRACES, needs_traces
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples

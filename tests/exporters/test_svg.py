@@ -13,7 +13,7 @@ from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.exporters import html, svg
+from flame.exporters.pictures import html, svg
 from tests.exporters.profiles import Row, profile_of, some_rows
 from tests.support.paths import SAMPLES
 

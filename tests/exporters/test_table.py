@@ -21,8 +21,8 @@ from flame.core.projection.filter_options import where
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.report.table import Table
-from flame.exporters import table as tables
-from flame.exporters.frame_table import FrameColumns
+from flame.exporters.tables import files as tables
+from flame.exporters.tables.frame_table import FrameColumns
 from tests.exporters.profiles import Row, profile_of, some_rows
 from tests.support.paths import SAMPLES
 

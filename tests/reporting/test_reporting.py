@@ -16,7 +16,7 @@ from flame.core.errors import UsageError
 from flame.core.report.table import Place, Section, Table, TableColumn
 from flame.core.shown_text import printable
 from flame.core.units import format_ns
-from flame.exporters.table import as_csv
+from flame.exporters.tables.files import as_csv
 from flame.reporting.csv_files import write_csv
 from flame.reporting.markdown import as_markdown
 from flame.reporting.report_json import as_json

@@ -192,7 +192,7 @@ def _icicle(args: argparse.Namespace, scope: Scope) -> str:
     """Draw what is selected, in the names of the app where ``args`` say nothing of these."""
     from flame.core.projection.number_folds import folds_numbers
     from flame.core.projection.project import project
-    from flame.exporters.icicle_svg import icicle_svg
+    from flame.exporters.pictures.icicle_svg import icicle_svg
 
     selection = named_as_shown(args, scope.selection)
     tree = project(scope.profile, selection)

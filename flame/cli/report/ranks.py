@@ -108,7 +108,7 @@ def _icicle(summary: RankSummary, selection: Selection) -> str:
     from flame.core.projection.number_folds import folds_numbers
     from flame.core.projection.project import project
     from flame.core.rank_summary.opened import profile_of
-    from flame.exporters.icicle_svg import icicle_svg
+    from flame.exporters.pictures.icicle_svg import icicle_svg
 
     profile = profile_of(summary)
     tree = project(profile, selection)

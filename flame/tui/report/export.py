@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flame.core.files.atomic import atomic_output
 from flame.core.loading.inputs import Inputs
 from flame.core.units import format_counted
-from flame.exporters.table import as_csv
+from flame.exporters.tables.files import as_csv
 from flame.reporting.links import links
 from flame.reporting.markdown import as_markdown
 from flame.reporting.report_json import as_json

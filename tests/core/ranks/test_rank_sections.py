@@ -27,7 +27,7 @@ from flame.core.ranks.rank_sections.questions import (
     Unmatched,
 )
 from flame.core.ranks.report import SECTIONS, rank_sections
-from flame.exporters.table import as_csv
+from flame.exporters.tables.files import as_csv
 from flame.reporting.html import as_html
 from flame.reporting.links import links
 from flame.reporting.markdown import as_markdown

@@ -9,8 +9,14 @@ from typing import BinaryIO
 from flame.core.model.tree import StackTree
 from flame.core.shown_text import printable
 from flame.core.units import format_counted, format_value
-from flame.exporters.icicle_svg import ROW, Limits, describe_frame, draw_frames, drawn_nodes
-from flame.exporters.svg_script import SCRIPT, STYLE
+from flame.exporters.pictures.icicle_svg import (
+    ROW,
+    Limits,
+    describe_frame,
+    draw_frames,
+    drawn_nodes,
+)
+from flame.exporters.pictures.svg_script import SCRIPT, STYLE
 
 LIMITS = Limits(smallest=0.00005, most=10_000, deepest=400)
 """What is drawn: more than in a picture that cannot be zoomed."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from importlib import import_module
 from typing import Any, BinaryIO
 
-from flame.core.errors import UsageError
 from flame.core.model.tree import StackTree
 from flame.core.report.table import Table, Value
 from flame.exporters.stacks import encodable
+from flame.exporters.tables.dataframes import imported
 
 CONTRACT = 1
 """Of the JSON; counts up when something is renamed or goes, not by what is added."""
@@ -60,7 +59,8 @@ def write_parquet(table: Table, tree: StackTree, name: str, file: BinaryIO) -> N
 
     Raises UsageError where pyarrow is not installed.
     """
-    arrow, parquet = _pyarrow()
+    parquet = imported("pyarrow.parquet", "Parquet")
+    arrow = imported("pyarrow", "Parquet")
     columns: dict[str, Any] = {}
     for at, column in enumerate(table.columns):
         values = [_encodable(row[at]) for row in table.rows]
@@ -70,13 +70,6 @@ def write_parquet(table: Table, tree: StackTree, name: str, file: BinaryIO) -> N
     about["levels"] = ",".join(tree.levels)
     made = arrow.table(columns).replace_schema_metadata({f"flame.{k}": v for k, v in about.items()})
     parquet.write_table(made, file)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install pyarrow") from None
 
 
 def _encodable(value: Value) -> Value:

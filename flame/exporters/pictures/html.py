@@ -17,9 +17,9 @@ from flame.core.projection.selection import Selection
 from flame.core.report.table import Table, TableColumn, Value
 from flame.core.shown_text import cut, printable
 from flame.core.units import format_count, format_ns, format_percent, format_value
-from flame.exporters import svg, svg_script
-from flame.exporters.frame_table import FrameColumns
-from flame.exporters.html_head import SCRIPT, head
+from flame.exporters.pictures import svg, svg_script
+from flame.exporters.pictures.html_head import SCRIPT, head
+from flame.exporters.tables.frame_table import FrameColumns
 
 _MOST = 200
 """Frames in the table."""

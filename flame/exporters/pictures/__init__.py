@@ -1,0 +1,1 @@
+"""Draw stack trees for a browser: one file that loads nothing."""

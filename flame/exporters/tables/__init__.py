@@ -1,0 +1,1 @@
+"""Make tables of what was measured: of frames, nodes and activities; write and hand them over."""
