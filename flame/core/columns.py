@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -280,6 +281,14 @@ def run_starts(ordered: Column) -> I8:
     if len(ordered) == 0:
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+
+
+def rows_by_value(column: Column) -> Iterator[tuple[int, I8]]:
+    """Yield each value of ``column`` (integers), in order, and the rows that have it, ascending."""
+    order = order_by([column])
+    bounds = [*run_starts(column[order]).tolist(), len(order)]
+    for low, high in pairwise(bounds):
+        yield int(column[order[low]]), order[low:high]
 
 
 def expand_ranges(start: Column, length: Column) -> I8:

@@ -80,6 +80,11 @@ class Label(StrEnum):
     KERNEL = "kernel"
     SAMPLES = "samples"
     HOTTEST = "hottest"
+    # GPU metrics
+    SM = "SM active"
+    TENSOR = "tensor"
+    DRAM = "DRAM"
+    SAMPLED = "sampled"
     # All that is shown
     BUSY = "busy"
     IDLE = "idle"

@@ -44,6 +44,14 @@ HEADS = (
     Head("tail", "tail", 9, "tail"),
 )
 NAME = Head("name", "name", 0, "name")
+EXPOSURE = "exposure"
+OF_METRICS = (
+    Head("sm_active", "SM", 9, "sm_active"),
+    Head("tensor_active", "tensor", 9, "tensor_active"),
+    Head("dram", "DRAM", 9, "dram"),
+    Head(EXPOSURE, "sampled", 10, EXPOSURE),
+)
+"""What GPU metrics say of the kernels below a frame."""
 TITLES = {head.sorts: head.title for head in (*HEADS, NAME) if head.title not in ("", "%")}
 """What to call each order of a table without parts."""
 
@@ -54,6 +62,9 @@ _WANTED = (
     "bar", "mean", "tail", "p95", "own share",
 )  # fmt: skip
 
+_MEASURED = ("own", "total", "share", "sm_active", "dram", "tensor_active", EXPOSURE)
+"""What is wanted most where there are GPU metrics."""
+
 _BESIDE_PARTS = ("total", "share")
 
 
@@ -62,20 +73,21 @@ class Columns(NamedTuple):
 
     ``timed``: the metric is a time of single activities, which `wording.lasts` says. ``order`` is
     what the table is sorted by. Where ``parts`` (the devices, or the files, which ``by`` says) have
-    a column each, there are no percentiles.
+    a column each, there are no percentiles. ``measured``: there are GPU metrics.
     """
 
     timed: bool = True
     order: str = "own"
     by: str = ""
     parts: tuple[str, ...] = ()
+    measured: bool = False
 
     @property
     def heads(self) -> tuple[Head, ...]:
         """All columns but the name, in order."""
         heads = HEADS if self.timed else [*map(_widened, _untimed(HEADS))]
         if not self.parts:
-            return tuple(heads)
+            return (*heads, *(OF_METRICS if self.measured else ()))
         return (*(head for head in heads if head.key in _BESIDE_PARTS), *self._part_heads())
 
     def _part_heads(self) -> Iterator[Head]:
@@ -88,7 +100,7 @@ class Columns(NamedTuple):
     @property
     def kept_longest(self) -> tuple[str, ...]:
         """The columns, the one that a narrow table keeps longest first."""
-        return _WANTED
+        return (*_MEASURED, *_WANTED) if self.measured else _WANTED
 
     @property
     def titles(self) -> dict[str, str]:

@@ -29,6 +29,7 @@ from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
 from flame.tui.views.top_columns import NAME, Columns, Head
+from flame.tui.views.top_metrics import measure_frames
 from flame.tui.views.top_rows import TAG, Heads, TableRows
 from flame.tui.views.top_table import UNKNOWN, SlowColumns, TopTable
 
@@ -141,7 +142,9 @@ class TopPane(Pane):
         metric = shown.metric
         members = shown.members() if lasts(metric) else None
         values = metric.values(shown.profile.table(metric))
-        return table.later(members, values, table.parts_of(shown.profile, shown.selection.where))
+        parts = table.parts_of(shown.profile, shown.selection.where)
+        measured = measure_frames(shown, table.totals.frame)
+        return table.later(members, values, parts)._replace(measured=measured)
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""
@@ -350,7 +353,8 @@ class TopPane(Pane):
     def _columns(self) -> Columns:
         """The columns wanted; those of parts from when these are known."""
         timed, found = lasts(self.shown.metric), self._table and self._table.parts.get(self._by)
-        return Columns(timed, self._wanted[0], self._by, found.names if found else ())
+        measured = bool(self._table and self._table.measured)
+        return Columns(timed, self._wanted[0], self._by, found.names if found else (), measured)
 
     def _heads(self, width: int, height: int) -> list[Line]:
         line = [self._head(head) for head in (*self._columns.fitting(width), NAME)]

@@ -16,6 +16,7 @@ from flame.core.analysis.frame_parts import (
 from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column, order_by, unique
+from flame.core.gpu_metrics.kernels import KernelMetrics
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -24,6 +25,7 @@ from flame.core.ranks.node_spread import NodeSpread
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME
 from flame.tui.views.top_columns import BAR_CELLS, OF_TIMES, part_key, spread_key
+from flame.tui.views.top_metrics import metric_cell, metric_columns
 
 NONE = "–"
 UNKNOWN = "…"
@@ -36,13 +38,14 @@ class SlowColumns(NamedTuple):
     """What takes its time: percentiles where the metric has any, orders by key, and parts.
 
     ``parts`` are the devices and the files by a word for them, where there are several. ``ranks``
-    is how those of a summary are spread.
+    is how those of a summary are spread, ``measured`` what GPU metrics say.
     """
 
     spread: Percentiles | None
     orders: dict[str, I4]
     parts: dict[str, FrameParts]
     ranks: NodeSpread | None = None
+    measured: KernelMetrics | None = None
 
 
 class TopTable:
@@ -53,7 +56,9 @@ class TopTable:
         self.totals = frame_totals(tree)
         self.spread: Percentiles | None = None
         self.parts: dict[str, FrameParts] = {}
+        self.measured: KernelMetrics | None = None
         self._of_parts: dict[str, Column] = {}
+        self._of_metrics: dict[str, Column] = {}
         kinds = tree.frames.kind[self.totals.frame]
         self._kinds = kinds
         self.kinds = tuple(Kind(kind) for kind in unique(kinds).tolist())
@@ -105,6 +110,9 @@ class TopTable:
         self.spread, self.parts = later.spread, later.parts
         self._of_parts = _part_columns(later.parts)
         self.orders |= later.orders
+        if later.measured is not None:
+            self.measured, self._of_metrics = later.measured, metric_columns(later.measured)
+            self.orders |= {key: self._order(column) for key, column in self._of_metrics.items()}
 
     def _column(self, key: str) -> Column:
         found: FrameTotals = self.totals
@@ -161,6 +169,8 @@ class TopTable:
             return self._spread_cell(row, key)
         if key in self._of_parts:
             return self._part_cell(row, key)
+        if self.measured is not None and key in self._of_metrics:
+            return metric_cell(self.measured, self._of_metrics[key], row, key)
         total, own, count = (int(c[row]) for c in self._plain)
         whole, unit = int(self.tree.total[0]), self.tree.metric.unit
         cells = {

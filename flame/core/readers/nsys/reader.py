@@ -61,7 +61,7 @@ def read_tables(
     ranges, events = nvtx.read_ranges(context)
     allocated = read_memory_events(context)
     devices, device_of = metadata.read_devices(context)
-    keys = known_keys(context, [device.id for device in devices], device_of)
+    keys = known_keys(context, metadata.placed_gpus(context, devices), device_of)
     nccl = nccl_reader(context, keys)
     return RawTrace(
         _number_devices(activities, device_of),
@@ -75,7 +75,7 @@ def read_tables(
         devices,
         metadata.read_meta(context, path),
         context.last_time,
-        [*context.warnings, *context.time_warnings()],
+        [*context.warnings, *context.time_warnings(), *metadata.metric_warnings(context)],
         overheads=overheads.read_overheads(context),
         failures_builder=failed.builder() if failed is not None else None,
         events_builder=nvtx_events.events_builder(events, context, path) if events else None,
@@ -88,7 +88,10 @@ def read_tables(
 def _number_places(events: MemoryEvents, device_of: list[int]) -> MemoryEvents:
     index = [*device_of, -1]
     places = tuple(one._replace(device=index[one.device]) for one in events.places)
-    return replace(events, places=places)
+    reserved = events.reserved
+    if reserved is not None:
+        reserved = replace(reserved, device=np.array(index, np.int32)[reserved.device])
+    return replace(events, places=places, reserved=reserved)
 
 
 def _number_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:
