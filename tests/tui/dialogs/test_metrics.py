@@ -260,7 +260,7 @@ async def test_titles_of_memory_are_whole_on_80_columns(tmp_path: Path, recorded
     file.alloc(160_000)
     snapshot = load(file.write(tmp_path / "snapshot.pickle"))
     for profile, shown in ((snapshot, "peak"), (recorded, "gpu")):
-        async with stage(dialog(profile, shown), size=(80, 24)) as player:
+        async with stage(dialog(profile, shown), size=(80, 32)) as player:
             await summed(player)
             for metric in MEMORY_METRICS:
                 assert player.line(f" {metric.title} ")
