@@ -153,9 +153,12 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     from flame.core.options import LoadOptions
 
     forward = _or_usual(args.forward, args) or args.in_app  # there to be switched on
-    work = (args.peak, args.dtype, args.model_flops)
-    how = (args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu), args.phases)
-    return LoadOptions(*how, *work)
+    return LoadOptions(
+        *(args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu), args.phases),
+        peak=args.peak,
+        dtype=args.dtype,
+        model_flops=args.model_flops,
+    )
 
 
 def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Selection:
