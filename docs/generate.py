@@ -18,9 +18,10 @@ from docs.man_pages import man_pages
 from flame.cli.parser import command_parsers
 from flame.core.model.metrics import ALL_METRICS
 from flame.core.names.framework import FRAMEWORK
+from flame.core.operators.gpu_table import ROWS
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
-from flame.options.selection import add_selection
+from flame.options.selection import READING, add_selection
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS, RANKS_COMMANDS
@@ -97,13 +98,22 @@ def command_options() -> dict[str, str]:
     }
 
 
+SELECTION_GROUPS = {
+    "samples": READING,
+    "stacks": "selection",
+    "filters": "filters (all must hold)",
+    "names": "names",
+    "efficiency": "efficiency",
+}
+"""The groups of options of the selection, by what their tables are called in the manual."""
+
+
 def selection_options() -> dict[str, str]:
     """Return a table of options for each group of the selection."""
-    groups = [group._group_actions for group in _selection()._action_groups]
-    names = ("samples", "stacks", "filters", "names")
+    groups = {group.title: group._group_actions for group in _selection()._action_groups}
     return {
-        f"options of {name}": _option_table(actions)
-        for name, actions in zip(names, filter(None, groups), strict=True)
+        f"options of {name}": _option_table(groups[title])
+        for name, title in SELECTION_GROUPS.items()
     }
 
 
@@ -162,6 +172,30 @@ def word_tables() -> str:
     return "\n".join(f"## {title}\n\n{table}" for title, table in tables)
 
 
+def peak_table() -> str:
+    """Return the peaks of GPUs that flame knows, and where they are from."""
+    rows = (
+        (
+            ", ".join(row.names),
+            _cell(row.fp16),
+            _cell(row.bf16),
+            _cell(row.fast_fp32),
+            _cell(row.fp32),
+            _cell(row.fp8),
+            _cell(row.gb_per_s),
+            row.source,
+        )
+        for row in ROWS
+    )
+    heads = ("FP16", "BF16", "TF32", "FP32", "FP8", "GB/s", "source")
+    lines = [f"| {' | '.join(('GPU', *heads))} |", f"|{'---|' * (len(heads) + 1)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows), ""])
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else f"{value:,g}"
+
+
 # Packages
 
 
@@ -216,6 +250,7 @@ def parts() -> dict[str, str]:
         "framework frames": "".join(f"- {_code(pattern)}\n" for pattern in FRAMEWORK),
         "arrangements": arrangement_table(),
         "metrics": metric_table(),
+        "peaks": peak_table(),
         "words": word_tables(),
         **selection_options(),
         **command_options(),

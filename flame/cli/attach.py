@@ -105,6 +105,10 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("--ncu goes with what has ended: flame view PATH --ncu FILE")
     if args.phases is not None:
         raise UsageError("--phases goes with what has ended: flame view PATH --phases FILE")
+    for option in ("peak", "dtype", "model_flops"):
+        if getattr(args, option) is not None:
+            name = option.replace("_", "-")
+            raise UsageError(f"--{name} goes with what has ended: flame view PATH --{name} …")
     if args.json and not args.list:
         raise UsageError("--json goes with --list")
     if args.list and (args.stop or args.target is not None):

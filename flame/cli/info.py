@@ -8,13 +8,14 @@ from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.core.starting import prepare_process
-from flame.options.selection import add_ncu
+from flame.options.selection import add_ncu, add_work
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     add_paths(parser)
     add_ncu(parser)
+    add_work(parser)
     add_no_cache(parser)
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     parser.set_defaults(run=run)
@@ -29,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
 
     inputs = inputs_of(args)
     with profile_cache(args) as cache:
-        profile = load_with_progress(inputs, LoadOptions(ncu=tuple(args.ncu)), cache)
+        work = {name: getattr(args, name) for name in ("peak", "dtype", "model_flops")}
+        options = LoadOptions(ncu=tuple(args.ncu), **work)
+        profile = load_with_progress(inputs, options, cache)
         width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
         print_text(as_json(profile, inputs) if args.json else as_text(profile, inputs, width))
     return 0

@@ -13,6 +13,7 @@ from flame.console.metric_info import metric_facts, metric_lines
 from flame.console.rank_info import rank_facts, rank_lines
 from flame.console.recorder_words import unusual_counts
 from flame.console.trace_words import notes
+from flame.console.work_info import work_facts, work_lines
 from flame.core.analysis.busy_words import busy_share
 from flame.core.analysis.heaviest import Heaviest
 from flame.core.analysis.trace_summary import Gap, SourceTotal, TraceSummary, summarize
@@ -113,6 +114,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "iterations": iteration_facts(summary.iterations),
         "steps": step_facts(profile, summary.iterations),
         "memory": memory_facts(profile),
+        "efficiency": work_facts(profile),
         "gpu_metrics": metric_facts(summary),
         "levels": list(summary.levels),
         "ranks": None if ranks is None else rank_facts(ranks),
@@ -211,6 +213,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_coverage(summary)),
         list(_categories(summary)),
         list(_samples(summary)),
+        work_lines(profile, max(width, _NARROWEST)),
         list(iteration_lines(profile, summary.iterations)),
         notes(summary.warnings, max(width, _NARROWEST)),
     ]

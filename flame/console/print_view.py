@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.console.trace_words import gpus, notes
+from flame.console.work_info import tree_work_lines
 from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.chains import SIGN, chain_words, find_chains
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
@@ -28,7 +29,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.named_levels import explain_missing_levels
 from flame.core.projection.number_folds import folds_numbers
-from flame.core.projection.project import project
+from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.shown_text import cells, cut, printable
 from flame.core.units import (
@@ -62,7 +63,9 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     summary = summarize(profile)
     icicle, table = _icicle(profile, selection, tree, width), _top(tree, summary.terms, width)
     sections = [_header(summary, tree, title, selection, width), icicle, table]
-    sections.append(notes(summary.warnings, width))
+    shown = shown_profile(profile, selection)
+    work = tree_work_lines(shown, tree, selection.where, width)
+    sections += [work, notes(summary.warnings, width)]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 

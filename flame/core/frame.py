@@ -61,9 +61,10 @@ class Frame(NamedTuple):
     """Describe a frame. Two frames are the same frame exactly when all fields are equal.
 
     ``extra`` holds what is known besides, as (key, text) pairs: ``domain``, ``category``,
-    ``shapes``, ``detail`` and ``captured`` of an NVTX range, ``types`` of the inputs of a matrix
-    product, ``demangled`` and ``mangled`` of a kernel, ``module`` of a native frame, ``forward`` of
-    a range that caused a backward pass, ``function`` of an instruction, ``reason`` of a stall.
+    ``shapes``, ``detail`` and ``captured`` of an NVTX range, ``types``, ``strides`` and ``values``
+    of the inputs of an operator whose work is counted, ``demangled`` and ``mangled`` of a kernel,
+    ``module`` of a native frame, ``forward`` of a range that caused a backward pass, ``function``
+    of an instruction, ``reason`` of a stall.
     """
 
     kind: Kind

@@ -25,7 +25,9 @@ class LoadOptions:
     ranges too. ``forward``: work of a backward pass below the forward operator that caused it.
     ``ncu``: reports of Nsight Compute, or their source pages as CSV, with PC samples of kernels.
     ``phases``: a file that names phases, which the level ``phase`` then has. ``launches``: read how
-    activities were launched with them, which else is read when somebody asks for it.
+    activities were launched with them, which else is read when somebody asks for it. ``peak``,
+    ``dtype`` and ``model_flops`` are what the user says of GPUs, types and the model, as
+    `flame.core.operators.given` reads it.
     """
 
     nvtx_names: str = "clean"
@@ -34,6 +36,9 @@ class LoadOptions:
     ncu: tuple[str, ...] = ()
     phases: str | None = None
     launches: bool = False
+    peak: str | None = None
+    dtype: str | None = None
+    model_flops: str | None = None
 
     def __post_init__(self) -> None:
         if self.nvtx_names not in NVTX_NAMES:

@@ -123,6 +123,9 @@ def _loading(options: LoadOptions) -> Iterator[str]:
         yield from _path_option("--ncu", path)
     if options.phases is not None:
         yield from _path_option("--phases", options.phases)
+    for name in ("peak", "dtype", "model_flops"):
+        if (value := getattr(options, name)) is not None:
+            yield from _option(f"--{name.replace('_', '-')}", value)
 
 
 def _levels(selection: Selection) -> Iterator[str]:

@@ -42,6 +42,7 @@ def add_selection(parser: argparse.ArgumentParser, *, in_app: bool = False) -> N
     _add_filters(parser.add_argument_group("filters (all must hold)"))
     _add_names(parser.add_argument_group("names"))
     add_ncu(parser)
+    add_work(parser.add_argument_group("efficiency"))
     parser.set_defaults(in_app=in_app)
 
 
@@ -51,6 +52,18 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
     text += "below the kernels; may be repeated"
     add = group_called(READING, parser).add_argument
     add("--ncu", metavar="FILE", action="append", default=[], help=text)
+
+
+def add_work(parser: argparse._ActionsContainer) -> None:
+    """Add the options that say what GPUs can do, and what the program computes."""
+    add = parser.add_argument
+    text = "peaks of the GPUs, dense, in TFLOP/s, and of their memory in GB/s, in place of those "
+    text += "of their data sheets: bf16=989,mem=3350; any of bf16, fp16, fp8, fp32, tf32, fp64, mem"
+    add("--peak", metavar="TYPE=N,…", help=text)
+    text = "type of tensors in products, such as bf16, where the trace tells none"
+    add("--dtype", metavar="T", help=text)
+    text = "FLOPs of a step that the model needs, for its MFU: 6.2e15"
+    add("--model-flops", metavar="N", help=text)
 
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
@@ -67,8 +80,8 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     add(
         "--metric",
         metavar="M",
-        help="gpu, exposed, count, launch, queue, idle, waiting, host, stalls, wait (of a "
-        "summary of ranks), or a metric of a stack file",
+        help="gpu, exposed, count, launch, queue, idle, waiting, host, stalls, flops, bytes, "
+        "waste, wait (of a summary of ranks), or a metric of a stack file",
     )
     add("--invert", action="store_true", help="bottom-up: leaves first, callers below")
     text = "merge a frame with the same frame right below it"
@@ -145,7 +158,12 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     from flame.core.options import LoadOptions
 
     forward = _or_usual(args.forward, args) or args.in_app  # there to be switched on
-    return LoadOptions(args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu), args.phases)
+    return LoadOptions(
+        *(args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu), args.phases),
+        peak=args.peak,
+        dtype=args.dtype,
+        model_flops=args.model_flops,
+    )
 
 
 def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Selection:

@@ -107,6 +107,8 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
         "path": str(trace),
         "ranks": None,
         "memory": None,
+        "efficiency": None,
+        "gpu_metrics": [],
         "sources": [
             {
                 "label": "",

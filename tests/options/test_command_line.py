@@ -134,6 +134,9 @@ load_options = st.builds(
     st.booleans(),
     st.just(True),  # links to forward operators are always read, to be switched on
     st.lists(names, max_size=2).map(tuple),
+    peak=st.none() | st.sampled_from(["bf16=989,mem=3350", "fp8=1.5"]),
+    dtype=st.none() | st.just("bf16"),
+    model_flops=st.none() | st.just("6.2e15"),
 )
 stacks = st.lists(st.text(max_size=4) | texts, max_size=3)
 states = st.builds(

@@ -29,7 +29,7 @@ LEVELS = (
 )
 _PARTS = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
-    *("steps", "iterations", "grouping"),
+    *("steps", "iterations", "grouping", "work", "peaks"),
 )
 _PLAIN = ("processes", "threads", "devices", "meta", "begin", "end", "graph_nodes", "warnings")
 _MORE = ("sources", "timed", "gpu_time", "counts", "coverage", "size", "has_forward", "resolved")

@@ -72,8 +72,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--all", action="store_true", help="all findings, and which rules could not judge")
     text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
     add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
-    text = "type of tensors in products, such as bf16, where the trace tells none"
-    add("--dtype", metavar="T", help=text)
     add_no_cache(parser)
     add_selection(parser)
     parser.set_defaults(run=run)

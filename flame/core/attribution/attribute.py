@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from flame.core.attribution.graph_capture import find_captures
+from flame.core.attribution.graph_capture import capture_times, find_captures
 from flame.core.attribution.host import host_table
 from flame.core.attribution.launch_join import LaunchJoin, join_launches, taken, taken_stacks
 from flame.core.attribution.origins import Origins
@@ -107,6 +107,9 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         sources=sources,
         steps=raw.steps,
         nested_finder=_nested_finder(raw, table.stacks),
+        captures_builder=partial(capture_times, raw.activities, raw.nodes)
+        if graph_nodes.activities
+        else None,
     )
 
 

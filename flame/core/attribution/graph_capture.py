@@ -11,6 +11,7 @@ import numpy as np
 
 from flame.core.columns import I8, Column, pack, unique_rows
 from flame.core.lazy_dataclass import dataclass
+from flame.core.model.launches import CaptureTimes
 from flame.core.model.raw import RawActivities, RawGraphNodes
 
 
@@ -44,6 +45,12 @@ def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> NodeCaptur
         time[replayed[captured]] = nodes.start[root[captured]]
         row[replayed[captured]] = root[captured]
     return NodeCaptures(thread, time, row)
+
+
+def capture_times(activities: RawActivities, nodes: RawGraphNodes) -> CaptureTimes:
+    """Tell where the nodes of ``activities`` were captured, for all of them."""
+    found = find_captures(activities, nodes)
+    return CaptureTimes(found.thread.astype(np.int32), found.time)
 
 
 def _distinct_rows(nodes: RawGraphNodes) -> I8:

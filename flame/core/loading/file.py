@@ -77,8 +77,10 @@ def _attribute(raw: RawTrace, progress: Progress) -> Profile:
     from flame.core.analysis.waiting.measures import MEASURES
     from flame.core.attribution.attribute import attribute
     from flame.core.attribution.gaps import describe_gaps
+    from flame.core.efficiency.measures import WORK
 
-    profile = replace(attribute(raw, LoadPart(progress, 0, _ATTRIBUTION)), **MEASURES)
+    made = attribute(raw, LoadPart(progress, 0, _ATTRIBUTION))
+    profile = replace(made, **MEASURES, **WORK)
     notes: list[str] = []
     warnings = profile.warnings
     progress("placing samples", round(100 * _ATTRIBUTION), 100)

@@ -73,7 +73,7 @@ def load_all(
     recordings = [_list_files(Path(path)) for path in paths]
     files = _without_kept([file for recording in recordings for file in recording.dumps])
     notes = [note for recording in recordings for note in recording.notes]
-    profile = _load_with_phases(files, options or LoadOptions(), whole, cache)
+    profile = _load_with_work(files, options or LoadOptions(), whole, cache)
     whole.end()
     return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
 
@@ -108,6 +108,19 @@ def _without_kept(files: Sequence[Path]) -> list[Path]:
     """Leave out what is kept beside a dump, where the dump is one of ``files``, too."""
     dumps = {file for file in files if file.suffix == DUMP}
     return [file for file in files if file.suffix != SUFFIX or file.with_suffix(DUMP) not in dumps]
+
+
+def _load_with_work(
+    files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
+) -> Profile:
+    """Load files, and let the profile know what the user says of the work; mistakes come first."""
+    plain = replace(options, peak=None, dtype=None, model_flops=None)
+    if plain == options:
+        return _load_with_phases(files, options, progress, cache)
+    from flame.core.operators.given import read_work_options
+
+    given = read_work_options(options.peak, options.dtype, options.model_flops)
+    return replace(_load_with_phases(files, plain, progress, cache), work_options=given)
 
 
 def _load_with_phases(

@@ -10,10 +10,12 @@ import numpy as np
 
 from flame.core.analysis.waiting.measures import MEASURES
 from flame.core.columns import I4, I8
+from flame.core.efficiency.measures import WORK
 from flame.core.loading.clocks import align_clocks
 from flame.core.loading.merge_details import (
     ProfilePart,
     merge_allocators,
+    merge_captures,
     merge_collectives,
     merge_launches,
     merge_overheads,
@@ -111,7 +113,8 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         timed=all(profile.timed for profile in profiles),
         sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
         nested_finder=partial(_find_nested, parts) if any(p.nested for p in parts) else None,
-        **thread_builders(parts) | MEASURES,
+        captures_builder=partial(merge_captures, parts) if any(p.captures for p in parts) else None,
+        **thread_builders(parts) | MEASURES | WORK,
     )
 
 
@@ -150,6 +153,7 @@ class _MergedNames:
             profile.memory_builder,
             profile.spans_finder,
             profile.nested_finder,
+            profile.captures_builder,
             profile.launches_builder,
             ThreadTables.of(profile),
             SidePart(profile.side_tables, source, process, thread, device, shift),

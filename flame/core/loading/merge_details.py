@@ -10,10 +10,11 @@ from flame.core.columns import I4, I8
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.merge_side_tables import SidePart
 from flame.core.loading.merge_threads import ThreadTables
-from flame.core.model.activities import Activities, ThreadPieces, ThreadSpans
+from flame.core.model.activities import NONE, Activities, ThreadPieces, ThreadSpans
 from flame.core.model.allocator.recorded import RecordedMemory
 from flame.core.model.launches import (
     UNKNOWN,
+    CaptureTimes,
     Collectives,
     LaunchConfig,
     LaunchDetails,
@@ -49,6 +50,7 @@ class ProfilePart:
     memory: Callable[[], RecordedMemory] | None
     spans: Callable[[Sequence[int]], ThreadSpans] | None
     nested: Callable[[I4, I8], NestedStacks] | None
+    captures: Callable[[], CaptureTimes] | None
     launches: Callable[[], LaunchDetails | None] | None
     tables: ThreadTables
     side: SidePart
@@ -70,6 +72,20 @@ def merge_launches(parts: Sequence[ProfilePart]) -> LaunchDetails:
     return LaunchDetails(
         np.concatenate(config).astype(np.int32), np.concatenate(size), tuple(configs)
     )
+
+
+def merge_captures(parts: Sequence[ProfilePart]) -> CaptureTimes:
+    """Concatenate where nodes of CUDA graphs were captured; nowhere known without them."""
+    threads, times = [], []
+    for part in parts:
+        if part.captures is None:
+            threads.append(np.full(part.rows, NONE, np.int32))
+            times.append(np.zeros(part.rows, np.int64))
+        else:
+            found = part.captures()
+            threads.append(part.thread[found.thread])
+            times.append(found.time + part.shift)
+    return CaptureTimes(np.concatenate(threads), np.concatenate(times))
 
 
 def merge_overheads(parts: Sequence[ProfilePart]) -> Overheads:

@@ -17,6 +17,7 @@ from flame.core.model.stacks import StackTable
 
 if TYPE_CHECKING:
     from flame.core.model.meta import Source
+    from flame.core.model.pc_samples import Sampling
 
 NONE = -1
 """Absent: in index columns, and in ``launch_start``/``launch_end`` of rows without a launch."""
@@ -129,10 +130,10 @@ class Activities:
         table.__dict__["groups"] = self.groups.with_columns(**_own_columns(self.groups))
         return table
 
-    def with_measure(self, key: str, values: I8) -> Activities:
-        """Make a table of the same rows, in the same groups, with one more of ``measures``."""
+    def with_measures(self, more: Mapping[str, I8]) -> Activities:
+        """Make a table of the same rows, in the same groups, with ``more`` of ``measures``."""
         table = object.__new__(type(self))  # all else is as lazy as it was
-        measures = {**self.measures, key: values}
+        measures = {**self.measures, **more}
         table.__dict__.update(self.__dict__, groups=self.groups, measures=measures)
         return table
 
@@ -198,6 +199,15 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def covered(self, sampling: Sampling | None) -> dict[str, Bool]:
+        """Mark those with a launch, ranges, frames of Python, native ones, PC samples (``sass``).
+
+        The last only where there is any ``sampling``.
+        """
+        covered = {name: getattr(self, name) > 0 for name in ("nvtx", "python", "native")}
+        covered = {"launch": self.launched, **covered}
+        return covered if sampling is None else {**covered, "sass": sampling.of_group >= 0}
 
     def with_columns(self, **columns: Any) -> Groups:
         """Make the same groups with some ``columns`` in place of others."""

@@ -120,6 +120,24 @@ def step_iterations(steps: ProfilerSteps, frames: FrameTable) -> Iterations:
     )
 
 
+def find_iterations(
+    steps: ProfilerSteps | None,
+    frames: FrameTable,
+    threads: Sequence[Thread],
+    table: Activities | None,
+    finder: Callable[[Sequence[int]], ThreadSpans] | None,
+) -> Iterations:
+    """Find the ``steps`` of the PyTorch profiler, else the ranges that are iterations, if any.
+
+    None of a recording that goes on, of which there is no ``table``: older rows are not kept.
+    """
+    if steps is not None and len(steps):
+        return step_iterations(steps, frames)
+    if table is None:
+        return no_iterations()
+    return repeated_ranges(frames, threads, table, finder)
+
+
 def no_iterations() -> Iterations:
     """Make the iterations of a trace that has none."""
     wide, narrow = np.zeros(0, np.int64), np.zeros(0, np.int32)

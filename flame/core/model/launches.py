@@ -89,6 +89,16 @@ def _same(launches: LaunchDetails) -> LaunchDetails:
     return launches
 
 
+class CaptureTimes(NamedTuple):
+    """Say where the graph node of each activity was captured: ``thread`` i4[n], -1: nowhere known.
+
+    ``time`` i8[n] is in ns.
+    """
+
+    thread: I4
+    time: I8
+
+
 class RecordedCollective(NamedTuple):
     """Describe a collective in the words of the trace; empty, or None, is not known.
 

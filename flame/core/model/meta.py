@@ -45,7 +45,7 @@ class DeviceFacts:
     """Say what a GPU is and can do; None, or empty, where that was not recorded.
 
     ``memory`` is in bytes, ``bandwidth`` that of it in bytes per second, by the device's own
-    account; ``capability`` is that of CUDA (``9.0``).
+    account; ``capability`` is that of CUDA (``9.0``), ``clock`` the highest of the SMs, Hz.
     """
 
     chip: str = ""
@@ -53,6 +53,7 @@ class DeviceFacts:
     memory: int | None = None
     bandwidth: int | None = None
     capability: str = ""
+    clock: int | None = None
 
 
 @dataclass(frozen=True)

@@ -206,19 +206,43 @@ TRACE_MEMORY_METRICS = tuple(
 )
 """The same of traces of GPU work, where the memory of GPUs was recorded besides."""
 
+NO_SHAPES = "needs shapes: record_shapes=True"
+NO_PEAK = "no peak known: --peak bf16=989,mem=3350"
+
+FLOPS, BYTES, WASTE = WORK = tuple(
+    Metric(key, title, unit, partial(_measured, key), about=about, lacking=lacking, when_asked=True)
+    for key, title, unit, about, lacking in (
+        ("flops", "FLOPs", "count", "number computed in products, attention", NO_SHAPES),
+        ("bytes", "bytes moved", "bytes", "bytes that these move, at least", NO_SHAPES),
+        ("waste", "time above bound", "ns", "time these took above what peaks allow", NO_PEAK),
+    )
+)
+"""Metrics of traces with the shapes of operators; the last where the peak of a GPU is known."""
+
 _USUAL = (METRICS[0], EXPOSED, *METRICS[1:5], WAITING, *METRICS[5:], STALLS, WAIT)
 
-ALL_METRICS = (*_USUAL, *TRACE_MEMORY_METRICS)
+ALL_METRICS = (*_USUAL, *WORK, *TRACE_MEMORY_METRICS)
 """All of them, in the order in which they are listed."""
 
 
-def trace_metrics(sampled: bool, ended: bool, met: bool = False) -> tuple[Metric, ...]:
+def trace_metrics(
+    sampled: bool,
+    ended: bool,
+    met: bool = False,
+    worked: bool = False,
+    rated: bool = False,
+    allocated: bool = False,
+) -> tuple[Metric, ...]:
     """Choose the metrics of a trace that has ``ended``, all of whose rows are there, or goes on.
 
-    ``sampled``: it has PC samples; ``met``: it is of ranks whose waiting in collectives is known.
+    ``sampled``: it has PC samples; ``met``: it is of ranks whose waiting in collectives is known;
+    ``worked``: the work of operators is known; ``rated``: and the peak of a GPU; ``allocated``: it
+    tells who allocated memory.
     """
-    known = {STALLS: sampled, WAIT: met}
-    return tuple(metric for metric in _USUAL if known.get(metric, ended or not metric.when_asked))
+    known = {STALLS: sampled, WAIT: met, FLOPS: worked, BYTES: worked, WASTE: rated}
+    usual = (*_USUAL, *WORK)
+    found = tuple(metric for metric in usual if known.get(metric, ended or not metric.when_asked))
+    return (*found, *TRACE_MEMORY_METRICS) if allocated else found
 
 
 NO_SAMPLES = (
@@ -230,6 +254,15 @@ NO_SAMPLES = (
 NO_MEMORY_RECORDED = (
     "nothing here tells who allocated memory: record with profile(profile_memory=True), with "
     "nsys profile --cuda-memory-usage=true, or open a memory snapshot"
+)
+
+NO_SHAPES_RECORDED = (
+    "no operator here has shapes that tell its FLOPs: record with profile(record_shapes=True) or "
+    "torch.autograd.profiler.emit_nvtx(record_shapes=True)"
+)
+
+NO_PEAK_KNOWN = (
+    "the peak of no GPU here is known: name it, in TFLOP/s and GB/s: --peak bf16=989,mem=3350"
 )
 
 NOT_OF_RANKS = (
@@ -252,6 +285,10 @@ def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
         raise UsageError(NO_SAMPLES)
     if key in (EXPOSED.key, WAITING.key):
         raise UsageError(f"--metric {key}: {NOT_ALL_ROWS}")
+    if key == WASTE.key and FLOPS in metrics:
+        raise UsageError(f"--metric {key}: {NO_PEAK_KNOWN}")
+    if any(key == metric.key for metric in WORK):
+        raise UsageError(f"--metric {key}: {NO_SHAPES_RECORDED}")
     if any(key == metric.key for metric in MEMORY_METRICS):
         raise UsageError(f"--metric {key}: {NO_MEMORY_RECORDED}")
     meant = did_you_mean(key, (metric.key for metric in metrics))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
+from flame.core.model.pc_samples import Sampling
 from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import StackBuilder, StackTable
 
@@ -24,6 +28,21 @@ class NestedStacks:
     stacks: StackTable
     own: I4
     linked: I4
+
+
+def find_and_add_nested(
+    table: Activities, sampling: Sampling | None, finder: Callable[[I4, I8], NestedStacks]
+) -> tuple[Activities, Sampling | None]:
+    """Add the nested stacks that ``finder`` finds to ``table``; ``sampling`` is of its groups."""
+    rows = np.flatnonzero(table.launched & (table.thread >= 0))
+    before = table.groups.of_row
+    found = finder(table.thread[rows], table.launch_start[rows])
+    table = add_nested(table, found, rows)
+    if sampling is not None:
+        of_group = np.zeros(len(table.groups), np.int32)
+        of_group[table.groups.of_row] = sampling.of_group[before]
+        sampling = replace(sampling, of_group=of_group)
+    return table, sampling
 
 
 def add_nested(table: Activities, found: NestedStacks, rows: Column) -> Activities:

@@ -26,13 +26,14 @@ from flame.core.model.meta import (
     Thread,
 )
 from flame.core.model.side_tables.tables import SideTables
+from flame.core.operators.work import WORK_KEYS, WorkOptions
 
 if TYPE_CHECKING:
     from flame.core.model.activities import RankSums, ThreadPieces, ThreadSpans
     from flame.core.model.allocator.recorded import RecordedMemory
     from flame.core.model.grouping import Grouping
     from flame.core.model.iterations import Iterations
-    from flame.core.model.launches import Collectives, LaunchDetails
+    from flame.core.model.launches import CaptureTimes, Collectives, LaunchDetails
     from flame.core.model.lazy_rows import KnownSums
     from flame.core.model.meta import AllocatorMemory
     from flame.core.model.metrics import Metric
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
     from flame.core.model.side_tables.os_calls import OsCalls
     from flame.core.model.threads.call_rows import CallRows, FailedCalls
     from flame.core.model.threads.events import ThreadEvents
+    from flame.core.operators.peaks import DevicePeak
+    from flame.core.operators.work import OperatorWork
 
 _BUILT = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
     *("overheads", "collectives", "allocator", "iterations", "os_calls", "gpu_metrics"),
-    *("device_memory", "memory", "exposed_times", "waiting", "_cut"),
+    *("device_memory", "memory", "exposed_times", "waiting", "_cut", "work", "peaks"),
 )
 """What is worked out once, and the same whatever the stacks of the activities are."""
 
@@ -69,11 +72,12 @@ class Profile:
     brings, None for the built-in ones. ``timed`` is false where rows have no times.
     ``exposed_builder`` measures how long each activity alone kept its GPU busy, ``waiting_builder``
     makes the table of idle time within what filters by time and step choose; None where not all
-    rows are there. ``memory_builder`` tells who allocated memory. ``totals`` are of a
-    recording that goes on, whose older rows are not kept, or of a summary of ranks; else None.
-    ``sampling`` has the PC samples, None without any. ``phases`` are those that the user has named,
-    or that names of ranges tell, None where neither does. ``known`` is what has been worked out of
-    all rows before, None where nothing has.
+    rows are there. ``memory_builder`` tells who allocated memory, ``captures_builder`` where nodes
+    of CUDA graphs were captured. ``work_builder`` measures the work of operators, as
+    ``work_options`` say; None where not all rows are there. ``totals`` are of a recording that goes
+    on, whose older rows are not kept, or of a summary of ranks; else None.
+    ``sampling`` has the PC samples, ``phases`` are those that the user has named or names of ranges
+    tell, ``known`` is what has been worked out of all rows before; each None where there is none.
     """
 
     frames: FrameTable
@@ -112,35 +116,28 @@ class Profile:
     exposed_builder: Callable[[Profile], I8] | None = None
     waiting_builder: Callable[[Profile, Sequence[Any]], Activities] | None = None
     memory_builder: Callable[[], RecordedMemory] | None = None
+    captures_builder: Callable[[], CaptureTimes] | None = None
+    work_builder: Callable[[Profile], OperatorWork] | None = None
+    work_options: WorkOptions = field(default_factory=WorkOptions)
 
     @cached_property
     def with_nested(self) -> Profile:
-        """The same with columns of nested stacks, where these are not ranges below Python frames.
-
-        Its groups are finer, but in the same order.
-        """
+        """The same with columns of nested stacks, if known: groups are finer, in the same order."""
         if self.nested_finder is None:
             return self
-        from flame.core.model.nested import add_nested
+        from flame.core.model.nested import find_and_add_nested
 
-        table, before = self.activities, self.activities.groups.of_row
-        rows = np.flatnonzero(table.launched & (table.thread >= 0))
-        found = self.nested_finder(table.thread[rows], table.launch_start[rows])
-        table, sampling = add_nested(table, found, rows), self.sampling
-        if sampling is not None:
-            of_group = np.zeros(len(table.groups), np.int32)
-            of_group[table.groups.of_row] = sampling.of_group[before]
-            sampling = replace(sampling, of_group=of_group)
+        table, sampling = find_and_add_nested(self.activities, self.sampling, self.nested_finder)
         known = self.known and replace(self.known, values={})  # of other groups
-        return self._with_table(table, sampling=sampling, nested_finder=None, known=known)
+        return self.with_table(table, sampling=sampling, nested_finder=None, known=known)
 
     @cached_property
     def unlinked(self) -> Profile:
         """The same without forward operators above backward passes; groups are the same."""
         table = self.activities.unlinked
-        return self if table is self.activities else self._with_table(table)
+        return self if table is self.activities else self.with_table(table)
 
-    def _with_table(self, table: Activities, **changes: Any) -> Profile:
+    def with_table(self, table: Activities, **changes: Any) -> Profile:
         """The same with another ``table`` of the same activities, and what is built when needed."""
         profile = replace(self, activities=table, **changes)
         for name in _BUILT:
@@ -160,9 +157,23 @@ class Profile:
         return self.exposed_builder(self)
 
     @cached_property
-    def exposed(self) -> Activities:
-        """The same as ``activities``, with the measure ``exposed``."""
-        return self.activities.with_measure("exposed", self.exposed_times)
+    def work(self) -> OperatorWork | None:
+        """Work of operators, by activity; None where no operator has shapes that tell it."""
+        return self.work_builder(self) if self.work_builder and self.sized_operators else None
+
+    @cached_property
+    def sized_operators(self) -> tuple[int, ...]:
+        """Frames of operators, and of layers, with shapes that may tell their work."""
+        from flame.core.operators.frame_cost import sized_frames
+
+        return sized_frames(self.frames.frames, np.flatnonzero(self.frames.kind == Kind.NVTX))
+
+    @cached_property
+    def peaks(self) -> tuple[DevicePeak | None, ...]:
+        """What each of ``devices`` can do at most; None where that is not known."""
+        from flame.core.operators.peaks import find_peaks
+
+        return find_peaks(self.devices, self.work_options)
 
     @cached_property
     def waiting(self) -> Activities:
@@ -174,7 +185,7 @@ class Profile:
         """Return the same, with ``waiting`` and the tables of memory cut as ``cut`` says."""
         known: list[Profile] = [self] if cut == self._cut else self._cut_elsewhere
         if not known or known[0]._cut != cut:
-            profile = self._with_table(self.activities)
+            profile = self.with_table(self.activities)
             profile.__dict__.pop("waiting", None)
             profile.__dict__["_cut"] = cut
             known[:] = [profile]
@@ -223,10 +234,7 @@ class Profile:
 
     @cached_property
     def events(self) -> ThreadEvents | None:
-        """Marks, start/end ranges and what a profiler tells of threads; None where none is there.
-
-        Reads the file, as ``launches`` does.
-        """
+        """Marks, start/end ranges and what a profiler tells of threads, if any. Reads the file."""
         return self.events_builder() if self.events_builder else None
 
     @cached_property
@@ -266,23 +274,17 @@ class Profile:
 
     @cached_property
     def iterations(self) -> Iterations:
-        """The steps of the PyTorch profiler, else the ranges that are iterations, if any.
-
-        None of a recording that goes on: its older rows are not kept.
-        """
-        from flame.core.model.iterations import no_iterations, repeated_ranges, step_iterations
+        """The iterations that `find_iterations` finds, if any."""
+        from flame.core.model.iterations import find_iterations
 
         if self.known is not None:
             return self.known.iterations
-        if self.steps is not None and len(self.steps):
-            return step_iterations(self.steps, self.frames)
-        if self.totals is not None or self.resolved:
-            return no_iterations()
-        return repeated_ranges(self.frames, self.threads, self.activities, self.spans_finder)
+        table = None if self.totals is not None or self.resolved else self.activities
+        return find_iterations(self.steps, self.frames, self.threads, table, self.spans_finder)
 
     def with_iterations(self, iterations: Iterations) -> Profile:
         """Make the same profile with other ``iterations``, which filters and windows go by."""
-        profile = self._with_table(self.activities)
+        profile = self.with_table(self.activities)
         profile.__dict__["iterations"] = iterations
         return profile
 
@@ -315,25 +317,15 @@ class Profile:
 
     @cached_property
     def coverage(self) -> dict[str, Share]:
-        """Share of the GPU time that has a launch, an NVTX path, Python frames, native frames.
-
-        And PC samples (``sass``), where there are any.
-        """
-        return {key: self._share(mask) for key, mask in self.covered_groups.items()}
+        """Share of the GPU time that has each of what `Groups.covered` tells."""
+        times, whole = self.gpu_by_group[0], self.gpu_time
+        sums = {key: int(times[mask].sum()) for key, mask in self.covered_groups.items()}
+        return {key: Share(ns, 100.0 * ns / whole if whole else 0.0) for key, ns in sums.items()}
 
     @property
     def covered_groups(self) -> dict[str, Bool]:
         """Mark the groups of activities that have each of what `coverage` is of, bool[groups]."""
-        groups = self.activities.groups
-        covered = {name: getattr(groups, name) > 0 for name in ("nvtx", "python", "native")}
-        covered = {"launch": groups.launched, **covered}
-        if self.sampling is not None:
-            covered["sass"] = self.sampling.of_group >= 0
-        return covered
-
-    def _share(self, groups: Bool) -> Share:
-        ns = int(self.gpu_by_group[0][groups].sum())
-        return Share(ns, 100.0 * ns / self.gpu_time if self.gpu_time else 0.0)
+        return self.activities.groups.covered(self.sampling)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -349,14 +341,17 @@ class Profile:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Metrics that the activities can be weighed by."""
-        from flame.core.model.metrics import TRACE_MEMORY_METRICS, trace_metrics
+        from flame.core.model.metrics import trace_metrics
 
         if self.own_metrics is not None:
             return self.own_metrics
         whole, waits = self.totals is None, self.totals and self.totals.waits
         sampled, ended = self.sampling is not None, self.exposed_builder is not None
-        known = trace_metrics(sampled and whole, ended and whole, waits is not None)
-        return (*known, *TRACE_MEMORY_METRICS) if self.memory_builder else known
+        worked = self.work_builder is not None and bool(self.sized_operators)
+        return trace_metrics(
+            *(sampled and whole, ended and whole, waits is not None),
+            *(worked, worked and any(self.peaks), self.memory_builder is not None),
+        )
 
     @property
     def ranks(self) -> RankSums[Profile] | None:
@@ -384,7 +379,10 @@ class Profile:
         if metric.table == "memory":
             assert self.memory is not None
             return self.memory.table(metric.key, self._cut)
-        return self.exposed if metric.when_asked else self.activities
+        if not metric.when_asked:
+            return self.activities
+        measures = self.work.measures if metric.key in WORK_KEYS and self.work else None
+        return self.activities.with_measures(measures or {metric.key: self.exposed_times})
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
         """Sum (value, number of activities) per group, over ``rows`` (indices) or all."""

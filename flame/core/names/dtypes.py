@@ -1,4 +1,4 @@
-"""Tell the size of an element from what PyTorch, its profiler and people call its type."""
+"""Tell what an element is, from what PyTorch, its profiler and people call its type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,25 @@ _NAMES = {
 }
 _BYTES = {name: size for size, names in _NAMES.items() for name in names.split()}
 
+_PRECISIONS = {
+    "fp64": "double float64 fp64",
+    "fp32": "float float32 fp32",
+    "fp16": "half float16 fp16",
+    "bf16": "bfloat16 bf16",
+    "fp8": "fp8 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz",
+}
+_PRECISION = {name: title for title, names in _PRECISIONS.items() for name in names.split()}
+
 
 def bytes_of(dtype: str) -> int | None:
     """Tell the bytes of an element: of ``BFloat16``, ``c10::Half``, ``long int``; None unknown."""
-    return _BYTES.get(dtype.rpartition(":")[2].lower().replace(" ", "_"))
+    return _BYTES.get(_plain(dtype))
+
+
+def precision_of(dtype: str) -> str:
+    """Name the floating-point type: ``bf16``, ``fp16``, ``fp8``, ``fp32``, ``fp64``; else empty."""
+    return _PRECISION.get(_plain(dtype), "")
+
+
+def _plain(dtype: str) -> str:
+    return dtype.rpartition(":")[2].lower().replace(" ", "_")

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from flame.core.analysis.waiting.measures import MEASURES
 from flame.core.columns import I4, Column
+from flame.core.efficiency.operator_calls import operator_costs
+from flame.core.efficiency.work import SharedWork, measure_work, rate_work
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping
@@ -22,6 +25,8 @@ from flame.core.model.meta import ProfilerSteps, Source
 from flame.core.model.profile import Profile
 from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackTable
+from flame.core.operators.cost import Cost
+from flame.core.operators.work import OperatorWork
 from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
 from flame.core.reopening.column_file import ColumnFile, DamagedError
 from flame.core.reopening.kept_rows import KeptRows
@@ -33,6 +38,7 @@ from flame.core.reopening.profile_head import (
     SIDE_TABLES,
     STACK_COLUMNS,
     STEP_COLUMNS,
+    WORK_COLUMNS,
     ProfileHead,
 )
 
@@ -81,6 +87,7 @@ def decode(
         steps=_steps(checked) if head.has_steps else None,
         known=_known_sums(file, head, checked, table, again),
         **MEASURES,
+        work_builder=partial(_kept_work, file) if head.has_work else measure_work,
     )
 
 
@@ -143,6 +150,7 @@ def _builders(
         "memory_builder": again.builder("memory"),
         "spans_finder": again.builder("spans"),
         "nested_finder": again.builder("nested"),
+        "captures_builder": again.builder("captures"),
     }
     if head.configs is not None:
         made["launches_builder"] = partial(_kept_launches, file, head, again)
@@ -176,6 +184,30 @@ def _kept_launches(file: ColumnFile, head: ProfileHead, again: TraceAgain) -> La
     except (DamagedError, OSError):
         details: LaunchDetails = again.builder("launches")()
         return details
+
+
+def _kept_work(file: ColumnFile, profile: Profile) -> OperatorWork:
+    """What was kept, at the peaks that are known now; types that the user says count bytes anew."""
+    if profile.work_options.dtype:
+        return measure_work(profile)
+    costs = operator_costs(profile)
+    try:
+        return rate_work(profile, _read_work(file, costs), costs)
+    except (DamagedError, OSError):
+        return measure_work(profile)
+
+
+def _read_work(file: ColumnFile, costs: Mapping[int, Cost]) -> SharedWork:
+    kept = SharedWork(*(file.read(f"work.{name}", dtype) for name, dtype in WORK_COLUMNS.items()))
+    rows, size = kept.rows, file.length("rows.group")
+    require(len(rows) == len(kept.operator) == len(kept.flops) == len(kept.bytes))
+    require(len(kept.counts) == 3)
+    require(not len(rows) or (rows[0] >= 0 and rows[-1] < size and (np.diff(rows) > 0).all()))
+    require(np.isin(kept.operator, list(costs)).all())
+    amounts = (kept.flops, kept.bytes, kept.counts)
+    require(all(not len(one) or one.min() >= 0 for one in amounts))
+    require(all(one.sum(dtype=np.float64) < FAR for one in amounts))
+    return kept
 
 
 def _read_busy(file: ColumnFile, head: ProfileHead, again: TraceAgain) -> Sequence[KnownBusy]:

@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 
 from flame.core.columns import Column
+from flame.core.efficiency.operator_calls import operator_costs
+from flame.core.efficiency.work import share_work
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import PackedFrames
 from flame.core.model.launches import launches_at_hand
@@ -24,6 +26,7 @@ from flame.core.reopening.profile_head import (
     ITERATION_COLUMNS,
     STACK_COLUMNS,
     STEP_COLUMNS,
+    WORK_COLUMNS,
     Builder,
     ProfileHead,
 )
@@ -81,6 +84,7 @@ def encode(profile: Profile) -> tuple[bytes, Columns]:
         busy=tuple(each.device for each in busy),
         iterations=profile.iterations.source,
         has_steps=profile.steps is not None,
+        has_work=bool(profile.sized_operators),
         configs=None if launches is None else launches.configs,
     )
     return msgspec.msgpack.encode(head), columns
@@ -106,6 +110,8 @@ def _columns(profile: Profile) -> Iterator[tuple[str, Column]]:
     yield from _named("iterations", profile.iterations, ITERATION_COLUMNS)
     if profile.steps is not None:
         yield from _named("steps", profile.steps, STEP_COLUMNS)
+    if profile.sized_operators:
+        yield from _named("work", share_work(profile, operator_costs(profile)), WORK_COLUMNS)
     for metric in _kept_metrics(profile):
         values, counts = profile.totals_by_group(metric)
         yield f"sums.{metric.key}", values

@@ -33,6 +33,7 @@ Builder = Literal[
     "memory",
     "spans",
     "nested",
+    "captures",
     "os_calls",
     "gpu_metrics",
     "device_memory",
@@ -57,12 +58,14 @@ BUILDER_FIELDS: dict[Builder, str] = {
     "memory": "memory_builder",
     "spans": "spans_finder",
     "nested": "nested_finder",
+    "captures": "captures_builder",
     **{name: f"side_tables.{name}" for name in SIDE_TABLES},
 }
 """The fields of `Profile` that make it."""
 
 STACK_COLUMNS = ("parent", "frame", "depth")
 STEP_COLUMNS = {"number": "i8", "process": "i4", "start": "i8", "end": "i8", "thread": "i4"}
+WORK_COLUMNS = {"rows": "i8", "operator": "i4", "flops": "i8", "bytes": "i8", "counts": "i8"}
 ITERATION_COLUMNS = {
     **STEP_COLUMNS,
     "frame": "i4",
@@ -112,4 +115,5 @@ class ProfileHead(msgspec.Struct, frozen=True):
     busy: tuple[int, ...]
     iterations: Literal["profiler", "ranges", "none"]
     has_steps: bool
+    has_work: bool
     configs: tuple[LaunchConfig, ...] | None

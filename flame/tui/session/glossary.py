@@ -31,6 +31,9 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("host self time", "wall time of CPU threads, of each frame without those below"),
             Entry("PC samples", "how often a warp was seen at an instruction of a kernel"),
             Entry("collective wait", "how long collectives waited for the last rank to come"),
+            Entry("FLOPs", "what matrix products, convolutions and attention computed"),
+            Entry("bytes moved", "bytes that these read and wrote at least"),
+            Entry("time above bound", "time these took beyond what the peaks allow"),
             Entry(
                 "memory at the peak", "bytes that were in use when the most were in use at a time"
             ),

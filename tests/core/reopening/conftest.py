@@ -52,6 +52,8 @@ def written(path: Path, kernels: int = 40) -> Path:
         for number in range(kernels):
             at = 4000 * number // kernels
             file.nvtx(f"layer {number % 3}", at, at + 40)
+            if number % 4 == 0:
+                file.nvtx(f"aten::mm, sizes = [[{number}, 8], [8, 4]]", at, at + 20)
             file.api("cudaLaunchKernel_v7000", at + 1, at + 5, corr=number + 1)
             file.kernel(f"gemm{number % 2}", at + 9, at + 30 + number, corr=number + 1)
         file.api("cudaMemcpyAsync_v3020", 3990, 3995, corr=1000)

@@ -237,6 +237,32 @@ def test_groups_that_there_are_not_are_read_from_the_trace(change: Change, kept:
     assert not kept.file.exists()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("work.rows", 0, -1),
+        put("work.rows", 1, 0),
+        put("work.rows", -1, FAR),
+        put("work.operator", 0, 1),
+        put("work.operator", 0, FAR),
+        put("work.flops", 0, -1),
+        put("work.flops", 0, 1 << 62),
+        put("work.counts", 1, -1),
+        *(cut(f"work.{name}") for name in ("rows", "operator", "bytes", "counts")),
+        *(drop(f"work.{name}") for name in ("rows", "flops")),
+    ],
+)
+def test_work_that_cannot_be_is_measured_anew(change: Change, kept: Kept) -> None:
+    data = hostile(kept, change)
+    kept.file.write_bytes(data)
+    found, loaded = find(kept.trace), kept.loaded.work
+    assert found is not None and found.work is not None and loaded is not None
+    assert loaded.flops.any()
+    np.testing.assert_array_equal(found.work.flops, loaded.flops)
+    np.testing.assert_array_equal(found.work.operator, loaded.operator)
+    assert (found.work.calls, found.work.bare) == (loaded.calls, loaded.bare)
+
+
 def test_what_is_kept_of_another_trace_is_not_used(kept: Kept, tmp_path: Path) -> None:
     other = written(tmp_path / "other.sqlite", 77)
     keep(other)
@@ -271,6 +297,7 @@ def test_the_head_says_all_that_a_profile_has(kept: Kept) -> None:
     fields = set(Profile.__dataclass_fields__)
     in_columns = {"activities", "grouping", "steps", "known"}
     derived = {"sources", "totals", "own_metrics", "timed", "sampling", "phases", "memory"}
+    derived |= {"work_options"}
     builders = {name for name in fields if name.endswith(("_builder", "_finder", "side_tables"))}
     kept_fields = set(ProfileHead.__struct_fields__) | in_columns | derived | builders
     assert fields <= kept_fields

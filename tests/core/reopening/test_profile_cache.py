@@ -20,6 +20,7 @@ from flame.core.loading.many import load_all
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
+from flame.core.operators.work import WorkOptions
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.projection.filters import Time
 from flame.core.projection.project import project
@@ -129,6 +130,16 @@ def test_times_of_gpus_are_made_of_the_rows_and_idle_time_of_the_trace(trace: Pa
         own, again = (project_tree(one, metric=metric) for one in (loaded, found))
         assert own.total[0] and again.total.tolist() == own.total.tolist()
         assert list(map(again.name, range(len(again)))) == list(map(own.name, range(len(own))))
+
+
+def test_work_of_operators_is_kept_and_rated_by_what_is_said_now(trace: Path) -> None:
+    loaded = keep(trace).work
+    found = any_size().find(trace, LoadOptions(), not_loaded)
+    assert loaded is not None and found is not None and found.work is not None
+    assert loaded.flops.any() and found.work.flops.tolist() == loaded.flops.tolist()
+    typed = replace(found, work_options=WorkOptions({"fp16": 1.0}, dtype="fp16"))
+    with pytest.raises(AssertionError, match="has been loaded"):  # bytes are to be counted
+        typed.work  # noqa: B018 (asked for)
 
 
 def test_only_what_the_cache_lacks_is_read_from_the_trace(trace: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flame.core.loading.many import load
 from flame.core.model.activities import has_times
+from flame.core.model.metrics import EXPOSED
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.timeline.busy_time import BusyTime
@@ -104,4 +105,4 @@ def test_it_is_a_metric_that_is_made_when_it_is_asked_for(tmp_path: Path) -> Non
     }
     other = profile.unlinked if profile.has_forward else profile.with_nested
     assert project_tree(other, metric="exposed").total[0] == 50
-    assert profile.activities.groups is profile.exposed.groups
+    assert profile.activities.groups is profile.table(EXPOSED).groups

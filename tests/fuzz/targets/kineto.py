@@ -23,10 +23,11 @@ def check(data: bytes) -> None:
 
 def _small() -> bytes:
     file = KinetoFile()
-    file.device(0, "NVIDIA H100")
+    file.device(0, "NVIDIA H100 80GB HBM3")
     file.annotation("ProfilerStep#3", 0, 900)
     file.python("train.py(7): step", 10, 890, call=1)
     types: Args = {"Input_Dims": [[2, 3], [3, 4]], "Input_type": ["float", "float"]}
+    types |= {"Input_Strides": [[3, 1], [4, 1]], "Concrete_Inputs": ["", ""]}
     file.op("aten::mm", 20, 80, Sequence_number=1, **types)
     file.launch(1, (30, 40), (100, 150), "gemm")
     file.memcpy(200, 230, 2)

@@ -67,7 +67,7 @@ def totals(profile: Profile) -> dict[str, int]:
 async def test_every_metric_has_a_line_with_its_total_and_the_shown_one_its_meaning(
     recorded: Profile,
 ) -> None:
-    async with stage(dialog(recorded, "queue"), size=(80, 24)) as player:
+    async with stage(dialog(recorded, "queue"), size=(80, 30)) as player:
         await summed(player)
         expected = totals(recorded)
         for place, metric in enumerate(ALL_METRICS[: ALL_METRICS.index(STALLS)], 1):
@@ -260,7 +260,7 @@ async def test_titles_of_memory_are_whole_on_80_columns(tmp_path: Path, recorded
     file.alloc(160_000)
     snapshot = load(file.write(tmp_path / "snapshot.pickle"))
     for profile, shown in ((snapshot, "peak"), (recorded, "gpu")):
-        async with stage(dialog(profile, shown), size=(80, 24)) as player:
+        async with stage(dialog(profile, shown), size=(80, 32)) as player:
             await summed(player)
             for metric in MEMORY_METRICS:
                 assert player.line(f" {metric.title} ")

@@ -17,7 +17,7 @@ from flame.core.projection.weights import Weights
 _STACKS = ("python", "native", "nvtx")
 _FRAMES = ("launch", "frame")
 
-_NOT_KEPT = ("mangled", "detail")
+_NOT_KEPT = ("mangled", "detail", "strides", "values")
 """What is known of frames, and of no use to a comparison."""
 
 

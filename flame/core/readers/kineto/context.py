@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
 
+import msgspec
 import numpy as np
 
 from flame.core.columns import I4, I8
@@ -15,7 +16,8 @@ from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
-from flame.core.names.products import PRODUCTS
+from flame.core.operators.formulas import WITH_VALUES
+from flame.core.operators.typed import TYPED
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto.events import (
     LIMIT,
@@ -25,7 +27,7 @@ from flame.core.readers.kineto.events import (
     TraceEvent,
     to_nanoseconds,
 )
-from flame.core.readers.kineto.vocabulary import RangeFrames, detail_text, raw_texts
+from flame.core.readers.kineto.vocabulary import RangeFrames, RangeKey, detail_text, raw_texts
 from flame.core.units import format_counted, one_of
 
 AnyEvent = TraceEvent[Number | float] | TraceEvent[Decimal]
@@ -135,23 +137,21 @@ class KinetoContext:
 
     def range_frames(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> I4:
         """Return the frames of operators and annotations, which have these ``args``."""
-        keys = zip(
-            [event.name for event in events],
-            raw_texts([event_args.dims for event_args in args]),
-            self._types(events, args),
-            self._detail_texts(events, args),
-            strict=True,
-        )
+        names = [event.name for event in events]
+        dims = raw_texts([event_args.dims for event_args in args])
+        empty = (b"", b"", b"")
+        keys: list[RangeKey] = [
+            (name, text, empty, detail)
+            for name, text, detail in zip(
+                names, dims, self._detail_texts(events, args), strict=True
+            )
+        ]
+        for at in [at for at, name in enumerate(names) if name in TYPED]:
+            known = args[at]
+            values = known.values if names[at] in WITH_VALUES else msgspec.UNSET
+            inputs = raw_texts([known.types, known.strides, values])
+            keys[at] = (*keys[at][:2], (inputs[0], inputs[1], inputs[2]), keys[at][3])
         return self.ranges.of(keys)
-
-    @staticmethod
-    def _types(events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[bytes]:
-        """The types of the inputs of matrix products; empty for all others."""
-        types = [b""] * len(args)
-        rows = [at for at, event in enumerate(events) if event.name in PRODUCTS]
-        for row, text in zip(rows, raw_texts([args[row].types for row in rows]), strict=True):
-            types[row] = text
-        return types
 
     def _detail_texts(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> list[str]:
         """What is known of each operator besides, empty for most."""

@@ -40,6 +40,8 @@ _SPELLED = {
     "shared": "shared memory",
     "dims": "Input Dims",
     "types": "Input type",
+    "strides": "Input Strides",
+    "values": "Concrete Inputs",
     "call_stack": "Call stack",
     "collective": "Collective name",
     "backend": "kernel_backend",
@@ -80,6 +82,8 @@ class EventArgs(msgspec.Struct, gc=False, rename=_SPELLED):
     shared: Number | None = None
     dims: Text = msgspec.UNSET
     types: Text = msgspec.UNSET
+    strides: Text = msgspec.UNSET
+    values: Text = msgspec.UNSET
     grid: Text = msgspec.UNSET
     block: Text = msgspec.UNSET
     call_stack: str | None = None

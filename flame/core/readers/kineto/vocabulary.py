@@ -89,17 +89,23 @@ def call_frame(name: str) -> Frame:
     return Frame(Kind.LAUNCH, api_name(name) or "[API call without a name]")
 
 
-RangeKey = tuple[str, bytes, bytes, str]
-"""A range's name, its `Input Dims` and `Input type` as recorded, and what else is known of it."""
+RangeKey = tuple[str, bytes, tuple[bytes, bytes, bytes], str]
+"""A range's name, its `Input Dims` as recorded, and what else is known of it.
+
+Of operators whose work is counted `Input type`, `Input Strides` and `Concrete Inputs`, too, as far
+as these count.
+"""
 
 
 def range_frame(key: RangeKey, clean: bool) -> Frame:
     """Make the frame of an operator or annotation, which takes the place of an NVTX range."""
-    text, dims, types, detail = key
+    text, dims, (types, strides, values), detail = key
     name = clean_range(text) if clean else RangeName(text)
     known = {
         "shapes": name.shapes or list_text(dims),
         "types": list_text(types),
+        "strides": list_text(strides),
+        "values": list_text(values),
         "detail": name.detail or detail,
     }
     extra = tuple((kind, value) for kind, value in known.items() if value)

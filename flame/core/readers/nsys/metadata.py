@@ -17,11 +17,11 @@ _DRIVER = {"NvDriverVersion": "driver", "CudaDriverVersion": _CUDA}
 _VERSION = lazy_regex(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
 _FACTS = (
     *("id", "chipName", "smCount", "totalMemory", "memoryBandwidth"),
-    *("computeMajor", "computeMinor"),
+    *("computeMajor", "computeMinor", "clockRate"),
 )
 _OLD_FACTS = (
     *("deviceId", "chipName", "numMultiprocessors", "globalMemorySize", "globalMemoryBandwidth"),
-    *("computeCapabilityMajor", "computeCapabilityMinor"),
+    *("computeCapabilityMajor", "computeCapabilityMinor", "coreClockRate"),
 )
 _MOST = 1 << 50
 _REFUSED = "ERR_NVGPUCTRPERM"
@@ -168,11 +168,11 @@ def _read_facts(context: NsysContext, placed: set[int]) -> dict[int, DeviceFacts
         for key, *row in context.source.rows("TARGET_INFO_GPU", _FACTS)
         if isinstance(key, int)
     }
-    known = {key: one for key, one in facts.items() if one != DeviceFacts()}
+    known = {key: one for key, one in facts.items() if replace(one, clock=None) != DeviceFacts()}
     if not known:
         rows = context.source.rows("TARGET_INFO_CUDA_GPU", _OLD_FACTS)
         old = {key: _facts(*row) for key, *row in rows if isinstance(key, int)}
-        return {key: replace(one, bandwidth=_times_1000(one.bandwidth)) for key, one in old.items()}
+        return {key: _in_bytes_and_hertz(one) for key, one in old.items()}
     if len(set(known.values())) > 1:
         known = {key: one for key, one in known.items() if key in placed}
     return known
@@ -185,19 +185,22 @@ def _facts(
     bandwidth: object = None,
     major: object = None,
     minor: object = None,
+    clock: object = None,
 ) -> DeviceFacts:
-    sms, memory, bandwidth, major, minor = (
+    sms, memory, bandwidth, major, minor, clock = (
         number if isinstance(number, int) and 0 <= number < _MOST else None
-        for number in (sms, memory, bandwidth, major, minor)
+        for number in (sms, memory, bandwidth, major, minor, clock)
     )
     capability = "" if not major or minor is None else f"{major}.{minor}"
     name = chip if isinstance(chip, str) else ""
-    return DeviceFacts(name, sms or None, memory or None, bandwidth or None, capability)
+    sizes = (sms or None, memory or None, bandwidth or None)
+    return DeviceFacts(name, *sizes, capability, clock or None)
 
 
-def _times_1000(number: int | None) -> int | None:
-    """Kilobytes as bytes; the older table has these, as CUPTI does."""
-    return number and 1000 * number
+def _in_bytes_and_hertz(old: DeviceFacts) -> DeviceFacts:
+    """The same of facts in kilobytes and kilohertz, which the older table has, as CUPTI does."""
+    bandwidth, clock = (one and 1000 * one for one in (old.bandwidth, old.clock))
+    return replace(old, bandwidth=bandwidth, clock=clock)
 
 
 def _read_device_names(context: NsysContext) -> dict[int, str]:

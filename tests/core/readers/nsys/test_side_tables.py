@@ -224,6 +224,7 @@ def with_facts(path: Path, *rows: tuple[int, int], mapped: bool = False) -> Prof
                 chipName="GA100",
                 computeMajor=8,
                 computeMinor=0,
+                clockRate=1_410_000_000,
             )
             if mapped:
                 file.insert("TARGET_INFO_CUDA_DEVICE", gpuId=device, cudaId=device, pid=100)
@@ -240,7 +241,7 @@ def with_facts(path: Path, *rows: tuple[int, int], mapped: bool = False) -> Prof
 
 def test_what_a_gpu_can_do(tmp_path: Path) -> None:
     profile = with_facts(tmp_path / "trace.sqlite", (0, 108), (1, 108))
-    facts = DeviceFacts("GA100", 108, 80_000_000_000, 2_000_000_000_000, "8.0")
+    facts = DeviceFacts("GA100", 108, 80_000_000_000, 2_000_000_000_000, "8.0", 1_410_000_000)
     assert [device.facts for device in profile.devices] == [facts, facts]
 
 
@@ -280,9 +281,11 @@ def test_the_older_table_counts_kilobytes(tmp_path: Path) -> None:
             "UPDATE TARGET_INFO_CUDA_GPU SET numMultiprocessors = 80, "
             "globalMemorySize = 16000000000, globalMemoryBandwidth = 898048000"
         )
+        file.db.execute("ALTER TABLE TARGET_INFO_CUDA_GPU ADD COLUMN coreClockRate INTEGER")
+        file.db.execute("UPDATE TARGET_INFO_CUDA_GPU SET coreClockRate = 1530000")
         file.kernel("gemm", 0, 10)
     [device] = load(tmp_path / "trace.sqlite").devices
-    assert device.facts == DeviceFacts("", 80, 16_000_000_000, 898_048_000_000)
+    assert device.facts == DeviceFacts("", 80, 16_000_000_000, 898_048_000_000, clock=1_530_000_000)
 
 
 def test_versions_are_read_by_name_and_nothing_else_is(tmp_path: Path) -> None:

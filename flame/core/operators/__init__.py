@@ -1,0 +1,1 @@
+"""Tell what operators of PyTorch compute and move, and what GPUs can do at most; no I/O."""

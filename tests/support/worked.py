@@ -1,0 +1,98 @@
+"""Traces of operators with shapes, at random: what they launch is one kernel or several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.support.writers.kinetofile import KinetoFile
+
+H100 = "NVIDIA H100 80GB HBM3"
+BF16 = "c10::BFloat16"
+
+
+def product(m: int, k: int, n: int, dtype: str = BF16) -> dict[str, Any]:
+    """The arguments of ``aten::mm``."""
+    return {
+        "Input_Dims": [[m, k], [k, n]],
+        "Input_type": [dtype, dtype],
+        "Input_Strides": [[k, 1], [n, 1]],
+        "Concrete_Inputs": ["", ""],
+    }
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an operator: its name, arguments, thread, and the lengths of its kernels, ns.
+
+    It may be ``inside`` another one that has a formula, or one without, or none.
+    """
+
+    name: str
+    args: dict[str, Any]
+    tid: int
+    kernels: tuple[int, ...]
+    inside: tuple[str, dict[str, Any]] | None
+
+
+sizes = st.integers(1, 3000)
+_mm = st.builds(product, sizes, sizes, sizes, st.sampled_from([BF16, BF16, "float", "mystery"]))
+_attention = st.builds(
+    lambda batch, length, causal: {
+        "Input_Dims": [[batch, 2, length, 8]] * 3,
+        "Input_type": [BF16] * 3,
+        "Concrete_Inputs": ["", "", "", "0.", str(causal), "False", ""],
+    },
+    st.integers(1, 4),
+    st.integers(1, 64),
+    st.booleans(),
+)
+_ATTENTION = "aten::_scaled_dot_product_flash_attention"
+_outer = st.one_of(
+    st.none(),
+    st.just(("aten::linear", {"Input_Dims": [[4, 4], [4, 4]], "Input_type": [BF16, BF16]})),
+    st.tuples(st.just("aten::mm"), _mm),
+)
+_operators = st.one_of(
+    st.tuples(st.just("aten::mm"), _mm),
+    st.tuples(st.just(_ATTENTION), _attention),
+    st.tuples(st.just("aten::add"), _mm),
+    st.tuples(st.just("aten::mm"), st.just({"Input_Dims": [[3, 4], [5, 6]]})),
+)
+calls = st.lists(
+    st.builds(
+        lambda operator, *rest: Call(*operator, *rest),
+        _operators,
+        st.sampled_from([1, 2]),
+        st.lists(st.sampled_from([0, 1, 7, 900, 20_000]), max_size=4).map(tuple),
+        _outer,
+    ),
+    max_size=8,
+)
+
+
+def write_calls(path: Path, made: list[Call], device: str = H100) -> Path:
+    """Write a trace in which ``made`` follow each other, each with its kernels."""
+    file, now, correlation = KinetoFile(), 1000, 0
+    file.device(0, device)
+    gpu = 0
+    for call in made:
+        begin, now = now, now + 100
+        for length in call.kernels:
+            correlation += 1
+            now += 10
+            file.runtime(correlation, now, now + 5, tid=call.tid)
+            gpu = max(gpu, now)
+            file.kernel(f"kernel {call.name}", gpu, gpu + length, correlation)
+            gpu += length
+        now += 100
+        if call.inside is not None:
+            name, args = call.inside
+            file.op(name, begin, now, tid=call.tid, **args)
+        file.op(call.name, begin + 10, now - 10, tid=call.tid, **call.args)
+        now += 50
+    file.annotation("end", now, now + 10)
+    return file.write(path)
