@@ -269,9 +269,9 @@ async def test_levels_that_an_option_has_chosen_are_not_remembered_by_way_of_a_m
     keep(path, levels={"kineto": MODULES})
     asked = replace(USUAL, levels=("kernel",))
     async with open_app(TORCH, selection=asked, start=Start(Memory(path))) as user:
-        await user.press("M")
+        await user.press("M", "M")  # FLOPs are between
         assert user.screen.shown.metric.table == "host"
-        await user.press("ctrl+n")
+        await user.press("ctrl+n", "ctrl+n")
         assert user.levels == "kernel"
         assert kept(user, path).levels == {"kineto": MODULES}
 
