@@ -31,6 +31,7 @@ from flame.tui.views.pane import Pane
 from flame.tui.views.top_columns import NAME, Columns, Head
 from flame.tui.views.top_rows import TAG, Heads, TableRows
 from flame.tui.views.top_table import UNKNOWN, SlowColumns, TopTable
+from flame.tui.views.top_work import work_of_frames
 
 AT_ONCE = 50_000
 """Tree nodes up to which totals take a few milliseconds."""
@@ -141,7 +142,8 @@ class TopPane(Pane):
         metric = shown.metric
         members = shown.members() if lasts(metric) else None
         values = metric.values(shown.profile.table(metric))
-        return table.later(members, values, table.parts_of(shown.profile, shown.selection.where))
+        parts = table.parts_of(shown.profile, shown.selection.where)
+        return table.later(members, values, parts)._replace(work=work_of_frames(shown))
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""
@@ -350,7 +352,9 @@ class TopPane(Pane):
     def _columns(self) -> Columns:
         """The columns wanted; those of parts from when these are known."""
         timed, found = lasts(self.shown.metric), self._table and self._table.parts.get(self._by)
-        return Columns(timed, self._wanted[0], self._by, found.names if found else ())
+        sized = self._table is not None and self._table.work is not None
+        names = found.names if found else ()
+        return Columns(timed, self._wanted[0], self._by, names, sized=sized)
 
     def _heads(self, width: int, height: int) -> list[Line]:
         line = [self._head(head) for head in (*self._columns.fitting(width), NAME)]

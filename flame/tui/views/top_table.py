@@ -16,6 +16,7 @@ from flame.core.analysis.frame_parts import (
 from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column, order_by, unique
+from flame.core.efficiency.columns import WorkColumns
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -36,13 +37,14 @@ class SlowColumns(NamedTuple):
     """What takes its time: percentiles where the metric has any, orders by key, and parts.
 
     ``parts`` are the devices and the files by a word for them, where there are several. ``ranks``
-    is how those of a summary are spread.
+    is how those of a summary are spread, ``work`` how near the rows are to the peak.
     """
 
     spread: Percentiles | None
     orders: dict[str, I4]
     parts: dict[str, FrameParts]
     ranks: NodeSpread | None = None
+    work: WorkColumns | None = None
 
 
 class TopTable:
@@ -53,7 +55,9 @@ class TopTable:
         self.totals = frame_totals(tree)
         self.spread: Percentiles | None = None
         self.parts: dict[str, FrameParts] = {}
+        self.work: WorkColumns | None = None
         self._of_parts: dict[str, Column] = {}
+        self._unknown: dict[str, int] = {}
         kinds = tree.frames.kind[self.totals.frame]
         self._kinds = kinds
         self.kinds = tuple(Kind(kind) for kind in unique(kinds).tolist())
@@ -105,6 +109,10 @@ class TopTable:
         self.spread, self.parts = later.spread, later.parts
         self._of_parts = _part_columns(later.parts)
         self.orders |= later.orders
+        if later.work is not None:
+            self.work, columns = later.work, later.work.values
+            self.orders |= {key: self._order(column) for key, column in columns.items()}
+            self._unknown = {key: int(np.isnan(each).sum()) for key, each in columns.items()}
 
     def _column(self, key: str) -> Column:
         found: FrameTotals = self.totals
@@ -126,8 +134,14 @@ class TopTable:
     # Choosing rows
 
     def rows(self, key: str, backwards: bool, kind: Kind | None, fits: Bool | None) -> I4:
-        """Sort the rows of ``kind`` (None: all) whose frames ``fits`` (bool[frames]) by ``key``."""
-        order = self.orders[key][:: -1 if backwards else 1]
+        """Sort the rows of ``kind`` (None: all) whose frames ``fits`` (bool[frames]) by ``key``.
+
+        Those without a value come last, ``backwards`` too.
+        """
+        order = self.orders[key]
+        if backwards:
+            known = len(order) - self._unknown.get(key, 0)
+            order = np.concatenate([order[:known][::-1], order[known:]])
         if kind is None and fits is None:
             return order
         return order[self._of_kind(kind)[order] & self._matching(fits)[order]]
@@ -161,6 +175,8 @@ class TopTable:
             return self._spread_cell(row, key)
         if key in self._of_parts:
             return self._part_cell(row, key)
+        if self.work is not None and key in self.work.values:
+            return self.work.cell(row, key)
         total, own, count = (int(c[row]) for c in self._plain)
         whole, unit = int(self.tree.total[0]), self.tree.metric.unit
         cells = {
