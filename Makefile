@@ -133,8 +133,8 @@ $(VENV)/.tried-fuzz: pyproject.toml $(VENV)/.installed-dev
 		echo "no fuzzer for this Python: fuzzing Python is left out" >&2
 	@touch $@
 
-# 150 MB that only the deep tests need.
+# 170 MB that only the deep tests need.
 $(VENV)/.tried-dataframes: pyproject.toml $(VENV)/.installed-dev
-	@FLAME_NO_INJECT=1 $(PIP) install --only-binary :all: --no-binary flame-view --editable '.[dataframes]' || \
-		echo "no data frames for this Python: their tests are left out" >&2
+	@FLAME_NO_INJECT=1 $(PIP) install --only-binary :all: --no-binary flame-view --editable '.[dataframes,mcp]' || \
+		echo "no data frames, or no mcp, for this Python: their tests are left out" >&2
 	@touch $@

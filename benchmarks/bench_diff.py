@@ -56,6 +56,15 @@ def rows(name: str, found: Mapping[str, Run]) -> Iterator[Row]:
         yield Row(f"{title}: peak memory", one.memory / memory, "x two flame info", words)
 
 
+def kept_base(name: str, trace: Path, folder: Path) -> Row:
+    """The size of what is kept of a trace, to compare with it later."""
+    kept = folder / "kept.flame-base.json.gz"
+    run((*FLAME, "diff", "--no-cache", str(trace), "--keep-base", str(kept)))
+    sizes = kept.stat().st_size, trace.stat().st_size
+    words = f"of a trace of {sizes[1] / 1e6:.0f} MB"
+    return Row(f"kept base, {name} kernels: size", sizes[0] / 1e6, "MB", words)
+
+
 def main() -> None:
     """Measures the traces named on the command line, or a generated one and its copy."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -70,7 +79,9 @@ def main() -> None:
         base, new = args.traces or (generated(Path(folder), args.kernels), Path(folder) / "new")
         if not args.traces:
             copyfile(base, new)
-        tell(rows(base.stem, measure(base.resolve(), new.resolve(), args.rounds)), args.json)
+        found = [*rows(base.stem, measure(base.resolve(), new.resolve(), args.rounds))]
+        found.append(kept_base(base.stem, base.resolve(), Path(folder)))
+        tell(found, args.json)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,16 @@ SCENES: dict[str, list[Press]] = {
     ],
 }
 
+COMPARING: dict[str, list[Press]] = {
+    "compare": [
+        *TO_A_FRAME,
+        *presses("width", *3 * ["D"]),
+        *presses("colour", *2 * ["O", "V"]),
+        *presses("basis", *3 * ["p"]),
+    ],
+}
+"""What only a comparison has."""
+
 
 class Reaction(NamedTuple):
     """Seconds to the first and to the last byte (NaN if none came), and how many there were.
@@ -253,7 +263,7 @@ class Program:
         try:
             self.reactions["start"] = [terminal.start()]
             for scene in self.scenes:
-                for what, key in SCENES[scene]:
+                for what, key in (SCENES | COMPARING)[scene]:
                     if key := self.keys.get(key, key):
                         press = terminal.hold if what == "held key" else terminal.press
                         reaction = press(key)
@@ -304,7 +314,7 @@ def comparing(trace: Path, nodes: int, scenes: tuple[str, ...]) -> Program:
     if not longer.exists():
         generate(longer, nodes, 1.1)
     diff = [sys.executable, "-m", "flame", "diff", "--no-fold-numbers", str(trace), str(longer)]
-    return Program("flame diff", diff, scenes)
+    return Program("flame diff", diff, (*scenes, *COMPARING))
 
 
 def export(trace: Path) -> Path:

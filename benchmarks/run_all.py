@@ -68,7 +68,7 @@ JOBS = {
     "bench_speedscope": Job("--samples 200000", "--samples 1000000"),
     "bench_stacks": Job("--stacks 200000 --most 25", "--stacks 1000000"),
     "bench_start": Job("--rounds 5"),
-    "bench_tui": Job("--nodes 1M --no-peers", "--nodes 10k,250k"),
+    "bench_tui": Job("--nodes 1M --no-peers", "--nodes 10k,250k --diff"),
 }
 """A script that is not here runs small, as it runs without arguments."""
 

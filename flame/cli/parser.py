@@ -32,6 +32,7 @@ COMMANDS = {
     "top": "list the frames that weigh most",
     "info": "print what a trace contains and what it lacks",
     "cache": "show what is kept of traces and reports to open them quickly, or remove it",
+    "mcp": "let an assistant ask about traces, over the Model Context Protocol",
     "doctor": "check what works on this machine, and how to fix what does not",
 }
 """What each command does, as help. In the module beside this one that is called like it,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "what to sort by: self, total, count, mean, p50, p95, p99 or max (default: %(default)s)"
     add("--by", metavar="COLUMN", default="self", help=text)
     add("--level", metavar="LEVEL", help="only frames of this level, such as kernel or nvtx")
+    text = "only frames whose name matches, wherever in it; small letters match both"
+    add("--name", metavar="RE", help=text)
     text = "write into this file; - is standard output, as without it"
     add("-o", "--output", metavar="FILE", help=text)
     add("--force", action="store_true", help="let -o replace a file")
@@ -65,12 +68,13 @@ def run(args: argparse.Namespace) -> int:
     if not (args.json or args.csv):
         selection = named_as_shown(args, selection)
     kind = None if args.level is None else _kind(args.level)
+    name = None if args.name is None else _pattern(args.name)
     check_output(args.output, (inputs, _others(args)), args.force)
     with profile_cache(args, selection) as cache:
         from flame.console.progress import load_with_progress
 
         profile = load_with_progress(inputs.paths, load_options_of(args), cache)
-        tree, table = _table(args, profile, selection, kind, inputs.title)
+        tree, table = _table(args, profile, selection, kind, name, inputs.title)
     text = _written(args, tree, table, inputs.title)
     if args.output is None and not args.csv:
         print_text(text)
@@ -101,11 +105,22 @@ def _kind(level: str) -> Kind:
     return kinds[level]
 
 
+def _pattern(text: str) -> re.Pattern[str]:
+    """Compile ``text`` as the search of the app does: only a capital letter tells cases apart."""
+    from flame.core.regex import compile_expression
+
+    try:
+        return compile_expression(text, 0 if text != text.lower() else re.IGNORECASE)
+    except UsageError as error:
+        raise UsageError(f"--name: {error}") from None
+
+
 def _table(
     args: argparse.Namespace,
     profile: Profile,
     selection: Selection,
     kind: Kind | None,
+    name: re.Pattern[str] | None,
     title: str,
 ) -> tuple[StackTree, Table]:
     """Make the table, sorted, of as many rows as are wanted; NoMatchError where it has none."""
@@ -117,9 +132,11 @@ def _table(
     if args.by not in found.orders:
         known = ", ".join(found.orders)
         raise UsageError(f"--by {args.by}: {tree.metric.title} has none; choose from {known}")
-    table = found.table(found.rows(args.by, kind))
+    fits = None if name is None else found.matching(name)
+    table = found.table(found.rows(args.by, kind, fits))
     if not table.rows or not tree.total[0]:
         of = "" if args.level is None else f" of the level {args.level}"
+        of += "" if name is None else f" called {args.name}"
         raise NoMatchError(f"{title}: no frame{of} has any {tree.metric.title}")
     is_all = args.rows is None and (args.json or args.csv)
     return tree, table if is_all else table.first(args.rows or _ROWS)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -139,33 +137,6 @@ def test_mistakes_are_told_in_a_line(
 def test_sections_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "--section", "help"]) == 0
     assert capsys.readouterr().out.split()[0] == "summary"
-
-
-@pytest.mark.skipif(not shutil.which("flamegraph.pl"), reason="no flamegraph.pl")
-def test_the_real_flamegraph_reads_it(pair: tuple[str, str]) -> None:
-    assert main(["diff", *pair, "-f", "folded", "-o", "out.folded"]) == 0
-    done = subprocess.run(["flamegraph.pl", "out.folded"], capture_output=True, check=True)
-    assert b"work (150 samples, 88.24%; +29.41%)" in done.stdout
-    assert b"all (170 samples, 100%" in done.stdout
-    assert not done.stderr
-
-
-@pytest.mark.skipif(not shutil.which("difffolded.pl"), reason="no difffolded.pl")
-def test_lines_are_those_of_the_real_difffolded(
-    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    for base, new, levels in ((*pair, "stack"), (TRACE, OTHER, "launch,nvtx,kernel")):
-        folds = ["--fold-numbers", "--fold-layers", "--kernel-names", "base"]
-        for path, name in ((base, "1"), (new, "2")):
-            Path(name).unlink(missing_ok=True)
-            words = ["export", path, "-f", "folded", "--levels", levels, *folds, "-o", name]
-            assert main(words) == 0
-        done = subprocess.run(["difffolded.pl", "1", "2"], capture_output=True, check=True)
-        capsys.readouterr()
-        words = ["--per", "total", "--levels", levels, "-f", "folded"]
-        assert main(["diff", base, new, *words]) == 0
-        written = capsys.readouterr().out.splitlines()
-        assert sorted(written) == sorted(done.stdout.decode().splitlines())
 
 
 def stacks(path: Path) -> Counter[str]:

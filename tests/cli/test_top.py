@@ -42,6 +42,17 @@ def test_a_level_and_an_order(flame: Flame) -> None:
     assert totals == sorted(totals, reverse=True)
 
 
+def test_names_are_searched_as_in_the_app(flame: Flame) -> None:
+    def names(pattern: str) -> set[str]:
+        rows = json.loads(flame("top", DECODE, "--json", "--name", pattern).out)["rows"]
+        return {row["name"] for row in rows}
+
+    assert flame("top", DECODE, "--json", "--name", "^NCCL.*ring").code == 4
+    found = names("^nccl.*ring")
+    assert found == {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL"}
+    assert found < names("nccl")
+
+
 def test_markdown_is_a_table(flame: Flame) -> None:
     lines = flame("top", DECODE, "--md", "-n", "1").out.splitlines()
     assert lines[0].startswith("### ") and lines[2].startswith("| name | level |")
@@ -64,6 +75,8 @@ def test_a_file_is_replaced_only_by_force(flame: Flame, folder: Path) -> None:
         (["--level", "layer"], 2, "--level layer: is none of"),
         (["--level", "memset", "--levels", "nvtx"], 4, "no frame of the level memset"),
         (["-n", "0"], 2, "--rows 0"),
+        (["--name", "("], 2, "--name: not a regular expression"),
+        (["--name", "nothing of it"], 4, "no frame called nothing of it"),
         (["--json", "--csv"], 2, "not allowed with"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
@@ -98,7 +98,9 @@ def flash() -> list[CodeSamples]:
     ]
 
 
-def sampled(path: Path, exact: bool = False) -> Profile:
+def sampled(
+    path: Path, exact: bool = False, of_gemm: Callable[[], list[CodeSamples]] = gemm
+) -> Profile:
     """`traces.decode` with samples of its two heaviest kernels; ``exact``: by launch site."""
     profile = load(decode(path))
     frames = FrameBuilder.from_table(profile.frames)
@@ -109,7 +111,7 @@ def sampled(path: Path, exact: bool = False) -> Profile:
     for group, name in enumerate(kernel):
         if name in ("gemm", "flash_fwd_kernel"):
             if exact or name not in known:
-                known[name] = builder.add(gemm() if name == "gemm" else flash(), exact)
+                known[name] = builder.add(of_gemm() if name == "gemm" else flash(), exact)
             of_group[group] = known[name]
     return attach_sampling(profile, frames, builder.build(of_group))
 

@@ -40,7 +40,7 @@ def show_app(args: argparse.Namespace, sides: InputSides, per: Per, limits: Limi
         limits,
     )
     base, new = (
-        [RunInputs(one, side_filters(args, name)) for one in side]
+        [RunInputs(one, side_filters(args, name), getattr(args, f"{name}_select")) for one in side]
         for name, side in (("base", sides.base), ("new", sides.new))
     )
     with started(config, said_by(args)) as start:

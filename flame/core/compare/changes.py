@@ -44,12 +44,18 @@ class Side:
         """Choose those of ``places``."""
         return Side(self.total[places], self.count[places], self.divisor[places])
 
-    @property
+    @cached_property
     def mean(self) -> F8:
         """The mean of an activity, f8[n]; 0 where there is none."""
         return np.divide(
             self.total, self.count, out=np.zeros(len(self.total)), where=self.count > 0
         )
+
+    @cached_property
+    def is_there(self) -> Bool:
+        """Mark what this side has anything of, bool[n]: parts of activities may count as none."""
+        marks: Bool = (self.count > 0) | (self.total != 0)
+        return marks
 
     @property
     def _has(self) -> Bool:
@@ -77,7 +83,7 @@ class Changes:
         """How much the value grew, f8[n]."""
         return self.new.value - self.base.value
 
-    @property
+    @cached_property
     def ratio(self) -> F8:
         """The change as a part of the base, f8[n]: inf of what is new, 0 where nothing is."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -89,21 +95,21 @@ class Changes:
         usual = np.where(self.base.count > 0, self.base.mean, self.new.mean)
         return (self.new.scaled_count - self.base.scaled_count) * usual
 
-    @property
+    @cached_property
     def by_duration(self) -> F8:
         """The part of ``delta`` that is due to the duration of each activity, f8[n]."""
         return self.delta - self.by_count
 
-    @property
+    @cached_property
     def is_new(self) -> Bool:
         """Mark what the base has nothing of, bool[n]."""
-        marks: Bool = (self.base.count == 0) & (self.new.count > 0)
+        marks: Bool = ~self.base.is_there & self.new.is_there
         return marks
 
-    @property
+    @cached_property
     def is_gone(self) -> Bool:
         """Mark what the new side has nothing of, bool[n]."""
-        marks: Bool = (self.new.count == 0) & (self.base.count > 0)
+        marks: Bool = ~self.new.is_there & self.base.is_there
         return marks
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from flame.core.compare.sides import BASE, NEW, SIDES, Run, Sides
 from flame.core.errors import UsageError
-from flame.core.model.metrics import Metric
+from flame.core.model.metrics import STALLS, Metric
 from flame.core.projection.labels import Naming
-from flame.core.projection.levels import add_shapes, recorded_levels
+from flame.core.projection.levels import SAMPLE_LEVELS, add_shapes, recorded_levels
 from flame.core.projection.selection import Selection
 from flame.core.units import format_whole_percent
 
@@ -48,7 +48,13 @@ def common_levels(
 
 
 def _usual_levels(metric: Metric, naming: Naming) -> tuple[str, ...]:
+    """The levels of ``metric``, and of PC samples what these are of.
+
+    Times are not split by samples unless asked for: shares of few samples differ by chance.
+    """
     levels = tuple(level for level in metric.levels if level not in _PLACES)
+    if metric.key == STALLS.key:
+        levels = (*levels, *SAMPLE_LEVELS)
     return add_shapes(levels) if naming.shapes and "nvtx" in levels else levels
 
 

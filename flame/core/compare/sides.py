@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
+import numpy as np
+
 from flame.core.compare.kept.base_file import KeptPart, KeptRunData, KeptSteps, read_base
 from flame.core.compare.kept.kept_profile import kept_profile
 from flame.core.errors import InputError, NoMatchError, UsageError
+from flame.core.frame import Kind
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
@@ -25,6 +28,7 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
+from flame.core.projection.labels import Naming
 from flame.core.projection.project import empty_tree, project
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.opened import summary_of
@@ -195,6 +199,18 @@ class Sides:
         """Choose less of each run, by more filters for each of ``runs``."""
         runs = [run.narrowed(more) for run, more in zip(self.runs, where, strict=True)]
         return Sides(tuple(runs[: len(self.base)]), tuple(runs[len(self.base) :]))
+
+    def naming(self, naming: Naming) -> Naming:
+        """Name kernels in short as they are told from those of all runs, in each of them alike."""
+        if naming.kernel_names != "short":
+            return naming
+        tables = {id(run.profile): run.profile.frames for run in self.runs}.values()
+        kernels = {
+            (frames[kernel].name, frames[kernel].get("demangled"))
+            for frames in tables
+            for kernel in np.flatnonzero(frames.kind == Kind.KERNEL).tolist()
+        }
+        return replace(naming, beside=frozenset(kernels) if len(tables) > 1 else frozenset())
 
     def metric(self, key: str | None) -> Metric:
         """Find the metric that all runs have by ``key``, None being the usual one of any of them.

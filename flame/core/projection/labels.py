@@ -17,7 +17,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.stack_joins import SEPARATING_MARKS
-from flame.core.names.kernel_short import short_names
+from flame.core.names.kernel_short import Kernel, short_names
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
 from flame.core.regex import Limit
 
@@ -29,7 +29,8 @@ class Naming:
     """Choose how frames are named, which changes nothing that was measured.
 
     ``kernel_names``: ``base``; ``demangled`` or ``mangled`` in full; ``short``, as `short_names`
-    makes them for all kernels of a table of frames, which `text` is told for a single frame.
+    makes them for all kernels of a table of frames, which `text` is told for a single frame, and
+    for those ``beside`` it: kernels of other traces that are named alike and told apart, too.
     ``fold`` shows ranges without their layer's index, and modules without their number, after all
     ``rename`` rules; ``numbers`` shows names as one of which many differ only in numbers (see
     `flame.core.projection.number_folds`), after that.
@@ -40,6 +41,7 @@ class Naming:
     rename: tuple[Rename, ...] = ()
     fold: bool = False
     numbers: bool = False
+    beside: frozenset[Kernel] = frozenset()
 
     def __post_init__(self) -> None:
         if self.kernel_names not in KERNEL_NAMES:
@@ -211,7 +213,8 @@ class Labeller:
         """Call all kernels so far by short names."""
         kernels = {index: frames[index] for index in self._kernels}
         names = {index: (frame.name, frame.get("demangled")) for index, frame in kernels.items()}
-        short, first = short_names(names.values()), dict[tuple[object, ...], int]()
+        short = short_names({*names.values(), *self._naming.beside})
+        first = dict[tuple[object, ...], int]()
         for index, frame in kernels.items():
             text = self._naming.text(frame, short[names[index]], limit)
             self._text[index] = text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,11 +15,12 @@ from flame.core.analysis.frame_totals import (
     percentiles,
 )
 from flame.core.analysis.node_activities import NodeActivities
-from flame.core.columns import I8, Column
+from flame.core.columns import I8, Bool, Column
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
+from flame.core.projection.matching import matching_frames
 from flame.core.report.table import Table, TableColumn, Unit, Value
 
 ORDERS = ("self", "total", "count", "mean", "p50", "p95", "p99", "max")
@@ -52,18 +54,25 @@ class FrameColumns:
         """The columns that rows can be sorted by."""
         return [title for title in ORDERS if title in self.numbers]
 
-    def rows(self, by: str, kind: Kind | None = None) -> I8:
-        """List frames (places in ``totals``) of ``kind``, or all, sorted ``by`` one of `orders`.
+    def rows(self, by: str, kind: Kind | None = None, fits: Bool | None = None) -> I8:
+        """List frames (places in ``totals``) sorted ``by`` one of `orders`.
 
+        Only those of ``kind``, and those that ``fits`` (bool[totals]), where these are given.
         Those of which that is not known come last.
         """
         number = self.numbers[by]
         totals = self.totals
         order: I8 = np.lexsort((totals.frame, -totals.total, -number.values, ~number.known))
-        if kind is None:
-            return order
-        wanted: I8 = order[self.tree.frames.kind[totals.frame[order]] == kind]
-        return wanted
+        wanted = np.ones(len(totals), bool) if fits is None else fits
+        if kind is not None:
+            wanted = wanted & (self.tree.frames.kind[totals.frame] == kind)
+        found: I8 = order[wanted[order]]
+        return found
+
+    def matching(self, pattern: re.Pattern[str]) -> Bool:
+        """Tell which frames of ``totals`` have a name that ``pattern`` finds, bool[totals]."""
+        used = self.totals.frame.astype(np.int64)
+        return np.isin(used, matching_frames(self.tree.frames, self.tree.text, used, pattern))
 
     def table(self, rows: I8) -> Table:
         """Put the frames in ``rows`` into a table."""

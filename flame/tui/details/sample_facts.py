@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -46,9 +47,24 @@ def sampled_of(shown: Projection, tree: StackTree, node: int) -> SampledFacts | 
     sampling = shown.profile.sampling
     if sampling is None or tree.kind(node) not in SAMPLED or shown.metric.table != "gpu":
         return None
-    below = groups_below(shown, tree, kernel_above(tree, node)) & (sampling.of_group >= 0)
+    path = tree.path(node) if tree is shown.view.tree else [node]
+    below = groups_below(shown, tree, kernel_above(tree, node))
+    return sampled_below(shown, below, [(tree.kind(above), tree.frame[[above]]) for above in path])
+
+
+def sampled_below(
+    shown: Projection, groups: Bool, parts: Iterable[tuple[Kind, I4]]
+) -> SampledFacts | None:
+    """Collect the samples of ``groups``; None where they have none.
+
+    Of ``parts``, frames (i4 each) of one kind, those of instructions and reasons choose some of
+    them.
+    """
+    sampling = shown.profile.sampling
+    assert sampling is not None
+    below = groups & (sampling.of_group >= 0)
     used = unique(sampling.of_group[below])
-    entries = _entries(shown, sampling, tree, node, used)
+    entries = _entries(shown, sampling, parts, used)
     samples = sampling.samples[entries]
     if not len(entries):
         return None
@@ -62,16 +78,16 @@ def sampled_of(shown: Projection, tree: StackTree, node: int) -> SampledFacts | 
     )
 
 
-def _entries(shown: Projection, sampling: Sampling, tree: StackTree, node: int, used: I4) -> I8:
-    """Entries of the distributions ``used`` at the instruction, and for the reason, of ``node``."""
+def _entries(
+    shown: Projection, sampling: Sampling, parts: Iterable[tuple[Kind, I4]], used: I4
+) -> I8:
+    """Entries of the distributions ``used`` of the instructions and reasons in ``parts``."""
     entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
-    path = tree.path(node) if tree is shown.view.tree else [node]
     same = shown.labels.shown
-    for above in path:
-        frame, kind = int(tree.frame[above]), tree.kind(above)
+    for kind, frames in parts:
         if kind in (Kind.SASS, Kind.STALL):
             column = sampling.sass if kind == Kind.SASS else sampling.stall
-            entries = entries[same[column[entries]] == frame]
+            entries = entries[np.isin(same[column[entries]], frames)]
     return entries
 
 

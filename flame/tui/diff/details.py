@@ -15,6 +15,7 @@ from flame.core.units import BLOCKS, format_count, format_ns
 from flame.tui.diff.evidence_rows import evidence_rows, evidence_word
 from flame.tui.diff.facts import BINS, SideFacts, TwoHistograms
 from flame.tui.diff.rank_facts import RankFacts, spread_lines, worst_lines
+from flame.tui.diff.sampled.blocks import sampled_lines
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.shell.actions import Action
@@ -55,6 +56,7 @@ def details(
             *_evidence(view, colouring, width),
         ],
         _facts(view, colouring, facts, width, clicks),
+        sampled_lines(facts.sampled, view.tree.kind(node), width) if facts else [],
         _children(view, colouring, width, clicks),
     ]
     lines: list[Line] = []
@@ -102,7 +104,7 @@ def _rows(view: TreeView, colouring: Colouring, node: int) -> Iterator[tuple[str
     changes, own, amounts = sides.changes, sides.own_changes, sides.amounts
     behind = f" {sides.basis.words}" if sides.basis.words else ""
     for label, side in (("BASE", changes.base), ("NEW", changes.new)):
-        there = bool(side.count[node])
+        there = bool(side.count[node] or side.total[node])  # of instructions few are of any launch
         yield label, f"{amounts.value(float(side.value[node]))}{behind}" if there else "–"
     yield "change", _changed(colouring, node)
     yield from _causes(view, colouring, node)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
 from textual import on
 from textual.timer import Timer
 
-from flame.core.analysis.sandwich import outermost_places
 from flame.core.analysis.wording import NVTX, terms_of
-from flame.core.columns import I8
 from flame.core.compare.colouring import Colouring
 from flame.core.model.profile import Profile
 from flame.tui.details import details_pane
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.diff.details import LINES, compact, details
 from flame.tui.diff.facts import SideFacts, side_facts
+from flame.tui.diff.sampled.facts import sampled_on_both
+from flame.tui.diff.sampled.own_groups import Places
 from flame.tui.diff.session import DiffProjection
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
@@ -40,11 +39,9 @@ class _Subject(NamedTuple):
         return self.shown.view.number, self.view.number, self.node
 
     @property
-    def nodes(self) -> I8:
-        """The node itself, or in a tree made of the union all places of its frame."""
-        if self.view is self.shown.view:
-            return np.array([self.node])
-        return outermost_places(self.shown.view.tree, int(self.view.tree.frame[self.node]))
+    def places(self) -> Places:
+        """Where the node is in the union."""
+        return Places.of(self.shown, self.view, self.node)
 
 
 class Collected(Answer[_Subject, SideFacts]):
@@ -111,4 +108,6 @@ class DiffDetailsPane(DetailsPane):
 
 
 def _collect(subject: _Subject) -> Iterator[SideFacts]:
-    return side_facts(subject.shown.comparison, subject.nodes)
+    shown, places = subject.shown, subject.places
+    for facts in side_facts(shown.comparison, places.nodes):
+        yield facts._replace(sampled=sampled_on_both(shown, places))

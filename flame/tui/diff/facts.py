@@ -16,6 +16,7 @@ from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
 from flame.tui.diff.rank_facts import RankFacts, rank_facts
+from flame.tui.diff.sampled.facts import SidesSampled
 from flame.tui.session.wording import lasts
 
 BINS = 48
@@ -38,7 +39,7 @@ class SideFacts(NamedTuple):
     """Say how long each took on both sides: None of a side that has none, or ``lacks`` them.
 
     ``lacks`` says of both why no single activities are known; empty where they are. Of summaries
-    of ranks ``ranks`` says what ranks have.
+    of ranks ``ranks`` says what ranks have, ``sampled`` what PC samples tell.
     """
 
     base: Distribution | None = None
@@ -46,6 +47,7 @@ class SideFacts(NamedTuple):
     histograms: TwoHistograms | None = None
     lacks: tuple[str, str] = ("", "")
     ranks: RankFacts | None = None
+    sampled: SidesSampled | None = None
 
 
 def side_facts(comparison: Comparison, nodes: I8) -> Iterator[SideFacts]:

@@ -22,10 +22,11 @@ _LOADED = 0.9
 
 
 class RunInputs(NamedTuple):
-    """Name the traces of one run, of which ``where`` chooses a part."""
+    """Name the traces of one run, of which ``where`` chooses a ``part``, as the user wrote it."""
 
     inputs: Inputs
     where: tuple[Filter, ...] = ()
+    part: str = ""
 
 
 class SideInputs(NamedTuple):
@@ -39,10 +40,13 @@ class SideInputs(NamedTuple):
         """All traces, under a title for both sides."""
         paths = tuple(path for run in (*self.base, *self.new) for path in run.inputs.paths)
         base, new = map(_titles, (self.base, self.new))
-        same = base == new and len({*paths}) > 1
-        return Inputs(
-            paths, f"{_folders(self.base)} → {_folders(self.new)}" if same else f"{base} → {new}"
-        )
+        if base == new and len({*paths}) > 1:
+            base, new = map(_folders, (self.base, self.new))
+        parts = self.base[0].part, self.new[0].part
+        if base == new and all(parts):
+            return Inputs(paths, f"{base}  {parts[0]} → {parts[1]}")
+        base, new = (" ".join(filter(None, pair)) for pair in zip((base, new), parts, strict=True))
+        return Inputs(paths, f"{base} → {new}")
 
 
 def _titles(runs: Sequence[RunInputs]) -> str:

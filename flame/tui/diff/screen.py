@@ -27,6 +27,7 @@ from flame.tui.main.screen import MainScreen
 from flame.tui.report.source import ReportSource
 from flame.tui.session.wording import lasts
 from flame.tui.shell.actions import check_actions
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import DIFF_COMMANDS, bindings
 from flame.tui.shell.start import Start
@@ -140,7 +141,20 @@ class DiffScreen(MainScreen, inherit_bindings=False):
     # Other words than for a trace
 
     def action_sass(self) -> None:
-        self._show("instructions are listed of one trace alone: flame view")
+        """Show the instructions of the selected frame's kernel on both sides."""
+        from flame.tui.diff.sampled.listed import listed_sides
+        from flame.tui.diff.sampled.own_groups import Places
+
+        view = self.view
+        found = listed_sides(self._compared, Places.of(self._compared, view, view.cursor.node))
+        if isinstance(found, str):
+            self._show(found)
+            return
+        from flame.tui.sass.screen import SassScreen
+
+        over = SassScreen(self.keymap, self.config.editor, self.session.inputs, *found)
+        assert isinstance(self.app, BaseApp)
+        self.app.call_later(self.app.present, over)
 
     def action_coverage(self) -> None:
         sides, comparison = self._sides, self._compared.comparison

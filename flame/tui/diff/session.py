@@ -50,6 +50,18 @@ class DiffProjection(Projection):
         side = BASE if self.chosen.timeline == "base" else NEW
         return self.comparison.sides.side_of_run.index(side)
 
+    def alone(self, at: int) -> Projection:
+        """Return what is shown of the run at the place ``at``, without what it is compared to."""
+        given = self.comparison
+        run, tree = given.sides.runs[at], given.trees[at]
+        return Projection(
+            run.selection(given.selection),
+            TreeView(tree),
+            recorded_levels(run.profile, tree.metric),
+            run.profile,
+            folds_numbers(run.profile, given.selection.naming, tree),
+        )
+
     @property
     def colouring(self) -> Colouring:
         """How the frames have changed."""
@@ -100,6 +112,10 @@ class DiffSession(Session):
         """The bases to choose from, the one in units of the user's last; some may be impossible."""
         usual = tuple(per for per in BASES if per != "rank" or self.sides.has_summary)
         return usual if self.given in ("", *usual) else (*usual, self.given)
+
+    @property
+    def is_sampled(self) -> bool:
+        return any(run.profile.sampling is not None for run in self.sides.runs)
 
     @property
     def usual_metric(self) -> str:

@@ -6,8 +6,6 @@ import numpy as np
 
 from flame.core.compare.sides import KeptRun
 from flame.core.projection.filters import Steps
-from flame.core.projection.levels import recorded_levels
-from flame.core.projection.number_folds import folds_numbers
 from flame.tui.diff.session import DiffProjection
 from flame.tui.session.query import find_in_time
 from flame.tui.session.session import Projection
@@ -25,7 +23,7 @@ class DiffTimelinePane(TimelinePane):
     def __init__(self, shown: DiffProjection) -> None:
         self._union = shown
         self._run = shown.run_over_time
-        super().__init__(_alone(shown, self._run))
+        super().__init__(shown.alone(self._run))
 
     @property
     def view(self) -> TreeView:
@@ -36,7 +34,7 @@ class DiffTimelinePane(TimelinePane):
         before, run = self._union, shown.run_over_time
         self._union, own = shown, self.shown
         if before.comparison is not shown.comparison or run != self._run:
-            own = _alone(shown, run)
+            own = shown.alone(run)
         if own.profile is not self.shown.profile:
             self._forget()
         self._run = run
@@ -92,16 +90,3 @@ class DiffTimelinePane(TimelinePane):
     @property
     def _step(self) -> Steps | None:
         return None
-
-
-def _alone(shown: DiffProjection, at: int) -> Projection:
-    """Project the run at the place ``at`` by itself."""
-    given = shown.comparison
-    run, tree = given.sides.runs[at], given.trees[at]
-    return Projection(
-        run.selection(given.selection),
-        TreeView(tree),
-        recorded_levels(run.profile, tree.metric),
-        run.profile,
-        folds_numbers(run.profile, given.selection.naming, tree),
-    )

@@ -127,10 +127,12 @@ def show_instructions(screen: ShownScreen) -> str:
     if isinstance(subject, str):
         return subject
     from flame.tui.sass.screen import SassScreen
+    from flame.tui.sass.sides import ListedSide
 
     spot = spot_of(shown, subject, tree, node)
     app, inputs = screen.app, screen.session.inputs
-    over = SassScreen(screen.keymap, screen.config.editor, inputs, subject, spot, _reports(screen))
+    side = ListedSide(subject, spot, _reports(screen))
+    over = SassScreen(screen.keymap, screen.config.editor, inputs, side)
     assert isinstance(app, BaseApp)
     app.call_later(app.present, over)
     return ""

@@ -149,7 +149,7 @@ class MainScreen(ReportingScreen):
         return search_status(self.view if searched else self.pane.described, width)
 
     def _footer_commands(self) -> list[Command]:
-        missing: set[str] = {Action.SASS} if self.session.profile.sampling is None else set()
+        missing: set[str] = set() if self.session.is_sampled else {Action.SASS}
         missing |= set() if len(self.view.layout.joined.chains) else {Move.CHAIN()}
         if not self._has_steps:
             missing.add(Action.STEPS)

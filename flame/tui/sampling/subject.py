@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, sum_by
+from flame.core.columns import I4, I8, Bool, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import Metric
@@ -63,15 +63,22 @@ def subject_of(shown: Projection, tree: StackTree, node: int) -> Subject | str:
 
     ``tree`` is the projection's, or one made of it: then its frame counts at all places.
     """
+    return subject_below(shown, groups_below(shown, tree, kernel_above(tree, node)))
+
+
+def subject_below(shown: Projection, below: Bool, name: str = "") -> Subject | str:
+    """Find the heaviest sampled kernel of the groups ``below``; else why there is none.
+
+    It is the one called ``name`` where that has samples there.
+    """
     profile = shown.profile
     if profile.sampling is None:
         return NO_SAMPLES
     if shown.metric.table != "gpu":
         return ON_HOST
-    below = groups_below(shown, tree, kernel_above(tree, node))
     if not (below & (profile.sampling.of_group >= 0)).any():
         return NONE_BELOW
-    return _subject(shown, profile.sampling.of_group, below)
+    return _subject(shown, profile.sampling.of_group, below, name)
 
 
 def kernel_above(tree: StackTree, node: int) -> int:
@@ -82,14 +89,16 @@ def kernel_above(tree: StackTree, node: int) -> int:
     return next(kernels, node)
 
 
-def _subject(shown: Projection, of_group: I4, below: Bool) -> Subject:
+def _subject(shown: Projection, of_group: I4, below: Bool, name: str) -> Subject:
     profile, value = shown.profile, _values(shown)
     sampling = profile.sampling
     assert sampling is not None
     labels = shown.labels
     kernel = labels.shown[profile.activities.groups.frame]
     rows = np.flatnonzero(below & (of_group >= 0))
-    frame, number = _heaviest(kernel[rows], value[rows], sampling.totals[of_group[rows]])
+    named = [one for one in unique(kernel[rows]).tolist() if labels.text[one] == name]
+    heaviest = _heaviest(kernel[rows], value[rows], sampling.totals[of_group[rows]])
+    frame, number = (named[0], 1) if named else heaviest
     rows = rows[kernel[rows] == frame]
     used, place = np.unique(of_group[rows], return_inverse=True)
     sums = sum_by(place, value[rows], len(used))

@@ -6,7 +6,10 @@ from flame.core.model.frames import Kind
 from flame.core.names.cuda import demangle
 from flame.core.sampling.kernel_match import strip_parameters
 from flame.core.units import format_count, format_counted, format_percent, format_value
+from flame.tui.sampling.other_code import OtherCode
 from flame.tui.sampling.subject import Subject
+from flame.tui.sampling.version import Version
+from flame.tui.sass.sides import ListedSide
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start, width_of
@@ -16,10 +19,15 @@ _LONGEST_NAME = 40
 
 
 def head_lines(
-    subject: Subject, version: int, report: str, palette: Palette, width: int
+    side: ListedSide, version: int, other: OtherCode | None, palette: Palette, width: int
 ) -> list[Line]:
-    """Two lines: the kernel and what it weighs, and the ``version`` and whose samples it has."""
-    return [_kernel(subject, palette, width), _samples(subject, version, report, width)]
+    """Two lines: the kernel and what it weighs, and the ``version`` and whose samples it has.
+
+    In a comparison the second one begins with which side that is, and what the ``other`` one has.
+    """
+    sides = [side.name, other_words(side.subject.versions[version], other)] if other else []
+    samples = _samples(side.subject, version, side.report, [*sides], width)
+    return [_kernel(side.subject, palette, width), samples]
 
 
 def _kernel(subject: Subject, palette: Palette, width: int) -> Line:
@@ -41,7 +49,18 @@ def _kernel(subject: Subject, palette: Palette, width: int) -> Line:
     return line if line_width(line) <= width else line[:2]
 
 
-def _samples(subject: Subject, version: int, report: str, width: int) -> Line:
+def other_words(version: Version, other: OtherCode) -> str:
+    """Say how much of the code of ``version`` the other side of a comparison has."""
+    if not other.whole:
+        return f"{other.side} has no samples of it"
+    if other.same:
+        return f"the same code as in {other.side}"
+    alike, size = int(other.alike.sum()), len(version)
+    number = f"{format_count(alike)} of {format_counted(size, 'instruction', 'instructions')}"
+    return f"other code than in {other.side}: {number} in both"
+
+
+def _samples(subject: Subject, version: int, report: str, sides: list[str], width: int) -> Line:
     """Whose samples these are; what matters most stands first."""
     parts = [_which(subject, version)] if len(subject.versions) > 1 else []
     parts += [_whose(subject, report)]
@@ -50,7 +69,7 @@ def _samples(subject: Subject, version: int, report: str, width: int) -> Line:
     if subject.unsampled:
         without = format_value(subject.unsampled, subject.metric.unit)
         parts.append(f"{without} of it has no samples")
-    return [Piece(cut_start(f" {' · '.join(parts)}", width), "dim")]
+    return [Piece(cut_start(f" {' · '.join([*sides, *parts])}", width), "dim")]
 
 
 def _which(subject: Subject, version: int) -> str:

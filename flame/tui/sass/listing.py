@@ -18,6 +18,7 @@ from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import stall_of
 from flame.core.regex import Limit, fits, is_quick
 from flame.core.units import format_count, format_counted, format_percent
+from flame.tui.sampling.other_code import OtherCode
 from flame.tui.sampling.reasons import counted
 from flame.tui.sampling.subject import Subject
 from flame.tui.sampling.version import Version, file_and_line
@@ -86,7 +87,8 @@ class ListingRow(NamedTuple):
 class Listing:
     """Hold the rows of ``version``: ``kind`` u1, ``first`` and ``last`` i4, as in `ListingRow`.
 
-    A source row stands for the instructions right below it, whose line it is.
+    A source row stands for the instructions right below it, whose line it is. ``other`` is what the
+    other side of a comparison has of them, None where there is none.
     """
 
     version: Version
@@ -94,6 +96,7 @@ class Listing:
     kind: U1
     first: I4
     last: I4
+    other: OtherCode | None = None
     _texts: dict[int, str] = field(default_factory=dict)
 
     @classmethod
@@ -170,6 +173,12 @@ class Listing:
         """Return the samples of the instructions of ``row``."""
         before = self.version.before
         return int(before[row.last] - before[row.first])
+
+    def other_samples(self, row: ListingRow) -> int | None:
+        """Return the samples of the other side's same instructions; None where it has none such."""
+        if self.other is None or not self.other.alike[row.first : row.last].any():
+            return None
+        return int(self.other.before[row.last] - self.other.before[row.first])
 
     def value(self, row: ListingRow) -> int:
         """Return the metric of the instructions of ``row``."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from flame.core.compare.sides import BASE, SIDES
 from flame.core.model.metrics import STALLS
 from flame.core.units import format_count, format_counted, format_percent, format_value
-from flame.tui.sampling.reasons import counted, legend, reason_lines
+from flame.tui.sampling.both_reasons import both_reasons
+from flame.tui.sampling.reasons import Counted, counted, legend, reason_lines
 from flame.tui.sampling.subject import Subject
 from flame.tui.sass.listing import Listing, ListingRow, RowKind
 from flame.tui.toolkit.fields import fields
@@ -62,9 +66,20 @@ def _numbers(subject: Subject, listing: Listing, row: ListingRow) -> list[tuple[
         ("offset", f"+0x{int(version.code.offset[row.first]):04x}" if _is_one(row) else ""),
         ("source", listing.place(row)),
         ("samples", f"{format_count(samples)}  {share} of kernel"),
+        *_on_the_other_side(listing, row),
         (metric.title, format_value(listing.value(row), metric.unit) if weighed else ""),
         ("whole line", _of_line(listing, row)),
     ]
+
+
+def _on_the_other_side(listing: Listing, row: ListingRow) -> Iterator[tuple[str, str]]:
+    """What the other side of a comparison has at the same instructions."""
+    if (other := listing.other) is None:
+        return
+    samples = listing.other_samples(row)
+    share = format_percent(samples or 0, other.whole)
+    has = f"{format_count(samples)}  {share} of kernel" if samples is not None else "not there"
+    yield other.side, has
 
 
 def _is_one(row: ListingRow) -> bool:
@@ -87,6 +102,14 @@ def _of_kernel(subject: Subject, listing: Listing, palette: Palette, width: int)
     counts = counted(version.reasons, samples)
     return [
         [Piece(cut_start(title, width), "dim")],
-        *reason_lines(counts, palette, width),
+        *_reasons_of_code(listing, counts, palette, width),
         *legend(version.reasons, samples, palette, width),
     ]
+
+
+def _reasons_of_code(listing: Listing, counts: Counted, palette: Palette, width: int) -> list[Line]:
+    """The reasons of the whole code, beside those of the other side where there is one."""
+    if (other := listing.other) is None or not other.whole:
+        return reason_lines(counts, palette, width)
+    sides = (other.reasons, counts) if other.side == SIDES[BASE] else (counts, other.reasons)
+    return both_reasons(*sides, width)

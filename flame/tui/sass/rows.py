@@ -26,6 +26,7 @@ from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut_start, width_of
 
 OFFSET = 8
+NONE = "–"
 _NUMBER = 11
 _PERCENT = 9
 _GAP = 2
@@ -33,6 +34,7 @@ _INDENT = 2
 _BARS = ((160, 24), (100, 16), (72, 12), (0, 8))
 """Cells of the bars, by the width from which on there are so many."""
 _PERCENT_FROM = 64
+_OTHER_FROM = 76
 
 
 class ShownNumber(Enum):
@@ -48,18 +50,25 @@ class ListingColumns(NamedTuple):
 
     unit: ShownNumber
     percent: bool
+    other: str
     bar: int
 
     @classmethod
-    def of(cls, width: int, unit: ShownNumber) -> ListingColumns:
-        """Return the columns that fit ``width`` cells."""
+    def of(cls, width: int, unit: ShownNumber, other: str = "") -> ListingColumns:
+        """Return the columns that fit ``width`` cells; of the ``other`` side, if there is one."""
         bar = next(cells for least, cells in _BARS if width >= least)
-        return cls(unit, width >= _PERCENT_FROM and unit != ShownNumber.SHARE, bar)
+        percent = width >= _PERCENT_FROM and unit != ShownNumber.SHARE
+        return cls(unit, percent, other if width >= _OTHER_FROM else "", bar)
 
     @property
     def before(self) -> int:
         """Cells before the text."""
-        return OFFSET + _NUMBER + (_PERCENT if self.percent else 0) + 1 + self.bar + _GAP
+        return OFFSET + _NUMBER + _PERCENT * self.shares + 1 + self.bar + _GAP
+
+    @property
+    def shares(self) -> int:
+        """How many columns of shares stand beside the number."""
+        return self.percent + bool(self.other)
 
     def heads(self, metric: str) -> Line:
         """Return the line above them."""
@@ -69,7 +78,8 @@ class ListingColumns(NamedTuple):
         return [
             Piece(text, "dim"),
             Piece(number, "key", Action.UNIT.click(1)),
-            Piece(f"{'%' if self.percent else '':>{_PERCENT if self.percent else 0}}", "dim"),
+            Piece(f"{'%':>{_PERCENT}}" if self.percent else "", "dim"),
+            Piece(f"{f'{self.other} %':>{_PERCENT}}" if self.other else "", "dim"),
             Piece(f" {cut_start('stalls', self.bar):{self.bar}}{'':{_GAP}}instruction", "dim"),
         ]
 
@@ -153,7 +163,8 @@ class SassRows(RowView):
     def _draw(self, listing: Listing, subject: Subject, number: int, selected: bool) -> Strip:
         base, palette, _ = self.look
         width = self.inner.width
-        row, columns = listing[number], ListingColumns.of(width, self._unit)
+        other = listing.other.side if listing.other else ""
+        row, columns = listing[number], ListingColumns.of(width, self._unit, other)
         samples = listing.samples(row)
         style = palette.cursor if selected else base
         quiet = style if selected else base + palette.quiet
@@ -186,7 +197,8 @@ class SassRows(RowView):
             number = percent = ""
         offset = "" if row.kind == RowKind.SOURCE else f" 0x{self._offset(listing, row):04x}"
         text = f"{offset:{OFFSET}}{number:>{_NUMBER}}"
-        return f"{text}{percent:>{_PERCENT}} " if columns.percent else f"{text} "
+        text += f"{percent:>{_PERCENT}}" if columns.percent else ""
+        return f"{text}{_other_share(listing, row):>{_PERCENT}} " if columns.other else f"{text} "
 
     @staticmethod
     def _offset(listing: Listing, row: ListingRow) -> int:
@@ -207,6 +219,14 @@ class SassRows(RowView):
         row = self.scroll_offset.y + event.y
         if self._listing is not None and row < len(self._listing):
             self.post_message(self.Chosen(row))
+
+
+def _other_share(listing: Listing, row: ListingRow) -> str:
+    """The share of the other side's samples: a dash where it has not these instructions."""
+    samples, other = listing.other_samples(row), listing.other
+    if samples is None or other is None:
+        return NONE
+    return format_percent(samples, other.whole) if samples else ""
 
 
 def _text(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from textual.screen import ModalScreen
 from flame.core.errors import FlameError, UsageError
 from flame.core.loading.inputs import Inputs
 from flame.core.units import format_counted
+from flame.tui.sampling.other_code import other_code, same_instructions
 from flame.tui.sampling.subject import Spot, Subject
 from flame.tui.sass.finder import ListingFinder, RowsFound
 from flame.tui.sass.head import head_lines
@@ -30,6 +32,7 @@ from flame.tui.sass.listing import (
 )
 from flame.tui.sass.reasons import pane
 from flame.tui.sass.rows import ListingColumns, SassRows, ShownNumber
+from flame.tui.sass.sides import ListedSide
 from flame.tui.session.query import Query
 from flame.tui.shell.actions import Move, check_actions
 from flame.tui.shell.command import Command
@@ -46,10 +49,9 @@ _UNITS = tuple(ShownNumber)
 
 
 class SassScreen(FlameScreen, ModalScreen[None]):
-    """Show the instructions of ``subject``, the one at ``spot`` first.
+    """Show the instructions of a kernel on the first of ``sides``, of which a trace has one.
 
-    ``inputs`` name files that are saved, ``report`` whose samples these are; ``keymap`` and
-    ``editor`` are what the user has configured.
+    ``inputs`` name files that are saved; ``keymap`` and ``editor`` are as the user has configured.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(SASS_COMMANDS)]
@@ -59,20 +61,18 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         keymap: Mapping[str, str],
         editor: str,
         inputs: Inputs,
-        subject: Subject,
-        spot: Spot,
-        report: str = "",
+        *sides: ListedSide,
     ) -> None:
         super().__init__(remapped(SASS_COMMANDS, keymap))
-        self.subject = subject
         self._editor = editor
         self._inputs = inputs
-        self._report = report
-        self._version = spot.version
-        self._sources = [SourceLines(version.code) for version in subject.versions]
+        self._sides = sides
+        self._side = sides[0]
+        self._sources: dict[int, SourceLines] = {}
         self._source, self._folded = True, False
+        self._version = self._side.spot.version
         self._listing = self._listed()
-        self._cursor = self._listing.row_of(spot.place)
+        self._cursor = self._listing.row_of(self._side.spot.place)
         self._unit = ShownNumber.SAMPLES
         self._finder = ListingFinder(self.post_message)
         self._heated = -1
@@ -91,11 +91,19 @@ class SassScreen(FlameScreen, ModalScreen[None]):
     def on_mount(self) -> None:
         self._show()
 
+    @property
+    def subject(self) -> Subject:
+        """The kernel that is listed, as it is on the side that is shown."""
+        return self._side.subject
+
     def _head(self, width: int, height: int) -> list[Line]:
-        return head_lines(self.subject, self._version, self._report, palette_of(self), width)
+        other = self._listing.other
+        return head_lines(self._side, self._version, other, palette_of(self), width)
 
     def _heads(self, width: int, height: int) -> list[Line]:
-        return [ListingColumns.of(width, self._unit).heads(self.subject.metric.title)]
+        other = self._listing.other
+        columns = ListingColumns.of(width, self._unit, other.side if other else "")
+        return [columns.heads(self.subject.metric.title)]
 
     def _reasons(self, width: int, height: int) -> list[Line]:
         lines = pane(self.subject, self._listing, self._row, palette_of(self), width)
@@ -112,10 +120,9 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         return [Piece(cut_start(f" {self._reasons_in_a_line()}", width))]
 
     def _footer_commands(self) -> list[Command]:
-        commands = super()._footer_commands()
-        if len(self.subject.versions) > 1:
-            return commands
-        return [command for command in commands if command.label != "code"]
+        missing = {"code"} if len(self.subject.versions) == 1 else set()
+        missing |= {"side"} if len(self._sides) == 1 else set()
+        return [one for one in super()._footer_commands() if one.label not in missing]
 
     def _help(self, width: int) -> list[Line]:
         return sass_help(self.commands, palette_of(self), width)
@@ -174,7 +181,14 @@ class SassScreen(FlameScreen, ModalScreen[None]):
 
     def _listed(self) -> Listing:
         version = self.subject.versions[self._version]
-        return Listing.of(version, self._sources[self._version], self._source, self._folded)
+        sources = self._sources.setdefault(id(version), SourceLines(version.code))
+        listing = Listing.of(version, sources, self._source, self._folded)
+        others = [other_code(one.name, version.code, one.subject.versions) for one in self._others]
+        return replace(listing, other=others[0]) if others else listing
+
+    @property
+    def _others(self) -> list[ListedSide]:
+        return [side for side in self._sides if side is not self._side]
 
     def _relist(self, note: str = "") -> None:
         """List anew, and stay at the instruction that is selected."""
@@ -289,11 +303,36 @@ class SassScreen(FlameScreen, ModalScreen[None]):
             self._show("there is only one code of this kernel")
             return
         self._version = (self._version + step) % number
+        self._list_another(self.subject.versions[self._version].hottest_for(""))
+
+    def _list_another(self, place: int) -> None:
+        """List the code that was turned to, the instruction at ``place`` first."""
         self._listing = self._listed()
-        self._cursor = self._listing.row_of(self._listing.version.hottest_for(""))
+        self._cursor = self._listing.row_of(place)
         self._look_for(self._finder.query)
-        self.query_one("#sass-head", Lines).update()
+        for name in ("#sass-head", "#sass-columns"):
+            self.query_one(name, Lines).update()
         self._show()
+
+    def action_show_side(self) -> None:
+        """Turn to the other side of a comparison, to the same instruction where it has that."""
+        if not (others := self._others):
+            self._show("only a comparison has two sides: flame diff")
+            return
+        if not others[0].subject.versions:
+            self._show(f"{others[0].name} has no samples of this kernel")
+            return
+        here, first = self._listing.version.code, self._row.first
+        self._side = others[0]
+        spot = self._side.spot
+        for number, version in enumerate(self.subject.versions):
+            places, others_places = same_instructions(version.code, here)
+            at = np.flatnonzero(others_places == first)
+            if len(at):
+                spot = Spot(number, int(places[at[0]]))
+                break
+        self._version = spot.version
+        self._list_another(spot.place)
 
     def action_details(self) -> None:
         self.toggle_class("-no-details")

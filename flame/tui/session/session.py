@@ -149,6 +149,11 @@ class Session:
         return None
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether there are PC samples."""
+        return self.profile.sampling is not None
+
+    @property
     def usual_metric(self) -> str:
         """The metric of selections that name none."""
         return self.profile.default_metric

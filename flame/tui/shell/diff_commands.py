@@ -52,7 +52,7 @@ LABELS: dict[str, str] = {Action.FINDINGS: "report"}
 """What the footer says there, by action."""
 
 NOT_IN_DIFF = (
-    *(Action.SASS, Action.STEPS, Action.COLOURS, Action.EXPORT),
+    *(Action.STEPS, Action.COLOURS, Action.EXPORT),
     *(Move.PARTS(1), Move.MARK()),
 )
 """What needs the rows of one trace, and those whose keys are others' in a comparison."""

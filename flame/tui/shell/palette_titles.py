@@ -81,6 +81,7 @@ TITLES = {
     "unit_next": "Show another number: samples, metric, share",
     "unit_previous": "Show the number before",
     "version_next": "Show the next code of the kernel",
+    "show_side": "Show the other side",
     "version_previous": "Show the code of the kernel before",
     "copy_line": "Copy the row",
     "copy_listing": "Copy the listing",

@@ -38,6 +38,7 @@ SASS_SHOWING = (
         8,
     ),
     Command("right_square_bracket", "", Action.VERSION(1), "", ""),
+    Command("D", "D", Action.SHOW_SIDE, "side", "the other side, in a comparison", 4),
     Command("d", "d", Action.DETAILS, "details", "reasons on or off", 9),
     Command("t", "t", Action.THEME(1), "theme", "next theme"),
 )

@@ -23,6 +23,8 @@ _SILENT = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 _SILENT_RANGES = ((0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF))
 _NAMESPACE = lazy_regex(r"(?:(?:[A-Za-z_]\w*|\(anonymous namespace\)|<unnamed>)::)+(?=\w)")
 _TOLD = lazy_regex(r"([\w…]+)(<[^()]*>)")
+_SPACE = lazy_regex(r"\s+")
+_PUNCTUATION = lazy_regex(r"[\s,;:<>()./_]+")
 _LEAST_BASE = 5
 _MIDDLE_OF_BASE = 12
 _PATH = lazy_regex(r"[\w\-+*@$\[\]]*(?:(?:::|:?[./])[\w\-+*@$\[\]]+)+")
@@ -182,13 +184,13 @@ def fill(text: str, width: int) -> str:
 def wrap(name: str, width: int, lines: int, *, prose: bool = False) -> list[str]:
     """``name`` made printable, on at most ``lines`` lines of ``width`` cells; cut if longer.
 
-    Lines end after punctuation, of ``prose`` between words, where that costs no more than a quarter
-    of the line.
+    Lines of ``prose`` end between words, where that costs no more than half of the line; all others
+    after punctuation, where that costs no more than a quarter.
     """
-    text, ends = printable(name), r"\s+" if prose else r"[\s,;:<>()./_]+"
+    text = printable(name)
     wrapped: list[str] = []
     while text and len(wrapped) < lines - 1 and width_of(text) > width > 0:
-        piece = _piece(text, width, ends)
+        piece = _piece(text, width, prose)
         wrapped.append(piece.rstrip())
         text = text[len(piece) :].lstrip()
     if text:
@@ -196,9 +198,12 @@ def wrap(name: str, width: int, lines: int, *, prose: bool = False) -> list[str]
     return wrapped
 
 
-def _piece(text: str, width: int, pattern: str) -> str:
+def _piece(text: str, width: int, prose: bool) -> str:
     piece = take(text, width) or text[:1]
     if text[len(piece) : len(piece) + 1] == " ":
         return piece
-    ends = [match.end() for match in re.finditer(pattern, piece)]
-    return piece[: ends[-1]] if ends and ends[-1] * 4 >= len(piece) * 3 else piece
+    for pattern, least in ((_SPACE, 0.5),) * prose + ((_PUNCTUATION, 0.75),):
+        ends = [match.end() for match in pattern.finditer(piece)]
+        if ends and ends[-1] >= least * len(piece):
+            return piece[: ends[-1]]
+    return piece

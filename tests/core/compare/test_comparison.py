@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +202,24 @@ def test_more_often_and_longer_each_are_told_apart(tmp_path: Path) -> None:
     assert (longer.delta[0], longer.by_count[0], longer.by_duration[0]) == (300, 0, 300)
 
 
+def test_kernels_have_the_same_short_name_on_both_sides(tmp_path: Path) -> None:
+    """What tells a kernel from the others of one trace is more than what does in the other."""
+    kernels = [f"void reduce<{of}>(int)" for of in ("Sum, 512, A", "Sum, 512, B", "Sum, 128, A")]
+    runs = []
+    for name, number in (("three", 3), ("two", 2), ("one", 1)):
+        with NsysFile(tmp_path / name) as file:
+            for at, kernel in enumerate(kernels[:number]):
+                file.kernel("reduce", at * 1000, at * 1000 + 100, demangled=kernel)
+        runs.append(Run(load(tmp_path / name), name))
+    trees = [run.tree(select("kernel", kernel_names="short")) for run in runs]
+    named = [{tree.name(node) for node in range(1, len(tree))} for tree in trees]
+    assert not named[0] & named[2] and not named[1] & named[2]
+    for pair, lacks in ((runs[:2], 1), (runs[1:], 1), (runs[::2], 2)):
+        sides = Sides((pair[0],), (pair[1],))
+        changes = compare(sides, select("kernel", kernel_names="short")).changes
+        assert (changes.is_gone.sum(), changes.is_new.sum()) == (lacks, 0)
+
+
 def test_several_runs_are_their_mean(tmp_path: Path) -> None:
     runs = [folded(tmp_path / f"{value}.folded", {("a",): value}) for value in (10, 20, 40)]
     changes = compare(Sides((runs[0], runs[1]), (runs[2],))).changes
@@ -268,15 +287,19 @@ def test_a_basis_that_a_run_has_not_is_refused(tmp_path: Path) -> None:
 
 @needs_traces
 @pytest.mark.deep
-@pytest.mark.parametrize("base", NSYS_TRACES)
-def test_all_pairs_of_real_traces_add_up(base: str) -> None:
-    profile = load(TRACES / "nsys" / base)
-    for new in NSYS_TRACES:
-        sides = Sides((Run(profile, base),), (Run(load(TRACES / "nsys" / new), new),))
+def test_all_pairs_of_real_traces_add_up() -> None:
+    """Of Nsight Systems and of PyTorch, each with each, both ways round."""
+    paths = [*(TRACES / "nsys" / name for name in NSYS_TRACES), *TRACES.glob("kineto/*.json.gz")]
+    runs, roots = [Run(load(path), path.name) for path in paths], dict[tuple[int, int], float]()
+    every = range(len(runs))
+    for base, new in product(every, every):
+        sides = Sides((runs[base],), (runs[new],))
         try:
-            found = compare(sides, select(fold=True, fold_numbers=True))
-        except (NoMatchError, UsageError):
+            found = compare(sides, select(fold=True, fold_numbers=True), "total")
+        except NoMatchError:
             continue
         check_sums(found)
-        if new == base:
-            assert not found.changes.delta.any()
+        roots[base, new] = float(found.changes.delta[0])
+        assert base != new or not found.changes.delta.any()
+    assert len(roots) >= len(runs) ** 2 - 1, "all but what has no kernels and itself"
+    assert all(roots[new, base] == -delta for (base, new), delta in roots.items())

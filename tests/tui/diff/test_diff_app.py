@@ -15,7 +15,6 @@ from flame.tui.diff.command_line import diff_line
 from flame.tui.diff.screen import DiffScreen
 from flame.tui.diff.selection import diff_selection
 from flame.tui.session.query import Query
-from samples.make_six_levels import FOLDER as SIX_LEVELS
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui.conftest import USUAL, User
 from tests.tui.diff.opened import chosen, compared, open_diff
@@ -251,16 +250,3 @@ async def test_what_needs_one_trace_is_not_offered(traces: tuple[Path, Path]) ->
         assert isinstance(user.app.screen, DiffScreen) and user.read("icicle") == shown
         await user.press("tab", "tab", "tab", "tab", "tab")
         assert user.screen.pane.name_ == "icicle"
-
-
-@pytest.mark.deep
-async def test_instructions_are_compared_but_not_listed() -> None:
-    path = SIX_LEVELS / "tiny_llm.fdump"
-    shown = Selection(("kernel", "sass", "stall"), naming=USUAL.naming)
-    async with open_diff(path, path, selection=chosen(shown)) as user:
-        await user.press("down", "down", "enter")
-        assert isinstance(user.app.screen, DiffScreen)
-        assert "instructions are listed of one trace alone" in user.read("status")
-        await user.press("right")
-        assert "unchanged" in user.read("status") and "×" not in user.read("status")
-        assert "count" not in user.read("details") and "each" not in user.read("details")

@@ -61,3 +61,11 @@ def test_parts_of_one_trace_are_compared(tmp_path: Path) -> None:
 def test_files_of_one_name_are_told_apart(base: str, new: str, title: str) -> None:
     runs = ([RunInputs(Inputs((Path(path),))) for path in side.split()] for side in (base, new))
     assert SideInputs(*runs).both.title == title
+
+
+def test_parts_of_a_trace_are_told_apart() -> None:
+    one, other = (Inputs((Path(name),)) for name in ("a.folded", "b.folded"))
+    parts = [RunInputs(one, (), "--step 1-2")], [RunInputs(one, (), "--step 3-4")]
+    assert SideInputs(*parts).both.title == "a.folded  --step 1-2 → --step 3-4"
+    parts = [RunInputs(one)], [RunInputs(other, (), "--step 3")]
+    assert SideInputs(*parts).both.title == "a.folded → b.folded --step 3"

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from flame.tui.shell.commands import DIFF_COMMANDS
+from samples.make_six_levels import FOLDER as SIX_LEVELS
 from tests.conftest import TRACES, needs_traces
 from tests.tui import traces
 from tests.tui.conftest import User
@@ -60,6 +61,12 @@ async def test_whatever_is_typed_into_a_kept_base_and_a_trace(tmp_path: Path, se
     base = kept(tmp_path / "base.flame-base.json.gz", path)
     pair = (path, base) if seed else (base, path)
     await walk(pair[0], pair[1], seed, 40)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_whatever_is_typed_into_a_recording_with_samples(seed: int) -> None:
+    path = SIX_LEVELS / "tiny_llm.fdump"
+    await walk(path, path, seed, 40)
 
 
 PAIRS = [

@@ -21,9 +21,10 @@ from flame.core.projection.selection import Selection
 from flame.core.units import format_percent
 from flame.tui.details.sample_blocks import sample_lines
 from flame.tui.details.sample_facts import sampled_of
-from flame.tui.sampling.subject import NONE_BELOW, ON_HOST, Subject, spot_of, subject_of
+from flame.tui.sampling.subject import NONE_BELOW, ON_HOST, Spot, Subject, spot_of, subject_of
 from flame.tui.sampling.version import merge_codes
 from flame.tui.sass.head import head_lines
+from flame.tui.sass.sides import ListedSide
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import NO_SAMPLES
@@ -189,7 +190,9 @@ def test_an_instruction_has_one_share_in_details_and_listing(two: Projection) ->
 
 def test_codes_of_two_kernels_are_called_by_their_names(two: Projection) -> None:
     found = subject(two, gemm_of_both(two))
-    text = "".join(piece.text for piece in head_lines(found, 1, "", PALETTE, 120)[1])
+    text = "".join(
+        piece.text for piece in head_lines(ListedSide(found, Spot(0, 0)), 1, None, PALETTE, 120)[1]
+    )
     share = format_percent(found.versions[1].total, found.samples)
     assert text.startswith(f" code 2 of 2: llm::gemm<16>, {share} of the samples · all call sites")
 

@@ -21,7 +21,7 @@ from flame.tui.sass.listing import MOST_BYTES, Listing, RowKind, SourceLines, li
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.colours import StallClass, class_of, class_of_title
 from flame.tui.toolkit.palette import Palette
-from tests.tui.sampled import GEMM, GEMM_SAMPLES, SOURCE, code, samples
+from tests.tui.sampled import GEMM, GEMM_SAMPLES, SOURCE, Counts, code, samples
 
 DARK = Palette((18, 18, 18), (224, 224, 224))
 
@@ -31,7 +31,7 @@ def version(lines: Sequence[tuple[str, int]], at: Sequence[int]) -> Version:
     return of_counts(code(lines), {"wait": at})
 
 
-def of_counts(of: Code, counts: dict[str, Sequence[int]]) -> Version:
+def of_counts(of: Code, counts: Counts) -> Version:
     part = samples(of, counts)
     order = np.argsort(part.place, kind="stable")
     place, reason = part.place[order].astype(np.int64), part.reason[order].astype(np.int64)

@@ -119,6 +119,7 @@ CHECKS: dict[str, Check] = {
     "M": Check(lambda before, after: after.unit == "share"),
     "left_square_bracket": Check(noted("only one code")),
     "right_square_bracket": Check(noted("only one code")),
+    "D": Check(noted("only a comparison has two sides")),
     "d": Check(lambda before, after: before.reasons and not after.reasons),
     "t": Check(lambda before, after: after.theme != before.theme),
     "y": Check(lambda before, after: after.clipboard.split()[1:3] == ["69", "66.3"]),

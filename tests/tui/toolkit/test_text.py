@@ -108,6 +108,13 @@ def test_prose_is_wrapped_between_words_alone() -> None:
     text = "copies of 1.5 GB (at 58.65 GB/s) in aten::copy_"
     assert wrap(text, 30, 9, prose=True) == ["copies of 1.5 GB (at 58.65", "GB/s) in aten::copy_"]
     assert wrap("two words", 9, 2, prose=True) == ["two words"]
+    advice = "copies of tensors, torch.cuda.synchronize(): name the lines"
+    assert wrap(advice, 32, 9, prose=True) == [
+        "copies of tensors,",
+        "torch.cuda.synchronize(): name",
+        "the lines",
+    ]
+    assert wrap("see torch.cuda.synchronize()", 20, 9, prose=True)[0] == "see torch.cuda."
     assert wrap("two words", 3, 2, prose=True) == ["two", "wo…"]
 
 

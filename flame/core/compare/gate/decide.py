@@ -91,6 +91,10 @@ def decide(comparison: Comparison, condition: Condition, noise: float = RUN_NOIS
     return Decision(outcome, tuple(found.values()))
 
 
+_ROUNDED = 1e-14
+"""By what part of the base percentages are off that have been rounded to doubles, at most."""
+
+
 def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
     values, without = measure_sides(comparison, term), sides_without(comparison, term)
     if len(without) == len(SIDES):
@@ -137,7 +141,11 @@ def _without_base(term: Term, values: SideValues) -> TermDecision:
 
 def _beyond(term: Term, limit: float, interval: ChangeInterval) -> bool | None:
     """Whether all of the interval is on one side of the limit, and on which."""
-    at_ends = {COMPARE[term.operator](end, limit) for end in (interval.low, interval.high)}
+    ends = [
+        limit if math.isclose(end, limit, rel_tol=_ROUNDED, abs_tol=100 * _ROUNDED) else end
+        for end in (interval.low, interval.high)
+    ]
+    at_ends = {COMPARE[term.operator](end, limit) for end in ends}
     return at_ends.pop() if len(at_ends) == 1 else None
 
 

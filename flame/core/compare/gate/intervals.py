@@ -52,12 +52,12 @@ def change_interval(
 ) -> ChangeInterval:
     """Find where the change of what ``term`` names lies; ``values``, whose base is not 0.
 
-    What is counted is exact. With four runs of either side it is known from these. Otherwise it is
-    what the ranks tell, or the steps, or nothing, and ``noise`` percent to either side, as runs
-    differ.
+    What is counted is exact, and so is how much is copied. With four runs of either side it is
+    known from these. Otherwise it is what the ranks tell, or the steps, or nothing, and ``noise``
+    percent to either side, as runs differ.
     """
     change = 100 * (values.new / values.base - 1)
-    if values.unit == "count":
+    if values.unit == "count" or term.name.startswith("bytes."):
         return ChangeInterval(change, change)
     sides = np.array(comparison.sides.side_of_run)
     runs = np.array(values.runs)

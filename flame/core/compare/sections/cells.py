@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from flame.core.columns import F8
+from flame.core.columns import F8, Bool
 from flame.core.compare.basis import Basis
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
+from flame.core.frame import PART_KINDS
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import StackTree
 from flame.core.report.table import ChangeUnit, Place, TableColumn, Unit, Value
@@ -95,21 +96,32 @@ def scaled(values: F8, metric: Metric, basis: Basis) -> F8:
     return values
 
 
+def divided_nodes(tree: StackTree) -> Bool:
+    """Mark the nodes that have parts of activities alone, whose numbers say nothing, bool[n]."""
+    divided: Bool = np.isin(tree.frames.kind, PART_KINDS)[tree.frame]
+    if divided.any():
+        for row in tree.rows[1:]:
+            divided[row] |= divided[tree.parent[row]]
+    return divided
+
+
 def change_cells(
-    changes: Changes, rows: Sequence[int], metric: Metric, basis: Basis
+    changes: Changes, rows: Sequence[int], metric: Metric, basis: Basis, divided: Bool
 ) -> Iterator[tuple[Value, ...]]:
     """List, for each of ``rows``, the cells of `change_columns` and `cause_columns`.
 
-    Of what a change is due to nothing is known where rows are no activities.
+    Of what a change is due to nothing is known where rows are no activities, or ``divided`` ones.
     """
     at = np.array(rows, np.int64)
     values = (changes.base.value, changes.new.value, changes.delta)
     causes = (changes.by_count, changes.by_duration)
     shown = [scaled(column[at], metric, basis).tolist() for column in (*values, *causes)]
     counts = [side.count[at].tolist() for side in (changes.base, changes.new)]
-    for base, new, delta, often, longer, base_count, new_count in zip(*shown, *counts, strict=True):
+    whole = (~divided[at] & (metric.noun == "activities")).tolist()
+    told = zip(whole, *shown, *counts, strict=True)
+    for is_whole, base, new, delta, often, longer, base_count, new_count in told:
         known = (plain(often), plain(longer), base_count, new_count)
         yield (
             *(plain(base), plain(new), plain(delta), change_percent(delta, base)),
-            *(known if metric.noun == "activities" else _NO_CAUSES),
+            *(known if is_whole else _NO_CAUSES),
         )

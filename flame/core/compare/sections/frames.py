@@ -19,6 +19,7 @@ from flame.core.compare.sections.cells import (
     cause_columns,
     change_cells,
     change_columns,
+    divided_nodes,
     path_words,
     place_of,
     suffix_of,
@@ -114,8 +115,8 @@ def _table(comparison: Comparison, key: str, title: str, nodes: I8, alone: str =
         numbers = [_of_side(column, alone) for column in numbers]
     columns = (TableColumn("frame", "frame ‹ below"), TableColumn("name", ""), *numbers, *_EVIDENCE)
     rows = nodes[:_MOST].tolist()
-    cells = change_cells(comparison.changes, rows, metric, basis)
     tree = comparison.union.tree
+    cells = change_cells(comparison.changes, rows, metric, basis, divided_nodes(tree))
     texts = ((path_words(tree, node), tree.name(node)) for node in rows)
     told = _evidence_cells(comparison, rows)
     made = Table.of(

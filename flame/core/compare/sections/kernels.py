@@ -11,6 +11,7 @@ from flame.core.compare.sections.cells import (
     cause_columns,
     change_cells,
     change_columns,
+    divided_nodes,
     suffix_of,
     units_of,
 )
@@ -35,7 +36,7 @@ def kernels_section(comparison: Comparison) -> Section:
     """List the innermost frames, the largest change first."""
     metric, basis, text = comparison.metric, comparison.basis, comparison.union.tree.text
     changes = changes_by_frame(comparison)
-    there = np.flatnonzero((changes.base.count > 0) | (changes.new.count > 0))
+    there = np.flatnonzero(changes.base.is_there | changes.new.is_there)
     rows = there[np.argsort(-np.abs(changes.delta[there]), kind="stable")].tolist()
     unit, change = units_of(metric, basis)
     suffix = suffix_of(unit)
@@ -44,7 +45,9 @@ def kernels_section(comparison: Comparison) -> Section:
         *change_columns(unit, change, suffix),
         *cause_columns(change, suffix),
     )
-    cells = change_cells(changes, rows, metric, basis)
+    divided = np.zeros(len(text), bool)
+    divided[comparison.union.tree.frame[divided_nodes(comparison.union.tree)]] = True
+    cells = change_cells(changes, rows, metric, basis, divided)
     named = ((text[row], *cell) for row, cell in zip(rows, cells, strict=True))
     places = [Place((), (text[row],), metric.key) for row in rows]
     return Section(NAME, TITLE, tables=(Table.of("rows", "", columns, named, places),))

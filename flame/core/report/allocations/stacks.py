@@ -17,6 +17,7 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.projection.filters import Devices, Ranks
 from flame.core.projection.project import project
+from flame.core.report.labels import source_line
 from flame.core.report.scope import Scope
 
 LEVELS = ("device", "python")
@@ -120,12 +121,7 @@ def _stacks(tree: StackTree, nodes: I8, gpus: dict[Frame, str]) -> Iterator[Held
         innermost = tree.frames[path[0]] if path else Frame(Kind.ROOT, "")
         gpu = gpus.get(tree.frames[path[-1]], "") if path else ""
         size, number = int(tree.own[node]), int(tree.own_count[node])
-        yield HeldStack(gpu, _line(innermost), names, size, number)
-
-
-def _line(frame: Frame) -> str:
-    file = frame.file.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{frame.line}" if file and frame.line else file
+        yield HeldStack(gpu, source_line(innermost), names, size, number)
 
 
 def stack_names(scope: Scope, stack: int) -> tuple[str, ...]:

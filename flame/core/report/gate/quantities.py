@@ -12,13 +12,15 @@ from flame.core.columns import I8, distinct, unique_rows
 from flame.core.errors import UsageError
 from flame.core.model.allocator.recorded import MemoryOfDevice
 from flame.core.model.calls import CallClass
-from flame.core.model.frames import Kind
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.launches import UNKNOWN
 from flame.core.model.tree import StackTree
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
 from flame.core.report.allocations.stacks import devices_with_memory
 from flame.core.report.findings.findings import find
 from flame.core.report.gate.condition import Term
+from flame.core.report.measures.copy_work import copy_work
 from flame.core.report.program.iterations import report_iterations
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget, budgets
@@ -36,6 +38,9 @@ Measure = Callable[[Scope], Quantity | None]
 """None: the trace cannot tell."""
 
 _SEVERITIES = ("high", "medium", "low", "info")
+WAYS = ("HtoD", "DtoH", "DtoD", "PtoP")
+"""Ways of copies: from the host, to the host, within a GPU, between GPUs."""
+
 _STEPS = ("p50", "p95", "p99", "mean", "max")
 _FRAME_PARTS = ("total", "count", "mean")
 
@@ -113,6 +118,25 @@ def _calls(kind: CallClass) -> Measure:
     return measured
 
 
+def _copied(way: str) -> Measure:
+    """Add up the bytes of copies ``way``, such as HtoD; None where those of one are not known."""
+
+    def measured(scope: Scope) -> Quantity | None:
+        if scope.profile.resolved:
+            return None
+        copies, frames = copy_work(scope), scope.profile.frames
+        frame = scope.profile.activities.frame[copies.row]
+        ways = [at for at in distinct(frame.astype(np.int64))[0].tolist() if _goes(frames[at], way)]
+        moved = copies.bytes[np.isin(frame, ways)]
+        return None if (moved == UNKNOWN).any() else Quantity(int(moved.sum()), "bytes")
+
+    return measured
+
+
+def _goes(frame: Frame, way: str) -> bool:
+    return frame.kind == Kind.MEMCPY and frame.name.rpartition(" ")[2] == way
+
+
 def _findings(severity: str) -> Measure:
     def measured(scope: Scope) -> Quantity | None:
         if not scope.gpus and not devices_with_memory(scope):
@@ -186,6 +210,7 @@ QUANTITIES: dict[str, Measure] = {
     "launches": _launches,
     "syncs": _calls(CallClass.SYNC),
     "allocs": _calls(CallClass.ALLOC),
+    **{f"bytes.{way.lower()}": _copied(way) for way in WAYS},
     **{f"findings.{severity}": _findings(severity) for severity in _SEVERITIES},
     **{f"step.{part}": _steps(part) for part in _STEPS},
     "memory.peak": _memory(lambda one: one.peak),

@@ -14,7 +14,7 @@ from flame.core.kept_results import kept
 from flame.core.model.metrics import WAITING
 from flame.core.projection.labels import Labels
 from flame.core.report.host.os_time import host_code_parts
-from flame.core.report.labels import labels_without_numbers, shown_as
+from flame.core.report.labels import labels_without_numbers, shown_as, source_line
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.holdups import HOLDUPS
@@ -51,6 +51,7 @@ _HOST = (
     TableColumn("ns", "time", "ns"),
     TableColumn("percent", "of window", "percent"),
     TableColumn("longest_ns", "longest", "ns"),
+    TableColumn("at", "at"),
     TableColumn("longest_begin_ns", "", "moment"),
 )
 _HOST_CODE = (
@@ -230,10 +231,11 @@ def _host_place(scope: Scope, gpu: Utilization, one: HostFrame) -> Place:
 
 
 def _host_row(scope: Scope, gpu: Utilization, one: HostFrame) -> tuple[Value, ...]:
-    kind = scope.profile.frames[one.frame].kind.title if one.frame >= 0 else None
+    frame = scope.profile.frames[one.frame] if one.frame >= 0 else None
+    kind, at = (frame.kind.title, source_line(frame)) if frame else (None, "")
     low, high = one.longest
     told = one.name or "[none]", kind, one.ns, share(one.ns, gpu.length)
-    return gpu.label, *told, high - low, low
+    return gpu.label, *told, high - low, at or None, low
 
 
 def _host_code(scope: Scope) -> Iterator[Table]:

@@ -17,7 +17,7 @@ from flame.core.compare.statistics import drawn_ratio
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
-from tests.support.writers.nsysfile import NsysFile
+from tests.support.writers.nsysfile import HTOD, NsysFile
 
 
 def trace(
@@ -104,6 +104,19 @@ def test_what_is_counted_is_always_decided(folder: Path) -> None:
     assert decided(comparison, "kernels > +99%").holds is True
     assert decided(comparison, "kernels > +100%").holds is False
     assert decided(comparison, "kernels > +0.5").holds is True  # one more of each step
+
+
+def test_how_much_is_copied_is_always_decided(tmp_path: Path) -> None:
+    runs = []
+    for name, each in (("base", 1_000), ("new", 1_010)):
+        with NsysFile(tmp_path / name) as file:
+            for at in range(100):
+                file.memcpy(HTOD, at * 100, at * 100 + 50, bytes=each)
+        runs.append(Run(load(tmp_path / name), name))
+    pair = compare(Sides((runs[0],), (runs[1],)))
+    assert decided(pair, "bytes.htod > +0.9%").holds is True
+    assert decided(pair, "bytes.htod >= +1kB").holds is True
+    assert decided(pair, "bytes.htod > +1kB").holds is False
 
 
 def test_what_steps_do_not_tell_asks_for_more_of_them(folder: Path) -> None:

@@ -11,6 +11,7 @@ from flame.core.loading.many import load
 from flame.core.report.gate.decide import Decision, as_facts, decide, read_condition
 from flame.core.report.gate.quantities import QUANTITIES
 from flame.core.report.scope import Scope
+from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
 
@@ -76,6 +77,23 @@ def test_shares_are_of_the_window(scope: Scope) -> None:
     assert decided(scope, "idle > 30%").holds is False
     assert decided(scope, "idle_percent >= 30%").holds is True
     assert decided(scope, 'frame("attention").total >= 50%').holds is True
+
+
+def test_copies_are_told_by_their_way(scope: Scope) -> None:
+    assert decided(scope, "bytes.htod >= 4.096kB") == Decision(True, {"bytes.htod": 4096})
+    assert decided(scope, "bytes.htod > 4.096kB or bytes.dtoh > 0kB").holds is False
+
+
+def test_copies_of_unknown_size_are_not_decided(tmp_path: Path) -> None:
+    file, path = KinetoFile(), tmp_path / "trace.json"
+    copy = file.memcpy(0, 20)
+    file.write(path)
+    assert decided(Scope(load(path)), "bytes.htod > 0kB").holds is True
+    args = copy["args"]
+    assert isinstance(args, dict)
+    del args["bytes"]
+    file.write(path)
+    assert decided(Scope(load(path)), "bytes.htod > 0kB").holds is None
 
 
 def test_what_cannot_be_told_is_not_decided(scope: Scope) -> None:

@@ -18,6 +18,7 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.idle import idle_section
 from flame.core.report.table import Place
 from tests.conftest import TRACES, needs_traces
+from tests.support.paths import SAMPLES
 from tests.support.report_rows import table_rows
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
@@ -97,3 +98,10 @@ def test_rows_lead_to_frames_of_the_picture(trace_file: Path, script: Script) ->
 )
 def test_rows_of_real_traces_lead_to_frames_of_the_picture(name: str) -> None:
     check_places(Scope(load(TRACES / name)))
+
+
+def test_functions_are_told_with_their_lines() -> None:
+    scope = Scope(load(SAMPLES / "torch_small.pt.trace.json.gz"))
+    at = {row["frame"]: row["at"] for row in table_rows(idle_section(scope), "by_host_frame")}
+    assert (at["decode_step"], at["replay"]) == ("run.py:36", "graphs.py:118")
+    assert at["<built-in method item of type object>"] is None

@@ -1,0 +1,1 @@
+"""Answer an assistant's questions about traces, over the Model Context Protocol, read-only."""

@@ -1,0 +1,1 @@
+"""Show what PC samples tell of both sides: reasons, instructions, and what has changed of them."""

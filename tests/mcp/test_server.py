@@ -1,0 +1,158 @@
+"""The server, asked by the SDK's own client over a pipe, as an assistant does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flame.core.errors import InputError, UsageError
+from flame.mcp import running
+from flame.mcp.folders import Folders
+from flame.mcp.server import Tools
+from tests.support.paths import SAMPLES
+from tests.support.waiting import PATIENCE
+
+TRACE = "decode.sqlite"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(SAMPLES / "decode_small.sqlite", tmp_path / TRACE)
+    return tmp_path
+
+
+Asked = Callable[[Any], Coroutine[Any, Any, None]]
+
+
+def served(folder: Path, ask: Asked) -> None:
+    """Start the server, let ``ask`` use a client of it, and end both."""
+    mcp = pytest.importorskip("mcp")
+    command = mcp.StdioServerParameters(
+        command=sys.executable, args=["-m", "flame", "mcp", str(folder)]
+    )
+
+    async def session() -> None:
+        async with mcp.Client(command) as client:
+            await ask(client)
+
+    asyncio.run(asyncio.wait_for(session(), 4 * PATIENCE))
+
+
+def text_of(result: Any) -> str:
+    return "".join(part.text for part in result.content)
+
+
+@pytest.mark.deep
+def test_an_assistant_finds_its_way(folder: Path) -> None:
+    async def ask(client: Any) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert {*tools} == {"list_traces", "summary", "top", "tree", "report", "diff"}
+        for tool in tools.values():
+            assert tool.description and tool.annotations.read_only_hint
+
+        listed = text_of(await client.call_tool("list_traces", {}))
+        assert TRACE in listed
+        summary = text_of(await client.call_tool("summary", {"path": TRACE}))
+        assert "fused_moe_kernel" in summary
+
+        arguments = {"path": TRACE, "level": "kernel", "rows": 2, "filters": {"device": "0"}}
+        top = json.loads(text_of(await client.call_tool("top", arguments)))
+        assert [row["level"] for row in top["rows"]] == ["kernel", "kernel"]
+        searched = {"path": TRACE, "name": "nccl", "level": "kernel"}
+        [row] = json.loads(text_of(await client.call_tool("top", searched)))["rows"]
+        assert row["name"].startswith("nccl")
+
+        below = {"path": TRACE, "below": "MLPBlock", "levels": "python,kernel"}
+        tree = text_of(await client.call_tool("tree", below))
+        assert "MLPBlock.forward" in tree and "worker_busy_loop" not in tree
+
+        report = text_of(await client.call_tool("report", {"path": TRACE}))
+        assert report.startswith("### ")
+        diff = text_of(await client.call_tool("diff", {"base": TRACE, "new": TRACE}))
+        assert diff.startswith("### BASE and NEW are identical")
+
+    served(folder, ask)
+
+
+@pytest.mark.deep
+def test_what_is_asked_wrongly_is_answered_in_a_line(folder: Path) -> None:
+    (folder / "damaged.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 100)
+
+    async def ask(client: Any) -> None:
+        for name, arguments, says in (
+            ("summary", {"path": "/etc/passwd"}, "no such file in"),
+            ("summary", {"path": "damaged.sqlite"}, "damaged.sqlite"),
+            ("top", {"path": TRACE, "filters": {"output": "/tmp/x"}}, "no filter 'output'"),
+            ("top", {"path": TRACE, "metric": "size"}, "size"),
+            ("top", {"path": TRACE, "by": "-o/tmp/x"}, "-o/tmp/x"),
+            ("tree", {"path": TRACE, "below": "("}, "regular expression"),
+            ("report", {"path": TRACE, "sections": "all"}, "--section all"),
+            ("diff", {"base": TRACE, "new": "gone"}, "gone: no such file"),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert result.is_error, (name, arguments)
+            said = text_of(result)
+            assert says in said and "Traceback" not in said
+            assert said.count("\n") < 3
+
+    served(folder, ask)
+
+
+def collected() -> tuple[Tools, list[list[str]]]:
+    commands = list[list[str]]()
+
+    def run(words: Any) -> str:
+        commands.append(list(words))
+        return ""
+
+    return Tools(Folders([str(SAMPLES)]), run), commands
+
+
+def test_no_argument_becomes_an_option_of_its_own() -> None:
+    tools, commands = collected()
+    evil = "--output=/tmp/stolen"
+    tools.top("decode_small.sqlite", evil, evil, evil, evil, evil, 10**9, {"kernel": evil})
+    tools.tree("decode_small.sqlite", evil, evil, evil, True, {"nvtx": evil})
+    tools.report("decode_small.sqlite", evil)
+    tools.diff("decode_small.sqlite", "decode_small.sqlite", evil)
+    for words in commands:
+        assert not any(word.startswith("--output") for word in words)
+        assert all(word.startswith("--") or re.fullmatch(r"[a-z]+|/.*", word) for word in words)
+    assert "--rows=200" in commands[0]
+
+
+def test_only_filters_are_filters() -> None:
+    tools, commands = collected()
+    with pytest.raises(UsageError, match="no filter 'ncu'"):
+        tools.top("decode_small.sqlite", filters={"ncu": "/etc/passwd"})
+    tools.top("decode_small.sqlite", filters={"hide_framework": "yes", "step": "3-5"})
+    assert {"--hide-framework", "--step=3-5"} <= set(commands[-1])
+
+
+def test_long_answers_are_cut_at_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "MOST", 200)
+    answer = running.run_flame(["--help"])
+    assert len(answer) < 300
+    assert answer.endswith("… cut: ask for fewer rows, or a part of it")
+
+
+def test_a_command_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SECONDS", 0)
+    with pytest.raises(InputError, match="not done after 0 s"):
+        running.run_flame(["info", str(SAMPLES / "decode_small.sqlite")])
+
+
+def test_without_the_sdk_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flame.mcp.server import make_server
+
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    with pytest.raises(UsageError, match="pip install 'mcp>="):
+        make_server(collected()[0])
