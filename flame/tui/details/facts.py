@@ -29,6 +29,7 @@ from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import RootFacts, has_root_facts, read_bytes, root_facts
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
 from flame.tui.details.window_share import WindowShare, window_shares
+from flame.tui.details.work_facts import WorkFacts, work_facts
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import Projection
 
@@ -80,7 +81,8 @@ class Facts:
     ``names`` are those that the frame stands for, where it folds numbers. Until
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
     ``sampled`` is what PC samples say, ``root`` what is known of the root alone; ``windows`` are
-    the shares of the GPUs' time in which it ran, not of the root; ``memory`` is of allocations.
+    the shares of the GPUs' time in which it ran, not of the root; ``memory`` is of allocations,
+    ``work`` how near the kernels were to the peak.
     """
 
     everywhere: bool
@@ -101,6 +103,7 @@ class Facts:
     root: RootFacts | None = None
     windows: tuple[WindowShare, ...] = ()
     memory: MemoryFacts | None = None
+    work: WorkFacts | None = None
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -131,6 +134,9 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         windows=window_shares(shown, rows) if node or not own else (),
         memory=memory_facts(shown, rows, own and not node),
     )
+    if shown.metric.table == "gpu" and profile.sized_operators:
+        yield replace(facts, complete=False)
+        facts = _with_work(facts, profile, rows)
     if facts.root is not None and profile.launches_builder is not None:
         yield replace(facts, complete=False)
         yield replace(facts, root=read_bytes(facts.root, profile, rows))
@@ -139,6 +145,14 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     else:
         yield replace(facts, complete=False)
         yield _with_launches(facts, profile, rows)
+
+
+def _with_work(facts: Facts, profile: Profile, rows: I8) -> Facts:
+    """``facts`` with the work of the operators that launched ``rows``; may read the file."""
+    try:
+        return replace(facts, work=work_facts(profile, rows))
+    except InputError as error:
+        return replace(facts, notes=(*facts.notes, f"work of operators unknown: {error}"))
 
 
 def _are_launched(shown: Projection, kind: Kind) -> bool:

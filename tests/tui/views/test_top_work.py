@@ -8,25 +8,10 @@ import pytest
 
 from flame.tui.views.top_columns import OF_WORK, Columns
 from flame.tui.views.top_pane import TopPane
-from tests.support.worked import H100, product
-from tests.support.writers.kinetofile import KinetoFile
+from tests.support.worked import H100, write_products
 from tests.tui.conftest import User, open_app
 
 KEYS = [head.key for head in OF_WORK]
-
-
-def products(path: Path, device: str, dtype: str = "c10::BFloat16") -> Path:
-    """Three products of 20 µs, which need 17.4 at the peak, and a kernel of 15 µs that is none."""
-    file = KinetoFile()
-    file.device(0, device)
-    for number in range(4):
-        at = 1000 + 70_000 * number
-        name = "aten::mm" if number else "aten::add"
-        file.op(name, at, at + 900, **product(4096, 1024, 2048, dtype))
-        file.runtime(number + 1, at + 10, at + 20)
-        kernel, ns = ("gemm", 20_000) if number else ("add", 15_000)
-        file.kernel(kernel, at + 1000, at + 1000 + ns, number + 1)
-    return file.write(path)
 
 
 async def cells_of(user: User) -> dict[str, list[str]]:
@@ -42,7 +27,7 @@ async def cells_of(user: User) -> dict[str, list[str]]:
 
 
 async def test_columns_are_filled_where_the_work_is_known(tmp_path: Path) -> None:
-    async with open_app(products(tmp_path / "a.json", H100), size=(220, 40)) as user:
+    async with open_app(write_products(tmp_path / "a.json", H100), size=(220, 40)) as user:
         found = await cells_of(user)
         assert found["gemm"] == ["859", "86.8 %", "43.8 %", "86.8 %", "100.0 %", "compute-bound"]
         assert found["add"] == [""] * 6, "what has no formula is no zero"
@@ -60,14 +45,16 @@ async def test_columns_are_filled_where_the_work_is_known(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("device", "dtype", "cells"),
     [
-        ("Some GPU", "c10::BFloat16", ["859", "", "", "", "", "–"]),
-        (H100, "float", ["859", "174–1284 %", "87.6 %", "174–1284 %", "100.0 %", "–"]),
+        ("Some GPU", "c10::BFloat16", ["57.3", "", "", "", "", "–"]),
+        (H100, "float", ["57.3", "12–86 %", "5.8 %", "12–86 %", "100.0 %", "–"]),
     ],
 )
 async def test_what_cannot_be_told_is_not_guessed(
     tmp_path: Path, device: str, dtype: str, cells: list[str]
 ) -> None:
-    async with open_app(products(tmp_path / "a.json", device, dtype), size=(220, 40)) as user:
+    async with open_app(
+        write_products(tmp_path / "a.json", device, dtype, 300_000), size=(220, 40)
+    ) as user:
         assert (await cells_of(user))["gemm"] == cells
 
 
