@@ -252,6 +252,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("causal", "time of attention with a mask, which halves its work"),
             Entry("GPU peak", "what the shares are of, and who says so"),
             Entry("verdict", "compute- or bandwidth-bound: 60 % or more of that peak"),
+            Entry("by efficiency", "frames have five colours by % of bound, grey: unknown"),
             Entry("work by shapes", "operators by their shapes, most time first"),
         ),
     ),

@@ -52,7 +52,7 @@ def modes_of() -> set[str]:
         for layout in layouts
         for naming in namings
     ]
-    selections.append(Selection(colours="imbalance"))
+    selections += [Selection(colours=one) for one in ("imbalance", "efficiency")]
     usual = "weight", "name"
     lines = [modes(one, order, True) for one in selections for order in usual]  # type: ignore[arg-type]
     return {piece.text.strip() for line in lines for piece in line} - {""}
