@@ -7,8 +7,9 @@ from dataclasses import field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from flame.core.analysis.node_activities import NodeActivities
-from flame.core.errors import NoMatchError, UsageError
+from flame.core.analysis.node_activities import NodeActivities, rows_in_tree
+from flame.core.efficiency.summary import headline, summarize_work
+from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.frame import EFFICIENCY, IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.load_progress import LoadPart, WholeLoad
@@ -63,7 +64,25 @@ class Projection:
     profile: Profile
     folds_numbers: bool = False
     _members: list[NodeActivities] = field(default_factory=list, repr=False)
+    _headlines: list[str] = field(default_factory=list, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def headline(self) -> str:
+        """Say how near the GPUs were to their peak, empty where not known; may read the file."""
+        with self._lock:
+            if not self._headlines:
+                self._headlines.append(_headline(self) if self.tells_work else "")
+        return self._headlines[0]
+
+    def headline_now(self) -> str | None:
+        """Return the same if it is there already."""
+        return self._headlines[0] if self._headlines else None
+
+    @property
+    def tells_work(self) -> bool:
+        """Whether there may be work of operators in what is shown; False while that grows."""
+        profile, is_gpu = self.profile, self.metric.table == "gpu"
+        return is_gpu and profile.totals is None and bool(profile.sized_operators)
 
     def members(self) -> NodeActivities:
         """Return the activities below every node; takes its time when first asked for."""
@@ -246,6 +265,15 @@ def project(profile: Profile, selection: Selection) -> Projection:
     recorded = recorded_levels(profile, view.tree.metric)
     folds = folds_numbers(profile, selection.naming, view.tree)
     return Projection(selection, view, recorded, profile, folds)
+
+
+def _headline(shown: Projection) -> str:
+    profile, tree = shown.profile, shown.view.tree
+    try:
+        summary = summarize_work(profile, rows=rows_in_tree(profile, tree, shown.selection.where))
+    except InputError:
+        return ""  # the details say so
+    return headline(summary) if summary is not None else ""
 
 
 def _by_efficiency(shown: Projection) -> Projection:
