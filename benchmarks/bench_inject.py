@@ -126,6 +126,22 @@ def calls(bench: Bench, count: int) -> Iterator[Row]:
     bench.clear()
 
 
+def memory_events(bench: Bench, count: int) -> Iterator[Row]:
+    """The cost of ``--memory`` for an allocation or a free, more than for the call that it is.
+
+    On all threads the work of the double is in it, which makes the records then.
+    """
+    library, wanted = bench.native.library, {"FLAME_MEMORY_EVENTS": "1"}
+    for case, where in (("allocations", "its thread"), ("allocations_everywhere", "all threads")):
+        without, recorded = bench.best(case, count, (library, {}), (library, wanted))
+        of = f"{without:.0f} ns a call without --memory, {recorded:.0f} with it"
+        yield Row(f"event of memory, on {where}", recorded - without, "ns more", of)
+    bench.run("allocations_everywhere", count, library, **wanted)
+    events = len(fdumprecords.records(bench.dump())["memory"])
+    yield Row("dump", bench.dump().stat().st_size / events, "bytes an event, with its call")
+    bench.clear()
+
+
 def ranges(bench: Bench, count: int) -> Row:
     """The cost of a range."""
     alone, recorded = bench.best("ranges", count, (None, {}), (bench.native.library, {}))
@@ -169,11 +185,17 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--launches", type=int, default=1_000_000, help="of the longest run")
+    parser.add_argument(
+        "--memory", action="store_true", help="of what is allocated and freed alone, --memory"
+    )
     add_option(parser)
     args = parser.parse_args()
     count = args.launches
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Native.built(Path(folder)), Path(folder) / "dumps")
+        if args.memory:
+            tell(memory_events(bench, count // 5), args.json)
+            return
         rows = [
             *stacks(bench, count // 5),
             *calls(bench, count // 5),

@@ -148,8 +148,8 @@ def compared(name: str, one: Run, alone: Run, size: int) -> Iterator[Row]:
     """Time and memory, and both against unpickling alone."""
     yield Row(f"{name}: CPU", one.cpu, "s", f"wall {one.wall:.2f} s")
     yield Row(name, one.cpu / alone.cpu, "x pickle.load", f"{alone.cpu:.2f} s, CPU")
-    of = f"{one.memory / 1e6:.0f} MB, {one.memory / alone.memory:.2f} x pickle.load"
-    yield Row(f"{name}: peak memory", one.memory / size, "x file", of)
+    of = f"{one.memory / 1e6:.0f} MB, {one.memory / size:.2f} x file"
+    yield Row(f"{name}: peak memory", one.memory / alone.memory, "x pickle.load", of)
 
 
 def main() -> None:

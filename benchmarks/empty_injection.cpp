@@ -44,5 +44,6 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   enable_callback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
   register_buffers(give, take);
   enable_kind(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  if (std::getenv("FLAME_MEMORY_EVENTS")) enable_kind(CUPTI_ACTIVITY_KIND_MEMORY2);
   return 1;
 }

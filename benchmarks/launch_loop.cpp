@@ -52,6 +52,17 @@ EXPORTED double frees(int64_t count) {
   return now() - begin;
 }
 
+// So many events of memory: each that is allocated is freed.
+EXPORTED double allocations(int64_t count) {
+  double begin = now();
+  for (int64_t i = 0; i < count / 2; i++) {
+    CUdeviceptr memory;
+    check(cuda.cuMemAlloc(&memory, 64), "allocate");
+    check(cuda.cuMemFree(memory), "free");
+  }
+  return now() - begin;
+}
+
 EXPORTED double ranges(int64_t count) {
   double begin = now();
   for (int64_t i = 0; i < count; i++) {

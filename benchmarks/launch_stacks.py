@@ -42,6 +42,23 @@ def frees(loop: ctypes.CDLL, count: int) -> float:
     return took / count
 
 
+def allocations(loop: ctypes.CDLL, count: int) -> float:
+    """The same for an event of memory: half of them allocate, half free."""
+    loop.allocations(count)
+    took: float = min(loop.allocations(count) for _ in range(ROUNDS))
+    return took / count
+
+
+def allocations_everywhere(loop: ctypes.CDLL, count: int) -> float:
+    """The same on all threads: what CUPTI reports is written by another one."""
+    loop.allocations(count)
+    resident()
+    begin = time.process_time_ns()
+    loop.allocations(ROUNDS * count)
+    resident()
+    return (time.process_time_ns() - begin) / (ROUNDS * count)
+
+
 def ranges(loop: ctypes.CDLL, count: int) -> float:
     """The same for a push and its pop."""
     loop.ranges(count)
@@ -109,6 +126,8 @@ CASES: dict[str, Callable[[ctypes.CDLL, int], float]] = {
     "leaves": leaves,
     "new_code": new_code,
     "frees": frees,
+    "allocations": allocations,
+    "allocations_everywhere": allocations_everywhere,
     "ranges": ranges,
     "memory": memory,
     "memory_of_frees": memory_of_frees,
@@ -119,7 +138,7 @@ def main() -> None:
     """The command line."""
     path, case, count = sys.argv[1:]
     loop = ctypes.CDLL(path)
-    for function in (loop.launches, loop.frees, loop.ranges):
+    for function in (loop.launches, loop.frees, loop.allocations, loop.ranges):
         function.restype, function.argtypes = ctypes.c_double, [ctypes.c_int64]
     loop.set_up()
     print(json.dumps(deep(DEPTH - 4, lambda: CASES[case](loop, int(count)))))

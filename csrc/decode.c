@@ -1,7 +1,8 @@
 // Decodes leaf pages of SQLite tables (https://sqlite.org/fileformat2.html, sections 1.6 and 2).
 //
 // Rows of a table have few different headers (how each column is stored), so that where the wanted
-// columns lie in a row is worked out once for each and remembered.
+// columns lie in a row is worked out once for each and remembered. And many have the same key as one
+// not long before: then its bytes are the same, and tell its number without being decoded.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,9 @@
 #define SHAPES 256
 #define HEADER_SEED 0xA0761D6478BD642Fu  // any that is irregular
 #define AHEAD 4  // rows that are fetched before they are decoded
+#define KEY_WORDS 12  // of the bytes of keys that are remembered: those with longer texts differ
+#define KNOWN_KEYS 4096
+#define VAIN 4096  // keys that were not remembered, beyond twice those that were, before it is given up
 
 static const uint8_t kWidth[BLOB] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
 
@@ -31,12 +35,30 @@ typedef struct {
 typedef struct {
   uint8_t header[LONGEST_SHAPE];
   int64_t needs;  // bytes of values up to the last field
-  int32_t integers, texts;
-  Field integer[MOST_COLUMNS];
+  int32_t owns, integers, texts;
+  Field own[MOST_COLUMNS];      // integers in columns of their own
+  Field integer[MOST_COLUMNS];  // of the key
   Field text[MOST_COLUMNS];
   Texts* numbers[MOST_COLUMNS];  // of each text
   int64_t slots[2 * MOST_COLUMNS];  // what is the same in all of them
+  uint64_t serial;  // of all shapes, from 1 on
+  int32_t words;    // that hold the bytes of the key; more than KEY_WORDS: it is not remembered
+  uint16_t word[KEY_WORDS];  // where they begin
+  uint64_t mask[KEY_WORDS];  // of their bytes that are the key's
 } Shape;
+
+// A key of a shape, and its number.
+typedef struct {
+  int64_t words[KEY_WORDS];
+  int32_t number;
+} KnownKey;
+
+typedef struct {
+  uint64_t keys[KEY_WORDS + 1];  // by which they are hashed
+  uint64_t serial[KNOWN_KEYS];   // 0: there is none
+  KnownKey known[KNOWN_KEYS];
+  int64_t found, missed;
+} KnownKeys;
 
 typedef struct {
   const WantedColumn* columns;
@@ -51,6 +73,8 @@ typedef struct {
   int64_t* out[MOST_COLUMNS];
   uint8_t known[SHAPES];  // sizes of the headers; 0: nothing is remembered
   Shape* shapes;  // and one that is not remembered
+  uint64_t parsed;
+  KnownKeys* known_keys;
 } Decoder;
 
 // Reads a variable-length integer before `stop`; returns its length, 0 where it does not end.
@@ -94,20 +118,43 @@ static int put_column(const WantedColumn* column, uint64_t type, Field field, in
     shape->text[shape->texts++] = field;
   } else {
     if (type >= BLOB || type == REAL) return 0;
-    if (field.size)
-      shape->integer[shape->integers++] = field;
-    else
+    if (!field.size)
       shape->slots[field.slot] = type ? (int64_t)type - 8 : null;
+    else if (column->kind == INTEGER)
+      shape->own[shape->owns++] = field;
+    else
+      shape->integer[shape->integers++] = field;
   }
   return 1;
 }
 
+// Adds bytes of the key, which lie behind those before: words go on from field to field.
+static void add_key_bytes(Shape* shape, Field field, int32_t* end) {
+  int64_t at = field.at, left = field.size;
+  while (left > 0 && shape->words <= KEY_WORDS) {
+    const int32_t last = shape->words - 1;
+    const int64_t used = last >= 0 && at == *end ? at - shape->word[last] : 8;
+    const int64_t size = used < 8 ? (left < 8 - used ? left : 8 - used) : (left < 8 ? left : 8);
+    if (used < 8) {
+      memset((uint8_t*)&shape->mask[last] + used, 0xFF, (size_t)size);
+    } else if (shape->words++ < KEY_WORDS) {
+      shape->word[last + 1] = (uint16_t)at;
+      shape->mask[last + 1] = 0;
+      memset(&shape->mask[last + 1], 0xFF, (size_t)size);
+    }
+    at += size;
+    left -= size;
+    *end = (int32_t)at;
+  }
+}
+
 // Works out where the wanted columns lie; `header` is without its own length.
-static int parse(const Decoder* decoder, const uint8_t* header, const uint8_t* stop, Shape* shape) {
-  int32_t place = -1, column = decoder->key->width;
+static int parse(Decoder* decoder, const uint8_t* header, const uint8_t* stop, Shape* shape) {
+  int32_t place = -1, column = decoder->key->width, key_end = -1;
   uint64_t type = 0;
   int64_t begin = 0, end = 0;
-  shape->integers = shape->texts = 0;
+  shape->owns = shape->integers = shape->texts = shape->words = 0;
+  shape->serial = ++decoder->parsed;
   if (decoder->key->rows)
     memcpy(shape->slots, decoder->key->absent, (size_t)decoder->key->width * sizeof *shape->slots);
   for (int32_t i = 0; i < decoder->wanted; i++) {
@@ -124,6 +171,7 @@ static int parse(const Decoder* decoder, const uint8_t* header, const uint8_t* s
     }
     const Field field = {(uint16_t)begin, (uint16_t)(end - begin), (uint16_t)slot};
     if (!put_column(wanted, type, field, decoder->null, shape)) return 0;
+    if (wanted->kind == KEY_INTEGER || wanted->kind == KEY_TEXT) add_key_bytes(shape, field, &key_end);
   }
   shape->needs = end;
   return 1;
@@ -154,27 +202,69 @@ static inline int64_t big_endian(const uint8_t* at, int width) {
   return (int64_t)value >> (64 - 8 * width);
 }
 
-static int64_t put_row(const Decoder* decoder, const Shape* shape, const uint8_t* values,
-                       int64_t rowid) {
-  const RowKey* key = decoder->key;
-  const int32_t width = key->width;
-  int64_t slots[2 * MOST_COLUMNS];
-  for (int32_t i = 0; i < width + decoder->outs; i++) slots[i] = shape->slots[i];
+static void put_columns(const Decoder* decoder, const Shape* shape, const uint8_t* values,
+                        int64_t rowid) {
+  const int32_t width = decoder->key->width;
+  int64_t slots[MOST_COLUMNS];
+  for (int32_t i = 0; i < decoder->outs; i++) slots[i] = shape->slots[width + i];
+  for (int32_t i = 0; i < shape->owns; i++) {
+    const Field field = shape->own[i];
+    slots[field.slot - width] = big_endian(values + field.at, field.size);
+  }
+  if (decoder->rowid >= 0) slots[decoder->rowid - width] = rowid;
+  for (int32_t i = 0; i < decoder->outs; i++) decoder->out[i][decoder->row] = slots[i];
+}
+
+// Returns the number of the key of a row, decoded.
+static int32_t decode_key(const RowKey* key, const Shape* shape, const uint8_t* values) {
+  int64_t slots[MOST_COLUMNS];
+  for (int32_t i = 0; i < key->width; i++) slots[i] = shape->slots[i];
   for (int32_t i = 0; i < shape->integers; i++) {
     const Field field = shape->integer[i];
     slots[field.slot] = big_endian(values + field.at, field.size);
   }
-  if (decoder->rowid >= 0) slots[decoder->rowid] = rowid;
-  for (int32_t i = 0; i < decoder->outs; i++) decoder->out[i][decoder->row] = slots[width + i];
   for (int32_t i = 0; i < shape->texts; i++) {
     const Field field = shape->text[i];
     const int32_t number = flamecore_texts_number(shape->numbers[i], values + field.at, field.size);
     if (number < 0) return number;
     slots[field.slot] = number;
   }
-  if (!key->rows) return 0;
-  key->number[decoder->row] = number_row(key->rows, slots);
-  return key->number[decoder->row] < 0 ? key->number[decoder->row] : 0;
+  return number_row(key->rows, slots);
+}
+
+// Returns the number of the key of a row, by its bytes where these have come before.
+static int32_t number_key(const RowKey* key, const Shape* shape, const uint8_t* values,
+                          KnownKeys* keys) {
+  if (shape->words > KEY_WORDS || keys->missed > VAIN + 2 * keys->found)
+    return decode_key(key, shape, values);
+  int64_t words[KEY_WORDS];
+  for (int32_t i = 0; i < shape->words; i++)
+    words[i] = (int64_t)(word_at(values + shape->word[i], 8) & shape->mask[i]);
+  const uint64_t place = hash_integers(words, shape->words, keys->keys) % KNOWN_KEYS;
+  KnownKey* known = &keys->known[place];
+  if (keys->serial[place] == shape->serial) {
+    int32_t i = 0;
+    while (i < shape->words && known->words[i] == words[i]) i++;
+    if (i == shape->words) {
+      keys->found++;
+      return known->number;
+    }
+  }
+  keys->missed++;
+  const int32_t number = decode_key(key, shape, values);
+  keys->serial[place] = number < 0 ? 0 : shape->serial;
+  known->number = number;
+  memcpy(known->words, words, (size_t)shape->words * sizeof *words);
+  return number;
+}
+
+static int64_t put_row(const Decoder* decoder, const Shape* shape, const uint8_t* values,
+                       int64_t rowid) {
+  put_columns(decoder, shape, values, rowid);
+  if (!decoder->key->rows) return 0;
+  const int32_t number = number_key(decoder->key, shape, values, decoder->known_keys);
+  decoder->key->number[decoder->row] = number;
+  return number < 0 ? number : 0;
 }
 
 // Decodes a row; returns the bytes of the page that it takes.
@@ -239,15 +329,25 @@ static int64_t decode_pages(Decoder* decoder, const Pages* pages, int64_t room) 
   return decoder->row;
 }
 
+static int make_memory(Decoder* decoder) {
+  decoder->shapes = malloc((SHAPES + 1) * sizeof *decoder->shapes);
+  decoder->known_keys = malloc(sizeof *decoder->known_keys);
+  if (!decoder->shapes || !decoder->known_keys) return 0;
+  KnownKeys* keys = decoder->known_keys;
+  make_keys(HEADER_SEED, KEY_WORDS, keys->keys);
+  memset(keys->serial, 0, sizeof keys->serial);
+  keys->found = keys->missed = 0;
+  return 1;
+}
+
 int64_t flamecore_decode(const Pages* pages, const WantedColumn* columns, int32_t wanted,
                          const RowKey* key, int64_t null, int64_t room) {
   if (wanted > MOST_COLUMNS || key->width > MOST_COLUMNS) return REFUSED;
   Decoder decoder = {.columns = columns, .wanted = wanted, .key = key, .null = null};
   decoder.usable = pages->usable;
-  decoder.shapes = malloc((SHAPES + 1) * sizeof *decoder.shapes);
-  if (!decoder.shapes) return NO_MEMORY;
   begin_columns(&decoder);
-  const int64_t rows = decode_pages(&decoder, pages, room);
+  const int64_t rows = make_memory(&decoder) ? decode_pages(&decoder, pages, room) : NO_MEMORY;
+  free(decoder.known_keys);
   free(decoder.shapes);
   return rows;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 8  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 9  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -167,10 +167,11 @@ typedef struct {
   const int32_t* parent;
 } Pieces;
 
-// Marks the pieces that are in no other whose frame is `shown` (of each of the `frames`) as the same.
-// Returns how many there are; refuses what is not ordered as above, nor nested.
-API int64_t flamecore_outermost_shown(const Pieces* pieces, int32_t deepest, const int32_t* shown,
-                                int32_t frames, uint8_t* alone);
+// Sums the time of pieces by what their frames are `shown` as (of each of the `frames`, one of these):
+// in which no piece inside was open, and of those in no other that is shown as the same. Returns how
+// many pieces there are; refuses what is not ordered as above, nor nested.
+API int64_t flamecore_shown_times(const Pieces* pieces, int32_t deepest, const int32_t* shown,
+                                  int32_t frames, int64_t* own, int64_t* outer);
 
 // Launches: rows of some columns, by lane and time. What was launched ran from `start` on, for
 // `length`.
@@ -197,6 +198,11 @@ typedef struct {
 API int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
                                const LaunchedIn* out);
 
+// Finds, as above, how long it took from when the first began that was launched in each piece to when
+// the last ended; -1 where there is none.
+API int64_t flamecore_launched_spans(const Pieces* pieces, int32_t deepest,
+                                     const Launches* launches, int64_t* span);
+
 // When which of some intervals was the innermost, or the outermost, by lane and time: two for each at
 // most.
 typedef struct {
@@ -219,10 +225,28 @@ API int64_t flamecore_outermost(const LaneSpans* spans, int32_t lanes, const Inn
 // there are, one for each at most.
 API int64_t flamecore_union(const LaneSpans* spans, int32_t lanes, const Innermost* out);
 
+// Of each lane when the first of its intervals began and the last of them ended, INT64_MAX and
+// INT64_MIN of none, and how long any was open.
+typedef struct {
+  int64_t* first;
+  int64_t* last;
+  int64_t* busy;
+} LaneTimes;
+
+// Measures what is open on each lane; what is of lane -1 is left out. Returns how many intervals there
+// are; refuses those of a lane that do not come in order of their starts.
+API int64_t flamecore_lane_times(const LaneSpans* spans, int32_t lanes, const LaneTimes* out);
+
 // Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
 // of which counts most. Returns `count`.
 API int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_t width,
                             int64_t count, int64_t* order);
+
+// Numbers the runs of rows that are equal in all columns of integers of `sizes` bytes: `number` of each
+// of `count` places in `order`, which are below `size`, is from 0 on. Returns how many runs there are.
+API int64_t flamecore_number_runs(const void* const* columns, const int32_t* sizes, int32_t width,
+                                  const int64_t* order, int64_t count, int64_t size,
+                                  int32_t* number);
 
 // Finds how many of the `sorted` moments, by lane and time, stand before each of those wanted, or do
 // not stand `after` it; none for lane -1. Those of lanes that are not below `lanes` stand after all
@@ -240,6 +264,19 @@ API int64_t flamecore_order_groups(const void* group, int32_t size, const int64_
 // bits wraps. Returns `count`; refuses other groups.
 API int64_t flamecore_sum_groups(const void* group, int32_t size, const int64_t* values,
                                  int64_t count, int64_t groups, int64_t* sums);
+
+// Counts and adds up the values of each group, of integers of `size` bytes below `groups`, that are
+// above the limit of the group; sums that do not fit 64 bits wrap. Returns `count`; refuses other groups.
+API int64_t flamecore_sum_above(const void* group, int32_t size, const int64_t* values,
+                                int64_t count, int64_t groups, const int64_t* limits,
+                                int64_t* counts, int64_t* sums);
+
+// Finds where in the `order` of each of some rows of `size` values, of which in each of the `draws` so
+// many are drawn, half of those are reached: `times` are how often each value is, `draws` numbers of
+// `width` bytes a value, and `place` becomes how many come before, as wide. Returns how many rows there
+// are; refuses what is no order, and values of which there are more than such numbers.
+API int64_t flamecore_drawn_places(const void* times, int32_t width, const int64_t* order,
+                                   int64_t rows, int64_t size, int64_t draws, void* place);
 
 // Summarizes the values of each group, of integers of `size` bytes below `groups`: `rows` becomes a row
 // of `groups` numbers for how many it has, their sum, the least, for each of the `percents`,

@@ -177,6 +177,26 @@ int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_
   return count;
 }
 
+static int are_equal(const void* const* columns, const int32_t* sizes, int32_t width, int64_t one,
+                     int64_t other) {
+  for (int32_t k = 0; k < width; k++)
+    if (value_at(columns[k], sizes[k], one) != value_at(columns[k], sizes[k], other)) return 0;
+  return 1;
+}
+
+int64_t flamecore_number_runs(const void* const* columns, const int32_t* sizes, int32_t width,
+                              const int64_t* order, int64_t count, int64_t size,
+                              int32_t* number) {
+  int64_t run = -1;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t row = order[i];
+    if (row < 0 || row >= size || run == INT32_MAX) return REFUSED;
+    if (!i || !are_equal(columns, sizes, width, row, order[i - 1])) run++;
+    number[row] = (int32_t)run;
+  }
+  return run + 1;
+}
+
 // Returns whether the items are out of order, -1 where a group is not below `groups`.
 static int set_groups(Items* items, const void* group, int32_t size, int64_t groups,
                       const Column* values, int shift, int64_t* counts) {
@@ -221,6 +241,20 @@ int64_t flamecore_sum_groups(const void* group, int32_t size, const int64_t* val
   for (int64_t i = 0; i < count; i++) {
     const int64_t of = value_at(group, size, i);
     if (of < 0 || of >= groups) return REFUSED;
+    sums[of] = (int64_t)((uint64_t)sums[of] + (uint64_t)values[i]);
+  }
+  return count;
+}
+
+int64_t flamecore_sum_above(const void* group, int32_t size, const int64_t* values, int64_t count,
+                            int64_t groups, const int64_t* limits, int64_t* counts, int64_t* sums) {
+  memset(counts, 0, (size_t)groups * sizeof *counts);
+  memset(sums, 0, (size_t)groups * sizeof *sums);
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t of = value_at(group, size, i);
+    if (of < 0 || of >= groups) return REFUSED;
+    if (values[i] <= limits[of]) continue;
+    counts[of]++;
     sums[of] = (int64_t)((uint64_t)sums[of] + (uint64_t)values[i]);
   }
   return count;

@@ -85,88 +85,122 @@ static int is_done(const Walk* walk) {
   return 1;
 }
 
-static int64_t mark_lane(Walk* walk, const int32_t* shown, int32_t frames, int32_t* within,
-                         uint8_t* alone) {
-  const int32_t* frame = walk->pieces->frame;
+// What pieces are shown as, and the times of that.
+typedef struct {
+  const int32_t* shown;
+  int32_t frames;
+  int32_t* within;  // how many that are shown as each are open
+  int64_t *own, *outer;
+} Shown;
+
+static inline void add_time(int64_t* sum, uint64_t time) { *sum = (int64_t)((uint64_t)*sum + time); }
+
+static int64_t add_lane(Walk* walk, const Shown* of) {
+  const Pieces* pieces = walk->pieces;
   Step step;
   int more;
   while ((more = next_step(walk, &step)) > 0) {
-    const int32_t own = frame[step.piece];
-    if (own < 0 || own >= frames || shown[own] < 0 || shown[own] >= frames) return REFUSED;
-    if (!step.begins)
-      within[shown[own]]--;
-    else
-      alone[step.piece] = !within[shown[own]]++;
+    const int32_t frame = pieces->frame[step.piece];
+    if (frame < 0 || frame >= of->frames) return REFUSED;
+    const int32_t shown = of->shown[frame];
+    if (shown < 0 || shown >= of->frames) return REFUSED;
+    if (!step.begins) {
+      of->within[shown]--;
+      continue;
+    }
+    const uint64_t length = (uint64_t)pieces->end[step.piece] - (uint64_t)pieces->start[step.piece];
+    add_time(&of->own[shown], length);
+    if (walk->depth > 1)
+      add_time(&of->own[of->shown[pieces->frame[walk->open[walk->depth - 2]]]], 0 - length);
+    if (!of->within[shown]++) add_time(&of->outer[shown], length);
   }
   return more < 0 || !is_done(walk) ? REFUSED : 0;
 }
 
-int64_t flamecore_outermost_shown(const Pieces* pieces, int32_t deepest, const int32_t* shown,
-                            int32_t frames, uint8_t* alone) {
+int64_t flamecore_shown_times(const Pieces* pieces, int32_t deepest, const int32_t* shown,
+                              int32_t frames, int64_t* own, int64_t* outer) {
   if (pieces->count > INT32_MAX) return REFUSED;
+  memset(own, 0, (size_t)frames * sizeof *own);
+  memset(outer, 0, (size_t)frames * sizeof *outer);
   Walk walk;
   int64_t result = NO_MEMORY;
-  int32_t* within = calloc((size_t)frames + 1, sizeof *within);
-  if (begin_walk(&walk, pieces, deepest) && within) {
+  const Shown of = {shown, frames, calloc((size_t)frames + 1, sizeof *of.within), own, outer};
+  if (begin_walk(&walk, pieces, deepest) && of.within) {
     int64_t at = 0;
     for (result = 0; at < pieces->count && !result;) {
       at = enter_lane(&walk, at);
-      result = at < 0 ? at : mark_lane(&walk, shown, frames, within, alone);
+      result = at < 0 ? at : add_lane(&walk, &of);
     }
     if (!result) result = pieces->count;
   }
   end_walk(&walk);
-  free(within);
+  free(of.within);
   return result;
 }
 
-// What was launched in pieces that are open: `at` of each is the first launch that is not told yet.
+// What was launched in a piece that is open: from `low` on, of which `at` is the first that is not told
+// yet; when the first of the others began, and the last ended.
+typedef struct {
+  int64_t low, at;
+  int64_t first, last;
+} Work;
+
+// What was launched in the pieces that are open.
 typedef struct {
   const Launches* launches;
   const LaunchedIn* out;
+  int64_t* span;        // NULL: all of `out` is wanted
   int64_t first, last;  // those of the lane
   int64_t done;         // of them, before the next piece in no other
-  int64_t* at;
+  Work* open;           // outermost first
 } Sums;
 
 static inline int64_t time_of(const Sums* sums, int64_t launch) {
   return sums->launches->time[sums->launches->row[launch]];
 }
 
-static inline void widen(const Sums* sums, int32_t piece, int64_t first, int64_t last) {
-  if (first < sums->out->first[piece]) sums->out->first[piece] = first;
-  if (last > sums->out->last[piece]) sums->out->last[piece] = last;
+static inline void widen(Work* work, int64_t first, int64_t last) {
+  if (first < work->first) work->first = first;
+  if (last > work->last) work->last = last;
 }
 
-static inline void add(const Sums* sums, int32_t piece, int64_t launch) {
+static inline void add(const Sums* sums, Work* work, int64_t launch) {
   const int64_t row = sums->launches->row[launch], start = sums->launches->start[row];
-  widen(sums, piece, start, (int64_t)((uint64_t)start + (uint64_t)sums->launches->length[row]));
+  widen(work, start, (int64_t)((uint64_t)start + (uint64_t)sums->launches->length[row]));
 }
 
 static void begin_piece(const Walk* walk, Sums* sums, int32_t piece) {
-  const int32_t depth = walk->depth - 1;
+  Work* work = &sums->open[walk->depth - 1];
+  const int in_other = walk->depth > 1;
   const int64_t start = walk->pieces->start[piece];
-  int64_t* before = depth ? &sums->at[depth - 1] : &sums->done;
+  int64_t* before = in_other ? &work[-1].at : &sums->done;
   for (; *before < sums->last && time_of(sums, *before) < start; ++*before)
-    if (depth) add(sums, walk->open[depth - 1], *before);
+    if (in_other) add(sums, &work[-1], *before);
   int64_t low = *before;  // what began with it may be of the piece before it, too
   while (low > sums->first && time_of(sums, low - 1) >= start) low--;
-  sums->out->low[piece] = (int32_t)low;
-  sums->out->first[piece] = INT64_MAX;
-  sums->out->last[piece] = INT64_MIN;
-  sums->at[depth] = low;
+  *work = (Work){low, low, INT64_MAX, INT64_MIN};
+}
+
+static void tell_work(const Sums* sums, int32_t piece, const Work* work) {
+  if (sums->span) {
+    const uint64_t span = (uint64_t)work->last - (uint64_t)work->first;
+    sums->span[piece] = work->at > work->low ? (int64_t)span : -1;
+    return;
+  }
+  sums->out->low[piece] = (int32_t)work->low;
+  sums->out->high[piece] = (int32_t)work->at;
+  sums->out->first[piece] = work->first;
+  sums->out->last[piece] = work->last;
 }
 
 static void end_piece(const Walk* walk, Sums* sums, int32_t piece) {
-  const int32_t depth = walk->depth;
-  int64_t* at = &sums->at[depth];
-  for (; *at < sums->last && time_of(sums, *at) <= walk->pieces->end[piece]; ++*at)
-    add(sums, piece, *at);
-  sums->out->high[piece] = (int32_t)*at;
-  int64_t* before = depth ? &sums->at[depth - 1] : &sums->done;
-  if (*before < *at) *before = *at;
-  if (depth)
-    widen(sums, walk->open[depth - 1], sums->out->first[piece], sums->out->last[piece]);
+  Work* work = &sums->open[walk->depth];
+  for (; work->at < sums->last && time_of(sums, work->at) <= walk->pieces->end[piece]; ++work->at)
+    add(sums, work, work->at);
+  tell_work(sums, piece, work);
+  int64_t* before = walk->depth ? &work[-1].at : &sums->done;
+  if (*before < work->at) *before = work->at;
+  if (walk->depth) widen(&work[-1], work->first, work->last);
 }
 
 static int64_t sum_lane(Walk* walk, Sums* sums) {
@@ -199,15 +233,15 @@ static int are_by_lane(const Launches* launches) {
   return 1;
 }
 
-int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
-                           const LaunchedIn* out) {
+static int64_t find_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
+                             const LaunchedIn* out, int64_t* span) {
   if (pieces->count > INT32_MAX || launches->count > INT32_MAX) return REFUSED;
   if (!are_by_lane(launches)) return REFUSED;
   Walk walk;
-  Sums sums = {.launches = launches, .out = out};
-  sums.at = malloc(((size_t)deepest + 1) * sizeof *sums.at);
+  Sums sums = {.launches = launches, .out = out, .span = span};
+  sums.open = malloc(((size_t)deepest + 1) * sizeof *sums.open);
   int64_t result = NO_MEMORY;
-  if (begin_walk(&walk, pieces, deepest) && sums.at) {
+  if (begin_walk(&walk, pieces, deepest) && sums.open) {
     int64_t at = 0;
     for (result = 0; at < pieces->count && !result;) {
       result = find_launches(&sums, pieces->lane[at]);
@@ -218,6 +252,16 @@ int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches
     if (!result) result = pieces->count;
   }
   end_walk(&walk);
-  free(sums.at);
+  free(sums.open);
   return result;
+}
+
+int64_t flamecore_launched(const Pieces* pieces, int32_t deepest, const Launches* launches,
+                           const LaunchedIn* out) {
+  return find_launched(pieces, deepest, launches, out, NULL);
+}
+
+int64_t flamecore_launched_spans(const Pieces* pieces, int32_t deepest, const Launches* launches,
+                                 int64_t* span) {
+  return find_launched(pieces, deepest, launches, NULL, span);
 }

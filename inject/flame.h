@@ -85,6 +85,7 @@ void dropped(DropCause cause, Type type, uint64_t count);
   C(kernel_records)       /* activity records by kind */                                   \
   C(copy_records)                                                                          \
   C(set_records)                                                                           \
+  C(memory_records)                                                                        \
   C(other_records)                                                                         \
   C(untimed_records)      /* of these, without a begin or an end */                        \
   C(records_without_call) /* of a call that was not seen, or too long ago */               \

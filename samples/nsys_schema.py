@@ -81,9 +81,15 @@ TABLES_2026 = _COMMON | {
     "OSRT_API": "start! end! eventClass! globalTid nameId! returnValue! nestingLevel callchainId!"
     " argumentsId!",
     "GPU_METRICS": "timestamp typeId! metricId! value!",
+    "DIAGNOSTIC_EVENT": "timestamp! timestampType! source! severity! text:TEXT! globalPid",
     "TARGET_INFO_GPU_METRICS": "typeId! sourceId! typeName:TEXT! metricId! metricName:TEXT!",
     "CUDA_GPU_MEMORY_USAGE_EVENTS": "start! globalPid! deviceId! contextId! address! pc! bytes!"
-    " memKind! memoryOperationType! name:TEXT correlationId",
+    " memKind! memoryOperationType! name:TEXT correlationId localMemoryPoolAddress"
+    " localMemoryPoolReleaseThreshold localMemoryPoolSize localMemoryPoolUtilizedSize"
+    " importedMemoryPoolAddress importedMemoryPoolProcessId",
+    "CUDA_GPU_MEMORY_POOL_EVENTS": "start! globalPid! deviceId! address! operationType! poolType!"
+    " correlationId minBytesToKeep localMemoryPoolReleaseThreshold localMemoryPoolSize"
+    " localMemoryPoolUtilizedSize",
     "TARGET_INFO_SYSTEM_ENV": "globalVid devStateName:TEXT! name:TEXT! nameEnum! value:TEXT!",
     "META_DATA_CAPTURE": "name:TEXT! value:TEXT",
     "META_DATA_EXPORT": "name:TEXT! value:TEXT",

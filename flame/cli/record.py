@@ -37,6 +37,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "CUDA graphs: each kernel, copy and memset of them (node, default), or each launch of a "
     text += "graph as one activity, which costs it less (whole)"
     add("--graphs", choices=("node", "whole"), default="node", help=text)
+    text = "memory that is allocated and freed on GPUs, with the stack of the call: metrics peak, "
+    text += "live, alloc, churn, held (default: not)"
+    add("--memory", action="store_true", help=text)
     text = "PC sampling: continuous, serialized (exact launches, kernels run one by one) or off "
     text += "(default); :N samples every 2^N cycles, N from 5 to 31"
     add("--pc", metavar="MODE[:N]", default="off", help=text)
@@ -72,6 +75,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
         python=args.python,
         calls=args.calls,
         whole_graphs=args.graphs == "whole",
+        memory=args.memory,
         pc=pc_mode(args.pc),
         duration_ms=None if args.duration is None else _milliseconds(args.duration),
         max_mb=None if args.max_size is None else _megabytes(args.max_size),

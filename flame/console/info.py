@@ -9,6 +9,7 @@ import numpy as np
 
 from flame.console.iterations import iteration_facts, iteration_lines, step_facts
 from flame.console.memory_info import memory_facts, memory_lines
+from flame.console.metric_info import metric_facts, metric_lines
 from flame.console.rank_info import rank_facts, rank_lines
 from flame.console.recorder_words import unusual_counts
 from flame.console.trace_words import notes
@@ -113,6 +114,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "steps": step_facts(profile, summary.iterations),
         "memory": memory_facts(profile),
         "efficiency": work_facts(profile),
+        "gpu_metrics": metric_facts(summary),
         "levels": list(summary.levels),
         "ranks": None if ranks is None else rank_facts(ranks),
         "warnings": list(summary.warnings),
@@ -200,6 +202,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_activities(summary)),
         [printable(line) for line in memory_lines(profile)],
         list(_busy(summary)),
+        list(metric_lines(summary)),
         list(_kernels(summary, width)),
         list(_gaps(summary, width)),
         list(_coverage(summary)),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _GRACE = 0.6
 """Seconds that a load has to clean up after itself, which it does when it next reports."""
 
+_kept: list[object] = []
+
 
 def load_interruptibly(
     load: Callable[[Progress], Profile], shown: AbstractContextManager[Progress]
@@ -97,7 +99,12 @@ class _Loader:
             self._ended.set()
 
     def end(self) -> None:
-        """End the process at once where the load still runs."""
+        """End the process at once where the load still runs.
+
+        Where it does not, its error, and what had been loaded until then, is kept to the end:
+        to take millions of objects apart takes seconds.
+        """
+        _kept.append(self)
         if not self._ended.is_set():
             # To end in order Python would stop the thread wherever it is, which may be in C++.
             os._exit(CancelledError.exit_code)

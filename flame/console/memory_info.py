@@ -91,7 +91,7 @@ def _device_lines(profile: Profile, each: MemoryOfDevice) -> Iterator[str]:
     label = f" of {profile.sources[device.source].label}" if len(profile.sources) > 1 else ""
     yield f"memory of GPU{device.id}{label}"
     yield _line("peak", each.peak, _when(profile, each))
-    if each.before:
+    if each.before and each.events:
         share = format_percent(each.before, each.peak)
         yield _line("  from before", each.before, f"{share} of it, allocated before recording")
     yield _line("at the end", each.live_end, "")

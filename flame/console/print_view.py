@@ -13,6 +13,7 @@ from flame.console.work_info import tree_work_lines
 from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.chains import SIGN, chain_words, find_chains
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
+from flame.core.analysis.memory_words import moment_words
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import (
@@ -26,7 +27,6 @@ from flame.core.analysis.wording import (
 from flame.core.model.frames import PART_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.filters import Filter
 from flame.core.projection.named_levels import explain_missing_levels
 from flame.core.projection.number_folds import folds_numbers
 from flame.core.projection.project import project, shown_profile
@@ -62,7 +62,7 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     tree = project(profile, selection)
     summary = summarize(profile)
     icicle, table = _icicle(profile, selection, tree, width), _top(tree, summary.terms, width)
-    sections = [_header(summary, tree, title, selection.where, width), icicle, table]
+    sections = [_header(summary, tree, title, selection, width), icicle, table]
     shown = shown_profile(profile, selection)
     work = tree_work_lines(shown, tree, selection.where, width)
     sections += [work, notes(summary.warnings, width)]
@@ -70,17 +70,19 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
 
 
 def _header(
-    summary: TraceSummary, tree: StackTree, title: str, where: tuple[Filter, ...], width: int
+    summary: TraceSummary, tree: StackTree, title: str, selection: Selection, width: int
 ) -> list[str]:
     whole = [printable(title), gpus(summary.devices)]
     number, noun = summary.activities, summary.noun
-    busy = busy_words(utilizations(summary.profile, where))
+    busy = busy_words(utilizations(summary.profile, selection.where))
     whole += (
         [format_counted(number, one_of(noun), noun)] if summary.resolved else _ran(summary, busy)
     )
     total = format_value(int(tree.total[0]), tree.metric.unit)
     levels = (level_word(level, summary.terms) for level in tree.levels)
     shown = [f"{tree.metric.title} {total} by {', '.join(levels)}"]
+    if moment := moment_words(summary.profile, selection):
+        shown.append(moment)
     if summary.gpu_time:
         parts = summary.titled_coverage.values()
         covered = [f"{word} {format_percent(part.ns, summary.gpu_time)}" for word, part in parts]
@@ -180,7 +182,7 @@ def _named(tree: StackTree, line: _Line, room: int) -> str:
     names = [printable(tree.name(node)) for node in line.nodes]
     place = short_place(tree.frames[int(tree.frame[line.nodes[0 if inverted else -1]])])
     behind = f" ({printable(place)})" if place else ""
-    for words in chain_words(names, inverted=inverted):
+    for words in chain_words(names, room, inverted=inverted):
         text = f" {SIGN} ".join(words)
         if cells(text + behind) <= room:
             return text + behind

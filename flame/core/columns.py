@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from flame.core.compiled.order import order_groups, order_rows, sum_groups
+from flame.core.compiled.order import (
+    RowRuns,
+    number_runs,
+    order_groups,
+    order_rows,
+    sum_groups,
+)
+from flame.core.compiled.order import sum_above as compiled_sum_above
 from flame.core.compiled.rows import number_rows
 from flame.core.compiled.search import search_moments
 
@@ -46,6 +54,17 @@ def sum_by(group: Column, values: I8, size: int) -> I8:
     sums = np.zeros(size, np.int64)
     np.add.at(sums, group, values)
     return sums
+
+
+def sum_above(group: Column, values: I8, limits: I8) -> tuple[I8, I8]:
+    """Count and sum the ``values`` above the limit of their ``group``, exactly: i8[groups] each."""
+    size = len(limits)
+    if (found := compiled_sum_above(group, values, size, limits)) is not None:
+        return found
+    rows = np.flatnonzero(values > limits[group])
+    some = group[rows]
+    counts = np.bincount(some, minlength=size).astype(np.int64)
+    return counts, sum_by(some, values[rows], size)
 
 
 def _are_exact_floats(values: I8) -> bool:
@@ -128,6 +147,41 @@ def _digits_of_16_bits(key: Column) -> Iterator[NDArray[np.uint16]]:
     above = (key.astype(np.int64) - low).view(np.uint64)
     for shift in range(0, (high - low).bit_length(), 16):
         yield (above >> np.uint64(shift)).astype(np.uint16)
+
+
+def runs_in_order(keys: Sequence[Column], order: I8) -> RowRuns:
+    """Number the runs of rows, taken in this ``order``, that are equal in all ``keys``."""
+    if (found := number_runs(keys, order)) is not None:
+        return found
+    fresh = np.zeros(len(order), bool)
+    fresh[:1] = True
+    for key in keys:
+        ordered = key[order]
+        fresh[1:] |= ordered[1:] != ordered[:-1]
+    number = np.full(len(keys[0]), -1, np.int32)
+    number[order] = np.cumsum(fresh) - 1
+    return RowRuns(number, int(np.count_nonzero(fresh)))
+
+
+def taken(column: Column, rows: I8) -> Column:
+    """Take ``rows``, which ascend, of ``column``: that itself, not to be written to, for all."""
+    return column if len(rows) == len(column) else column[rows]
+
+
+def count_different(group: I8, values: Column, size: int) -> I8:
+    """Count the different ``values`` (integers) of each ``group`` (0 to ``size`` - 1), i8[size]."""
+    low, high = _ends(values) if len(values) else (0, 0)
+    base = high - low + 1
+    if size * base > max(len(values), _FEW):
+        first, _ = unique_rows([group, values])
+        return np.bincount(group[first], minlength=size).astype(np.int64)
+    present = np.zeros(size * base, bool)
+    place = group * base
+    place += values
+    place -= low
+    present[place] = True
+    counts: I8 = np.count_nonzero(present.reshape(size, base), axis=1)
+    return counts
 
 
 def ordered_by_group(group: Column, values: I8, size: int) -> tuple[I8, I8]:
@@ -280,6 +334,14 @@ def run_starts(ordered: Column) -> I8:
     if len(ordered) == 0:
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+
+
+def rows_by_value(column: Column) -> Iterator[tuple[int, I8]]:
+    """Yield each value of ``column`` (integers), in order, and the rows that have it, ascending."""
+    order = order_by([column])
+    bounds = [*run_starts(column[order]).tolist(), len(order)]
+    for low, high in pairwise(bounds):
+        yield int(column[order[low]]), order[low:high]
 
 
 def expand_ranges(start: Column, length: Column) -> I8:

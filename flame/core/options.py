@@ -24,8 +24,9 @@ class LoadOptions:
     ``nvtx_names``: ``clean`` (volatile ids removed) or ``raw``. ``nvtx_start_end``: start/end
     ranges too. ``forward``: work of a backward pass below the forward operator that caused it.
     ``ncu``: reports of Nsight Compute, or their source pages as CSV, with PC samples of kernels.
-    ``phases``: a file that names phases, which the level ``phase`` then has. ``peak``, ``dtype``
-    and ``model_flops`` are what the user says of GPUs, types and the model, as
+    ``phases``: a file that names phases, which the level ``phase`` then has. ``launches``: read how
+    activities were launched with them, which else is read when somebody asks for it. ``peak``,
+    ``dtype`` and ``model_flops`` are what the user says of GPUs, types and the model, as
     `flame.core.operators.given` reads it.
     """
 
@@ -34,6 +35,7 @@ class LoadOptions:
     forward: bool = False
     ncu: tuple[str, ...] = ()
     phases: str | None = None
+    launches: bool = False
     peak: str | None = None
     dtype: str | None = None
     model_flops: str | None = None

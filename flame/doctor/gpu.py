@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from flame.core.readers.shared.cupti import ALLOW_PROFILING
 from flame.doctor.check import Check, probe
 
 _VERSION = Path("/proc/driver/nvidia/version")
@@ -14,10 +15,6 @@ _PARAMETERS = Path("/proc/driver/nvidia/params")
 _STATUS = Path("/proc/self/status")
 _CAP_SYS_ADMIN = 21
 _INSTALL = "install NVIDIA's driver; a container has to be started with its GPUs (--gpus all)"
-_ALLOW = (
-    "run as root, or let everyone: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in "
-    "/etc/modprobe.d/nvidia.conf, then reboot"
-)
 _LISTED = 4
 
 
@@ -63,7 +60,7 @@ def _sampling() -> Check:
         return check("ok", "allowed for everyone")
     if _may_administer():
         return check("ok", "allowed for this user, who may administer the system")
-    return check("limited", "for administrators only (flame record --pc)", _ALLOW)
+    return check("limited", "for administrators only (flame record --pc)", ALLOW_PROFILING)
 
 
 def _may_administer() -> bool:

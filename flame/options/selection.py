@@ -67,10 +67,10 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     levels += "launch,nvtx,shapes,category,kernel,sass,stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
     text = "phases of the level phase and of --phase, as a JSON file: {PHASE: [PATTERN, …], …}; "
-    text += "without one they are what kernels compute"
+    text += "without one they are what ranges tell (prefill, decode), else what kernels compute"
     add("--phases", metavar="FILE", help=text)
     text = "levels by name: unified (the usual), nested, modules, layers, kernels, functions, "
-    text += "shapes, streams, stalls or instructions"
+    text += "shapes, streams, stalls, instructions or phases"
     add("--arrange", metavar="NAME", help=text)
     add(
         "--metric",
@@ -155,9 +155,12 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     from flame.core.options import LoadOptions
 
     forward = _or_usual(args.forward, args) or args.in_app  # there to be switched on
-    work = (args.peak, args.dtype, args.model_flops)
-    how = (args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu), args.phases)
-    return LoadOptions(*how, *work)
+    return LoadOptions(
+        *(args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu), args.phases),
+        peak=args.peak,
+        dtype=args.dtype,
+        model_flops=args.model_flops,
+    )
 
 
 def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Selection:

@@ -20,6 +20,7 @@ _OWN = (
     "FLAME_PYTHON",
     "FLAME_CALLS",
     "FLAME_GRAPHS",
+    "FLAME_MEMORY_EVENTS",
     "FLAME_MAX_MB",
     "FLAME_DURATION_MS",
     "FLAME_CLOCK",
@@ -66,6 +67,7 @@ def environment_for(
     environment["FLAME_PYTHON"] = str(int(plan.python))
     environment["FLAME_CALLS"] = str(int(plan.calls))
     environment["FLAME_GRAPHS"] = "whole" if plan.whole_graphs else "node"
+    environment["FLAME_MEMORY_EVENTS"] = str(int(plan.memory))
     environment["FLAME_PC"] = plan.pc
     environment["FLAME_CLOCK"] = str(unix_minus_monotonic())
     if plan.keep_secrets:

@@ -167,6 +167,8 @@ def _tell_content(folder: Path, totals: RecordingTotals, notes: Sequence[str]) -
         return
     for line in _lines(_load(folder), folder):
         say(line)
+    if totals.memory:
+        say(f"whose memory it was at the peak: {view} --metric peak")
     say(f"see it with: {view}")
 
 

@@ -25,6 +25,7 @@ class RecordingTotals:
     ranges: int = 0
     memops: int = 0
     graphs: int = 0
+    memory: int = 0
     bytes: int = 0
     dropped: int = 0
     full: bool = False
@@ -34,7 +35,7 @@ class RecordingTotals:
     @property
     def empty(self) -> bool:
         """Tell whether nothing has been recorded but that there are processes."""
-        work = (self.kernels, self.memops, self.graphs)
+        work = (self.kernels, self.memops, self.graphs, self.memory)
         return not any((*work, self.launches, self.calls, self.ranges))
 
     @property
@@ -47,6 +48,8 @@ class RecordingTotals:
             words.append(format_counted(self.kernels, "kernel", "kernels"))
         if self.graphs:
             words.append(format_counted(self.graphs, "graph launch", "graph launches"))
+        if self.memory:
+            words.append(format_counted(self.memory, "memory event", "memory events"))
         if self.ranges:
             words.append(format_counted(self.ranges, "range", "ranges"))
         words.append(format_bytes(self.bytes))
@@ -104,6 +107,7 @@ def _sum(all_counts: Iterable[DumpCounts]) -> RecordingTotals:
         ranges=sum(count.ranges for count in counts),
         memops=sum(count.memops for count in counts),
         graphs=sum(count.graphs for count in counts),
+        memory=sum(count.memory for count in counts),
         bytes=sum(count.bytes for count in counts),
         dropped=sum(count.dropped for count in counts),
         full=any(count.full for count in counts),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import format_window
-from flame.core.projection.filters import Time
-from flame.core.projection.selection import Selection
+from flame.core.projection.filters import Moment, Time
+from flame.core.projection.selection import Selection, with_moment
 from flame.core.report.table import Place
 from flame.options.command_line import at_state, command_line
 from flame.options.state import AppState
@@ -30,9 +30,12 @@ def links(paths: Iterable[str | Path], options: LoadOptions, selection: Selectio
     paths = tuple(paths)
 
     @cache
-    def opening(file: str, levels: tuple[str, ...], metric: str) -> str:
+    def opening(
+        file: str, levels: tuple[str, ...], metric: str, moment: Moment | int | None
+    ) -> str:
         shown = None if metric == "gpu" else metric
         chosen = replace(selection, levels=levels or selection.levels, metric=shown)
+        chosen = with_moment(chosen, moment)
         return command_line((file,) if file else paths, options, chosen, AppState())
 
     def around(file: str, window: Time) -> str:
@@ -52,7 +55,7 @@ def links(paths: Iterable[str | Path], options: LoadOptions, selection: Selectio
             if len(parts) == 2 and (window.begin or 0) >= 0:
                 return format_window(window).join(parts)
             return around(place.file, window)
-        line = opening(place.file, place.levels, place.metric)
+        line = opening(place.file, place.levels, place.metric, place.moment)
         return at_state(line, AppState(selected=list(place.frames)))
 
     return link

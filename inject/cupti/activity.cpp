@@ -1,14 +1,14 @@
-// Writes Kernel and Memop records from CUPTI's activity buffers.
+// Writes Kernel, Memop and GraphRun records from CUPTI's activity buffers; memory.cpp those of memory.
 #include "cupti/activity.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
 #include "cupti/buffers.h"
 #include "cupti/launches.h"
+#include "cupti/layouts.h"
 #include "cupti/state.h"
 #include "cupti/takeover/takeover.h"
 #include "flame.h"
@@ -17,49 +17,6 @@
 
 namespace flame {
 namespace {
-
-// CUPTI 12.0 and later write the same places, whatever they have appended since.
-using KernelRecord = CUpti_ActivityKernel9;
-using CopyRecord = CUpti_ActivityMemcpy5;
-using PeerCopyRecord = CUpti_ActivityMemcpyPtoP4;
-using SetRecord = CUpti_ActivityMemset4;
-using GraphRecord = CUpti_ActivityGraphTrace2;
-#define FLAME_AT(Record, field, offset) \
-  static_assert(offsetof(Record, field) == offset, "another layout than CUPTI 12.0's");
-#define FLAME_KERNEL_LAYOUT(Record)                                                     \
-  FLAME_AT(Record, registersPerThread, 6) FLAME_AT(Record, start, 16)                   \
-  FLAME_AT(Record, end, 24) FLAME_AT(Record, deviceId, 40)                              \
-  FLAME_AT(Record, streamId, 48) FLAME_AT(Record, gridX, 52)                            \
-  FLAME_AT(Record, blockX, 64) FLAME_AT(Record, staticSharedMemory, 76)                 \
-  FLAME_AT(Record, localMemoryPerThread, 84) FLAME_AT(Record, correlationId, 92)        \
-  FLAME_AT(Record, name, 104) FLAME_AT(Record, graphNodeId, 144)                        \
-  FLAME_AT(Record, graphId, 156) FLAME_AT(Record, clusterX, 176)
-FLAME_KERNEL_LAYOUT(CUpti_ActivityKernel9)
-#if CUPTI_API_VERSION >= 130000
-FLAME_KERNEL_LAYOUT(CUpti_ActivityKernel10)
-#endif
-#define FLAME_COPY_LAYOUT(Record)                                                       \
-  FLAME_AT(Record, copyKind, 4) FLAME_AT(Record, bytes, 8) FLAME_AT(Record, start, 16)  \
-  FLAME_AT(Record, end, 24) FLAME_AT(Record, deviceId, 32)                              \
-  FLAME_AT(Record, streamId, 40) FLAME_AT(Record, correlationId, 44)                    \
-  FLAME_AT(Record, graphNodeId, 64) FLAME_AT(Record, graphId, 72)
-FLAME_COPY_LAYOUT(CUpti_ActivityMemcpy5)
-FLAME_COPY_LAYOUT(CUpti_ActivityMemcpy6)
-FLAME_AT(PeerCopyRecord, correlationId, 60)
-FLAME_AT(PeerCopyRecord, graphNodeId, 72)
-FLAME_AT(PeerCopyRecord, graphId, 80)
-FLAME_AT(SetRecord, bytes, 8)
-FLAME_AT(SetRecord, correlationId, 44)
-FLAME_AT(SetRecord, memoryKind, 50)
-FLAME_AT(SetRecord, graphNodeId, 64)
-FLAME_AT(SetRecord, graphId, 72)
-FLAME_AT(GraphRecord, correlationId, 4)
-FLAME_AT(GraphRecord, start, 8)
-FLAME_AT(GraphRecord, end, 16)
-FLAME_AT(GraphRecord, deviceId, 24)
-FLAME_AT(GraphRecord, graphId, 28)
-FLAME_AT(GraphRecord, contextId, 32)
-FLAME_AT(GraphRecord, streamId, 36)
 
 // From 13.4 on records of a graph's work end with the node that its own was made of or last updated
 // from: Kernel13, Memcpy7 and Memset5 of headers that are newer than those this is compiled with.
@@ -85,9 +42,8 @@ void look_at_clock() {
 // Both ends of an activity by one look, so that it lasts as long as it did.
 template <class From, class To>
 void set_times(const From& from, To* to) {
-  const auto by = static_cast<uint64_t>(shift.load(std::memory_order_relaxed));
-  to->start = from.start + by;
-  to->end = from.end + by;
+  to->start = our_time(from.start);
+  to->end = to->start + (from.end - from.start);
 }
 
 template <class To, class From>
@@ -108,11 +64,6 @@ uint64_t graph_node(const From& from, size_t source_at) {
 constexpr uint64_t kMinute = 60'000'000'000;
 std::atomic<uint64_t> begin_time{0};
 
-bool can_be(uint64_t start, uint64_t end) {
-  return start <= end && start + kMinute >= begin_time.load(std::memory_order_relaxed) &&
-         end <= now() + kMinute;
-}
-
 // Kernels of graphs.
 std::atomic<uint64_t> timed_in_graphs{0}, untimed_in_graphs{0};
 
@@ -132,27 +83,16 @@ bool has_times(const From& from, const To& to) {
   return false;
 }
 
-// Whether work is of a call after the end: no call is recorded then, but CUPTI tells of its work until
-// it is told to stop. Without a time it has not ended yet.
-template <class To>
-bool is_left_out(const To& to, const Origin& origin) {
-  const uint64_t from = left_out_from.load(std::memory_order_relaxed);
-  return from && !origin.tid && (to.start >= from || !to.end);
-}
-
 // What all records of GPU work have; false when CUPTI could not tell when it ran.
 template <class From, class To>
 bool fill(const From& from, To* to) {
   const Origin origin = origin_of(from.correlationId);
   if (from.start && from.end) set_times(from, to);
-  if (is_left_out(*to, origin)) return false;
+  if (is_left_out(to->start, to->end, origin)) return false;
   if (!origin.tid) count(count_records_without_call);
   if (!has_times(from, *to)) return false;
   if (started_before_call(from.correlationId, to->start)) count(count_starts_before_call);
-  to->correlation = from.correlationId;
-  to->python = origin.python;
-  to->nvtx = origin.nvtx;
-  to->tid = origin.tid;
+  set_origin(from.correlationId, origin, to);
   to->device = from.deviceId;
   to->context = from.contextId;
   to->stream = from.streamId;
@@ -231,6 +171,10 @@ void write(const CUpti_Activity& record) {
     case CUPTI_ACTIVITY_KIND_MEMSET:
       count(count_set_records);
       return write_set(reinterpret_cast<const SetRecord&>(record));
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+    case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
+      count(count_memory_records);
+      return write_memory(record);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return write_graph(reinterpret_cast<const GraphRecord&>(record));
     default:
@@ -292,7 +236,7 @@ void describe_kernel_kind() {
     note("FLAME_KERNEL_KIND is not understood: concurrent or kernel. Recorded as concurrent");
 }
 
-constexpr CUpti_ActivityKind kMemoryKinds[] = {
+constexpr CUpti_ActivityKind kCopyKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
 CUptiResult register_callbacks() {
@@ -328,10 +272,11 @@ void look_for_untimed() {
 
 // Launches can be recorded without the work that they start.
 bool enable_all_kinds() {
-  for (CUpti_ActivityKind kind : kMemoryKinds)
+  for (CUpti_ActivityKind kind : kCopyKinds)
     if (cupti()->cuptiActivityEnable(kind)) note("CUPTI does not report all copies and sets here");
   describe_kernel_kind();
   enable_graphs();
+  if (settings().memory) enable_memory();
   CUptiResult result = cupti()->cuptiActivityEnable(kernel_kind());
   if (!result) return true;
   char text[160];
@@ -358,6 +303,22 @@ bool record_again() {
 
 }  // namespace
 
+uint64_t our_time(uint64_t theirs) {
+  return theirs + static_cast<uint64_t>(shift.load(std::memory_order_relaxed));
+}
+
+bool can_be(uint64_t start, uint64_t end) {
+  return start <= end && start + kMinute >= begin_time.load(std::memory_order_relaxed) &&
+         end <= now() + kMinute;
+}
+
+// No call is recorded then, but CUPTI tells of its work until it is told to stop. Without a time it
+// has not ended yet.
+bool is_left_out(uint64_t start, uint64_t end, const Origin& origin) {
+  const uint64_t from = left_out_from.load(std::memory_order_relaxed);
+  return from && !origin.tid && (start >= from || !end);
+}
+
 CUptiResult register_buffers(uint32_t version) {
   limit_pool();
   begin_time.store(now(), std::memory_order_relaxed);
@@ -376,8 +337,9 @@ void disable_kinds() {
   if (records_are_taken()) return;
   calling("cuptiActivityDisable");
   cupti()->cuptiActivityDisable(kernel_kind());
-  for (CUpti_ActivityKind kind : kMemoryKinds) cupti()->cuptiActivityDisable(kind);
+  for (CUpti_ActivityKind kind : kCopyKinds) cupti()->cuptiActivityDisable(kind);
   if (settings().whole_graphs) cupti()->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  if (settings().memory) disable_memory();
 }
 
 void leave_out_work_from(uint64_t time) { left_out_from.store(time, std::memory_order_relaxed); }

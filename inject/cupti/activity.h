@@ -1,8 +1,9 @@
-// Records kernels, copies and sets as CUPTI reports them: in buffers of activity records.
+// Records kernels, copies, sets and memory as CUPTI reports them: in buffers of activity records.
 #pragma once
 #include <cstdint>
 
 #include "cupti/api/functions.h"
+#include "cupti/launch_origins.h"
 
 namespace flame {
 
@@ -17,5 +18,16 @@ void leave_out_work_from(uint64_t time);
 
 // Takes the records that CUPTI has; `last`: unfinished ones as well, to count them.
 void flush_activity(bool last);
+
+// For what writes records of their own: times as the dump has them, whether they can be true, and
+// whether something is of a call after the end.
+uint64_t our_time(uint64_t theirs);
+bool can_be(uint64_t start, uint64_t end);
+bool is_left_out(uint64_t start, uint64_t end, const Origin& origin);
+
+// cupti/memory.cpp: memory and pools of it, if they are asked for
+void enable_memory();
+void disable_memory();
+void write_memory(const CUpti_Activity& record);  // of one of their two kinds
 
 }  // namespace flame

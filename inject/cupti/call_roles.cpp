@@ -49,6 +49,15 @@ constexpr Rule kRules[] = {
     {"cuLibraryLoad", kHostCall},
     {"cuLibraryUnload", kHostCall},
     {"cuLinkComplete", kHostCall},
+    {"cuMemPoolCreate", kMemoryCall},
+    {"cuMemPoolDestroy", kMemoryCall},
+    {"cuMemPoolTrimTo", kMemoryCall},
+    {"cuMemPoolImport", kMemoryCall},
+    {"cuArrayCreate", kMemoryCall},
+    {"cuArray3DCreate", kMemoryCall},
+    {"cuArrayDestroy", kMemoryCall},
+    {"cuMipmappedArrayCreate", kMemoryCall},
+    {"cuMipmappedArrayDestroy", kMemoryCall},
 };
 
 }  // namespace

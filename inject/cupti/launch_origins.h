@@ -15,4 +15,13 @@ bool started_before_call(uint32_t correlation, uint64_t time);  // false: the ca
 void remember_origin(uint32_t correlation, const Origin& origin);
 Origin origin_of(uint32_t correlation);
 
+// What records of all that a call has done have in common.
+template <class Record>
+void set_origin(uint32_t correlation, const Origin& origin, Record* to) {
+  to->correlation = correlation;
+  to->python = origin.python;
+  to->nvtx = origin.nvtx;
+  to->tid = origin.tid;
+}
+
 }  // namespace flame

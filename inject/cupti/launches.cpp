@@ -23,8 +23,9 @@ constexpr uint32_t kCallbacks = 2048;  // ids of driver callbacks are below; CUP
 constexpr uint32_t kMaxNesting = 8;
 constexpr uint32_t kTimed = 128;  // of so many callbacks of a thread two, which are of one call
 constexpr Counter kCounted[] = {kCounters, count_kernel_calls, count_work_calls,  // by role
-                                count_graph_copies, count_host_calls, count_work_calls};
-static_assert(sizeof kCounted / sizeof *kCounted == kKernelsCall + 1, "a role has no counter");
+                                count_graph_copies, count_host_calls, count_work_calls,
+                                count_host_calls};
+static_assert(sizeof kCounted / sizeof *kCounted == kMemoryCall + 1, "a role has no counter");
 
 // Filled before callbacks are enabled, then only read.
 Role roles[kCallbacks];
@@ -94,9 +95,10 @@ void enter(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   call.origin = origin;
   if (runs_kernels[id]) work_begins(call.context);
   if (waits_for_all[id]) call.given = work_given(call.context);
-  if (call.role != kHostCall) remember_origin(data.correlationId, origin);
+  const bool works = call.role != kHostCall && call.role != kMemoryCall;
+  if (works || settings().memory) remember_origin(data.correlationId, origin);
   call.start = now();  // last: what came before is not the program's time
-  if (call.role != kHostCall) remember_start(data.correlationId, call.start);
+  if (works) remember_start(data.correlationId, call.start);
 }
 
 void see(CuptiThread& thread, const CUpti_CallbackData& data) {
@@ -146,11 +148,11 @@ void write_call(const OpenCall& open, uint64_t end, const CUpti_CallbackData& da
   put(call);
 }
 
-// The call around those in `calls`, as seen by what looks through all of role `through`: the
-// innermost that is another, null for none.
+// The call around those in `calls`, as seen by what looks through all of role `through`, and through
+// those that are not written: the innermost that is another, null for none.
 const OpenCall* call_around(const Calls& calls, Role through) {
   for (uint32_t i = calls.depth; i-- > 0;)
-    if (calls.open[i].role != through) return &calls.open[i];
+    if (calls.open[i].role != through && calls.open[i].role != kMemoryCall) return &calls.open[i];
   return nullptr;
 }
 
@@ -165,7 +167,7 @@ CUpti_CallbackId host_call(const Calls& calls) {
 // the same whether or not calls of the host are recorded, in which they may lie.
 void write(const Calls& calls, const OpenCall& call, uint64_t end,
            const CUpti_CallbackData& data) {
-  if (call.role == kGraphCopy) return;
+  if (call.role == kGraphCopy || call.role == kMemoryCall) return;
   const bool launches = call.role != kHostCall;
   const OpenCall* around = call_around(calls, launches ? kHostCall : kGraphCopy);
   if (around && (!launches || around->role != kGraphCopy)) return;
@@ -192,12 +194,19 @@ void leave(Calls& calls, const CUpti_CallbackData& data) {
   write(calls, calls.open[calls.depth], end, data);
 }
 
+// What is not recorded itself is looked at for the stacks of memory alone.
+Role wanted_role(const char* called) {
+  const Role role = role_of(called);
+  if (role == kMemoryCall) return settings().memory ? role : kOther;
+  if (role != kHostCall || settings().calls) return role;
+  return settings().memory && !strstr(called, "Synchronize") ? kMemoryCall : kOther;
+}
+
 bool enable(CUpti_SubscriberHandle subscriber, uint32_t id) {
   const char* called = nullptr;
   if (cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &called) || !called)
     return false;
-  const Role role = role_of(called);
-  roles[id] = role == kHostCall && !settings().calls ? kOther : role;
+  const Role role = roles[id] = wanted_role(called);
   names[id] = called;
   runs_kernels[id] = role == kKernelCall || !strncmp(called, "cuGraphLaunch", 13);
   waits_for_all[id] = !strcmp(called, "cuCtxSynchronize");
@@ -206,7 +215,8 @@ bool enable(CUpti_SubscriberHandle subscriber, uint32_t id) {
 }
 
 void lose(Role role) {
-  dropped(kNoMemory, role == kHostCall ? kCall : kLaunch, role != kGraphCopy);
+  const bool writes = role != kGraphCopy && role != kMemoryCall;
+  dropped(kNoMemory, role == kHostCall ? kCall : kLaunch, writes);
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ enum Type : uint16_t {
   kModuleEnd = 17,  // a module is about to be unloaded
   kGraphExec = 18,  // a CUDA graph was made executable
   kGraphRun = 19,   // a CUDA graph that ran, told of as a whole
-  kTypes = 20,
+  kMemory = 20,     // memory that was given out or taken back, or a pool of it
+  kTypes = 21,
 };
 
 // Ids are per dump, begin at 1 and are never used twice; 0 is "none". A text, frame or node may be
@@ -132,6 +133,19 @@ enum Type : uint16_t {
   F(uint32_t, nvtx) F(uint32_t, tid) F(uint32_t, device) F(uint32_t, context) F(uint32_t, stream) \
   F(uint32_t, graph)
 
+// Memory that was given out or taken back (what 0), or a pool of it that was created, destroyed or
+// trimmed to `bytes` (what 1): FLAME_MEMORY_EVENTS=1. operation, kind and pool_type as in CUPTI
+// (CUpti_ActivityMemoryOperationType or CUpti_ActivityMemoryPoolOperationType, MemoryKind,
+// MemoryPoolType), 255: beyond. `pool` is the address of the pool, 0: none; what it holds, and of
+// that has given out, right after, in bytes: of local pools alone. context, stream ~0: none.
+// `python`, `nvtx` and `tid` are those of the call with `correlation`; tid 0: that was not seen.
+#define FLAME_MEMORY(F) \
+  F(uint64_t, time) F(uint64_t, address) F(uint64_t, bytes) F(uint64_t, pool) \
+  F(uint64_t, pool_size) F(uint64_t, pool_used) F(uint32_t, correlation) F(uint32_t, python) \
+  F(uint32_t, nvtx) F(uint32_t, tid) F(uint32_t, device) F(uint32_t, context) \
+  F(uint32_t, stream) F(uint8_t, what) F(uint8_t, operation) F(uint8_t, kind) \
+  F(uint8_t, pool_type)
+
 // kind 0: push/pop, 1: start/end, 2: mark. `name` is a RangeName, `node` the path with it (push/pop
 // only). payload_type as in NVTX (0: none), `payload` its bits; payload_text: an extended payload
 // as JSON (a text, 0: none). tid: where it began; end_tid: where it ended.
@@ -186,7 +200,8 @@ enum Type : uint16_t {
   R(Meta, meta, FLAME_META, 8) R(Drop, drop, FLAME_DROP, 24)                        \
   R(Module, module, FLAME_MODULE, 48) R(Sample, sample, FLAME_SAMPLE, 48)           \
   R(Call, call, FLAME_CALL, 40) R(ModuleEnd, module_end, FLAME_MODULE_END, 16)      \
-  R(GraphExec, graph_exec, FLAME_GRAPH_EXEC, 8) R(GraphRun, graph_run, FLAME_GRAPH_RUN, 48)
+  R(GraphExec, graph_exec, FLAME_GRAPH_EXEC, 8) R(GraphRun, graph_run, FLAME_GRAPH_RUN, 48) \
+  R(Memory, memory, FLAME_MEMORY, 80)
 
 #define FLAME_FIELD(type, name) type name;
 #define FLAME_BYTES(type, name) +sizeof(type)

@@ -38,7 +38,7 @@ std::atomic<CUpti_BuffersCallbackCompleteFunc> complete{nullptr};
 std::atomic<CUpti_TimestampCallbackFunc> timestamp{nullptr};
 std::atomic<int64_t> clock_offset{0};  // CUPTI's time minus CLOCK_MONOTONIC
 std::atomic<bool> kinds[CUPTI_ACTIVITY_KIND_COUNT];
-std::atomic<uint64_t> lost{0}, seen{0};
+std::atomic<uint64_t> lost{0}, seen{0}, generation{0};
 std::atomic<size_t> pool_limit{250}, pool_used{0};
 Buffer current;  // the worker's, like what follows
 auto& full = *new std::vector<Buffer>;  // never freed: it may still work when the process ends
@@ -163,6 +163,15 @@ void lose(const Operation& operation) {
   truth_lost("dropped", operation);
 }
 
+// Those of a CUPTI that is newer than the library.
+void make_odd(Work* work) {
+  static uint32_t count = 0;
+  if (++count % faults().odd_memory) return;
+  const bool of_operation = count / faults().odd_memory % 2 == 0;
+  if (of_operation) work->operation = 9;
+  else work->target = 99;
+}
+
 Operation skewed(Operation operation) {
   static uint32_t count = 0;
   ++count;
@@ -170,6 +179,7 @@ Operation skewed(Operation operation) {
   if (operation.untimed) operation.start = operation.end = 0;
   if (all.backward && count % all.backward == 0) std::swap(operation.start, operation.end);
   if (all.wild_times && count % all.wild_times == 0) operation.start *= 3, operation.end *= 3;
+  if (all.odd_memory && is_of_memory(operation.work.kind)) make_odd(&operation.work);
   return operation;
 }
 
@@ -239,8 +249,14 @@ void start_worker() {  // with queue.mutex held; it lives until the process ends
 
 bool graphs_are_whole() { return kinds[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]; }
 
+bool is_of_memory(CUpti_ActivityKind kind) {
+  return kind == CUPTI_ACTIVITY_KIND_MEMORY2 || kind == CUPTI_ACTIVITY_KIND_MEMORY_POOL;
+}
+
+uint64_t memory_generation() { return generation; }
+
 void activity(Operation operation) {
-  steal_when_due();
+  if (!is_of_memory(operation.work.kind)) steal_when_due();
   if (!kinds[kind_of(operation)]) return;
   operation.untimed = pool_is_used_up(operation);
   if (operation.untimed) truth_lost("untimed", operation);
@@ -285,6 +301,8 @@ FAKE_API CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   }
   if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && faults().no_graph_trace)
     return CUPTI_ERROR_NOT_SUPPORTED;
+  if (is_of_memory(kind) && faults().no_memory) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (kind == CUPTI_ACTIVITY_KIND_MEMORY2 && !kinds[kind]) ++generation;
   bool serial = kind == CUPTI_ACTIVITY_KIND_KERNEL;
   auto other = serial ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL : CUPTI_ACTIVITY_KIND_KERNEL;
   if ((serial || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) && kinds[other]) {

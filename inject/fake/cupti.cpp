@@ -86,6 +86,9 @@ Faults read_faults() {
   faults.pool = number_after(text, ",pool:", 0);
   faults.backward = number_after(text, ",backward:", 0);
   faults.wild_times = number_after(text, ",wild_times:", 0);
+  faults.no_memory = has(",no_memory,");
+  faults.unsized = has(",unsized,");
+  faults.odd_memory = number_after(text, ",odd_memory:", 0);
   faults.version = number_after(text, ",version:", 130001);
   return faults;
 }

@@ -296,6 +296,7 @@ FAKE_API CUresult cuCtxSynchronize(void) {
     end = context->until;
   }
   sleep_until(end);
+  release_unused(context->device);
   truth_flush();
   return call.done(CUDA_SUCCESS);
 }

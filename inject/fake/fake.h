@@ -131,6 +131,10 @@ struct Faults {
   uint32_t pool = 0;              // kernels of graphs for which a buffer on the GPU has room, ever
   uint32_t backward = 0;          // every backward-th record ends before it starts
   uint32_t wild_times = 0;        // every wild_times-th record is of another clock
+  bool no_memory = false;         // memory and pools are not reported
+  bool unsized = false;           // of memory from before that CUPTI does not know the size
+  uint32_t odd_memory = 0;        // every odd_memory-th record of memory is of a kind, and every other
+                                  // one of an operation, that no header has
   uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12,
                                   // below 27 a null buffer ends the process; from
                                   // 130400 on they tell the source of a graph node
@@ -178,6 +182,8 @@ struct Work {  // a kernel, copy or set; what is known before it has a place in 
   uint8_t copy_kind = 0, source = 0, target = 0;
   bool asynchronous = false;
   uint32_t value = 0, peer_device = 0, peer_context = 0;
+  uint32_t operation = 0;  // of memory and of pools, like what follows
+  uint64_t address = 0, pool = 0, pool_size = 0, pool_used = 0, pool_threshold = 0;
 };
 
 struct Operation {  // work that has been given its time and place
@@ -237,8 +243,15 @@ void tell_graph(CUpti_CallbackIdResource what, const CUpti_GraphData& graph);
 uint64_t hash_of(const void* data, size_t size);
 uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
 
+// allocations.cpp
+
+CUpti_ActivityMemoryKind memory_kind(const void* pointer, size_t size);  // of all of these bytes
+void release_unused(int device);  // of all pools, down to their thresholds
+
 // activity.cpp
 
+bool is_of_memory(CUpti_ActivityKind kind);  // or of a pool
+uint64_t memory_generation();  // so many times records of memory were switched on
 void activity(Operation operation);  // has been put on the GPU: a record for later
 bool graphs_are_whole();             // no records of their nodes, but one for each launch
 

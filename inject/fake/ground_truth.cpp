@@ -81,6 +81,8 @@ const char* kind_name(const Operation& operation) {
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return "graph";
     case CUPTI_ACTIVITY_KIND_MEMCPY:
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return "memcpy";
+    case CUPTI_ACTIVITY_KIND_MEMORY2: return "memory";
+    case CUPTI_ACTIVITY_KIND_MEMORY_POOL: return "pool";
     default: return "kernel";
   }
 }
@@ -105,6 +107,17 @@ void add_bytes(Line& line, const Operation& operation) {
   line.add("copy_kind", operation.work.copy_kind);
   line.add("source", operation.work.source);
   line.add("target", operation.work.target);
+}
+
+void add_memory(Line& line, const Operation& operation) {
+  const Work& work = operation.work;
+  line.add("operation", work.operation);
+  line.add("kind", work.target);
+  line.add("address", work.address);
+  line.add("bytes", work.bytes);
+  line.add("pool", work.pool);
+  line.add("pool_size", work.pool_size);
+  line.add("pool_used", work.pool_used);
 }
 
 bool begins_with_any(const char* api, std::initializer_list<const char*> starts) {
@@ -167,6 +180,7 @@ void truth_operation(const Operation& operation) {
   line.add("graph", operation.graph);
   line.add("graph_node", operation.graph_node);
   if (operation.name) add_kernel(line, operation);
+  else if (is_of_memory(operation.work.kind)) add_memory(line, operation);
   else add_bytes(line, operation);
   put(line);
 }

@@ -1,6 +1,4 @@
-// Memory: allocations are host memory, copies and sets are done at once; their time on the GPU is
-// simulated.
-#include <cstdlib>
+// Copies and sets of memory: they are done at once, their time on the GPU is simulated.
 #include <cstring>
 
 #include "fake/fake.h"
@@ -8,52 +6,8 @@
 namespace fake {
 namespace {
 
-struct Block {
-  size_t size;
-  CUpti_ActivityMemoryKind kind;
-  int device;
-};
-std::mutex& mutex = *new std::mutex;
-auto& blocks = *new std::map<uintptr_t, Block>;
-
 constexpr uint64_t kFixed = 1000;       // of every copy and set, ns
 constexpr uint64_t kBytesPerNano = 20;  // GB/s
-
-CUresult allocate(void** result, size_t size, CUpti_ActivityMemoryKind kind, uint32_t cbid) {
-  if (CUresult error = usable()) return error;
-  Call call(cbid);
-  CUcontext context = current_context();
-  if (!context) return call.done(CUDA_ERROR_INVALID_CONTEXT);
-  if (!result || !size) return call.done(CUDA_ERROR_INVALID_VALUE);
-  *result = malloc(size);
-  if (!*result) return call.done(CUDA_ERROR_OUT_OF_MEMORY);
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    blocks[uintptr_t(*result)] = {size, kind, context->device};
-  }
-  return call.done(CUDA_SUCCESS);
-}
-
-CUresult release(void* pointer, uint32_t cbid) {
-  if (CUresult error = usable()) return error;
-  Call call(cbid);
-  if (!pointer) return call.done(CUDA_SUCCESS);
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (!blocks.erase(uintptr_t(pointer))) return call.done(CUDA_ERROR_INVALID_VALUE);
-  }
-  free(pointer);
-  return call.done(CUDA_SUCCESS);
-}
-
-CUpti_ActivityMemoryKind kind_of(const void* pointer, size_t size) {
-  std::lock_guard<std::mutex> lock(mutex);
-  auto next = blocks.upper_bound(uintptr_t(pointer));
-  if (next == blocks.begin()) return CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
-  auto [start, block] = *--next;
-  bool inside = uintptr_t(pointer) + size <= start + block.size;
-  return inside ? block.kind : CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
-}
 
 bool on_device(CUpti_ActivityMemoryKind kind) {
   return kind == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE || kind == CUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
@@ -91,7 +45,7 @@ CUresult copy(const Api& api, void* target, const void* source, size_t bytes, CU
   work.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
   work.bytes = bytes;
   work.duration = kFixed + bytes / kBytesPerNano;
-  CUpti_ActivityMemoryKind from = kind_of(source, bytes), to = kind_of(target, bytes);
+  CUpti_ActivityMemoryKind from = memory_kind(source, bytes), to = memory_kind(target, bytes);
   work.source = from;
   work.target = to;
   work.copy_kind = direction(from, to);
@@ -131,7 +85,7 @@ CUresult set(const Api& api, CUdeviceptr target, Value value, size_t count, CUst
   work.bytes = count * sizeof value;
   work.duration = kFixed + work.bytes / kBytesPerNano;
   work.value = value;
-  work.target = kind_of(values, work.bytes);
+  work.target = memory_kind(values, work.bytes);
   return finish(call, work, api, stream);
 }
 
@@ -201,41 +155,6 @@ FAKE_PEER_ASYNC_ONE(cuMemcpyPeerAsync_ptsz, true)
 FAKE_SET(cuMemsetD8_v2, cuMemsetD8Async, unsigned char)
 FAKE_SET(cuMemsetD16_v2, cuMemsetD16Async, unsigned short)
 FAKE_SET(cuMemsetD32_v2, cuMemsetD32Async, unsigned int)
-
-FAKE_API CUresult cuMemAlloc_v2(CUdeviceptr* result, size_t size) {
-  return allocate(reinterpret_cast<void**>(result), size, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
-                  FAKE_CBID(cuMemAlloc_v2));
-}
-
-FAKE_API CUresult cuMemFree_v2(CUdeviceptr address) {
-  return release(pointer(address), FAKE_CBID(cuMemFree_v2));
-}
-
-FAKE_API CUresult cuMemAllocManaged(CUdeviceptr* result, size_t size, unsigned) {
-  return allocate(reinterpret_cast<void**>(result), size, CUPTI_ACTIVITY_MEMORY_KIND_MANAGED,
-                  FAKE_CBID(cuMemAllocManaged));
-}
-
-FAKE_API CUresult cuMemAllocHost_v2(void** result, size_t size) {
-  return allocate(result, size, CUPTI_ACTIVITY_MEMORY_KIND_PINNED, FAKE_CBID(cuMemAllocHost_v2));
-}
-
-FAKE_API CUresult cuMemHostAlloc(void** result, size_t size, unsigned) {
-  return allocate(result, size, CUPTI_ACTIVITY_MEMORY_KIND_PINNED, FAKE_CBID(cuMemHostAlloc));
-}
-
-FAKE_API CUresult cuMemFreeHost(void* address) {
-  return release(address, FAKE_CBID(cuMemFreeHost));
-}
-
-FAKE_API CUresult cuMemAllocAsync(CUdeviceptr* result, size_t size, CUstream) {
-  return allocate(reinterpret_cast<void**>(result), size, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
-                  FAKE_CBID(cuMemAllocAsync));
-}
-
-FAKE_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
-  return release(pointer(address), FAKE_CBID(cuMemFreeAsync));
-}
 
 FAKE_API CUresult cuMemGetInfo_v2(size_t* available, size_t* total) {
   if (available) *available = size_t(79) << 30;

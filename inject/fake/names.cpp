@@ -10,14 +10,15 @@
   N(cuEventCreate) N(cuEventDestroy_v2) N(cuEventSynchronize) N(cuGraphCreate) N(cuGraphDestroy)  \
   N(cuGraphAddKernelNode_v2) N(cuGraphAddMemsetNode) N(cuGraphAddMemcpyNode)                      \
   N(cuGraphAddEmptyNode) N(cuGraphInstantiate_v2) N(cuGraphInstantiateWithFlags)                  \
-  N(cuGraphExecDestroy) N(cuGraphAddChildGraphNode) N(cuGraphClone) N(cuGraphExecUpdate_v2)
+  N(cuGraphExecDestroy) N(cuGraphAddChildGraphNode) N(cuGraphClone) N(cuGraphExecUpdate_v2)       \
+  N(cuMemPoolCreate) N(cuMemPoolDestroy) N(cuMemPoolTrimTo)
 
 #define FAKE_STREAM_NAMES(N)                                                                      \
   N(cuLaunchKernel) N(cuLaunchKernelEx) N(cuLaunchCooperativeKernel) N(cuGraphLaunch)             \
   N(cuGraphInstantiateWithParams)                                                                 \
   N(cuMemcpyHtoDAsync_v2) N(cuMemcpyDtoHAsync_v2) N(cuMemcpyDtoDAsync_v2) N(cuMemcpyAsync)        \
   N(cuMemcpyPeerAsync) N(cuMemsetD8Async) N(cuMemsetD16Async) N(cuMemsetD32Async)                 \
-  N(cuMemAllocAsync) N(cuMemFreeAsync) N(cuStreamSynchronize) N(cuStreamQuery)                    \
+  N(cuMemAllocAsync) N(cuMemAllocFromPoolAsync) N(cuMemFreeAsync) N(cuStreamSynchronize) N(cuStreamQuery)                    \
   N(cuStreamWaitEvent) N(cuStreamBeginCapture_v2) N(cuStreamEndCapture) N(cuStreamIsCapturing)    \
   N(cuEventRecord)
 

@@ -1,4 +1,6 @@
 // CUPTI's activity records, as they lie in the client's buffers.
+#include <unistd.h>
+
 #include <cstring>
 
 #include "fake/fake.h"
@@ -108,8 +110,55 @@ std::string graph_record(const Operation& operation) {
   return bytes_of(record);
 }
 
+// The records of CUPTI 12.1 are the beginning of those of 12.8.
+std::string memory_record(const Operation& operation) {
+  const Work& work = operation.work;
+  CUpti_ActivityMemory4 record = {};
+  record.kind = work.kind;
+  record.memoryOperationType = CUpti_ActivityMemoryOperationType(work.operation);
+  record.memoryKind = CUpti_ActivityMemoryKind(work.target);
+  record.correlationId = operation.correlation;
+  record.address = work.address;
+  record.bytes = work.bytes;
+  record.timestamp = operation.start;
+  record.processId = uint32_t(getpid());
+  record.deviceId = operation.device;
+  record.contextId = operation.context;
+  record.streamId = operation.stream;
+  record.isAsync = work.asynchronous;
+  if (work.pool) {
+    record.memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+    record.memoryPoolConfig.address = work.pool;
+    record.memoryPoolConfig.releaseThreshold = work.pool_threshold;
+    record.memoryPoolConfig.pool.size = work.pool_size;
+    record.memoryPoolConfig.utilizedSize = work.pool_used;
+  }
+  return bytes_of(record, faults().version < 26 ? sizeof(CUpti_ActivityMemory3) : sizeof record);
+}
+
+std::string pool_record(const Operation& operation) {
+  const Work& work = operation.work;
+  CUpti_ActivityMemoryPool3 record = {};
+  record.kind = work.kind;
+  record.memoryPoolOperationType = CUpti_ActivityMemoryPoolOperationType(work.operation);
+  record.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+  record.correlationId = operation.correlation;
+  record.processId = uint32_t(getpid());
+  record.deviceId = operation.device;
+  record.minBytesToKeep = work.bytes;
+  record.address = work.pool;
+  record.size = work.pool_size;
+  record.releaseThreshold = work.pool_threshold;
+  record.timestamp = operation.start;
+  record.utilizedSize = work.pool_used;
+  const bool old = faults().version < 130000;
+  return bytes_of(record, old ? sizeof(CUpti_ActivityMemoryPool2) : sizeof record);
+}
+
 std::string record_of(const Operation& operation) {
   switch (operation.work.kind) {
+    case CUPTI_ACTIVITY_KIND_MEMORY2: return memory_record(operation);
+    case CUPTI_ACTIVITY_KIND_MEMORY_POOL: return pool_record(operation);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return graph_record(operation);
     case CUPTI_ACTIVITY_KIND_MEMSET: return set_record(operation);
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return peer_record(operation);
@@ -147,12 +196,15 @@ size_t record_size(const CUpti_Activity* record) {
   };
   static const size_t sizes[] = {
       size_of(CUPTI_ACTIVITY_KIND_MEMSET), size_of(CUPTI_ACTIVITY_KIND_MEMCPY),
-      size_of(CUPTI_ACTIVITY_KIND_MEMCPY2), size_of(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)};
+      size_of(CUPTI_ACTIVITY_KIND_MEMCPY2), size_of(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL),
+      size_of(CUPTI_ACTIVITY_KIND_MEMORY2), size_of(CUPTI_ACTIVITY_KIND_MEMORY_POOL)};
   switch (operation.work.kind) {
     case CUPTI_ACTIVITY_KIND_MEMSET: return sizes[0];
     case CUPTI_ACTIVITY_KIND_MEMCPY: return sizes[1];
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizes[2];
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizes[3];
+    case CUPTI_ACTIVITY_KIND_MEMORY2: return sizes[4];
+    case CUPTI_ACTIVITY_KIND_MEMORY_POOL: return sizes[5];
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return sizeof(CUpti_ActivityGraphTrace2);
     default: return 0;
   }

@@ -66,6 +66,7 @@ Settings read_settings() {
   result.python = strcmp(variable("FLAME_PYTHON"), "0") != 0;
   result.calls = strcmp(variable("FLAME_CALLS"), "0") != 0;
   result.whole_graphs = strcmp(variable("FLAME_GRAPHS"), "whole") == 0;
+  result.memory = is_on("FLAME_MEMORY_EVENTS");
   result.pool = number("FLAME_POOL", 0, 0, 1u << 20);
   result.flush_ms = uint32_t(number("FLAME_FLUSH_MS", 100, 1, 60000));
   result.max_bytes = number("FLAME_MAX_MB", 16384, 1, 1u << 20) << 20;

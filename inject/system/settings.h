@@ -10,6 +10,7 @@ struct Settings {
   bool python;                 // FLAME_PYTHON, default 1
   bool calls;                  // FLAME_CALLS, default 1: calls that wait, allocate or load code
   bool whole_graphs;           // FLAME_GRAPHS=whole, default node: CUDA graphs, not their nodes
+  bool memory;                 // FLAME_MEMORY_EVENTS, default 0: what is allocated and freed
   uint64_t pool;               // FLAME_POOL, for experiments: CUPTI's buffers on a GPU; 0: its default
   bool keep_secrets;           // FLAME_KEEP_SECRETS, default 0: masked in the command line
   uint32_t flush_ms;           // FLAME_FLUSH_MS, default 100

@@ -176,7 +176,7 @@ def probe_built(buildable: None, tmp_path_factory: pytest.TempPathFactory) -> No
 
 @pytest.mark.usefixtures("double")
 def test_some_checks_pass_on_the_double(tmp_path: Path) -> None:
-    names = "recorded,end-exit,attached-late"
+    names = "recorded,memory,end-exit,attached-late"
     code, found = run(COMMAND, tmp_path / "out", "--only", names)
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(
         names.split(","), PASS

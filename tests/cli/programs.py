@@ -45,6 +45,30 @@ call("cuCtxSynchronize")
 """
 """10 gemm of 100 us and 10 softmax of 20 us; `cuda`, `call`, `launch` and `gemm` are left."""
 
+MEMORY = (
+    KERNELS
+    + """
+def allocate(size, function="cuMemAlloc_v2", *more):
+    made = ctypes.c_void_p()
+    call(function, ctypes.byref(made), ctypes.c_size_t(size), *more)
+    return made
+
+
+def load_weights():
+    return allocate(3_000_000)
+
+
+def activations():
+    return [allocate(500_000, "cuMemAllocAsync", None) for _ in range(2)]
+
+
+weights = load_weights()
+for one in activations():
+    call("cuMemFreeAsync", one, None)
+"""
+)
+"""After `KERNELS`: 4,000,000 bytes of the GPU at the peak, 3,000,000 of them until the end."""
+
 FLUSHED = """
 import glob, os
 from pathlib import Path

@@ -108,6 +108,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
         "ranks": None,
         "memory": None,
         "efficiency": None,
+        "gpu_metrics": [],
         "sources": [
             {
                 "label": "",

@@ -77,7 +77,7 @@ def test_a_row_of_phases_leads_to_its_frame(flame: Flame, trace: Path, phases: P
     words = ("--section", "phases", "--json", "--phases", phases)
     rows = json.loads(flame("report", trace, *words).out)["phases"]["rows"]
     view = rows[0]["view"]
-    assert f"--phases {phases} --levels phase,kernel" in view
+    assert f"--phases {phases} --arrange phases" in view
     assert '{"selected":["first, of all"]}' in view
 
 

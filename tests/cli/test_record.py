@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ from flame.core.model.profile import Profile
 from flame.record.plan import Plan
 from tests.attach.conftest import needs_root
 from tests.cli.conftest import PYTHON, Flame, Record, said, spawn
-from tests.cli.programs import FLUSHED, KERNELS, RANGES
+from tests.cli.programs import FLUSHED, KERNELS, MEMORY, RANGES
 from tests.support.project_tree import project_tree
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta
@@ -249,6 +250,30 @@ def test_secrets_of_the_command_line_are_masked_unless_wanted(record: Record, fo
         assert meta(dump)["command"][0].endswith(f" --token {told}")
 
 
+# memory
+
+
+def test_whose_memory_it_was_is_seen_at_the_peak(
+    record: Record, flame: Flame, folder: Path
+) -> None:
+    done = record("--memory", "-o", "x", "--", *PYTHON, MEMORY)
+    lines = said(done)
+    assert "20 kernels, 6 memory events, " in lines[0]
+    assert lines[-2] == "whose memory it was at the peak: flame view x --metric peak"
+    peak = flame("view", "x", "--print", "--metric", "peak")
+    assert peak.code == 0 and "memory at the peak 4.00 MB" in peak.out
+    [weights] = [line for line in peak.lines if "load_weights" in line]
+    [buffers] = [line for line in peak.lines if "activations" in line]
+    assert weights.split()[:3] == ["75.0", "3.00", "MB"]
+    assert buffers.split()[:3] == ["25.0", "1.00", "MB"]
+    told = json.loads(flame("info", "--json", "x").out)["memory"]["devices"][0]
+    assert (told["peak"], told["live_end"]) == (4_000_000, 3_000_000)
+    report = flame("report", "x", "--section", "memory", "--fail-on", "memory.peak > 3MB")
+    assert report.code == 5 and "load_weights" in report.out
+    assert record("-q", "-o", "y", "--", *PYTHON, MEMORY).returncode == 0
+    assert "memory" in flame("view", "y", "--print", "--metric", "peak").complaint()
+
+
 # the environment
 
 
@@ -258,7 +283,7 @@ def test_the_command_gets_what_the_library_reads(
     stale = {"FLAME_DIR": "/old", "FLAME_DURATION_MS": "1", "FLAME_MAX_MB": "2", "FLAME_CLOCK": "3"}
     shown = "import os; print(*(f'{k}={v}' for k, v in os.environ.items() if '_' in k), sep='\\n')"
     options = ("-q", "-o", "x", "--pc", "serialized:12", "--max-size", "3GiB", "--no-calls")
-    graphs = ("--graphs", "whole")
+    graphs = ("--graphs", "whole", "--memory")
     done = record(
         *options, *graphs, *PYTHON, shown, env={**os.environ, **stale, "FLAME_FLUSH_MS": "50"}
     )
@@ -267,7 +292,7 @@ def test_the_command_gets_what_the_library_reads(
     assert seen["FLAME_DIR"] == str(folder.resolve() / "x")
     assert seen["FLAME_PC"] == "serialized:12"
     assert (seen["FLAME_PYTHON"], seen["FLAME_CALLS"]) == ("1", "0")
-    assert seen["FLAME_GRAPHS"] == "whole"
+    assert (seen["FLAME_GRAPHS"], seen["FLAME_MEMORY_EVENTS"]) == ("whole", "1")
     assert seen["FLAME_MAX_MB"] == "3072"
     assert seen["FLAME_FLUSH_MS"] == "50"
     assert "FLAME_DURATION_MS" not in seen

@@ -15,6 +15,7 @@ from flame.core.columns import (
     is_any,
     order_by,
     pack,
+    rows_by_value,
     run_starts,
     sum_by,
     unique,
@@ -131,3 +132,12 @@ def test_unique_rows_name_the_first_row_of_each_kind(rows: list[tuple[int, int]]
 )
 def test_runs_start_where_the_value_changes(ordered: list[int], starts: list[int]) -> None:
     assert run_starts(i8(*ordered)).tolist() == starts
+
+
+@given(st.lists(CELLS))
+def test_rows_of_each_value_are_those_that_have_it(values: list[int]) -> None:
+    rows = defaultdict[int, list[int]](list)
+    for row, value in enumerate(values):
+        rows[value].append(row)
+    found = [(value, at.tolist()) for value, at in rows_by_value(i8(*values))]
+    assert found == sorted(rows.items())

@@ -28,6 +28,7 @@ OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1 detect_leaks=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
+MEMORY = {"FLAME_MEMORY_EVENTS": "1"}
 DUMP = "{pid}-*.fdump"
 
 
@@ -63,7 +64,7 @@ def stressed(
     build = sanitized(kind)
     program = compiled("stress.cpp", *build.flags)
     env = request.getfixturevalue("injected_env")(
-        folder, fake=build.fake, library=build.library, FAKE_CUPTI=faults, **OPTIONS
+        folder, fake=build.fake, library=build.library, FAKE_CUPTI=faults, **OPTIONS, **MEMORY
     )
     command = [str(program), str(THREADS), str(ROUNDS[kind]), str(FORKS[kind])]
     with subprocess.Popen(
@@ -123,6 +124,14 @@ def test_every_call_that_may_block_is_there_once(stressed: Stressed) -> None:
     assert found["cuMemAlloc_v2"] == stressed.said["frees"] + THREADS
     assert found["cuStreamSynchronize"] >= THREADS
     assert (of["call"]["start"] <= of["call"]["end"]).all() and not of["call"]["result"].any()
+
+
+def test_all_memory_is_there_once_with_the_thread_that_asked_for_it(stressed: Stressed) -> None:
+    rows = records(stressed.dump)["memory"]
+    given, taken = (rows[rows["operation"] == number] for number in (1, 2))
+    assert len(taken) == stressed.said["frees"] and len(given) >= len(taken) + THREADS
+    assert (rows["tid"] != 0).all() and len(set(given["tid"].tolist())) > THREADS / 2
+    assert len(set(rows["correlation"].tolist())) == len(rows)
 
 
 def test_every_module_that_was_unloaded_is_told_once(stressed: Stressed) -> None:

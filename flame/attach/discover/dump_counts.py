@@ -29,7 +29,7 @@ _ALIVE = _SECOND
 _LARGEST = 1 << 30
 """Bytes: counting takes half a second."""
 _LAST_CHUNKS = 256
-_CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "range", "open_range")
+_CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "memory", "range", "open_range")
 
 
 class DumpCount(NamedTuple):
@@ -107,7 +107,7 @@ class OpenDump:
         if len(data) < dtype.itemsize:
             return 0
         record = np.frombuffer(data, dtype)[0]
-        names = [name for name in ("start", "end") if name in (dtype.names or ())]
+        names = [name for name in ("start", "end", "time") if name in (dtype.names or ())]
         return max((int(record[name]) for name in names), default=0)
 
 

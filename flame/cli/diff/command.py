@@ -17,7 +17,7 @@ from flame.cli.outputs import check_output, chosen_sections, write_output
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import is_on_terminal
 from flame.core.errors import UsageError
-from flame.core.starting import prepare_process
+from flame.core.starting import delay_collection, prepare_process
 from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, selection_of
 
@@ -137,7 +137,9 @@ def _print(
     check_output(args.output, sides.every, args.force)
     args.paths = [str(path) for one in sides.every for path in one.paths]
     with profile_cache(args, selection) as cache:
-        comparison = compare(load_sides(args, sides, cache), selection, per, limits)
+        loaded = load_sides(args, sides, cache)
+        delay_collection()  # sections make few objects and no garbage in circles
+        comparison = compare(loaded, selection, per, limits)
         decision = None if condition is None else decide(comparison, condition, noise)
         facts = None if decision is None else as_facts(args.fail_on, comparison, decision)
         text = partial(write, args, sides, comparison, names, facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -107,5 +108,9 @@ def load_side(
     known, options = {} if known is None else known, load_options_of(args)
     for one in inputs:
         if one.paths not in known:
-            known[one.paths] = load_with_progress(one.paths, options, cache)
+            # Findings and samples of kernels tell by them; several files are read elsewhere.
+            wanted = args.format is None and len(one.paths) == 1
+            known[one.paths] = load_with_progress(
+                one.paths, replace(options, launches=wanted), cache
+            )
     return runs_of(name, [known[one.paths] for one in inputs], where)

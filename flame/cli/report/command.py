@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from flame.cli.report.output import check_options, check_target, hand_over
 from flame.cli.report.ranks import is_on_ranks, report_ranks
 from flame.cli.streams import print_text
 from flame.core.errors import UsageError
-from flame.core.starting import prepare_process
+from flame.core.starting import delay_collection, prepare_process
 from flame.options.selection import (
     add_selection,
     load_options_of,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from flame.reporting.links import Link
 
 _ROWS = 1_000
+_OF_LAUNCHES = frozenset(("findings", "kernels", "copies", "tails", "processes"))
+"""Sections that tell how activities were launched."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     inputs = inputs_of(args)
     check_target(args, inputs)
     with profile_cache(args, selection) as cache:
-        profile = _loaded(args, inputs, cache, configured)
+        profile = _loaded(args, inputs, cache, configured, names)
         _check_rows(profile, inputs)
         scope = Scope(profile, selection, details, links, args.all, dtype)
         sections = Report(scope).sections(names)
@@ -144,12 +147,15 @@ def _loaded(
     inputs: Inputs,
     cache: ProfileCache | None,
     configured: Mapping[str, str],
+    names: Sequence[str],
 ) -> Profile:
     """Load the traces; what the configuration calls iterations need not be in each of them."""
     from flame.console.progress import load_with_progress
     from flame.core.report.options import with_iteration, with_usual_iteration
 
-    profile = load_with_progress(inputs.paths, load_options_of(args), cache)
+    options = replace(load_options_of(args), launches=_asks_for_launches(inputs, names))
+    profile = load_with_progress(inputs.paths, options, cache)
+    delay_collection()  # sections make few objects and no garbage in circles
     if args.iteration is not None:
         return with_iteration(profile, args.iteration)
     if "iteration" not in configured:
@@ -158,6 +164,11 @@ def _loaded(
     if found is not profile:
         args.iteration = configured["iteration"]
     return found
+
+
+def _asks_for_launches(inputs: Inputs, names: Sequence[str]) -> bool:
+    """Whether sections tell how activities were launched; several files are read elsewhere."""
+    return len(inputs.paths) == 1 and not _OF_LAUNCHES.isdisjoint(names)
 
 
 def _shows_phases(args: argparse.Namespace) -> bool:

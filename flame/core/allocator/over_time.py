@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.allocator.tables import DeviceAllocations
+from flame.core.allocator.told_reserved import ReservedCurve, with_reserved
 from flame.core.columns import I8
 from flame.core.model.allocator.allocations import BEFORE
 from flame.core.model.allocator.history import NO_TIME, Action, AllocatorEvents
@@ -19,9 +20,16 @@ _GROWTH = {
 
 
 def memory_curve(
-    place: int, own: DeviceAllocations, events: AllocatorEvents, parts: ReservedParts | None
+    place: int,
+    own: DeviceAllocations,
+    events: AllocatorEvents,
+    parts: ReservedParts | None,
+    told: ReservedCurve | None = None,
 ) -> MemoryCurve | None:
-    """Follow the memory of the device at ``place`` over its ``events``; None without times."""
+    """Follow the memory of the device at ``place`` over its ``events``; None without times.
+
+    What was reserved is as ``told``, else rolled back from the ``parts`` of the end.
+    """
     rows = np.flatnonzero(events.time != NO_TIME)
     if not len(rows):
         return None
@@ -33,7 +41,8 @@ def memory_curve(
         reserved = reserved[np.append(0, rows + 1)]
         if (reserved < live).any():  # events of segments are missing
             reserved = None
-    return MemoryCurve(place, position, np.append(time[:1], time), live, reserved)
+    curve = MemoryCurve(place, position, np.append(time[:1], time), live, reserved)
+    return curve if told is None else with_reserved(curve, told)
 
 
 def _reserved(events: AllocatorEvents, parts: ReservedParts | None) -> I8 | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from flame.core.allocator.growth import find_growth
-from flame.core.allocator.moments import check_time, is_within, last_failure
+from flame.core.allocator.moments import check_time, failures_within, last_failure
 from flame.core.allocator.out_of_memory import failed_requests
 from flame.core.allocator.over_time import memory_curve
 from flame.core.allocator.reserved import reserved_parts
@@ -17,11 +18,12 @@ from flame.core.allocator.tables import (
     measured_rows,
     take_rows,
 )
-from flame.core.columns import I8
+from flame.core.allocator.told_reserved import ReservedCurve
+from flame.core.columns import I8, rows_by_value
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, TableCut
 from flame.core.model.allocator.allocations import BEFORE
-from flame.core.model.allocator.history import AllocatorHistory
+from flame.core.model.allocator.history import EVERY_DEVICE, AllocatorEvents, AllocatorHistory
 from flame.core.model.allocator.recorded import (
     MemoryCurve,
     MemoryElsewhere,
@@ -42,6 +44,7 @@ class HistoryMemory:
 
     ``places`` are the GPUs' in the profile's devices, ``numbers`` those that ``history`` has for
     them. ``activities`` has a row for each allocation. ``elsewhere`` is memory besides.
+    ``reserved`` is what is told of it over time, by place; else the history tells.
     """
 
     activities: Activities
@@ -50,6 +53,7 @@ class HistoryMemory:
     allocations: tuple[DeviceAllocations, ...]
     history: AllocatorHistory
     elsewhere: tuple[MemoryElsewhere, ...] = ()
+    reserved: Mapping[int, ReservedCurve] = field(default_factory=dict)
 
     @cached_property
     def devices(self) -> tuple[MemoryOfDevice, ...]:
@@ -62,8 +66,7 @@ class HistoryMemory:
     def _of_device(
         self, place: int, number: int, own: DeviceAllocations, parts: ReservedParts | None
     ) -> MemoryOfDevice:
-        events = self.history.events
-        events = events.take(events.device == number)
+        events = self._events_of(number)
         peak = own.peak(own.whole)
         alive = own.table.alive_at(peak.position)
         before = int(own.table.size[alive & (own.table.begin == BEFORE)].sum())
@@ -82,10 +85,28 @@ class HistoryMemory:
             len(boundaries),
         )
 
+    def _events_of(self, number: int) -> AllocatorEvents:
+        """What happened on the GPU that the history has ``number`` for."""
+        return self.history.events.take(self._event_rows.get(number, np.zeros(0, np.int64)))
+
+    @cached_property
+    def _event_rows(self) -> dict[int, I8]:
+        """The rows of the events of each GPU."""
+        return dict(rows_by_value(self.history.events.device))
+
     def _boundaries(self, number: int, own: DeviceAllocations) -> list[int]:
         """The last event of each step; steps that ended between the same two events are one."""
-        ends = sorted({end.time for end in self.history.step_ends if end.device == number})
-        return sorted({own.last_before(time) for time in ends} - {BEFORE})
+        ends = self._step_ends.get(number, self._step_ends.get(EVERY_DEVICE))
+        found: list[int] = [] if ends is None else own.last_before_each(ends).tolist()
+        return found
+
+    @cached_property
+    def _step_ends(self) -> dict[int, I8]:
+        """When steps ended on each GPU, ascending, ns."""
+        ends = self.history.step_ends
+        time = np.array([end.time for end in ends], np.int64)
+        device = np.array([end.device for end in ends], np.int64)
+        return {one: np.sort(time[rows]) for one, rows in rows_by_value(device)}
 
     @cached_property
     def fullest(self) -> int:
@@ -163,7 +184,7 @@ class HistoryMemory:
             yield from self._at_failure(cut)
             return
         if isinstance(cut.moment, int) and metric in OF_A_MOMENT:
-            check_time(cut.moment, self.history.events, cut)
+            check_time(cut.moment, self.history.events.time, cut)
         for place in self._shown(cut):
             own = self._by_place[place]
             window = own.between(cut.begin, cut.end)
@@ -181,13 +202,7 @@ class HistoryMemory:
 
     def _at_failure(self, cut: TableCut) -> Iterator[tuple[int, int]]:
         """The GPU on which the last request failed, and others that are shown, at that time."""
-        failures = [
-            (each.device, one)
-            for each in self.devices
-            for one in each.out_of_memory
-            if (cut.devices is None or each.device in cut.devices) and is_within(one.time, cut)
-        ]
-        device, last = last_failure(failures)
+        device, last = last_failure(failures_within(self.devices, cut))
         for place in (device,) if cut.devices is None else self._shown(cut):
             here = place == device
             yield place, last.position if here else self._position_at(place, last.time)
@@ -204,13 +219,13 @@ class HistoryMemory:
 
     @cached_property
     def _curve_by_place(self) -> dict[int, MemoryCurve]:
-        events = self.history.events
         curves = (
             memory_curve(
                 place,
                 self._by_place[place],
-                events.take(events.device == number),
+                self._events_of(number),
                 self._parts.get(number),
+                self.reserved.get(place),
             )
             for place, number in zip(self.places, self.numbers, strict=True)
         )

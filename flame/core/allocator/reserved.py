@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, sum_by
-from flame.core.model.allocator.history import AllocatorHistory, BlockState
+from flame.core.columns import I8, Bool, rows_by_value, sum_by
+from flame.core.model.allocator.history import AllocatorHistory, BlockState, MemoryBlocks
 from flame.core.model.allocator.recorded import ReservedParts
 
 PART_MEANINGS = {
@@ -21,29 +21,24 @@ PART_MEANINGS = {
 def reserved_parts(history: AllocatorHistory) -> dict[int, ReservedParts]:
     """Divide what is reserved on each device, by its number."""
     blocks, segments = history.blocks, history.segments
-    device = segments.device[blocks.segment]
-    is_free = blocks.state == BlockState.FREE
-    in_use = sum_by(blocks.segment, (~is_free).astype(np.int64), len(segments)) > 0
-    return {
-        int(number): _parts(history, device == number, is_free, in_use[blocks.segment])
-        for number in np.unique(device)
-    }
-
-
-def _parts(history: AllocatorHistory, here: Bool, is_free: Bool, in_use: Bool) -> ReservedParts:
-    blocks = history.blocks
-    allocated = here & (blocks.state == BlockState.ALLOCATED)
-    requested = _total(blocks.requested, allocated)
-    return ReservedParts(
-        _total(blocks.size, here),
-        requested,
-        _total(blocks.size, allocated) - requested,
-        _total(blocks.size, here & (blocks.state == BlockState.PENDING)),
-        _total(blocks.size, here & is_free & in_use),
-        _total(blocks.size, here & is_free & ~in_use),
-        int(blocks.size[here & is_free].max(initial=0)),
+    in_use = sum_by(
+        blocks.segment, (blocks.state != BlockState.FREE).astype(np.int64), len(segments)
     )
+    by_device = rows_by_value(segments.device[blocks.segment])
+    return {number: _parts(blocks, rows, in_use > 0) for number, rows in by_device}
 
 
-def _total(sizes: I8, rows: Bool) -> int:
-    return int(sizes[rows].sum())
+def _parts(blocks: MemoryBlocks, rows: I8, in_use: Bool) -> ReservedParts:
+    """Divide the blocks ``rows``; ``in_use`` (bool[segments]) has anything that is not free."""
+    size, state = blocks.size[rows], blocks.state[rows]
+    allocated, is_free = state == BlockState.ALLOCATED, state == BlockState.FREE
+    requested, beside = int(blocks.requested[rows][allocated].sum()), in_use[blocks.segment[rows]]
+    return ReservedParts(
+        int(size.sum()),
+        requested,
+        int(size[allocated].sum()) - requested,
+        int(size[state == BlockState.PENDING].sum()),
+        int(size[is_free & beside].sum()),
+        int(size[is_free & ~beside].sum()),
+        int(size[is_free].max(initial=0)),
+    )

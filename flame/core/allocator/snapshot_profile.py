@@ -18,7 +18,7 @@ from flame.core.errors import InputError
 from flame.core.model.activities import Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import BEFORE, Allocations
 from flame.core.model.allocator.history import NO_TIME, AllocatorHistory
-from flame.core.model.allocator.memory_events import BEFORE_FRAME, UNKNOWN_FRAME
+from flame.core.model.allocator.memory_events import BEFORE_FRAME, NATIVE_FRAME, UNKNOWN_FRAME
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import Device, GraphNodes, Meta, Source
@@ -32,9 +32,6 @@ _Table = TypeVar("_Table")
 _SUM_LIMIT = 1 << 62
 
 UNKNOWN_POOL = "[pool not known]"
-
-NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
-"""Stands above the C++ frames of threads that run no Python, such as those of autograd."""
 
 
 def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.allocator.live import LiveCurve, Peak, find_peak, live_curve
-from flame.core.columns import I8, Bool
+from flame.core.columns import I8, Bool, rows_by_value
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
@@ -66,6 +66,11 @@ class DeviceAllocations:
         at = int(np.searchsorted(self.time, time, "left"))
         return int(self.position[at - 1]) if at else BEFORE
 
+    def last_before_each(self, times: I8) -> I8:
+        """The last event before each of ``times`` (ascending, ns), once; none before the first."""
+        passed = np.searchsorted(times, self.time, "right")
+        return self.position[np.diff(np.append(passed, len(times))) > 0]
+
     def time_of(self, position: int) -> int | None:
         """When the event at ``position`` was, ns; None where that is not known."""
         at = int(np.searchsorted(self.position, position))
@@ -117,8 +122,9 @@ def split_devices(
     table: Allocations, devices: Sequence[int]
 ) -> Iterator[tuple[int, DeviceAllocations]]:
     """Split ``table`` by ``devices``, numbers of which each comes with its allocations."""
+    known, none = dict(rows_by_value(table.device)), np.zeros(0, np.int64)
     for device in devices:
-        rows = np.flatnonzero(table.device == device)
+        rows = known.get(device, none)
         own = table.take(rows)
         position, time = _event_times(own)
         yield device, DeviceAllocations(rows, own, live_curve(own), position, time)

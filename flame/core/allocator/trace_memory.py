@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,13 @@ from flame.core.allocator.live import find_peak, live_curve
 from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_events
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
-from flame.core.columns import I4, I8, Bool, run_starts, sum_by
+from flame.core.allocator.told_reserved import reserved_curves
+from flame.core.columns import I4, I8, Bool, run_starts, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
 from flame.core.model.allocator.history import (
+    EVERY_DEVICE,
     NO_TIME,
     Action,
     AllocatorEvents,
@@ -68,16 +70,15 @@ class TraceMemory:
             end=np.where(own.end == ALIVE, ALIVE, position[np.where(own.end == ALIVE, 0, own.end)]),
             python=self._whole(own),
         )
-        parts = dict(split_devices(own, np.unique(own.device).tolist()))
+        parts = dict(split_devices(own, unique(own.device).tolist()))
         return HistoryMemory(
             self._activities(own),
             tuple(parts),
             tuple(parts),
             tuple(parts.values()),
-            _history(
-                _own_events(self.events, device, is_own, position), _step_ends(self.steps, parts)
-            ),
+            _history(_own_events(self.events, device, is_own, position), _step_ends(self.steps)),
             tuple(self._elsewhere(~is_own)),
+            reserved_curves(self.events, self.allocations, device, is_own),
         )
 
     def _whole(self, own: Allocations) -> I4:
@@ -141,8 +142,11 @@ def pair_memory(
             )
         )
     )
+    unsized = int(((found.begin == BEFORE) & (found.size == 0)).sum())
     found = _with_base(events, found)
-    return TraceMemory(events, found, stacks, table, steps), list(_warnings(events, losses))
+    return TraceMemory(events, found, stacks, table, steps), list(
+        _warnings(events, losses, unsized)
+    )
 
 
 def _history(events: AllocatorEvents, steps: Sequence[StepEnd] = ()) -> AllocatorHistory:
@@ -232,8 +236,11 @@ def count_breaks(events: MemoryEvents) -> int:
     return int((in_use[:-1] + _change(events)[order][1:] != in_use[1:])[known].sum())
 
 
-def _warnings(events: MemoryEvents, losses: PairingLosses) -> Iterator[str]:
+def _warnings(events: MemoryEvents, losses: PairingLosses, unsized: int) -> Iterator[str]:
     yield from loss_warnings(losses, 0)
+    if unsized:
+        were = format_counted(unsized, "allocation was", "allocations were")
+        yield f"memory: {were} made before the recording and given back, nothing tells how large"
     if events.left_out:
         do = format_counted(events.left_out, "event makes", "events make")
         yield f"memory: {do} no sense: left out"
@@ -245,8 +252,6 @@ def _warnings(events: MemoryEvents, losses: PairingLosses) -> Iterator[str]:
         )
 
 
-def _step_ends(steps: ProfilerSteps, places: Iterable[int]) -> list[StepEnd]:
+def _step_ends(steps: ProfilerSteps) -> list[StepEnd]:
     ends = zip(steps.number.tolist(), steps.end.tolist(), strict=True)
-    return [
-        StepEnd(f"ProfilerStep#{number}", place, end) for number, end in ends for place in places
-    ]
+    return [StepEnd(f"ProfilerStep#{number}", EVERY_DEVICE, end) for number, end in ends]

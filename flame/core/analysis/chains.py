@@ -119,19 +119,25 @@ def _begins(total: I8, path: I8) -> Bool:
 # Words
 
 
+def most_names(room: int) -> int:
+    """Say how many names fit ``room`` cells at most: a `SIGN` and two spaces are between them."""
+    return max(room, 0) // (len(SIGN) + 2) + 1
+
+
 def chain_words(
-    names: Sequence[str], named: int | None = None, inverted: bool = False
+    names: Sequence[str], room: int, named: int | None = None, inverted: bool = False
 ) -> Iterator[list[str]]:
     """Write a chain of ``names`` in words to be joined by `SIGN`: all of it, then less and less.
 
     ``["main", "… 30 frames", "run", "forward"]``: what is left out first comes after the outermost
     name, and what stays to the end is ``named`` (a place), or else the name that says most.
-    ``inverted`` chains begin with the innermost name.
+    ``inverted`` chains begin with the innermost name. What cannot fit ``room`` cells is not tried:
+    a chain may have 100,000 frames.
     """
     size = len(names)
     if named is None:
         named = telling_place(names, inverted)
-    for shown in _choices(size, size - 1 - named if inverted else named):
+    for shown in _choices(size, size - 1 - named if inverted else named, most_names(room)):
         places = sorted(size - 1 - place for place in shown) if inverted else sorted(shown)
         yield _spelled(names, places)
 
@@ -150,9 +156,9 @@ def _says_nothing(name: str) -> bool:
     return name in _WRAPPERS or _ADDRESS in name
 
 
-def _choices(size: int, most: int) -> Iterator[set[int]]:
-    """Which names may be shown, from all of them to ``most`` alone."""
-    for left_out in range(size - 1):
+def _choices(size: int, most: int, number: int) -> Iterator[set[int]]:
+    """Which names may be shown, from ``number`` of them to ``most`` alone."""
+    for left_out in range(max(size - 1 - number, 0), size - 1):
         yield {0, most, *range(1 + left_out, size)}
     yield {0, most}
     yield {most, size - 1}

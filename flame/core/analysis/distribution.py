@@ -72,6 +72,10 @@ class Distributions:
     def __len__(self) -> int:
         return len(self.count)
 
+    def first(self, size: int) -> Distributions:
+        """Take those of the first ``size`` groups."""
+        return Distributions(*(column[:size] for column in vars(self).values()))
+
     def placed(self, place: I8, size: int) -> Distributions:
         """Give group ``n`` the number ``place[n]``, of ``size``; of the others there are none."""
         columns = {name: np.zeros(size, np.int64) for name in vars(self)}

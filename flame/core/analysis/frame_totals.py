@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, expand_ranges, order_by, sum_by, unique
+from flame.core.gpu_metrics.kernels import LaneRows
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import PART_KINDS
 from flame.core.model.tree import GroupParts, StackTree
@@ -94,9 +95,26 @@ def percentiles(activities: NodeActivities, values: I8, frames: I4) -> Percentil
     rank[order] = np.arange(len(values))
     slices = _slices(activities, frames)
     ranks = np.zeros((len(PERCENTS) + 1, len(frames)), np.int64)
-    for first, last in _split_frames(slices.pairs):
-        ranks[:, first:last] = _percentile_ranks(slices, first, last, rank[activities.rows])
+    for part in _rows_of(activities, slices):
+        count = slices.pairs[part.first : part.last]
+        ranks[:, part.first : part.last] = _percentile_ranks(part, count, rank[part.row])
     return Percentiles(*np.where(slices.pairs, np.append(values[order], 0)[ranks], 0))
+
+
+def rows_by_frame(activities: NodeActivities, frames: I4) -> Iterator[LaneRows]:
+    """Collect the rows below each of ``frames`` (ascending), each once; many frames at a time.
+
+    Lanes are places in ``frames``.
+    """
+    yield from _rows_of(activities, _slices(activities, frames))
+
+
+def _rows_of(activities: NodeActivities, slices: _Slices) -> Iterator[LaneRows]:
+    for first, last in _split_frames(slices.pairs):
+        low, high = np.searchsorted(slices.frame, [first, last])
+        start, size = slices.low[low:high], slices.size[low:high]
+        lane = np.repeat(slices.frame[low:high], size)
+        yield LaneRows(first, last, lane, activities.rows[expand_ranges(start, size)])
 
 
 class _Slices(NamedTuple):
@@ -153,13 +171,9 @@ def _split_frames(pairs: I8) -> Iterator[tuple[int, int]]:
         first = max(last, first + 1)
 
 
-def _percentile_ranks(slices: _Slices, first: int, last: int, rank: I8) -> I8:
-    """The rank of each percentile, and of the maximum, for frames [first, last)."""
-    low, high = np.searchsorted(slices.frame, [first, last])
-    start, size = slices.low[low:high], slices.size[low:high]
-    frame = np.repeat(slices.frame[low:high] - first, size)
-    ordered = np.sort((frame << 32) | rank[expand_ranges(start, size)]) & 0xFFFFFFFF
-    count = slices.pairs[first:last]
+def _percentile_ranks(part: LaneRows, count: I8, rank: I8) -> I8:
+    """The rank of each percentile, and of the maximum, of the frames of ``part``."""
+    ordered = np.sort(((part.lane - part.first) << 32) | rank) & 0xFFFFFFFF
     before = np.cumsum(count) - count
     places = [before + (count * percent + 99) // 100 - 1 for percent in (*PERCENTS, 100)]
     # A frame without activities has no place: what stands there is not looked at.

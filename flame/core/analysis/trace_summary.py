@@ -34,6 +34,7 @@ from flame.core.projection.weights import weigh_groups
 if TYPE_CHECKING:
     from flame.core.analysis.heaviest import Heaviest
     from flame.core.analysis.iterations import IterationTable
+    from flame.core.gpu_metrics.averages import MetricAverage
 
 _MOST = 10
 """Heaviest frames of a kind, and gaps of a GPU, that are listed."""
@@ -149,6 +150,31 @@ class TraceSummary:
         from flame.core.analysis.iterations import measure_iterations
 
         return measure_iterations(self.profile)
+
+    @cached_property
+    def gpu_metrics(self) -> tuple[tuple[Utilization, tuple[MetricAverage, ...]], ...]:
+        """What was sampled of each GPU of `utilizations`, over its window. May read the file."""
+        if self.profile.side_tables.gpu_metrics is None:
+            return ()
+        from flame.core.gpu_metrics.averages import average_over
+
+        return tuple(
+            (
+                each,
+                tuple(average_over(self.profile, each.device, each.windows.low, each.windows.high)),
+            )
+            for each in self.utilizations
+            if each.device >= 0
+        )
+
+    @property
+    def gpu_metric_notes(self) -> tuple[str, ...]:
+        """Which samples of GPUs are left out, and why. May read the file."""
+        if self.profile.side_tables.gpu_metrics is None:
+            return ()
+        from flame.core.gpu_metrics.averages import metric_notes
+
+        return tuple(metric_notes(self.profile, {each.device for each in self.utilizations}))
 
     @property
     def is_merged(self) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, SIDES, expand_ranges, order_by
+from flame.core.columns import I8, SIDES, expand_ranges, order_by, places_in
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
@@ -203,7 +203,7 @@ class DeviceGaps:
         rows, table = self._rows, self._table
         begin, end = self.begin[numbers], self.end[numbers]
         start, stop = table.start[rows], table.start[rows] + table.duration[rows]
-        before, after = np.flatnonzero(np.isin(stop, begin)), np.flatnonzero(np.isin(start, end))
+        before, after = _places_of(begin, stop), _places_of(end, start)
         ended = _RowsAt(stop[before], start[before], rows[before])
         began = _RowsAt(start[after], table.launch_start[rows[after]], rows[after])
         return [
@@ -236,6 +236,12 @@ class DeviceGaps:
         """Get a gap with the activities beside it."""
         begin, end = int(self.begin[number]), int(self.end[number])
         return IdleGap(self.device, begin, end, self._ended.last(begin), self._began.last(end))
+
+
+def _places_of(some: I8, times: I8) -> I8:
+    """Where ``times`` are one of ``some``."""
+    wanted = np.append(np.sort(some), _INT64.max)
+    return np.flatnonzero(wanted[places_in(wanted, times)] == times)
 
 
 class _RowsAt:

@@ -18,7 +18,7 @@ from flame.core.model.allocator.memory_events import (
 )
 from flame.core.model.calls import CallClass, call_class
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
-from flame.core.model.raw import RawTrace
+from flame.core.model.raw import RawTrace, RecordedOrigins
 from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import EMPTY
 
@@ -35,20 +35,24 @@ def find_memory_stacks(
 ) -> tuple[MemoryStacks, int]:
     """Find the stacks of what ``events`` give out, and how many of these have no known API call.
 
-    Events with a thread are looked up on it at their time, others at their call as launches are:
-    that with their correlation id, else the only one of its process that gives memory out or back
-    and was open then. Other events have no stack.
+    Stacks that were recorded with the events are kept, and the call is that of their thread which
+    was open. Other events with a thread are looked up on it at their time, others at their call as
+    launches are: that with their correlation id, else the only one of its process that gives memory
+    out or back and was open then. Other events have no stack.
     """
     rows = np.flatnonzero(events.allocates)
-    call, chain = _calls(raw, events, rows, thread_process)
-    called, told = call >= 0, events.thread[rows] >= 0
-    thread = np.where(called, taken(raw.calls.thread, call, NONE), events.thread[rows])
-    time = np.where(called, taken(raw.calls.start, call, 0), events.time[rows])
-    recorded = taken(raw.calls.python, chain, EMPTY)
-    python, nvtx = origins.launch_stacks(thread, time, recorded)
+    told = events.thread[rows] >= 0
+    if raw.paths is not None and raw.paths.memory is not None:
+        call = chain = _own_calls(raw, events.thread[rows], events.time[rows])
+        thread, python, nvtx = _recorded(raw, raw.paths.memory, events, rows, origins)
+    else:
+        call, chain = _calls(raw, events, rows, thread_process)
+        thread = np.where(call >= 0, taken(raw.calls.thread, call, NONE), events.thread[rows])
+        time = np.where(call >= 0, taken(raw.calls.start, call, 0), events.time[rows])
+        python, nvtx = origins.launch_stacks(thread, time, taken(raw.calls.python, chain, EMPTY))
     native = taken(raw.calls.native, chain, EMPTY)
     launch = taken(raw.calls.frame, call, NONE)
-    lost = ~called & ~told
+    lost = (call < 0) & ~told
     if lost.any():
         launch[lost] = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
     python = _with_unknown(raw, python, (nvtx == EMPTY) & (native == EMPTY) & (launch == NONE))
@@ -68,6 +72,27 @@ def find_memory_stacks(
         thread=spread(thread, NONE),
         before=_stack_of(raw, BEFORE_FRAME),
     ), int(lost.sum())
+
+
+def _recorded(
+    raw: RawTrace, memory: RecordedOrigins, events: MemoryEvents, rows: I8, origins: Origins
+) -> tuple[I4, I4, I4]:
+    """The threads of the events ``rows``, and their Python and range stacks, as recorded."""
+    assert raw.paths is not None
+    thread = memory.thread[rows]
+    ranges = None if raw.paths.calls is None else memory.nvtx[rows]
+    return thread, *origins.launch_stacks(thread, events.time[rows], memory.python[rows], ranges)
+
+
+def _own_calls(raw: RawTrace, thread: I4, time: I8) -> I8:
+    """The call for memory of each ``thread`` (-1: none) that is open at ``time``, else -1."""
+    calls, found = raw.calls, np.full(len(time), NONE, np.int64)
+    chosen = _calls_for_memory(raw)
+    wanted = np.flatnonzero(thread >= 0)
+    if len(chosen) and len(wanted):
+        spans = calls.thread[chosen], calls.start[chosen], calls.end[chosen]
+        found[wanted] = _only_open(*spans, chosen, thread[wanted], time[wanted])
+    return found
 
 
 def _stack_of(raw: RawTrace, frame: Frame) -> int:
@@ -98,15 +123,20 @@ def _open_calls(raw: RawTrace, process: I4, time: I8, thread_process: I4) -> I8:
     calls, found = raw.calls, np.full(len(time), NONE, np.int64)
     if not len(time) or not len(calls.start):
         return found
-    frames = unique(calls.frame)
-    named = [call_class(raw.frames[at].name) == CallClass.ALLOC for at in frames.tolist()]
-    chosen = np.flatnonzero(np.isin(calls.frame, frames[named]) & ~calls.chain_only)
+    chosen = _calls_for_memory(raw)
     of_call = np.append(thread_process, np.int32(NONE))[calls.thread[chosen]]
     wanted = np.flatnonzero(process >= 0)
     found[wanted] = _only_open(
         of_call, calls.start[chosen], calls.end[chosen], chosen, process[wanted], time[wanted]
     )
     return found
+
+
+def _calls_for_memory(raw: RawTrace) -> I8:
+    """The calls that give memory out or back."""
+    frames = unique(raw.calls.frame)
+    named = [call_class(raw.frames[at].name) == CallClass.ALLOC for at in frames.tolist()]
+    return np.flatnonzero(np.isin(raw.calls.frame, frames[named]) & ~raw.calls.chain_only)
 
 
 def _only_open(lane: I4, start: I8, end: I8, row: I8, on: I4, time: I8) -> I8:

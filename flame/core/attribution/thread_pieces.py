@@ -179,6 +179,7 @@ def _call_pieces(calls: RawCalls) -> tuple[Column, ThreadPieces]:
     if calls.chain_only.any():
         thread = np.where(calls.chain_only, np.int32(NONE), thread)
     outer, start, end = _outermost(thread, calls.start, calls.end)
+    outer = outer.astype(np.intp)  # once: numpy would do so for each column
     return outer, _flat(thread[outer], calls.frame[outer], start, end)
 
 

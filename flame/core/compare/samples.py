@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import F8, I8, Bool, Column, order_by, sum_by, unique, unique_rows
+from flame.core.columns import F8, I8, Bool, Column, order_by, sum_by, taken, unique, unique_rows
 from flame.core.compare.basis import periods_of
 from flame.core.compare.changes import Changes
 from flame.core.compare.comparison import Comparison
@@ -161,8 +161,11 @@ def _kept_sums(comparison: Comparison, at: int, run: KeptRun) -> tuple[I8, I8, I
 
 def _launched_in(profile: Profile, rows: ComparedRows, number: I8) -> tuple[I8, I8, I8]:
     """(place in ``number``, node, value) of the rows launched in one of these iterations."""
-    place = profile.iterations.places_among(number, profile.iterations.of(rows.table)[rows.row])
+    of = taken(profile.iterations.of(rows.table), rows.row)
+    place = profile.iterations.places_among(number, of)
     inside = np.flatnonzero(place >= 0)
+    if len(inside) == len(place):
+        return place, rows.node, rows.value
     return place[inside], rows.node[inside], rows.value[inside]
 
 
@@ -186,11 +189,11 @@ def compared_rows(comparison: Comparison, at: int) -> ComparedRows:
     tree = comparison.trees[at]
     table, row = _table_and_rows(comparison, at)
     node_of_group = np.append(comparison.union.node[at], NONE)[tree.node_of_group]
-    node = node_of_group.astype(np.int64, copy=False)[table.groups.of_row[row]]
+    node = node_of_group.astype(np.int64, copy=False)[taken(table.groups.of_row, row)]
     if node.min(initial=0) < 0:
         some = np.flatnonzero(node >= 0)
         row, node = row[some], node[some]
-    return ComparedRows(table, row, node, tree.metric.values(table)[row])
+    return ComparedRows(table, row, node, taken(tree.metric.values(table), row))
 
 
 def compared_weights(comparison: Comparison, at: int) -> tuple[Activities, Weights]:

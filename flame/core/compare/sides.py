@@ -30,7 +30,7 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.labels import Naming
 from flame.core.projection.project import empty_tree, project
-from flame.core.projection.selection import Selection
+from flame.core.projection.selection import Selection, moment_of
 from flame.core.rank_summary.opened import summary_of
 from flame.core.rank_summary.summary import RankSummary
 
@@ -79,12 +79,19 @@ class Run:
         return replace(self, where=(*self.where, *where)) if where else self
 
     def tree(self, selection: Selection) -> StackTree:
-        """Project the run under a common ``selection``; a root of nothing where none of it is."""
+        """Project the run under a common ``selection``; a root of nothing where none of it is.
+
+        UsageError, which names the run, where its memory was not recorded at that moment.
+        """
         wanted = self.selection(selection)
         try:
             return project(self.profile, wanted)
         except NoMatchError:
             return empty_tree(self.profile, wanted)
+        except UsageError as error:
+            if moment_of(wanted) is None:
+                raise
+            raise UsageError(f"{self.label}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)

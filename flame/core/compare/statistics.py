@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import F8, I8, Bool, Column, order_by
+from flame.core.compiled.draws import drawn_places
 
 _Z = 1.959964
 """95 % of a normal distribution are within so many standard deviations."""
@@ -190,20 +191,26 @@ def medians(values: F8) -> F8:
 def _drawn_medians(values: F8, random: np.random.Generator) -> F8:
     """The medians of what is drawn again and again, f8[k, draws]."""
     chosen = _some(values, random)
-    size = chosen.shape[1]
-    times = _draw_blocks(size, random)
-    order = np.argsort(chosen, axis=1)
-    reached, place = (np.zeros((len(values), _DRAWS), times.dtype) for _ in range(2))
-    for at in order.T:  # from the least value on, until half of those drawn are reached
-        reached += times[at]
-        below = reached < (size + 1) // 2
-        if not below.any():
-            break
-        place += below
+    times = _draw_blocks(chosen.shape[1], random)
+    place = _places_of_medians(times, np.argsort(chosen, axis=1))
     drawn = np.take_along_axis(np.sort(chosen, axis=1), place.astype(np.int64), axis=1)
     # Around the median of all, where these are not all.
     whole, part = medians(values), medians(chosen)
     return drawn * np.divide(whole, part, out=np.ones(len(whole)), where=part > 0)[:, None]
+
+
+def _places_of_medians(times: Column, order: I8) -> Column:
+    """The places of the medians of what is drawn in the ``order`` of each row, [k, draws]."""
+    if (found := drawn_places(times, order)) is not None:
+        return found
+    reached, place = (np.zeros((len(order), times.shape[1]), times.dtype) for _ in range(2))
+    for at in order.T:  # from the least value on, until half of those drawn are reached
+        reached += times[at]
+        below = reached < (order.shape[1] + 1) // 2
+        if not below.any():
+            break
+        place += below
+    return place
 
 
 def _some(values: F8, random: np.random.Generator) -> F8:
@@ -217,11 +224,18 @@ def _some(values: F8, random: np.random.Generator) -> F8:
 def _draw_blocks(size: int, random: np.random.Generator) -> Column:
     """How often each of ``size`` values in a circle is drawn, [size, draws]; u1 or u2."""
     length = int(np.ceil(np.sqrt(size)))
-    first = random.integers(0, size, (_DRAWS, -(-size // length), 1))
-    drawn = ((first + np.arange(length)) % size).reshape(_DRAWS, -1)[:, :size]
-    key = drawn + size * np.arange(_DRAWS)[:, None]
-    times = np.bincount(key.ravel(), minlength=size * _DRAWS).reshape(_DRAWS, size).T
-    return np.ascontiguousarray(times.astype(np.uint8 if size <= _MOST else np.uint16))
+    blocks = -(-size // length)
+    first = random.integers(0, size, (_DRAWS, blocks, 1))[:, :, 0]
+    behind = first + np.append(np.full(blocks - 1, length), size - (blocks - 1) * length)
+    around, draw = behind > size, np.broadcast_to(np.arange(_DRAWS)[:, None], first.shape)
+    # By how much more often each value is drawn than the one before it.
+    steps = np.zeros((size + 1, _DRAWS), np.int16)
+    one, flat = np.int16(1), steps.reshape(-1)
+    np.add.at(flat, (first * _DRAWS + draw).ravel(), one)
+    np.subtract.at(flat, ((behind - size * around) * _DRAWS + draw).ravel(), one)
+    np.add.at(flat, draw[around], one)
+    times = np.cumsum(steps, axis=0, dtype=np.int16)[:size]
+    return times.astype(np.uint8 if size <= _MOST else np.uint16)
 
 
 # Ratio of other statistics

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
-_ABI = 8  # FLAMECORE_ABI of csrc/flamecore.h
+_ABI = 9  # FLAMECORE_ABI of csrc/flamecore.h
 _NO_MEMORY = -2
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -40,6 +40,11 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p],
     ),
     "flamecore_order": (c_int64, [c_void_p, c_void_p, c_int32, c_int64, c_void_p]),
+    "flamecore_number_runs": (
+        c_int64,
+        [c_void_p, c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
+    ),
+    "flamecore_lane_times": (c_int64, [c_void_p, c_int32, c_void_p]),
     "flamecore_order_groups": (
         c_int64,
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
@@ -47,6 +52,14 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flamecore_sum_groups": (
         c_int64,
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
+    ),
+    "flamecore_drawn_places": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_int64, c_void_p],
+    ),
+    "flamecore_sum_above": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
     ),
     "flamecore_summarize_groups": (
         c_int64,
@@ -67,8 +80,12 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int64,
         [c_void_p, c_void_p, c_int32, c_int32, c_int64, c_void_p],
     ),
-    "flamecore_outermost_shown": (c_int64, [c_void_p, c_int32, c_void_p, c_int32, c_void_p]),
+    "flamecore_shown_times": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_int32, c_void_p, c_void_p],
+    ),
     "flamecore_launched": (c_int64, [c_void_p, c_int32, c_void_p, c_void_p]),
+    "flamecore_launched_spans": (c_int64, [c_void_p, c_int32, c_void_p, c_void_p]),
     "flamecore_outermost": (c_int64, [c_void_p, c_int32, c_void_p]),
     "flamecore_union": (c_int64, [c_void_p, c_int32, c_void_p]),
     "flamecore_innermost": (c_int64, [c_void_p, c_int32, c_int32, c_void_p]),

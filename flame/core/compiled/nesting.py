@@ -146,6 +146,35 @@ def united_spans(
     return None if (count := checked(done)) is None else made.first(count)
 
 
+class LaneTimes(NamedTuple):
+    """Hold when the first interval of each lane began, the last ended, and how long any was open.
+
+    i8[lanes] each, ns; the largest and the least number, and 0, of lanes without any.
+    """
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    busy: NDArray[np.int64]
+
+
+def lane_times(
+    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64], lanes: int
+) -> LaneTimes | None:
+    """Measure what is open on each of so many lanes; what is of lane -1 is left out.
+
+    None where this is refused: without the library, and where the intervals of a lane do not come
+    in order of their starts.
+    """
+    library = compiled()
+    if library is None or lanes > MOST_LANES:
+        return None
+    spans = whole((lane, start, end), (np.int32, *_TIMES))
+    made = LaneTimes(*(np.empty(lanes, np.int64) for _ in range(3)))
+    given, out = lane_spans(spans), _Innermost(*map(address, made))
+    done = library.flamecore_lane_times(ctypes.byref(given), lanes, ctypes.byref(out))
+    return None if checked(done) is None else made
+
+
 def _room(size: int) -> LanePieces:
     return LanePieces(np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int64))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,13 @@ _FEWEST = 256
 """Rows below which calling costs as much as it saves."""
 
 
+class RowRuns(NamedTuple):
+    """Hold the run of rows that each is in, i4[rows], -1: none; how many there are."""
+
+    number: NDArray[np.int32]
+    runs: int
+
+
 def order_rows(keys: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:
     """Find the stable order of rows by ``keys``, the last of which counts most, i8[rows].
 
@@ -30,11 +37,25 @@ def order_rows(keys: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:
     if any(key.dtype == np.uint64 for key in keys):
         return None
     columns = whole([_readable(key) for key in keys])
-    places = (ctypes.c_void_p * len(columns))(*map(address, columns))
-    widths = (ctypes.c_int32 * len(columns))(*(column.itemsize for column in columns))
     order = np.empty(len(columns[0]), np.int64)
-    done = library.flamecore_order(places, widths, len(columns), len(order), address(order))
+    done = library.flamecore_order(*_given(columns), len(order), address(order))
     return None if checked(done) is None else order
+
+
+def number_runs(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> RowRuns | None:
+    """Number the runs of rows, taken in this ``order``, that are equal in all ``keys``.
+
+    None where numpy is to do it.
+    """
+    library = compiled()
+    if library is None or not 0 < len(keys) <= _MOST_COLUMNS or len(order) < _FEWEST:
+        return None
+    columns, (rows,) = whole([_readable(key) for key in keys]), whole([order], [np.int64])
+    size, number = len(columns[0]), np.full(len(columns[0]), -1, np.int32)
+    done = library.flamecore_number_runs(
+        *_given(columns), address(rows), len(rows), size, address(number)
+    )
+    return None if (count := checked(done)) is None else RowRuns(number, count)
 
 
 def order_groups(
@@ -72,6 +93,29 @@ def sum_groups(group: NDArray[Any], values: NDArray[Any], groups: int) -> NDArra
     return None if checked(done) is None else sums
 
 
+def sum_above(
+    group: NDArray[Any],
+    values: NDArray[np.int64],
+    groups: int,
+    limits: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Count and add up the ``values`` of each ``group`` that are above its limit, i8[groups] each.
+
+    None where numpy is to do it.
+    """
+    library = compiled()
+    if library is None or len(values) < _FEWEST or values.dtype != np.int64:
+        return None
+    keys, values = whole([_readable(group), values])
+    (limits,) = whole([limits], [np.int64])
+    counts, sums = (np.empty(groups, np.int64) for _ in range(2))
+    done = library.flamecore_sum_above(
+        *(address(keys), keys.itemsize, address(values), len(values)),
+        *(groups, address(limits), address(counts), address(sums)),
+    )
+    return None if checked(done) is None else (counts, sums)
+
+
 def summarize_groups(
     group: NDArray[Any], values: NDArray[np.int64], groups: int, percents: Sequence[int]
 ) -> NDArray[np.int64] | None:
@@ -91,6 +135,13 @@ def summarize_groups(
         *(address(asked), len(asked), address(rows)),
     )
     return None if checked(done) is None else rows
+
+
+def _given(columns: Sequence[NDArray[Any]]) -> tuple[Any, Any, int]:
+    """Tell where C finds the values of ``columns``, how wide these are, and how many there are."""
+    places = (ctypes.c_void_p * len(columns))(*map(address, columns))
+    widths = (ctypes.c_int32 * len(columns))(*(column.itemsize for column in columns))
+    return places, widths, len(columns)
 
 
 def _readable(column: NDArray[Any]) -> NDArray[Any]:

@@ -99,8 +99,19 @@ def pieces_by_depth(
     return Pieces(*(column[:count] for column in columns))
 
 
-def outermost_pieces(pieces: Pieces, shown: NDArray[Any]) -> NDArray[np.bool_] | None:
-    """Mark the ``pieces`` that are in no other ``shown`` (of frames) as the same, bool[n].
+class ShownTimes(NamedTuple):
+    """Sum the time of pieces by what their frames are shown as, i8[frames] each, ns.
+
+    ``own`` is that in which no piece inside was open, ``outer`` of pieces in no other that is shown
+    as the same.
+    """
+
+    own: NDArray[np.int64]
+    outer: NDArray[np.int64]
+
+
+def shown_times(pieces: Pieces, shown: NDArray[Any]) -> ShownTimes | None:
+    """Sum the time of ``pieces`` by what their frames are ``shown`` as, of frames.
 
     None where this is refused: without the library, and where pieces do not nest.
     """
@@ -109,46 +120,64 @@ def outermost_pieces(pieces: Pieces, shown: NDArray[Any]) -> NDArray[np.bool_] |
         return None
     given, kept = _given(pieces)
     (shown,) = whole((shown,), (np.int32,))
-    alone = np.empty(len(pieces.lane), bool)
-    deepest = _deepest(pieces)
-    done = library.flamecore_outermost_shown(
-        ctypes.byref(given), deepest, address(shown), len(shown), address(alone)
+    sums = ShownTimes(*(np.empty(len(shown), np.int64) for _ in range(2)))
+    done = library.flamecore_shown_times(
+        ctypes.byref(given), _deepest(pieces), address(shown), len(shown), *_places(sums)
     )
     del kept
-    return None if checked(done) is None else alone
+    return None if checked(done) is None else sums
 
 
-def launched_in(
-    pieces: Pieces,
-    rows: NDArray[np.int64],
-    lane: NDArray[Any],
-    time: NDArray[np.int64],
-    start: NDArray[np.int64],
-    length: NDArray[np.int64],
-) -> LaunchedInPieces | None:
-    """Find what was launched in each of ``pieces``: ``rows`` of columns, by lane and time.
+class LaunchedRows(NamedTuple):
+    """Hold ``rows`` i8[n], by lane and time, of columns of what was launched when, and how it ran.
 
-    They ran from ``start`` on, for ``length``. None where this is refused: without the library, and
-    where pieces do not nest.
+    ``lane`` is i4, ``time``, ``start`` and ``length`` are i8, ns.
+    """
+
+    rows: NDArray[np.int64]
+    lane: NDArray[Any]
+    time: NDArray[np.int64]
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+
+
+def launched_in(pieces: Pieces, launched: LaunchedRows) -> LaunchedInPieces | None:
+    """Find what was ``launched`` in each of ``pieces``.
+
+    None where this is refused: without the library, and where pieces do not nest.
     """
     library = compiled()
     if library is None:
         return None
-    given, kept = _given(pieces)
-    columns = whole((lane, time, start, length), (np.int32, np.int64, np.int64, np.int64))
-    (rows,) = whole((rows,), (np.int64,))
-    launches = _Launches(len(rows), address(rows), *_places(columns))
     size = len(pieces.lane)
     low, high = (np.empty(size, np.int32) for _ in range(2))
     found = LaunchedInPieces(low, high, *(np.empty(size, np.int64) for _ in range(2)))
-    done = library.flamecore_launched(
-        ctypes.byref(given),
-        _deepest(pieces),
-        ctypes.byref(launches),
-        ctypes.byref(_LaunchedIn(*_places(found))),
-    )
+    out = _LaunchedIn(*_places(found))
+    done = _call_launched(library.flamecore_launched, pieces, launched, ctypes.byref(out))
+    return None if done is None else found
+
+
+def launched_spans(pieces: Pieces, launched: LaunchedRows) -> NDArray[np.int64] | None:
+    """Find how long what was ``launched`` in each of ``pieces`` took, from first to last, i8[n].
+
+    -1 where that is nothing; None where this is refused, as there.
+    """
+    library = compiled()
+    if library is None:
+        return None
+    span = np.empty(len(pieces.lane), np.int64)
+    done = _call_launched(library.flamecore_launched_spans, pieces, launched, address(span))
+    return None if done is None else span
+
+
+def _call_launched(function: Any, pieces: Pieces, launched: LaunchedRows, out: Any) -> int | None:
+    given, kept = _given(pieces)
+    columns = whole(launched[1:], (np.int32, np.int64, np.int64, np.int64))
+    (rows,) = whole(launched[:1], (np.int64,))
+    launches = _Launches(len(rows), address(rows), *_places(columns))
+    done = function(ctypes.byref(given), _deepest(pieces), ctypes.byref(launches), out)
     del kept
-    return None if checked(done) is None else found
+    return checked(done)
 
 
 def _given(pieces: Pieces) -> tuple[_Pieces, list[NDArray[Any]]]:

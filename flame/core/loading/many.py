@@ -110,11 +110,15 @@ def _load_with_work(
 def _load_with_phases(
     files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
 ) -> Profile:
-    """Load files, and name the phases that a file of these has; that file is read first."""
+    """Load files, and name the phases that a file of these has, else those that ranges tell.
+
+    That file is read first.
+    """
+    from flame.core.projection.phases import name_phases, tell_phases
+
     if options.phases is None:
-        return _load_files(files, options, progress, cache)
+        return tell_phases(_load_files(files, options, progress, cache))
     from flame.core.names.phases import read_phases
-    from flame.core.projection.phases import name_phases
 
     rules = read_phases(options.phases)
     return name_phases(_load_files(files, replace(options, phases=None), progress, cache), rules)

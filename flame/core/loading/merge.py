@@ -98,7 +98,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         allocator_builder=partial(merge_allocators, parts)
         if any(p.allocator for p in parts)
         else None,
-        memory_builder=partial(MergedMemory, tuple(parts), tuple(ids), table.stacks)
+        memory_builder=partial(MergedMemory, tuple(parts), tuple(labels), tuple(ids), table.stacks)
         if any(p.memory for p in parts)
         else None,
         spans_finder=partial(_find_spans, parts) if any(p.spans for p in parts) else None,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.allocator.moments import check_time, failures_within, last_failure
 from flame.core.allocator.recorded import MOST_TABLES
 from flame.core.columns import I4
 from flame.core.errors import InputError
@@ -22,37 +24,50 @@ from flame.core.model.allocator.recorded import (
     MemoryOfDevice,
     RecordedMemory,
 )
+from flame.core.model.metrics import OF_A_MOMENT
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable
 
 
+class _File(NamedTuple):
+    """A file that tells of memory: what it is called, its new numbers, ids of stacks too."""
+
+    label: str
+    part: ProfilePart
+    ids: I4
+    memory: RecordedMemory
+
+
 @dataclass(frozen=True, eq=False)
 class MergedMemory:
-    """Tell who allocated memory of the GPUs of ``parts``.
+    """Tell who allocated memory of the GPUs of ``parts``, files that are called ``labels``.
 
     ``ids`` are the new ones of the stacks of each part, which are rows of ``stacks``.
     """
 
     parts: tuple[ProfilePart, ...]
+    labels: tuple[str, ...]
     ids: tuple[I4, ...]
     stacks: StackTable
 
     @cached_property
-    def _have(self) -> list[tuple[ProfilePart, I4, RecordedMemory]]:
-        pairs = zip(self.parts, self.ids, strict=True)
-        return [(part, ids, part.memory()) for part, ids in pairs if part.memory is not None]
+    def _have(self) -> list[_File]:
+        files = zip(self.labels, self.parts, self.ids, strict=True)
+        return [_File(*file, memory()) for file in files if (memory := file[1].memory) is not None]
 
     @cached_property
     def devices(self) -> tuple[MemoryOfDevice, ...]:
         """What is known of each GPU."""
         return tuple(
-            _renumbered(one, part, ids) for part, ids, own in self._have for one in own.devices
+            _renumbered(one, file.part, file.ids)
+            for file in self._have
+            for one in file.memory.devices
         )
 
     @property
     def elsewhere(self) -> tuple[MemoryElsewhere, ...]:
         """What was allocated besides, by file and kind."""
-        return tuple(one for _, _, own in self._have for one in own.elsewhere)
+        return tuple(one for file in self._have for one in file.memory.elsewhere)
 
     @cached_property
     def fullest(self) -> int:
@@ -62,7 +77,7 @@ class MergedMemory:
     @cached_property
     def activities(self) -> Activities:
         """All allocations, a row each."""
-        return self._merged([own.activities for _, _, own in self._have])
+        return self._merged([file.memory.activities for file in self._have])
 
     def table(self, metric: str, cut: TableCut) -> Activities:
         """Get the table of the allocations that ``metric`` measures within ``cut``."""
@@ -74,43 +89,77 @@ class MergedMemory:
         return lru_cache(MOST_TABLES)(self._make_table)
 
     def _make_table(self, metric: str, cut: TableCut) -> Activities:
-        return self._merged([memory.table(metric, own) for _, memory, own in self._cuts(cut)])
+        cuts = self._cuts(metric, cut)
+        return self._merged([file.memory.table(metric, own) for file, own in cuts])
 
-    def _cuts(self, cut: TableCut) -> Iterator[tuple[ProfilePart, RecordedMemory, TableCut]]:
+    def _cuts(self, metric: str, cut: TableCut) -> Iterator[tuple[_File, TableCut]]:
         """Each file, and what ``cut`` says of it in its own numbers and times."""
-        shown = (self.fullest,) if cut.devices is None else cut.devices
-        return ((part, memory, _cut_of(part, cut, shown)) for part, _, memory in self._have)
+        shown = self._shown(metric, cut)
+        if isinstance(cut.moment, int) and metric in OF_A_MOMENT and not cut.is_empty:
+            self._check_time(cut.moment, cut, shown)
+        return ((file, _cut_of(file.part, cut, shown)) for file in self._have)
+
+    def _shown(self, metric: str, cut: TableCut) -> tuple[int, ...]:
+        """The GPUs that ``cut`` shows: at a failed request those of files in which one failed.
+
+        UsageError where none did.
+        """
+        if cut.moment != "oom" or metric not in OF_A_MOMENT or cut.is_empty:
+            return (self.fullest,) if cut.devices is None else cut.devices
+        failures = failures_within(self.devices, cut)
+        last, _ = last_failure(failures)
+        if cut.devices is None:
+            return (last,)
+        failed = {self._files[device] for device, _ in failures}
+        return tuple(device for device in cut.devices if self._files.get(device) in failed)
+
+    @cached_property
+    def _files(self) -> dict[int, int]:
+        """The place of its file, of each GPU whose memory is known."""
+        return {
+            device: place
+            for place, file in enumerate(self._have)
+            for device in file.part.device[:-1].tolist()
+        }
+
+    def _check_time(self, time: int, cut: TableCut, shown: tuple[int, ...]) -> None:
+        """Refuse a moment that the history of one of the files of ``shown`` GPUs does not have."""
+        for place in dict.fromkeys(map(self._files.get, shown)):
+            if place is not None:
+                file = self._have[place]
+                times = [one.time + file.part.shift for one in file.memory.curves]
+                check_time(time, np.concatenate([np.zeros(0, np.int64), *times]), cut, file.label)
 
     @cached_property
     def curves(self) -> tuple[MemoryCurve, ...]:
         """How much lived over time on each GPU whose events have times."""
         return tuple(
-            one._replace(device=int(part.device[one.device]), time=one.time + part.shift)
-            for part, _, memory in self._have
-            for one in memory.curves
+            one._replace(device=int(file.part.device[one.device]), time=one.time + file.part.shift)
+            for file in self._have
+            for one in file.memory.curves
         )
 
     def moments(self, metric: str, cut: TableCut) -> tuple[MemoryMoment, ...]:
         """Tell which moment ``metric`` shows of each GPU within ``cut``; none over a time."""
         return tuple(
             one._replace(
-                device=int(part.device[one.device]),
-                time=None if one.time is None else one.time + part.shift,
+                device=int(file.part.device[one.device]),
+                time=None if one.time is None else one.time + file.part.shift,
             )
-            for part, memory, own in self._cuts(cut)
+            for file, own in self._cuts(metric, cut)
             if own.devices
-            for one in memory.moments(metric, own)
+            for one in file.memory.moments(metric, own)
         )
 
     def lives(self, metric: str, cut: TableCut) -> MemoryLives:
         """Tell how long the allocations lived that `table` has."""
-        parts = [memory.lives(metric, own) for _, memory, own in self._cuts(cut)]
+        parts = [file.memory.lives(metric, own) for file, own in self._cuts(metric, cut)]
         size, lifetime, before, alive = map(np.concatenate, zip(*parts, strict=True))
         return MemoryLives(size, lifetime, before, alive)
 
     def _merged(self, tables: list[Activities]) -> Activities:
         pairs = zip(self._have, tables, strict=True)
-        columns = [renumber_columns(part, table, ids) for (part, ids, _), table in pairs]
+        columns = [renumber_columns(file.part, table, file.ids) for file, table in pairs]
         measures = join_columns([dict(table.measures) for table in tables])
         return Activities(
             **join_columns(columns), stacks=self.stacks, measures=measures, is_cut=True

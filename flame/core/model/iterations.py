@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, places_in, run_starts
+from flame.core.columns import I4, I8, Column, places_on_lanes, run_starts
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
@@ -74,14 +74,13 @@ class Iterations:
 
     def at(self, process: Column, time: Column) -> I8:
         """Find the iteration in which each ``process`` was at ``time``, i8[n]; -1: in none."""
-        found = np.full(len(time), NONE, np.int64)
-        for first, last in self.of_processes():
-            rows = np.flatnonzero(process == self.process[first])
-            moments = time if len(rows) == len(time) else time[rows]
-            place = places_in(self.start[first:last], moments, "right") - 1 + first
-            inside = (place >= first) & (moments < self.end[np.maximum(place, first)])
-            found[rows] = np.where(inside, place, NONE)
-        return found
+        if not len(self):
+            return np.full(len(time), NONE, np.int64)
+        place = places_on_lanes(self.process, self.start, process, time, "right") - 1
+        # What is before all of them is at none: the last one has no time there.
+        outside = (self.process[place] != process) | (time >= self.end[place]) | (place < 0)
+        place[outside] = NONE
+        return place
 
     def places_among(self, numbers: I8, of: Column) -> I8:
         """Find the place among ``numbers`` of the iteration that each row is in, i8[n]; -1: none.
@@ -92,7 +91,7 @@ class Iterations:
         ordered = np.append(numbers[order], NONE)
         at = np.searchsorted(ordered[:-1], self.number)
         places: I8 = np.where(ordered[at] == self.number, np.append(order, NONE)[at], NONE)
-        return np.append(places, NONE)[of]
+        return np.append(places, NONE)[of.astype(np.intp, copy=False)]
 
     def of_processes(self) -> Iterable[tuple[int, int]]:
         """List the rows of each process: from the first until before the second."""

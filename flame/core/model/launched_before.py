@@ -11,7 +11,12 @@ from flame.core.model.activities import Activities
 
 
 def launch_times(table: Activities) -> I8:
-    """When each row of ``table`` was launched; those without a recorded launch: when they began."""
+    """When each row of ``table`` was launched; those without a recorded launch: when they began.
+
+    It is not to be written to.
+    """
+    if table.launched.all():
+        return table.launch_start
     times: I8 = np.where(table.launched, table.launch_start, table.start)
     return times
 

@@ -115,13 +115,16 @@ class Overheads:
 
 @dataclass(frozen=True, eq=False)
 class NamedPhases:
-    """Hold the phases that a user has named: ``rules`` in their order, the first that fits counts.
+    """Hold phases: ``rules`` that a user has named, in their order, the first that fits counts.
 
-    ``frames`` i4[rules + 1] are those that stand for them, the last one for what is of none.
+    Or those that names of ranges tell: ``told`` i4[frames] is the number of that of each range, -1
+    of none, and the innermost one counts. ``frames`` i4[phases + 1] are those that stand for them,
+    the last one for what is of none.
     """
 
     rules: tuple[Phase, ...]
     frames: I4
+    told: I4 | None = None
 
 
 @dataclass(frozen=True, eq=False)

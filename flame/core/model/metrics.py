@@ -94,7 +94,7 @@ WAITING = Metric(
     "waiting",
     _WAITING_LEVELS,
     "idle parts",
-    about="idle time, by what the launching CPU did",
+    about="idle time by what the launching CPU did",
     lacking="no GPU was idle between activities",
     when_asked=True,
 )
@@ -127,7 +127,7 @@ METRICS: tuple[Metric, ...] = (
         "GPU time",
         "ns",
         _duration,
-        about="time that kernels and copies ran, summed",
+        about="time kernels and copies ran, summed",
         lacking=_NOTHING_RAN,
     ),
     Metric(
@@ -143,7 +143,7 @@ METRICS: tuple[Metric, ...] = (
         "launch API time",
         "ns",
         _launch,
-        about="CPU time in the calls that launched them",
+        about="CPU time in calls that launched them",
         lacking="no launching call was recorded",
     ),
     Metric(
@@ -197,7 +197,7 @@ MEMORY_METRICS: tuple[Metric, ...] = (
 OF_A_MOMENT = ("peak", "live")
 """Those of what lived at one moment, not over a time."""
 
-NO_MEMORY = "needs profile_memory/--cuda-memory-usage"
+NO_MEMORY = "no profile_memory/--cuda-memory-usage"
 
 TRACE_MEMORY_METRICS = tuple(
     replace(metric, levels=("python", "native", "launch", "nvtx"), lacking=NO_MEMORY)

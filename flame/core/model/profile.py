@@ -76,8 +76,8 @@ class Profile:
     of CUDA graphs were captured. ``work_builder`` measures the work of operators, as
     ``work_options`` say; None where not all rows are there. ``totals`` are of a recording that goes
     on, whose older rows are not kept, or of a summary of ranks; else None.
-    ``sampling`` has the PC samples, ``phases`` are those that the user has named, ``known`` is what
-    has been worked out of all rows before; each None where there is none.
+    ``sampling`` has the PC samples, ``phases`` are those that the user has named or names of ranges
+    tell, ``known`` is what has been worked out of all rows before; each None where there is none.
     """
 
     frames: FrameTable

@@ -135,12 +135,14 @@ class RecordedPaths:
 
     ``calls`` i4: the path of ranges of every row of `RawCalls`, None: nesting by time decides.
     ``activities`` are of their launches, for those whose launch was not recorded. ``nodes`` are of
-    the making of graph nodes.
+    the making of graph nodes, ``memory`` of the calls of all events of memory, None: these are
+    looked up.
     """
 
     calls: I4 | None
     activities: RecordedOrigins
     nodes: RecordedOrigins
+    memory: RecordedOrigins | None = None
 
 
 @dataclass(frozen=True, eq=False)

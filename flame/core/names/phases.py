@@ -1,4 +1,4 @@
-"""Read the phases that a user names: patterns of the frames of their work."""
+"""Tell phases by the names of ranges, and read those that a user names by patterns of frames."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from flame.core.errors import InputError, UsageError
 from flame.core.frame import Kind
+from flame.core.lazy_regex import lazy_regex
+from flame.core.names.nvtx import clean_range
 from flame.core.regex import compile_expression
 
 _KINDS = {"kernel": Kind.KERNEL, "nvtx": Kind.NVTX, "python": Kind.PYTHON}
@@ -16,6 +18,22 @@ _MOST_BYTES = 1 << 20
 
 UNMAPPED = "unmapped"
 """The phase of what is of none."""
+
+PREFILL, DECODE, MIXED = "prefill", "decode", "mixed"
+
+TOLD_BY_RANGES: dict[str, tuple[str, ...]] = {
+    MIXED: (r"phase=mixed\b", r"phase=context, .*\b[1-9]\d* gen reqs\b", r"step\[MIXED\b"),
+    PREFILL: (r"phase=context\b", r"step\[EXTEND\b"),
+    DECODE: (r"phase=generation\b", r"step\[DECODE\b"),
+}
+"""What begins the names of ranges of each phase, the first phase that fits; or their details.
+
+Details are what `clean_range` sets aside: ``phase=`` of vLLM and TensorRT-LLM, counts of requests
+behind it. SGLang writes ``step[DECODE bs=16]``.
+"""
+
+_TOLD = lazy_regex("|".join(f"(?P<{name}>{'|'.join(p)})" for name, p in TOLD_BY_RANGES.items()))
+_WORDS = lazy_regex(rf"({PREFILL}|{DECODE})(?:[ _-]?(?:step|phase|batch|[0-9]++))*+", re.IGNORECASE)
 
 
 class PhasePattern(NamedTuple):
@@ -30,6 +48,24 @@ class Phase(NamedTuple):
 
     name: str
     patterns: tuple[PhasePattern, ...]
+
+
+def told_phase(name: str, detail: str) -> str:
+    """Tell the phase of a range by its name, or its ``detail`` where that was set aside; or ``""``.
+
+    Takes time linear in the text.
+    """
+    match = _TOLD.match(detail or clean_range(name).detail) or _TOLD.match(name)
+    return (match and match.lastgroup) or ""
+
+
+def worded_phase(name: str) -> str:
+    """Tell the phase of a range that is called after it alone: ``decode``, ``Prefill step 3``.
+
+    ``decode`` alone may be of anything: this is for traces that have both.
+    """
+    match = _WORDS.fullmatch(name)
+    return match[1].lower() if match else ""
 
 
 def read_phases(path: str) -> tuple[Phase, ...]:

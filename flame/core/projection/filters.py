@@ -328,7 +328,10 @@ def passing_rows(profile: Profile, table: Activities, filters: tuple[Filter, ...
     if table.is_cut:
         return None
     masks = [filter_.rows(profile, table) for filter_ in filters if isinstance(filter_, RowFilter)]
-    return np.logical_and.reduce(masks) if masks else None
+    if len(masks) < 2:
+        return masks[0] if masks else None
+    passing: Bool = np.logical_and.reduce(masks)
+    return passing
 
 
 def _glob(pattern: str) -> re.Pattern[str]:

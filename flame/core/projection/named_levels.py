@@ -56,8 +56,14 @@ NAMED_LEVELS = (
     NamedLevels(
         "instructions", ("kernel", "sass", "stall"), "kernels, instructions, stalls", ("sass",)
     ),
+    NamedLevels(
+        "phases", ("phase", "kernel"), "prefill, decode, or what work was for; kernels", ("phase",)
+    ),
 )
-"""In the order of the digits 1 to 9, and 0."""
+"""In the order of `ARRANGEMENT_KEYS`."""
+
+ARRANGEMENT_KEYS = "1234567890p"
+"""The keys of the arrangements in their dialog."""
 
 
 NO_MODULES = "no modules: with_stack=True (PyTorch) records some"

@@ -1,4 +1,4 @@
-"""Tell which phase activities are of: of those that a user names, else what they compute."""
+"""Tell which phase activities are of: by a user's file, by ranges, else by what they compute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, FrameBuilder, FrameTable, Kind
 from flame.core.model.meta import NamedPhases
 from flame.core.model.profile import Profile
-from flame.core.names.phases import UNMAPPED, Phase
+from flame.core.names.phases import TOLD_BY_RANGES, UNMAPPED, Phase, told_phase, worded_phase
 from flame.core.projection.labels import Naming, exact_labels
 from flame.core.projection.matching import groups_with, matching_frames
 
@@ -33,10 +33,43 @@ def name_phases(profile: Profile, rules: Sequence[Phase]) -> Profile:
     return replace(profile, frames=frames.build(), grouping=grouping, phases=phases)
 
 
+def tell_phases(profile: Profile) -> Profile:
+    """Make the same profile with the phases that names of ranges tell; itself where none does.
+
+    Those that a user has named stay.
+    """
+    if profile.phases is not None or profile.resolved:
+        return profile
+    told = _told_by_ranges(profile.frames)
+    if not told:
+        return profile
+    names = [name for name in TOLD_BY_RANGES if name in told.values()]
+    frames = FrameBuilder.from_table(profile.frames)
+    ids = np.array([frames.add(Frame(Kind.PHASE, name)) for name in (*names, UNMAPPED)], np.int32)
+    of_frame = np.full(len(frames), -1, np.int32)
+    for frame, name in told.items():
+        of_frame[frame] = names.index(name)
+    grouping = profile.grouping.padded(len(frames))
+    phases = NamedPhases((), ids, of_frame)
+    return replace(profile, frames=frames.build(), grouping=grouping, phases=phases)
+
+
+def _told_by_ranges(frames: FrameTable) -> dict[int, str]:
+    """The phases that ranges tell, by frame."""
+    told, worded = dict[int, str](), dict[int, str]()
+    for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
+        frame = frames[at]
+        if phase := told_phase(frame.name, frame.get("detail")):
+            told[at] = phase
+        elif phase := worded_phase(frame.name):
+            worded[at] = phase
+    return told | worded if len({*told.values(), *worded.values()}) > 1 else told
+
+
 def phase_frames(profile: Profile, table: Activities) -> I4:
     """Find the frame of the phase of each group of ``table``, i4[groups]; -1: of none.
 
-    Where nobody has named phases they are the categories of what ran on a GPU.
+    Where nothing names phases they are the categories of what ran on a GPU.
     """
     if profile.phases is None:
         return np.append(profile.grouping.category, np.int32(-1))[table.groups.frame]
@@ -52,12 +85,17 @@ def phase_names(profile: Profile) -> tuple[str, ...]:
 
 
 def phase_of_groups(profile: Profile, table: Activities) -> I8:
-    """Find the first of the named phases that each group of ``table`` is of, i8[groups].
+    """Find which of the phases each group of ``table`` is of, i8[groups].
 
-    It is of a phase if any of its patterns matches any frame on the path, kernels by their short
+    Of those that ranges tell it is that of the innermost range that does. Of those that a user has
+    named it is the first of which any pattern matches any frame on the path, kernels by their short
     or their base name, all others as they were recorded. What is of none has the number behind the
     last one. Raises UsageError where an expression takes too long.
     """
+    phases = profile.phases
+    if phases is not None and phases.told is not None:
+        found = table.stacks.innermost(phases.told)[table.groups.nvtx].astype(np.int64)
+        return np.where(found < 0, len(phases.frames) - 1, found)
     marks = phase_marks(profile)
     phase = np.full(len(table.groups), len(marks))
     for place in reversed(range(len(marks))):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.model.activities import RankSums, TableCut
-from flame.core.model.allocator.recorded import MemoryMoment
+from flame.core.model.allocator.recorded import MemoryMoment, MemoryOfDevice
 from flame.core.model.meta import Device
 from flame.core.model.metrics import WAITING, Metric
 from flame.core.model.profile import Profile
@@ -138,7 +138,7 @@ def memory_cut(profile: Profile, selection: Selection) -> TableCut | None:
     if chosen_metric(profile, selection.metric).table != "memory":
         return None
     begin, end = _window(profile, selection)
-    return TableCut((), _devices(profile, selection), begin, end, moment)
+    return TableCut((), _devices(profile, selection, moment), begin, end, moment)
 
 
 def _moment(profile: Profile, selection: Selection) -> Moment | int | None:
@@ -170,10 +170,13 @@ def _window(profile: Profile, selection: Selection) -> tuple[int | None, int | N
     return max(begins, default=None), min(ends, default=None)
 
 
-def _devices(profile: Profile, selection: Selection) -> tuple[int, ...] | None:
+def _devices(
+    profile: Profile, selection: Selection, moment: Moment | int | None
+) -> tuple[int, ...] | None:
     """The devices whose memory is shown, each at its own peak; None: the fullest alone.
 
-    Of several files it is the fullest of each, where these are a level, as is usual.
+    Of several files it is the fullest of each, where these are a level, as is usual; at a request
+    that failed that on which the last one did.
     """
     filters = [one for one in selection.where if isinstance(one, Devices | Ranks)]
     levels = selection.levels
@@ -186,7 +189,11 @@ def _devices(profile: Profile, selection: Selection) -> tuple[int, ...] | None:
         for place, device in enumerate(profile.devices)
         if all(_chooses(profile, one, device) for one in filters)
     ]
-    return tuple(passing) if by_device else _fullest(profile, passing, by_rank)
+    if by_device:
+        return tuple(passing)
+    assert profile.memory is not None
+    weights = {one.device: _weight(one, moment) for one in profile.memory.devices}
+    return _heaviest(profile, passing, by_rank, weights)
 
 
 def _chooses(profile: Profile, one: Devices | Ranks, device: Device) -> bool:
@@ -195,14 +202,21 @@ def _chooses(profile: Profile, one: Devices | Ranks, device: Device) -> bool:
     return one.fits(profile.sources[device.source])
 
 
-def _fullest(profile: Profile, places: Sequence[int], by_rank: bool) -> tuple[int, ...]:
-    """The device with the highest peak, of all ``places`` or of each file."""
-    assert profile.memory is not None
-    peaks = {one.device: one.peak for one in profile.memory.devices}
+def _weight(one: MemoryOfDevice, moment: Moment | int | None) -> tuple[int, ...]:
+    """What makes a device the one to show of several."""
+    failures = one.out_of_memory if moment == "oom" else ()
+    return (*max(((each.time, each.position) for each in failures), default=(-2, 0)), one.peak)
+
+
+def _heaviest(
+    profile: Profile, places: Sequence[int], by_rank: bool, weights: Mapping[int, tuple[int, ...]]
+) -> tuple[int, ...]:
+    """The device that weighs most, of all ``places`` or of each file."""
     found = dict[int, int]()
     for place in places:
         source = profile.devices[place].source if by_rank else 0
-        found[source] = max(found.get(source, place), place, key=lambda at: peaks.get(at, 0))
+        others = found.get(source, place), place
+        found[source] = max(others, key=lambda at: weights.get(at, ()))
     return tuple(sorted(found.values()))
 
 

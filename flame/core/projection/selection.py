@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from flame.core.errors import UsageError
 from flame.core.frame import COLOURS, EFFICIENCY, IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import TreeLayout
 from flame.core.names.rename import Rename
-from flame.core.projection.filters import Filter
+from flame.core.projection.filters import At, Filter, Moment
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import add_shapes, parse_levels
 
@@ -37,6 +37,17 @@ class Selection:
         if self.colours not in known:
             choices = ", ".join(known)
             raise UsageError(f"--colours: unknown '{self.colours}': choose from {choices}")
+
+
+def with_moment(selection: Selection, moment: Moment | int | None) -> Selection:
+    """Show memory at ``moment``, or where it is None at that of its metric."""
+    others = tuple(one for one in selection.where if not isinstance(one, At))
+    return replace(selection, where=(*others, *([] if moment is None else [At(moment)])))
+
+
+def moment_of(selection: Selection) -> Moment | int | None:
+    """Return the moment at which memory is asked for; None: that of its metric."""
+    return next((one.moment for one in selection.where if isinstance(one, At)), None)
 
 
 def select(

@@ -126,11 +126,14 @@ class HostCalls:
 
         ``most`` is how long that took, i8[groups] in ns.
         """
-        size, rows = len(most), np.flatnonzero(self.length == most[group])
-        order = rows[np.argsort(-self.start[rows], kind="stable")]
-        last = np.full(size, NONE, np.int64)
-        last[group[order]] = order
-        return last
+        rows = np.flatnonzero(self.length == most[group.astype(np.intp)])
+        start, of = self.start[rows], group[rows].astype(np.intp)
+        earliest = np.full(len(most), np.iinfo(np.int64).max)
+        np.minimum.at(earliest, of, start)
+        first = np.flatnonzero(start == earliest[of])
+        found = np.full(len(most), NONE, np.int64)
+        found[of[first]] = rows[first]  # of several the last one stays
+        return found
 
 
 def _busy_on(profile: Profile, devices: I8) -> BusyTime:

@@ -10,7 +10,15 @@ import numpy as np
 
 from flame.core.attribution.nesting import LaneClock, lane_clock
 from flame.core.columns import I4, I8, Bool, Column, order_by, sum_by, unique
-from flame.core.compiled.pieces import LaunchedInPieces, Pieces, launched_in, outermost_pieces
+from flame.core.compiled.pieces import (
+    LaunchedInPieces,
+    LaunchedRows,
+    Pieces,
+    ShownTimes,
+    launched_in,
+    launched_spans,
+    shown_times,
+)
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, ThreadPieces
 
@@ -54,34 +62,34 @@ class RangeInstances:
     def __len__(self) -> int:
         return len(self.frame)
 
+    @cached_property
+    def counts(self) -> I8:
+        """How many ranges there are of each frame, i8[up to the last one]."""
+        counts: I8 = np.bincount(self.frame)
+        return counts
+
+    @property
+    def frames(self) -> I8:
+        """The different frames, i8[frames]."""
+        frames: I8 = np.flatnonzero(self.counts)
+        return frames
+
     @property
     def length(self) -> I8:
         """How long each lasted, i8[n] in ns."""
         length = self.pieces.end - self.pieces.start
         return length if self.whole is None else sum_by(self.whole, length, len(self))
 
-    def own_by(self, group: Column, size: int) -> I8:
-        """Sum up by ``group`` of ranges the time in which no range inside was open, i8[size]."""
-        group, pieces = self._of_pieces(group), self.pieces
-        length, inside = pieces.end - pieces.start, np.flatnonzero(pieces.parent >= 0)
-        around = group[pieces.parent[inside]]
-        return sum_by(group, length, size) - sum_by(around, length[inside], size)
-
-    def outer_by(self, shown: I4, group: Column, size: int) -> I8:
-        """Sum up by ``group`` of ranges the time in no other ``shown`` as the same frame, i8[size].
-
-        ``shown`` is i4[frames].
-        """
-        pieces = self.pieces
-        alone = outermost_pieces(_compiled(pieces), shown)
-        rows = np.flatnonzero(
-            self._order.outermost(shown[pieces.frame]) if alone is None else alone
-        )
-        length = pieces.end[rows] - pieces.start[rows]
-        return sum_by(self._of_pieces(group)[rows], length, size)
-
-    def _of_pieces(self, column: Column) -> Column:
-        return column if self.whole is None else column[self.whole]
+    def times_by(self, shown: I4) -> ShownTimes:
+        """Sum up their time by what their frames are ``shown`` as, i4[frames]."""
+        pieces, size = self.pieces, len(shown)
+        if (found := shown_times(_compiled(pieces), shown)) is not None:
+            return found
+        of, length = shown[pieces.frame], pieces.end - pieces.start
+        inside = np.flatnonzero(pieces.parent >= 0)
+        within = sum_by(of[pieces.parent[inside]], length[inside], size)
+        outer = np.flatnonzero(self._order.outermost(of))
+        return ShownTimes(sum_by(of, length, size) - within, sum_by(of[outer], length[outer], size))
 
     def launched(self, table: Activities, rows: I8) -> LaunchedWork:
         """Find which of the ``rows`` of ``table`` were launched in each range by its thread.
@@ -89,10 +97,25 @@ class RangeInstances:
         Its start and its end are included, as where activities stand below ranges. It is faster
         where ``rows`` are in the order of threads and launches.
         """
-        rows = rows[(table.launched & (table.thread >= 0))[rows]]
-        columns = (table.thread, table.launch_start, table.start, table.duration)
-        found = launched_in(_compiled(self.pieces), rows, *columns)
-        return self._search_launched(table, rows) if found is None else self._put_together(found)
+        launched = _launched_rows(table, rows)
+        found = launched_in(_compiled(self.pieces), launched)
+        if found is None:
+            return self._search_launched(table, launched.rows)
+        return self._put_together(found)
+
+    def launched_spans(self, table: Activities, rows: I8) -> I8:
+        """Find how long what was launched in each range took, i8[n] in ns; -1: nothing was.
+
+        That is from the beginning of the first to the end of the last; ``rows`` are as above.
+        """
+        if self.whole is None:
+            found = launched_spans(_compiled(self.pieces), _launched_rows(table, rows))
+            if found is not None:
+                return found
+        work = self.launched(table, rows)
+        some = work.activities > 0
+        length = np.subtract(work.last, work.first, out=work.last, where=some)
+        return np.where(some, length, -1)
 
     def _put_together(self, found: LaunchedInPieces) -> LaunchedWork:
         """Give ranges what was launched in their pieces: together these are without a gap."""
@@ -138,6 +161,14 @@ class RangeInstances:
     @cached_property
     def _order(self) -> _OuterFirst:
         return _OuterFirst.of(self.pieces)
+
+
+def _launched_rows(table: Activities, rows: I8) -> LaunchedRows:
+    """Those of ``rows`` that a known thread launched."""
+    known = table.launched & (table.thread >= 0)
+    if not known.all():
+        rows = rows[known[rows]]
+    return LaunchedRows(rows, table.thread, table.launch_start, table.start, table.duration)
 
 
 def _compiled(pieces: ThreadPieces) -> Pieces:

@@ -51,7 +51,7 @@ SECTIONS = {
         ("parties.threads", "threads", "What the threads of the host did"),
         ("parties.ranks", "ranks", "How the ranks compare"),
         ("sections.os_calls", "os", "Calls of the operating system"),
-        ("sections.metrics", "metrics", "Counters of the GPUs"),
+        ("sections.metrics", "metrics", "GPU metrics"),
     )
 }
 """All sections, in the order in which they are shown."""

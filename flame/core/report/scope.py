@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.analysis.node_activities import rows_in_tree
 from flame.core.analysis.utilization import Utilization, utilizations
-from flame.core.columns import I8, Bool, Column, run_starts, sum_by
+from flame.core.columns import I8, Bool, Column, is_any, run_starts, sum_by, taken
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, ThreadPieces, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
@@ -98,7 +98,7 @@ class Scope:
     def rows_of(self, *kinds: Kind) -> I8:
         """The activities of these kinds that pass, i8 rows of `Profile.activities`."""
         if kinds not in self._of_kinds:
-            wanted = np.isin(np.arange(1 << 8), kinds)[self.profile.activities.kind[self.rows]]
+            wanted = is_any(taken(self.profile.activities.kind, self.rows), kinds)
             self._of_kinds[kinds] = self.rows if wanted.all() else self.rows[wanted]
         return self._of_kinds[kinds]
 
@@ -227,9 +227,9 @@ class Scope:
 
 def weights_of(table: Activities, rows: I8) -> Weights:
     """Sum the GPU time and the number of ``rows`` of ``table`` by group."""
-    group, size = table.groups.of_row[rows], len(table.groups)
+    group, size = taken(table.groups.of_row, rows), len(table.groups)
     count = np.bincount(group, minlength=size).astype(np.int64)
-    return Weights(sum_by(group, table.duration[rows], size), count)
+    return Weights(sum_by(group, taken(table.duration, rows), size), count)
 
 
 def _of_threads(profile: Profile) -> Activities:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import compress
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from flame.core.columns import Column
 from flame.core.lazy_dataclass import dataclass
+from flame.core.model.frames import Frame
+
+if TYPE_CHECKING:
+    from flame.core.projection.filters import Moment
 
 _Scope = TypeVar("_Scope")
 
@@ -54,8 +58,10 @@ class Place(NamedTuple):
     """Say where a row leads: to a frame of the picture, or to a window of time.
 
     ``frames`` is the path from the root down, by names, of the tree of ``levels`` by ``metric``;
-    ``window`` is [begin, end) on the trace's clock, ns. It is in ``file``, where that is not the
-    one that is reported on.
+    ``sources`` says of each where it is in the sources, where that tells siblings of one name
+    apart. ``window`` is [begin, end) on the trace's clock, ns; ``moment`` is that of memory
+    which is not the metric's own. It is in ``file``, where that is not the one that
+    is reported on.
     """
 
     levels: tuple[str, ...] = ()
@@ -63,6 +69,13 @@ class Place(NamedTuple):
     metric: str = "gpu"
     window: tuple[int, int] | None = None
     file: str = ""
+    sources: tuple[str, ...] = ()
+    moment: Moment | int | None = None
+
+
+def source_of(frame: Frame) -> str:
+    """Spell where ``frame`` is in the sources, as `Place.sources` does."""
+    return f"{frame.file}:{frame.line}"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from flame.core.columns import (
     distinct,
     pack,
     places_in,
-    run_starts,
+    rows_by_value,
     sum_by,
     unique,
     unique_rows,
@@ -238,9 +237,9 @@ def build_distributions(pc: RawPcSamples, owner: I4) -> Iterator[list[CodeSample
         number: _code_with_offsets(
             pc.codes[number], pc.functions[number], unique(offset[part_rows])
         )
-        for number, part_rows in _rows_by_value(function)
+        for number, part_rows in rows_by_value(function)
     }
-    for _, own_rows in _rows_by_value(owners):
+    for _, own_rows in rows_by_value(owners):
         yield [
             CodeSamples(
                 codes[number],
@@ -249,16 +248,8 @@ def build_distributions(pc: RawPcSamples, owner: I4) -> Iterator[list[CodeSample
                 samples[own_rows[part_rows]],
                 pc.reasons,
             )
-            for number, part_rows in _rows_by_value(function[own_rows])
+            for number, part_rows in rows_by_value(function[own_rows])
         ]
-
-
-def _rows_by_value(column: Column) -> Iterator[tuple[int, I8]]:
-    """Yield each value of ``column``, in order, and the rows that have it."""
-    order = np.argsort(column, kind="stable")
-    bounds = [*run_starts(column[order]).tolist(), len(order)]
-    for low, high in pairwise(bounds):
-        yield int(column[order[low]]), order[low:high]
 
 
 def _code_with_offsets(known: Code | None, name: str, offsets: I8) -> Code:

@@ -33,13 +33,19 @@ class WorkClass(IntEnum):
 @kept
 def work_classes(profile: Profile) -> U1:
     """Class each activity of ``profile``, u1[n] `WorkClass`; kept as long as the profile is."""
+    found: U1 = class_of_groups(profile)[profile.activities.groups.of_row]
+    return found
+
+
+@kept
+def class_of_groups(profile: Profile) -> U1:
+    """Class each group of activities, u1[groups] `WorkClass`."""
     groups = profile.activities.groups
     category = profile.grouping.category[groups.frame]
     talks = np.isin(category, _communication(profile)) & (groups.kind == Kind.KERNEL)
     of_group = np.where(talks, WorkClass.COMMUNICATION, WorkClass.COMPUTE)
     of_group[np.isin(groups.kind, COPIES)] = WorkClass.COPY
-    found: U1 = of_group.astype(np.uint8)[groups.of_row]
-    return found
+    return of_group.astype(np.uint8)
 
 
 def _communication(profile: Profile) -> list[int]:
@@ -72,12 +78,15 @@ def class_times(profile: Profile, device: int) -> ClassTimes:
 
 @kept
 def _class_times(profile: Profile) -> dict[int, ClassTimes]:
-    table, classes = profile.activities, work_classes(profile)
+    table, of_group = profile.activities, class_of_groups(profile)
     found = {}
     for each in device_times(profile):
-        rows = timed_rows(profile, each.device)
-        start = table.start[rows]
         busy = each.busy.moved(profile.rows_begin)
+        if (of_group[table.groups.device == each.device] == WorkClass.COMPUTE).all():
+            found[each.device] = ClassTimes(busy, busy, busy)
+            continue
+        rows, classes = timed_rows(profile, each.device), work_classes(profile)
+        start = table.start[rows]
         found[each.device] = _by_class(start, start + table.duration[rows], classes[rows], busy)
     return found
 

@@ -8,6 +8,7 @@ from dataclasses import field
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column, order_by, pack, unique_rows
+from flame.core.gpu_metrics.samples import SampledMetric
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities, has_times
 from flame.core.model.frames import Kind
@@ -48,7 +49,8 @@ class Timeline:
 
     Visible parts do not overlap within a lane. Times are ns since ``origin``, the first
     recorded time that there are rows of; the whole trace is ``whole``. ``devices`` says when each
-    GPU runs anything, by its name; ``memory`` how much lived on each of which that is known.
+    GPU runs anything, by its name; ``memory`` how much lived on each of which that is known, and
+    ``metrics`` what was sampled, on the trace's clock.
     """
 
     origin: int
@@ -65,6 +67,7 @@ class Timeline:
     pieces: Pieces = field(repr=False)
     memory: tuple[MemoryLane, ...] = field(repr=False, default=())
     states: StateSpans | None = field(repr=False, default=None)
+    metrics: tuple[SampledMetric, ...] = field(repr=False, default=())
 
     def __len__(self) -> int:
         return len(self.low)
@@ -103,6 +106,10 @@ class Timeline:
     def memory_of(self, lane: Lane) -> MemoryLane:
         """Get what lived on the GPU of ``lane``, which is of that track."""
         return next(each for each in self.memory if each.device == lane.owner)
+
+    def metric_of(self, lane: Lane) -> SampledMetric:
+        """Get what ``lane`` shows, which is of that track."""
+        return self.metrics[lane.owner]
 
     def busy(self, lane: Lane) -> BusyTime:
         """Get the stretches in which ``lane`` is busy."""

@@ -6,8 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, Column, Side, expand_ranges, order_by, places_on_lanes
-from flame.core.compiled.nesting import united_spans
+from flame.core.columns import (
+    I8,
+    Bool,
+    Column,
+    Side,
+    expand_ranges,
+    order_by,
+    places_on_lanes,
+    sum_by,
+)
+from flame.core.compiled.nesting import LaneTimes, lane_times, united_spans
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 
@@ -89,6 +98,22 @@ class LaneIntervals:
     def _places(self, times: I8, lane: Column, at: I8, side: Side) -> I8:
         """Where each time of a lane would stand among ``times``, which are those of these."""
         return places_on_lanes(self.lane, times, lane, at, side)
+
+
+def measure_lanes(lane: Column, start: I8, end: I8, lanes: int) -> LaneTimes:
+    """Measure when the first interval of each lane began, the last ended, and when any was open.
+
+    What is of a lane below 0 is left out; the others are below ``lanes``.
+    """
+    if (found := lane_times(lane, start, end, lanes)) is not None:
+        return found
+    limits, some = np.iinfo(np.int64), np.flatnonzero(lane >= 0)
+    lane, start, end = lane[some], start[some], end[some]
+    first, last = np.full(lanes, limits.max), np.full(lanes, limits.min)
+    np.minimum.at(first, lane, start)
+    np.maximum.at(last, lane, end)
+    runs = LaneIntervals.union(lane, start, end)
+    return LaneTimes(first, last, sum_by(runs.lane, runs.end - runs.begin, lanes))
 
 
 def _with_rest(inside: Pieces, begin: I8, end: I8, number: I8) -> Pieces:

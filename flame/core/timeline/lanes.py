@@ -21,7 +21,7 @@ class Track(IntEnum):
 
     Of a thread: Python functions as they nest, the innermost of them at each time, ranges, the
     outermost API calls, and what held it up. ``WORK`` is what ran on a GPU, or samples; ``MEMORY``
-    how much lived on a GPU.
+    how much lived on a GPU, ``METRIC`` what was sampled of one.
     """
 
     FUNCTIONS = 0
@@ -34,9 +34,10 @@ class Track(IntEnum):
     PROFILER = 7
     WORK = 8
     MEMORY = 9
+    METRIC = 10
 
 
-OF_GPUS = (Track.WORK, Track.MEMORY)
+OF_GPUS = (Track.WORK, Track.MEMORY, Track.METRIC)
 """The tracks whose lanes are no thread's."""
 
 STATES: dict[Track, tuple[StateKind, ...]] = {
@@ -55,6 +56,7 @@ KINDS: dict[Track, tuple[int, ...]] = {
     **STATES,
     Track.WORK: (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH),
     Track.MEMORY: (0,),
+    Track.METRIC: (0,),
 }
 """What is told apart on a track (`Kind`, `CallClass`, `StateKind`), the usual one first."""
 
@@ -65,6 +67,7 @@ class Lane(NamedTuple):
     ``label`` names its thread or stream; it is the same in all lanes of that, of which ``level`` 0
     is the outermost of its ``track``. ``owner`` indexes the profile's devices where the track is
     of a GPU, else its threads; -1 is unknown, and less a thread, or several, that are not of it.
+    Of a metric it is a place in those of the timeline, and there are no intervals.
     """
 
     label: str

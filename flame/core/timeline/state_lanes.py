@@ -1,4 +1,4 @@
-"""Add lanes of what held threads up to a timeline: garbage collection, the GIL, loading, profiler.
+"""Add lanes of what held threads up, and of what was sampled of GPUs, to a timeline.
 
 They are added to one that is there already, for finding what they show may take its time.
 """
@@ -13,9 +13,13 @@ from itertools import accumulate, groupby
 import numpy as np
 
 from flame.core.columns import I8, Column, order_by, pack
+from flame.core.gpu_metrics.names import NAMES, short_name
+from flame.core.gpu_metrics.samples import SampledMetric, sampled_metrics
 from flame.core.model.activities import NONE
 from flame.core.model.calls import StateKind
+from flame.core.model.profile import Profile
 from flame.core.model.threads.states import StateSpans
+from flame.core.timeline.devices import device_label, source_label
 from flame.core.timeline.intervals import Timeline, nested_levels, reach_before
 from flame.core.timeline.lanes import OF_GPUS, STATES, Lane, LaneColumns, Track, bounds
 
@@ -115,3 +119,35 @@ def _placed(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
         lane._replace(first=first, last=first + size)
         for lane, first, size in zip(lanes, firsts, sizes, strict=True)
     )
+
+
+def find_metrics(profile: Profile) -> tuple[tuple[str, SampledMetric], ...]:
+    """Find what was sampled of GPUs, with a label each, GPU by GPU; may read the file.
+
+    What is told of frames stands first. GPUs on which nothing ran are there, too.
+    """
+    table = profile.gpu_metrics
+    if table is None:
+        return ()
+    told = {name: place for place, name in enumerate(NAMES.values())}
+    found = sorted(
+        sampled_metrics(table).metrics,
+        key=lambda one: (one.source, one.gpu, told.get(one.name, len(told)), one.name),
+    )
+    return tuple((f"{_gpu_label(profile, one)} {short_name(one.name)}", one) for one in found)
+
+
+def _gpu_label(profile: Profile, metric: SampledMetric) -> str:
+    if metric.device >= 0:
+        return device_label(profile, metric.device)
+    return f"{source_label(profile, metric.source)}GPU{metric.gpu}"
+
+
+def with_metrics(timeline: Timeline, found: Sequence[tuple[str, SampledMetric]]) -> Timeline:
+    """Add a lane for each metric to ``timeline``, below all others: it has no intervals."""
+    if not found:
+        return timeline
+    end = len(timeline)
+    lanes = (Lane(label, 0, end, end, Track.METRIC, at) for at, (label, _) in enumerate(found))
+    metrics = tuple(metric for _, metric in found)
+    return replace(timeline, lanes=(*timeline.lanes, *lanes), metrics=metrics)

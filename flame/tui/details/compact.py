@@ -11,6 +11,7 @@ from flame.tui.details.blocks import format_ratio
 from flame.tui.details.facts import Facts
 from flame.tui.details.labels import Label
 from flame.tui.details.memory_blocks import memory_words
+from flame.tui.details.metric_blocks import metric_words
 from flame.tui.details.parts import HeaviestParts
 from flame.tui.details.root_blocks import part_name
 from flame.tui.details.root_facts import RootFacts, has_root_facts
@@ -89,6 +90,7 @@ def _spread(facts: Facts | None) -> Iterator[str]:
         if found.tail:
             yield f"{Label.TAIL} {format_ratio(found.tail)}"
     yield from work_words(facts.work)
+    yield from metric_words(facts.measured)
     if facts.queue is not None:
         yield f"{Label.QUEUED} {Label.P50} {format_ns(facts.queue.p50)}"
     yield from facts.notes

@@ -10,9 +10,11 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distribution, Histogram, distribution, histogram
 from flame.core.analysis.estimated_times import estimate_times
+from flame.core.analysis.memory_words import FRAME_MEANINGS
 from flame.core.analysis.wording import OPERATORS, terms_of
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.gpu_metrics.kernels import KernelMetrics, LaneRows, kernel_times
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.frames import NO_LAUNCH, Kind
@@ -82,7 +84,7 @@ class Facts:
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
     ``sampled`` is what PC samples say, ``root`` what is known of the root alone; ``windows`` are
     the shares of the GPUs' time in which it ran, not of the root; ``memory`` is of allocations,
-    ``work`` how near the kernels were to the peak.
+    ``work`` how near its kernels were to the peak, ``measured`` what GPU metrics say meanwhile.
     """
 
     everywhere: bool
@@ -104,6 +106,7 @@ class Facts:
     windows: tuple[WindowShare, ...] = ()
     memory: MemoryFacts | None = None
     work: WorkFacts | None = None
+    measured: KernelMetrics | None = None
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -134,17 +137,36 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         windows=window_shares(shown, rows) if node or not own else (),
         memory=memory_facts(shown, rows, own and not node),
     )
+    known = facts
     if shown.metric.table == "gpu" and profile.sized_operators:
-        yield replace(facts, complete=False)
-        facts = _with_work(facts, profile, rows)
+        yield replace(known, complete=False)
+        known = _with_work(known, profile, rows)
+    if _is_measured(shown):
+        yield replace(known, complete=False)
+        known = _with_metrics(known, profile, rows)
     if facts.root is not None and profile.launches_builder is not None:
-        yield replace(facts, complete=False)
-        yield replace(facts, root=read_bytes(facts.root, profile, rows))
+        yield replace(known, complete=False)
+        yield replace(known, root=read_bytes(facts.root, profile, rows))
     elif not _are_launched(shown, tree.kind(node)):
-        yield facts
+        yield known
     else:
-        yield replace(facts, complete=False)
-        yield _with_launches(facts, profile, rows)
+        yield replace(known, complete=False)
+        yield _with_launches(known, profile, rows)
+
+
+def _is_measured(shown: Projection) -> bool:
+    """Whether the file has GPU metrics, and what is shown ran on GPUs."""
+    return shown.profile.side_tables.gpu_metrics is not None and shown.metric.table == "gpu"
+
+
+def _with_metrics(facts: Facts, profile: Profile, rows: I8) -> Facts:
+    """``facts`` with what GPU metrics say while the kernels among ``rows`` ran."""
+    try:
+        times = kernel_times(profile)
+    except InputError as error:
+        return replace(facts, notes=(*facts.notes, f"GPU metrics unknown: {error}"))
+    lanes = [LaneRows(0, 1, np.zeros(len(rows), np.int64), rows)]
+    return facts if times is None else replace(facts, measured=times.measure(lanes, 1))
 
 
 def _with_work(facts: Facts, profile: Profile, rows: I8) -> Facts:
@@ -271,6 +293,8 @@ def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     if selected.kind in (Kind.CAUSE, Kind.WAIT):
         meaning = meaning_of(selected.name)
         yield f"{meaning[:1].upper()}{meaning[1:]}."
+    if shown.metric.table == "memory" and selected.name in FRAME_MEANINGS:
+        yield FRAME_MEANINGS[selected.name]
     if shown.metric.table != "gpu" or profile.resolved:
         return
     launches = selected.kind == Kind.LAUNCH

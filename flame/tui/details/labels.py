@@ -90,6 +90,11 @@ class Label(StrEnum):
     GPU_PEAK = "GPU peak"
     VERDICT = "verdict"
     BY_SHAPES = "work by shapes"
+    # GPU metrics
+    SM = "SM active"
+    TENSOR = "tensor"
+    DRAM = "DRAM"
+    SAMPLED = "sampled"
     # All that is shown
     BUSY = "busy"
     IDLE = "idle"

@@ -72,7 +72,7 @@ def memory_facts(shown: Projection, rows: I8, is_root: bool) -> MemoryFacts | No
 
 def _gpus(profile: Profile) -> Iterator[GpuMemory]:
     for each in profile.memory.devices if profile.memory else ():
-        when = place_words(profile, each.peak_position, each.peak_time)
+        when = place_words(profile, each, each.peak_position, each.peak_time)
         yield GpuMemory(profile.devices[each.device].id, when, each)
 
 

@@ -14,6 +14,7 @@ from flame.tui.details import blocks, root_blocks
 from flame.tui.details.facts import Facts
 from flame.tui.details.labels import Label, fields, listed, titled
 from flame.tui.details.memory_blocks import memory_lines
+from flame.tui.details.metric_blocks import metric_lines
 from flame.tui.details.parts import Part
 from flame.tui.details.root_blocks import HeaviestLines
 from flame.tui.details.root_facts import has_root_facts
@@ -269,6 +270,7 @@ def _measured(
         blocks.note_lines(facts, width),
         samples,
         *work_lines(facts.work if facts else None, width),
+        metric_lines(facts.measured if facts else None, width),
         [
             *blocks.window_lines(facts, width),
             *blocks.queue_lines(facts, width),

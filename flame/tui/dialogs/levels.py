@@ -11,7 +11,12 @@ from textual.binding import Binding, BindingType
 from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
 from flame.core.lazy_dataclass import dataclass
 from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS, WAIT_LEVEL
-from flame.core.projection.named_levels import NAMED_LEVELS, NO_MODULES, NamedLevels
+from flame.core.projection.named_levels import (
+    ARRANGEMENT_KEYS,
+    NAMED_LEVELS,
+    NO_MODULES,
+    NamedLevels,
+)
 from flame.tui.session.wording import NO_SAMPLES, level_about
 from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.dialog import CURSOR, Dialog
@@ -22,7 +27,6 @@ _NEED_ONE = "switch at least one level on"
 _NO_LINKS = "no links from backward to forward operators in this trace"
 _FOLD = "layers.18 is layers.*, Linear_7 is Linear_*"
 _FORWARD = "backward work below its forward operator"
-_DIGITS = "1234567890"
 _SWITCHES = ("fold", "forward")
 
 
@@ -60,14 +64,17 @@ def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:
     return (*levels[:place], level, *levels[place:])
 
 
-def offered(levels: tuple[str, ...], recorded: Iterable[str]) -> tuple[str, ...]:
+def offered(
+    levels: tuple[str, ...], recorded: Iterable[str], whole: bool = False
+) -> tuple[str, ...]:
     """List the levels worth a row beside ``levels``, which are shown.
 
-    Of stacks that a file has resolved only what is there; of traces all that one could record.
+    Of files of stacks, and where what is ``recorded`` is the ``whole``, only what is there; of
+    traces all that one could record.
     """
     recorded = frozenset(recorded)
     rare = {"stack", "rank", "cause", "pool", WAIT_LEVEL} - recorded
-    fits = recorded if "stack" in recorded else {*LEVELS} - rare
+    fits = recorded if whole or "stack" in recorded else {*LEVELS} - rare
     return tuple(level for level in LEVELS if level in fits or level in levels)
 
 
@@ -108,7 +115,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
     """Return the chosen levels, or None if the user left without choosing.
 
     The rows are the arrangements, the levels, then the switches. ``linked`` is whether the trace
-    has links to forward operators.
+    has links to forward operators, ``whole`` whether it can have no other levels than these.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -116,8 +123,8 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         Binding("space", "flip", "take the arrangement; switch the level on or off"),
         Binding("shift+up,K", "shift(-1)", "move the level up, down", key_display="shift+↑ ↓  K J"),
         Binding("shift+down,J", "shift(1)"),
-        *(Binding(digit, f"arrange({place})") for place, digit in enumerate(_DIGITS[1:], 1)),
-        Binding("1", "arrange(0)", "show an arrangement at once", key_display="1 … 9 0"),
+        *(Binding(key, f"arrange({place})") for place, key in enumerate(ARRANGEMENT_KEYS[1:], 1)),
+        Binding("1", "arrange(0)", "show an arrangement at once", key_display="1 … 9 0 p"),
         Binding("f", "switch(0)", "turn the switch below the levels", key_display="f b"),
         Binding("b,B", "switch(1)"),
         Binding("u", "choose(0)", "switch on the usual levels"),
@@ -131,13 +138,15 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         recorded: Iterable[str],
         terms: Terms = NVTX,
         linked: bool = False,
+        whole: bool = False,
     ) -> None:
         super().__init__()
         self._recorded = frozenset(recorded)
-        self._choice = Choice(choice.levels, offered((*choice.levels, *usual), self._recorded))
+        listed = offered((*choice.levels, *usual), self._recorded, whole)
+        self._choice = Choice(choice.levels, listed)
         self._usual, self._terms, self._linked = usual, terms, linked
         self._on = dict(zip(_SWITCHES, (choice.fold, choice.forward), strict=True))
-        self._named = NAMED_LEVELS[:1] if "stack" in self._recorded else NAMED_LEVELS
+        self._named = NAMED_LEVELS[:1] if whole or "stack" in self._recorded else NAMED_LEVELS
         self.cursor = next(filter(self._is_chosen, range(len(self._named))), len(self._named))
 
     # What is shown
@@ -154,9 +163,8 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         ]
 
     def hint(self) -> str:
-        last = _DIGITS[len(self._named) - 1]
-        digits = "1" if last == "1" else f"1…{last}"
-        return f"enter apply · {digits} at once · space on/off · shift+↑ ↓ order"
+        keys = "1…0 p" if len(self._named) > 1 else "1"
+        return f"enter apply · {keys} at once · space on/off · shift+↑ ↓ order"
 
     def terms(self) -> list[tuple[str, str]]:
         return [
@@ -170,8 +178,9 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         named, missing = self._named[place], self._missing(place)
         tone = "accent" if self._is_chosen(place) else "dim" if missing else ""
         name = Piece(f" {named.name} ".ljust(15), tone)
-        about = self._why_absent(named) if missing else reworded(named.about, self._terms)
-        return self._row(place, _DIGITS[place], name, about, width)
+        usual = "the usual levels" if len(self._named) == 1 else reworded(named.about, self._terms)
+        about = self._why_absent(named) if missing else usual
+        return self._row(place, ARRANGEMENT_KEYS[place], name, about, width)
 
     def _level(self, place: int, width: int) -> Line:
         level = self._choice.order[place - self._first_level]

@@ -18,14 +18,16 @@ from flame.tui.session.glossary import meaning_of
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog import CURSOR, Dialog
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
+from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, fill, printable, width_of, wrap
 
 _DIGITS = "1234567890"
 _NOT_LIVE = "not while a recording goes on"
 _NONE_WAITED = "no rank waited for another"
 _NOT_OF_RANKS = "not of a summary: open a rank's trace"
 _UNITS = {"ns": "time", "bytes": "bytes"}
-_TITLE = 17
+_TITLE = 18
+"""Cells of the longest title of flame's own: `memory at the peak`."""
+
 _VALUE = 9
 _MEANING = 2
 """Lines of what the metric under the cursor means."""
@@ -119,13 +121,13 @@ class MetricDialog(Dialog[str | None]):
     def _row(self, place: int, metric: Metric, width: int) -> Line:
         selected, total = place == self.cursor, self._totals.get(metric.key)
         digit = _DIGITS[place] if place < len(_DIGITS) else " "
-        title = f" {cut(printable(metric.title), _TITLE - 2)} ".ljust(_TITLE)
+        title = fill(cut(printable(metric.title), _TITLE), _TITLE)
         value = ELLIPSIS if total is None else format_value(total, metric.unit) if total else "–"
         tone = "accent" if metric.key == self._shown else "dim" if total == 0 else ""
         line: Line = [
             Piece(f"{CURSOR if selected else ' '} {digit} ", "strong"),
             Piece(title, tone),
-            Piece(value.rjust(_VALUE), "dim" if total == 0 else ""),
+            Piece(f" {value}".rjust(_VALUE), "dim" if total == 0 else ""),
         ]
         about = metric.lacking if total == 0 else about_metric(metric)
         room = width - sum(width_of(piece.text) for piece in line)

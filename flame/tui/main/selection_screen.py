@@ -57,6 +57,7 @@ class SelectionScreen(ProjectionScreen):
     action_framework = applied(selections.switch_framework)
     action_metric = applied(selections.change_metric)
     action_show_metric = applied(selections.choose_metric)
+    action_show_moment = applied(selections.choose_moment)
     action_level = applied(selections.switch_level)
     action_arrange = applied(selections.arrange_levels)
     action_forward = applied(selections.switch_forward)
@@ -84,7 +85,10 @@ class SelectionScreen(ProjectionScreen):
     @property
     def offered(self) -> dict[str, list[Offer]]:
         """What the palette has besides keys, by the command that it follows."""
-        return {"metrics": selections.offered_metrics(self.session)}
+        return {
+            "metrics": selections.offered_metrics(self.session),
+            "filters": selections.offered_moments(self.session),
+        }
 
     def action_steps(self) -> None:
         dialog = selections.steps_dialog(self)

@@ -12,9 +12,9 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import ORDERS, TreeLayout
 from flame.core.names.framework import joined
-from flame.core.projection.filters import Filter, HideFramework, Steps
+from flame.core.projection.filters import Filter, HideFramework, Moment, Steps
 from flame.core.projection.named_levels import arrange, levels_called
-from flame.core.projection.selection import Selection
+from flame.core.projection.selection import Selection, with_moment
 from flame.tui.main.actions import ShownScreen
 from flame.tui.session.query import SelectedName
 from flame.tui.session.session import Session
@@ -139,6 +139,41 @@ def offered_metrics(session: Session) -> list[Offer]:
     ]
 
 
+def offered_moments(session: Session) -> list[Offer]:
+    """Offer the moments at which memory can be shown, where it is known who held it."""
+    profile = session.profile
+    if profile.memory_builder is None:
+        return []
+    # Only snapshots tell of requests that failed, and have worked them out already.
+    memory = profile.memory if profile.resolved else None
+    failed = memory is not None and any(one.out_of_memory for one in memory.devices)
+    return [
+        Offer(title, about, Action.SHOW_MOMENT(moment))
+        for moment, (title, about) in _MOMENTS.items()
+        if moment != "oom" or failed
+    ]
+
+
+_MOMENTS: dict[Moment, tuple[str, str]] = {
+    "peak": ("Show memory at the peak", "who held it when most was in use"),
+    "oom": ("Show memory when the last request failed", "who held it when memory ran out"),
+    "end": ("Show memory at the end", "who still holds it"),
+}
+_OF_MOMENT: dict[Moment, tuple[str, Moment | None]] = {
+    "peak": ("peak", None),
+    "oom": ("peak", "oom"),
+    "end": ("live", None),
+}
+"""The metric that shows each moment, and what is to be asked for, where it is not its own."""
+
+
+def choose_moment(screen: ShownScreen, moment: Moment) -> Outcome:
+    """Show who held memory at ``moment``."""
+    metric, asked = _OF_MOMENT[moment]
+    selection = with_moment(replace(screen.wanted, metric=metric), asked)
+    return [] if selection == screen.wanted else [_with_own_levels(screen, selection)]
+
+
 def _with_own_levels(screen: ShownScreen, selection: Selection) -> Selection:
     """``selection`` with the levels last chosen for the metric's table."""
     table = metric_of(selection.metric or "", screen.session.profile.metrics).table
@@ -152,7 +187,8 @@ def levels_dialog(screen: ShownScreen) -> LevelsDialog:
     shown, profile, wanted = screen.shown, screen.session.profile, screen.wanted
     choice = LevelsChoice(shown.view.tree.levels, wanted.naming.fold, wanted.forward)
     usual, terms = _usual_levels(screen), terms_of(profile)
-    return LevelsDialog(choice, usual, shown.recorded, terms, profile.has_forward)
+    is_snapshot = profile.resolved and profile.memory_builder is not None
+    return LevelsDialog(choice, usual, shown.recorded, terms, profile.has_forward, is_snapshot)
 
 
 def choose_levels(screen: ShownScreen, choice: LevelsChoice) -> Outcome:

@@ -293,8 +293,11 @@ def no_findings_page(found: WrittenSection, width: int) -> Page:
     """Say that the rules have found nothing, where to look instead, and what they cannot judge."""
     page = Page((), (), (), width)
     page.add(_title("Nothing is wrong that the rules know", width), [])
-    line: Line = [Piece(" where the time went: ", "dim")]
-    for section in ("budget", "kernels"):
+    is_memory = "nothing" in found.section.facts  # of a snapshot, which has no GPU time
+    line: Line = [
+        Piece(" whose the memory was: " if is_memory else " where the time went: ", "dim")
+    ]
+    for section in ("memory",) if is_memory else ("budget", "kernels"):
         line += [Piece(section, "key", f"turn('{section}')"), Piece("  ")]
     page.add(line, [])
     abstained = found.section.facts.get("abstained")

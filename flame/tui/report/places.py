@@ -10,8 +10,8 @@ from flame.core.columns import I8
 from flame.core.frame import ACTIVITY_KINDS
 from flame.core.model.tree import StackTree
 from flame.core.projection.levels import MADE_LEVELS
-from flame.core.projection.selection import Selection
-from flame.core.report.table import Place
+from flame.core.projection.selection import Selection, moment_of, with_moment
+from flame.core.report.table import Place, source_of
 from flame.tui.session.session import Projection
 
 _MOST_PLACES = 500
@@ -26,12 +26,28 @@ def node_at(shown: Projection, place: Place) -> int:
     tree, names = shown.view.tree, place.frames
     if not names or tree.metric.key != place.metric:
         return -1
+    if tree.metric.table == "memory" and moment_of(shown.selection) != place.moment:
+        return -1
+    if place.sources and (node := _along(tree, place)) >= 0:
+        return node
     if tree.levels == place.levels:
         node = tree.find(names)
         return node if int(tree.depth[node]) == len(names) else -1
     nodes = _called(tree, names[-1], _level_of(place))
     nodes = nodes[np.argsort(-tree.total[nodes], kind="stable")][:_MOST_PLACES]
     return next((node for node in nodes.tolist() if _is_below(tree, node, names[:-1])), -1)
+
+
+def _along(tree: StackTree, place: Place) -> int:
+    """The node at the end of exactly this path, by names and places in the sources; -1 without."""
+    node = 0
+    for name, source in zip(place.frames, place.sources, strict=True):
+        below = (child for child in tree.children(node) if tree.name(child) == name)
+        found = (each for each in below if source_of(tree.frames[int(tree.frame[each])]) == source)
+        node = next(found, -1)
+        if node < 0:
+            return -1
+    return node
 
 
 def _level_of(place: Place) -> str:
@@ -63,4 +79,5 @@ def _is_below(tree: StackTree, node: int, names: tuple[str, ...]) -> bool:
 def selection_at(selection: Selection, place: Place) -> Selection:
     """Show the levels and the metric of ``place`` instead."""
     metric = None if place.metric == "gpu" else place.metric
-    return replace(selection, levels=place.levels or selection.levels, metric=metric)
+    shown = replace(selection, levels=place.levels or selection.levels, metric=metric)
+    return with_moment(shown, place.moment)

@@ -49,7 +49,7 @@ _LEVELS = {
     "device": "the GPU it ran on",
     "stream": "the stream it ran on",
     "pool": "the pool of an allocator: of memory alone",
-    "phase": "what work was for: --phases, else categories",
+    "phase": "prefill, decode, --phases; else categories",
     "stack": "the stack, as the file has it",
     "nested": "Python frames and ranges, as nested in time",
     "module": "nn.Modules, or modules that ranges are named after",

@@ -64,6 +64,7 @@ class Action(StrEnum):
     SELECT = auto()
     SET_MARK = auto()
     SHOW_METRIC = auto()
+    SHOW_MOMENT = auto()
     SHOW_SIDE = auto()
     SHOW_VIEW = auto()
     SORT = auto()

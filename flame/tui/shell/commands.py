@@ -10,7 +10,7 @@ from operator import attrgetter
 from textual.binding import Binding
 
 from flame.core.projection.levels import LEVELS
-from flame.core.projection.named_levels import NAMED_LEVELS
+from flame.core.projection.named_levels import ARRANGEMENT_KEYS, NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 from flame.tui.shell.command import SUSPEND, Command, id_of
 from flame.tui.shell.diff_commands import DIFF, compared
@@ -207,8 +207,8 @@ SHOWING = (
     Command("M", "", Action.METRIC(-1), "", ""),
     Command("L", "L", Action.LEVELS, "levels", "arrangements, levels and their order, folding", 9),
     *(
-        Command("", f"L {digit}", Action.ARRANGE(named.name), "", f"{named.name}: {named.about}")
-        for digit, named in zip("1234567890", NAMED_LEVELS, strict=True)
+        Command("", f"L {key}", Action.ARRANGE(named.name), "", f"{named.name}: {named.about}")
+        for key, named in zip(ARRANGEMENT_KEYS, NAMED_LEVELS, strict=True)
     ),
     Command("B", "B", Action.FORWARD, "", "backward work below its forward operator, or not"),
     *(

@@ -11,6 +11,7 @@ from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import STATES, Track
 from flame.core.timeline.raster import Grid
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
+from flame.tui.timeline.metric_rows import metric_hint
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, fill, printable, width_of
@@ -104,6 +105,8 @@ def hint(time: TimeView, text: Sequence[str]) -> str:
     if time.viewport.brush is not None:
         moving = "← → move its end, " if time.viewport.brush.moving else ""
         return f"brush: {moving}enter filters all views by it, esc leaves it"
+    if time.cursor.item < 0 and time.selects_metric:
+        return metric_hint(time)
     if time.cursor.item < 0 and time.selects_memory:
         return "← → moments  T peak  ( ) failed requests  b brush  + - closer, farther"
     if time.cursor.item < 0:

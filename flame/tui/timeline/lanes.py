@@ -149,7 +149,8 @@ class LaneRows:
         if not row:
             return True
         lane, outer = (self.timeline.lanes[self.rows[at]] for at in (row, row - 1))
-        if lane.track != outer.track and Track.MEMORY in (lane.track, outer.track):
+        apart = (Track.MEMORY, Track.METRIC)
+        if lane.track != outer.track and (lane.track in apart or outer.track in apart):
             return True
         on_gpu = Track.WORK in (lane.track, outer.track)
         return outer.label != lane.label if on_gpu else outer.owner != lane.owner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from threading import Event
 from time import monotonic
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from flame.core.analysis.utilization import (
 )
 from flame.core.columns import Bool
 from flame.core.errors import InputError, UsageError
+from flame.core.gpu_metrics.samples import SampledMetric
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 from flame.core.model.threads.states import StateSpans
@@ -28,7 +30,7 @@ from flame.core.timeline.highlight import (
     passing_intervals,
 )
 from flame.core.timeline.intervals import Timeline, timeline
-from flame.core.timeline.state_lanes import with_states
+from flame.core.timeline.state_lanes import find_metrics, with_metrics, with_states
 from flame.core.timeline.state_spans import state_spans
 from flame.tui.session.session import Projection
 from flame.tui.timeline.viewport import SHORTEST
@@ -54,21 +56,27 @@ class LaidOut(NamedTuple):
 class Reasons:
     """Say why threads and GPUs of ``profile`` did nothing, as far as the trace tells.
 
-    ``unread`` says why that could not be read; else it is empty.
+    ``metrics`` are what was sampled of GPUs, with their labels. ``unread`` says why that could not
+    be read; else it is empty.
     """
 
     profile: Profile
     states: StateSpans | None = None
     causes: tuple[GapCauses, ...] = ()
+    metrics: tuple[tuple[str, SampledMetric], ...] = ()
     unread: str = ""
 
 
 def find_reasons(profile: Profile) -> Reasons:
     """Find what held threads of ``profile`` up, and why its GPUs were idle; may read the file."""
     try:
-        return Reasons(profile, state_spans(profile), causes_of_gaps(profile))
+        found = Reasons(profile, state_spans(profile), causes_of_gaps(profile))
     except InputError as error:
         return Reasons(profile, unread=str(error))
+    try:
+        return replace(found, metrics=find_metrics(profile))
+    except InputError as error:
+        return replace(found, unread=str(error))
 
 
 class TimelineWork:
@@ -153,10 +161,10 @@ class TimelineWork:
             self._passing = before._passing
 
     def _with_states(self, timeline: Timeline) -> Timeline:
-        """``timeline`` with lanes of what held threads up, as far as that is known."""
-        if self.reasons is None or timeline.states is not None:
+        """``timeline`` with lanes of what held threads up and was sampled, if that is known."""
+        if self.reasons is None or timeline.states is not None or timeline.metrics:
             return timeline
-        return with_states(timeline, self.reasons.states)
+        return with_metrics(with_states(timeline, self.reasons.states), self.reasons.metrics)
 
     @property
     def profile(self) -> Profile:

@@ -38,6 +38,12 @@ from flame.tui.timeline.memory_rows import (
     memory_segments,
     screen_lines,
 )
+from flame.tui.timeline.metric_rows import (
+    MetricDrawing,
+    draw_metric,
+    metric_label,
+    metric_segments,
+)
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import EDGE, RowView
 from flame.tui.toolkit.text import cut, fill, printable, take, width_of
@@ -117,9 +123,10 @@ class TimelineRows(RowView):
         self._shadings: dict[int, Shading] = {}
         self._hatchings: dict[int, Hatching] = {}
         self._drawings: dict[int, MemoryDrawing] = {}
+        self._metrics: dict[int, MetricDrawing] = {}
         self._strips: dict[tuple[int, int, int | None], Strip] = {}
         self._lines: list[ScreenLine] = []
-        self._room = 0
+        self._laid_out: tuple[object, ...] = ()
         self._shares = False
         self._pressed = -1
         self._dragging = False
@@ -129,8 +136,9 @@ class TimelineRows(RowView):
     def show(self, view: TimeView, frames: FrameTable, text: Sequence[str]) -> None:
         """Draw ``view`` of ``frames``, called ``text``, as far as the screen differs."""
         width = self.inner.width
-        if view is not self._view or text is not self._text or width != self._room:
-            self._view, self._frames, self._text, self._room = view, frames, text, width
+        laid_out = (text, width, bool(view.timeline.metrics))
+        if view is not self._view or laid_out != self._laid_out:
+            self._view, self._frames, self._text, self._laid_out = view, frames, text, laid_out
             self._lay_out(view, width)
             self._strips.clear()
         if not width:
@@ -174,12 +182,14 @@ class TimelineRows(RowView):
             return self.padded([], 0)
         self._shade(view)
         number = view.lanes.rows[at.row]
-        if number not in self._shadings and number not in self._drawings:
+        if all(number not in each for each in (self._shadings, self._drawings, self._metrics)):
             return self.padded([], 0)
         own = (number, at.line, view.cursor.item if number == view.lanes.lane else None)
         if own not in self._strips:
             if number in self._drawings:
                 segments = self._memory(view, number, at)
+            elif number in self._metrics:
+                segments = self._metric(view, number)
             else:
                 segments = [*self._label(view, number), *self._row(view, number)]
             self._strips[own] = self.padded(segments, self.labels + self.cells)
@@ -196,6 +206,14 @@ class TimelineRows(RowView):
         brushed = view.viewport.brushed
         return [Segment(label, style), *memory_segments(drawing, at, look, brushed, cell)]
 
+    def _metric(self, view: TimeView, number: int) -> list[Segment]:
+        """The line of a metric of a GPU."""
+        drawing, look, current = self._metrics[number], self.look, number == view.lanes.lane
+        name = f"{CURRENT if current else ' '}{printable(_title(view, number))}"
+        label = take(metric_label(drawing, name, self.labels), self.labels)
+        style = look.base + (Style(bold=True) if current else Style.null())
+        return [Segment(label, style), *metric_segments(drawing, look, view.viewport.brushed)]
+
     def _shade(self, view: TimeView) -> None:
         """Work out what the lanes on screen show, all of them at once."""
         top, rows = self.scroll_offset.y, view.lanes.rows
@@ -207,7 +225,9 @@ class TimelineRows(RowView):
             tracks = {number: view.timeline.lanes[number].track for number in lanes}
             memory = [number for number in lanes if tracks[number] == Track.MEMORY]
             self._drawings = {number: draw_memory(view, number) for number in memory}
-            others = [number for number in lanes if number not in memory]
+            metrics = [number for number in lanes if tracks[number] == Track.METRIC]
+            self._metrics = {number: draw_metric(view, number) for number in metrics}
+            others = [number for number in lanes if number not in (*memory, *metrics)]
             chosen = [view.timeline.lanes[number] for number in others]
             shadings = shade(view.timeline, view.highlight, chosen, view.viewport.grid)
             self._shadings = dict(zip(others, shadings, strict=True))

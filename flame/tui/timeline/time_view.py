@@ -146,6 +146,11 @@ class TimeView:
         """Whether the selected row is of memory."""
         return self.lanes.selected is not None and self.lanes.selected.track == Track.MEMORY
 
+    @property
+    def selects_metric(self) -> bool:
+        """Whether the selected row is of a metric of a GPU."""
+        return self.lanes.selected is not None and self.lanes.selected.track == Track.METRIC
+
     def _next_failure(self, step: int) -> str:
         """Select the next (+1) or previous (-1) request for memory that failed."""
         assert self.lanes.selected is not None

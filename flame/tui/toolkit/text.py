@@ -27,6 +27,7 @@ _SPACE = lazy_regex(r"\s+")
 _PUNCTUATION = lazy_regex(r"[\s,;:<>()./_]+")
 _LEAST_BASE = 5
 _MIDDLE_OF_BASE = 12
+_AMOUNT = lazy_regex(r"(?<![\w.])[0-9][0-9.,]* (?:[kMGTP]?B|[nµm]?s|min|h|%)(?!\w)")
 _PATH = lazy_regex(r"[\w\-+*@$\[\]]*(?:(?:::|:?[./])[\w\-+*@$\[\]]+)+")
 # What is the same for all names of a sort, around what tells them apart; none of it backtracks.
 _WRAPPED = lazy_regex(
@@ -185,7 +186,7 @@ def wrap(name: str, width: int, lines: int, *, prose: bool = False) -> list[str]
     """``name`` made printable, on at most ``lines`` lines of ``width`` cells; cut if longer.
 
     Lines of ``prose`` end between words, where that costs no more than half of the line; all others
-    after punctuation, where that costs no more than a quarter.
+    after punctuation, where that costs no more than a quarter; none between a number and its unit.
     """
     text = printable(name)
     wrapped: list[str] = []
@@ -200,10 +201,17 @@ def wrap(name: str, width: int, lines: int, *, prose: bool = False) -> list[str]
 
 def _piece(text: str, width: int, prose: bool) -> str:
     piece = take(text, width) or text[:1]
+    end = _end_of_line(piece, text, prose)
+    torn = (one for one in _AMOUNT.finditer(text) if one.start() < end < one.end())
+    return piece[: next((one.start() for one in torn), 0) or end]
+
+
+def _end_of_line(piece: str, text: str, prose: bool) -> int:
+    """Where a line ends that ``piece``, which ``text`` begins with, would fill."""
     if text[len(piece) : len(piece) + 1] == " ":
-        return piece
+        return len(piece)
     for pattern, least in ((_SPACE, 0.5),) * prose + ((_PUNCTUATION, 0.75),):
         ends = [match.end() for match in pattern.finditer(piece)]
         if ends and ends[-1] >= least * len(piece):
-            return piece[: ends[-1]]
-    return piece
+            return ends[-1]
+    return len(piece)

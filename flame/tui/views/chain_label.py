@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flame.core.analysis.chains import SIGN, chain_words, telling_place
+from flame.core.analysis.chains import SIGN, chain_words, most_names, telling_place
 from flame.tui.toolkit.text import cut, unwrap, width_of
 
 _LONGEST_NAME = 40
@@ -18,9 +18,13 @@ def chain_label(
 
     Where not even the name that says most has room, that is cut, behind a mark.
     """
-    short = [cut(unwrap(name), _LONGEST_NAME) for name in names]
     place = telling_place(names, inverted) if named is None else named
-    for words in chain_words(short, place, inverted):
+    most, size = most_names(width), len(names)
+    short = [
+        cut(unwrap(name), _LONGEST_NAME) if at == place or not most < at < size - most else ""
+        for at, name in enumerate(names)
+    ]  # others are never written
+    for words in chain_words(short, width, place, inverted):
         label = f" {SIGN} ".join(words)
         if width_of(label) <= width:
             return label

@@ -61,6 +61,14 @@ OF_WORK = (
     Head(VERDICT, "verdict", 16, VERDICT),
 )
 """How near the kernels below a frame are to the peak of the GPU."""
+EXPOSURE = "exposure"
+OF_METRICS = (
+    Head("sm_active", "SM", 9, "sm_active"),
+    Head("tensor_active", "tensor", 9, "tensor_active"),
+    Head("dram", "DRAM", 9, "dram"),
+    Head(EXPOSURE, "sampled", 10, EXPOSURE),
+)
+"""What GPU metrics say of the kernels below a frame."""
 TITLES = {head.sorts: head.title for head in (*HEADS, NAME) if head.title not in ("", "%")}
 """What to call each order of a table without parts."""
 
@@ -73,6 +81,8 @@ _WANTED = (
 
 _RATED = ("own", "total", "share", BOUND, RATED, VERDICT, COMPUTE, BANDWIDTH, TFLOPS)
 """What is wanted most where shapes of operators are known."""
+_MEASURED = ("own", "total", "share", "sm_active", "dram", "tensor_active", EXPOSURE)
+"""What is wanted most where there are GPU metrics."""
 
 _BESIDE_PARTS = ("total", "share")
 
@@ -83,12 +93,14 @@ class Columns(NamedTuple):
     ``timed``: the metric is a time of single activities, which `wording.lasts` says. ``order`` is
     what the table is sorted by. Where ``parts`` (the devices, or the files, which ``by`` says) have
     a column each, there are no percentiles. ``sized``: shapes of operators are known.
+    ``measured``: there are GPU metrics.
     """
 
     timed: bool = True
     order: str = "own"
     by: str = ""
     parts: tuple[str, ...] = ()
+    measured: bool = False
     sized: bool = False
 
     @property
@@ -96,7 +108,8 @@ class Columns(NamedTuple):
         """All columns but the name, in order."""
         heads = HEADS if self.timed else [*map(_widened, _untimed(HEADS))]
         if not self.parts:
-            return (*heads, *(OF_WORK if self.sized else ()))
+            sized, measured = OF_WORK if self.sized else (), OF_METRICS if self.measured else ()
+            return (*heads, *sized, *measured)
         return (*(head for head in heads if head.key in _BESIDE_PARTS), *self._part_heads())
 
     def _part_heads(self) -> Iterator[Head]:
@@ -109,7 +122,8 @@ class Columns(NamedTuple):
     @property
     def kept_longest(self) -> tuple[str, ...]:
         """The columns, the one that a narrow table keeps longest first."""
-        return (*_RATED, *_WANTED) if self.sized else _WANTED
+        sized, measured = _RATED if self.sized else (), _MEASURED if self.measured else ()
+        return (*sized, *measured, *_WANTED)
 
     @property
     def titles(self) -> dict[str, str]:

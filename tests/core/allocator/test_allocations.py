@@ -36,7 +36,7 @@ def snapshots(draw: st.DrawFn, devices: int = 2) -> SnapshotFile:
 
 
 def history_of(file: SnapshotFile, first: int = 0) -> AllocatorHistory:
-    return read_history(file.document(first), 1 << 30, lambda: None)
+    return read_history(file.document(first), 1 << 30)
 
 
 def device_of(table: Allocations, device: int) -> Allocations:
@@ -112,7 +112,7 @@ def test_devices_know_nothing_of_each_other(file: SnapshotFile) -> None:
         document = alone.document() | {
             "segments": [one for one in file.segments() if one["device"] == device]
         }
-        own = pair_events(read_history(document, 1 << 30, lambda: None))[0]
+        own = pair_events(read_history(document, 1 << 30))[0]
         assert rows_of(own) == rows_of(device_of(table, device))
 
 
@@ -159,7 +159,7 @@ def test_what_does_not_fit_together_is_counted() -> None:
     ]
     segment = {"device": 0, "address": 1, "total_size": 0, "stream": 0, "blocks": []}
     document = {"segments": [segment], "device_traces": [trace]}
-    table, losses = pair_events(read_history(document, 1 << 20, lambda: None))
+    table, losses = pair_events(read_history(document, 1 << 20))
     assert losses == PairingLosses(never_freed=1, freed_twice=1, no_block=1, other_size=1)
     assert rows_of(table) == Counter({(0, 0, 1, 100): 1, (0, 1, 2, 100): 1, (0, 4, None, 100): 1})
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given
 
+from flame.core.allocator.live import live_curve
+from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.snapshot_profile import build_snapshot_profile
+from flame.core.allocator.tables import DeviceAllocations
+from flame.core.analysis.memory_words import moment_words
+from flame.core.columns import I8
+from flame.core.compare.sides import Run
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
+from flame.core.loading.merge import merge_profiles
 from flame.core.model.activities import TableCut
+from flame.core.model.allocator.allocations import BEFORE, Allocations
+from flame.core.model.allocator.history import AllocatorEvents
 from flame.core.model.meta import Meta
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import At, Devices, Filter, Moment, ShowStacks, Time
+from flame.core.projection.filters import At, Devices, Filter, Moment, Ranks, ShowStacks, Time
 from flame.core.projection.project import project, shown_moments
 from flame.core.projection.selection import Selection
 from flame.core.readers.snapshot.document import read_history
@@ -27,7 +38,7 @@ STEP = STEP_US * 1_000
 
 def profile_of(file: SnapshotFile, first: int = 0) -> Profile:
     meta = Meta(path="x", format="memory snapshot", producer="PyTorch")
-    return build_snapshot_profile(read_history(file.document(first), 1 << 30, lambda: None), meta)
+    return build_snapshot_profile(read_history(file.document(first), 1 << 30), meta)
 
 
 def total(profile: Profile, *where: Filter, metric: str = "peak") -> int:
@@ -178,3 +189,82 @@ def test_lifetimes_are_known_where_both_ends_are(file: SnapshotFile) -> None:
     begun = late.lives("peak", TableCut((), (0,)))
     assert dict(zip(begun.size.tolist(), begun.before.tolist(), strict=True))[300]
     assert begun.lifetime.tolist() == [-1, 3 * STEP]
+
+
+# Many GPUs, and several files
+
+
+@given(
+    st.lists(st.integers(0, 20), max_size=12).map(sorted),
+    st.lists(st.integers(0, 22), max_size=8).map(sorted),
+)
+def test_the_last_events_before_times_are_those_found_one_by_one(
+    events: list[int], times: list[int]
+) -> None:
+    position = np.arange(len(events), dtype=np.int64) * 3
+    none: I8 = np.zeros(0, np.int64)
+    table = Allocations(*(none,) * 10)  # type: ignore[arg-type]
+    own = DeviceAllocations(none, table, live_curve(table), position, np.array(events, np.int64))
+    found = own.last_before_each(np.array(times, np.int64)).tolist()
+    assert found == sorted({own.last_before(time) for time in times} - {BEFORE})
+
+
+def test_files_in_which_a_request_failed_are_shown_and_others_named(file: SnapshotFile) -> None:
+    """One that failed on the first GPU, one on the second, and two on neither."""
+    second, whole = SnapshotFile(2), SnapshotFile(1)
+    second.alloc(5_000, ("main", "weights"))
+    second.alloc(40, ("main", "other"), device=1)
+    second.fail(9_000, 10, device=1)
+    whole.alloc(7_000)
+    files = [whole, file, second, whole]
+    labels = [f"rank {rank}" for rank in range(4)]
+    merged = merge_profiles([profile_of(one) for one in files], labels)
+    oom = Selection(where=(At("oom"),))
+    tree = project(merged, oom)
+    sizes = {tree.name(node): int(tree.total[node]) for node in tree.children(0)}
+    assert sizes == {"rank 1": 900, "rank 2": 40}
+    assert moment_words(merged, oom).endswith("; none failed in rank 0, rank 3")
+    assert total(merged, At("oom"), Ranks(("rank 2",))) == 40
+    assert not moment_words(merged, Selection(where=(At("oom"), Ranks(("rank 2",))))).count(
+        "none failed"
+    )
+    with pytest.raises(UsageError, match="no request for memory failed here"):
+        total(merged, At("oom"), Ranks(("rank 0", "rank 3")))
+    everything = Selection(levels=("python",), where=(At("oom"),))
+    assert int(project(merged, everything).total[0]) in (900, 40)  # of the last one alone
+
+
+def test_the_file_without_a_time_is_named(file: SnapshotFile) -> None:
+    short = SnapshotFile(1)
+    short.alloc(1_000)
+    merged = merge_profiles([profile_of(file), profile_of(short)], ["rank 0", "rank 1"])
+    with pytest.raises(UsageError, match=r"the history of rank 1 runs from .*: --rank chooses"):
+        total(merged, At(5 * STEP))
+    assert total(merged, At(5 * STEP), Ranks(("rank 0",))) == 1_300
+
+
+def test_events_of_many_gpus_are_looked_at_once_for_each_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = SnapshotFile(100)
+    for device in range(100):
+        file.free(file.alloc(1_000 + device, device=device))
+    memory, looked_at, take = profile_of(file).memory, list[int](), AllocatorEvents.take
+
+    def counted(events: AllocatorEvents, rows: I8) -> AllocatorEvents:
+        looked_at.append(len(rows))
+        return take(events, rows)
+
+    assert isinstance(memory, HistoryMemory)
+    monkeypatch.setattr(AllocatorEvents, "take", counted)
+    assert [one.peak for one in memory.devices] == [1_000 + device for device in range(100)]
+    assert len(memory.curves) == 100
+    assert sum(looked_at) == 2 * len(memory.history.events)
+
+
+def test_of_two_that_are_compared_the_one_without_the_moment_is_named(file: SnapshotFile) -> None:
+    oom, whole = Selection(where=(At("oom"),)), SnapshotFile(1)
+    whole.alloc(1_000)
+    assert int(Run(profile_of(file), "new.pickle").tree(oom).total[0]) == 900
+    with pytest.raises(UsageError, match=r"base\.pickle: --at oom: no request for memory failed"):
+        Run(profile_of(whole), "base.pickle").tree(oom)

@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 
 def profile_of(file: SnapshotFile, first: int = 0) -> Profile:
-    history = read_history(file.document(first), 1 << 30, lambda: None)
+    history = read_history(file.document(first), 1 << 30)
     return build_snapshot_profile(history, Meta("x", "memory snapshot"))
 
 
@@ -205,7 +205,7 @@ def test_times_that_go_back_are_those_of_the_event_before() -> None:
         file.free(file.alloc(100))
     for entry in file.traces[0][4:6]:
         entry["time_us"] -= 25
-    table, _ = pair_events(read_history(file.document(), 1 << 30, lambda: None))
+    table, _ = pair_events(read_history(file.document(), 1 << 30))
     assert (table.begin > BEFORE).all()
     profile, times = profile_of(file), [entry["time_us"] for entry in file.traces[0]]
     assert measured(profile, "alloc", times[0], times[-1] + 1) == 400

@@ -94,7 +94,7 @@ def test_a_long_chain_is_found_whole() -> None:
 
 
 def words(names: str, named: int | None = None, inverted: bool = False) -> list[str]:
-    spelled = chain_words(names.split(), named, inverted)
+    spelled = chain_words(names.split(), 1000, named, inverted)
     return list(dict.fromkeys(" › ".join(one) for one in spelled))
 
 
@@ -124,7 +124,7 @@ def test_the_innermost_module_says_most() -> None:
     assert telling_place(["main", "forward", "_call_impl"]) == 1
     assert telling_place(["main", "cudaMemcpy", "libcuda.so!0x7f", "libcupti.so!0x7e"]) == 1
     assert telling_place(["_wrapped_call_impl", "_call_impl"]) == 1
-    last = [" › ".join(one) for one in chain_words(names)][-3:]
+    last = [" › ".join(one) for one in chain_words(names, 1000)][-3:]
     assert last == [
         "run › … 3 frames › nn.Module: B › …",
         "… › nn.Module: B › … › forward",
@@ -141,5 +141,16 @@ def test_a_name_that_has_to_be_shown_is_shown_by_all() -> None:
 @pytest.mark.parametrize("named", [None, 0, 1, 3])
 def test_an_inverted_chain_is_the_mirror_image(named: int | None) -> None:
     names = ["a", "b", "c", "d"]
-    mirrored = [one[::-1] for one in chain_words(names[::-1], None if named is None else 3 - named)]
-    assert list(chain_words(names, named, inverted=True)) == mirrored
+    place = None if named is None else 3 - named
+    mirrored = [one[::-1] for one in chain_words(names[::-1], 1000, place)]
+    assert list(chain_words(names, 1000, named, inverted=True)) == mirrored
+
+
+def test_of_a_long_chain_only_what_may_fit_is_spelled() -> None:
+    names = [f"f{place}" for place in range(100_000)]
+    choices = chain_words(names, 80)
+    assert len(next(choices)) < 80
+    spelled = list(choices)
+    assert len(spelled) < 80
+    assert spelled[-2:] == [["…", "f99999"]] * 2
+    assert spelled[-3] == ["f0", "… 99,998 frames", "f99999"]

@@ -13,14 +13,24 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.distribution import distributions
 from flame.core.attribution.thread_pieces import calls_within
-from flame.core.columns import SIDES, ordered_by_group, places_in, places_on_lanes, sum_by
+from flame.core.columns import (
+    SIDES,
+    count_different,
+    ordered_by_group,
+    places_in,
+    places_on_lanes,
+    runs_in_order,
+    sum_by,
+)
+from flame.core.compare.statistics import _places_of_medians
+from flame.core.compiled.draws import drawn_places
 from flame.core.compiled.library import compiled
-from flame.core.compiled.nesting import outermost_spans
-from flame.core.compiled.order import order_groups, sum_groups, summarize_groups
+from flame.core.compiled.nesting import lane_times, outermost_spans
+from flame.core.compiled.order import number_runs, order_groups, sum_groups, summarize_groups
 from flame.core.compiled.search import search_moments
 from flame.core.model.threads.call_rows import CallRows
 from flame.core.timeline.busy_time import BusyTime
-from flame.core.timeline.lane_intervals import LaneIntervals
+from flame.core.timeline.lane_intervals import LaneIntervals, measure_lanes
 from tests.support.compiled import only_numpy
 from tests.support.tiers import examples
 
@@ -192,6 +202,30 @@ def test_groups_and_percents_that_there_are_not_are_not_summarized() -> None:
     assert summarize_groups(values, values, 0, PERCENTS) is None
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 250, 255, 256, 700])
+def test_drawn_medians_are_found_as_by_numpy(size: int) -> None:
+    random = np.random.default_rng(size)
+    dtype = np.uint8 if size < 256 else np.uint16
+    times = random.multinomial(size, np.full(size, 1 / size), 100).T.astype(dtype)
+    order = np.argsort(random.random((9, size)), axis=1)
+    found = drawn_places(times, order)
+    assert found is not None
+    with only_numpy():
+        assert _places_of_medians(times, order).tolist() == found.tolist()
+    place_of = np.argsort(order[0]).tolist()
+    drawn = sorted(place_of[at] for at in range(size) for _ in range(times[at, 0]))
+    assert found[0, 0] == drawn[(size + 1) // 2 - 1]
+
+
+def test_what_is_no_order_of_draws_is_left_to_numpy() -> None:
+    times = np.ones((300, 4), np.uint16)
+    assert drawn_places(times, np.arange(299)[None]) is None
+    assert drawn_places(times, np.arange(300, 0, -1)[None]) is None
+    assert drawn_places(times, np.arange(-1, 299)[None]) is None
+    assert drawn_places(times.astype(np.uint8), np.arange(300)[None]) is None
+    assert drawn_places(times.astype(np.int64), np.arange(300)[None]) is None
+
+
 SPANS = st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 20), st.integers(-1, 8)), max_size=40)
 
 
@@ -269,6 +303,67 @@ def test_when_anything_is_open_is_that_of_a_plain_loop(rows: list[tuple[int, int
     assert found() == expected
     with only_numpy():
         assert found() == expected
+
+
+@examples(0.5)
+@given(rows=SPANS)
+def test_lanes_are_measured_as_by_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
+    rows = sorted(((lane, start, abs(length)) for lane, start, length in rows), key=lambda r: r[1])
+    lane, start, length = columns(rows, 3)
+    found = lane_times(lane, start, start + length, 4)
+    assert found is not None
+    for at, (first, last, busy) in enumerate(zip(*map(list, found), strict=True)):
+        own = [(low, low + long) for of, low, long in rows if of == at]
+        assert first == min((low for low, _ in own), default=I8_LIMITS.max)
+        assert last == max((high for _, high in own), default=I8_LIMITS.min)
+        assert busy == len({time for low, high in own for time in range(low, high)})
+    with only_numpy():
+        expected = measure_lanes(lane, start, start + length, 4)
+    assert [one.tolist() for one in expected] == [one.tolist() for one in found]
+
+
+def test_lanes_out_of_order_are_measured_by_numpy() -> None:
+    lane, start = np.zeros(2, np.int32), np.array([5, 3])
+    assert lane_times(lane, start, start + 4, 1) is None
+    assert [one.tolist() for one in measure_lanes(lane, start, start + 4, 1)] == [[3], [9], [6]]
+    assert lane_times(lane, start[::-1], np.array([2, 9]), 1) is None  # ends before it begins
+    assert lane_times(lane + 1, start[::-1], start + 4, 1) is None  # there is no such lane
+
+
+@examples(0.5)
+@given(rows=GROUPED, some=st.booleans())
+def test_runs_of_equal_rows_are_numbered(rows: list[tuple[int, int]], some: bool) -> None:
+    rows = [(one, value % 3) for one, value in rows]
+    keys = columns(rows)
+    order = np.lexsort(keys)[len(rows) // 9 if some and len(rows) > 288 else 0 :]
+    found = number_runs(keys, order)
+    assert found is not None
+    wanted = [rows[at][::-1] for at in order.tolist()]
+    known = sorted(set(wanted))
+    expected = [-1] * len(rows)
+    for at, row in zip(order.tolist(), wanted, strict=True):
+        expected[at] = known.index(row)
+    assert (found.number.tolist(), found.runs) == (expected, len(known))
+    with only_numpy():
+        plain = runs_in_order(keys, order)
+    assert (plain.number.tolist(), plain.runs) == (expected, len(known))
+
+
+def test_runs_of_rows_that_there_are_not_are_not_numbered() -> None:
+    order = np.arange(300)
+    for wrong in (order - 1, order + 1):
+        assert number_runs([order], wrong) is None
+
+
+@examples(0.5)
+@given(rows=GROUPED)
+def test_different_values_are_counted_by_group(rows: list[tuple[int, int]]) -> None:
+    group, values = columns(rows)
+    expected = [len({value for of, value in rows if of == one}) for one in range(7)]
+    assert count_different(group.astype(np.int64), values, 7).tolist() == expected
+    near = (values % 5).astype(np.int32)
+    expected = [len({value % 5 for of, value in rows if of == one}) for one in range(7)]
+    assert count_different(group.astype(np.int64), near, 7).tolist() == expected
 
 
 def test_stretches_without_length_stay_where_nothing_else_is_open() -> None:

@@ -13,6 +13,7 @@ import pytest
 from flame.core.errors import InputError
 from flame.core.loading.many import load
 from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
+from flame.core.options import LoadOptions
 from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
@@ -40,8 +41,13 @@ GEMM = LaunchConfig((128, 4, 1), (256, 1, 1), (2, 1, 1), 64, 1024, 2048, 8192, 1
 
 
 def launches(path: Path) -> LaunchDetails:
-    found = load(path).launches
+    """What is read when somebody asks, which is what is read with the activities."""
+    found, at_once = (load(path, LoadOptions(launches=one)).launches for one in (False, True))
     assert found is not None
+    assert at_once is not None
+    assert at_once.configs == found.configs
+    assert at_once.config.tolist() == found.config.tolist()
+    assert at_once.bytes.tolist() == found.bytes.tolist()
     return found
 
 

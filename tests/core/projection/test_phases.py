@@ -19,10 +19,16 @@ from flame.core.names.phases import UNMAPPED, parse_phases
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import parse_filters
 from flame.core.projection.levels import recorded_levels
-from flame.core.projection.phases import name_phases, phase_frames, phase_names
+from flame.core.projection.phases import (
+    name_phases,
+    phase_frames,
+    phase_names,
+    tell_phases,
+)
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from tests.conftest import TRACES, needs_traces
+from tests.core.reopening.conftest import find, keep
 from tests.support.recorded import Recorded
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
@@ -115,6 +121,86 @@ def test_without_a_file_phases_are_what_kernels_compute() -> None:
     assert "phase" in recorded_levels(profile, project(profile).metric)
     chosen = project(profile, select(where=parse_filters(phase="matrix*")))
     assert int(chosen.total[0]) == 15
+
+
+def serving() -> Profile:
+    """Steps of TensorRT-LLM, vLLM and SGLang, a range within one, and a kernel in none."""
+    trace = Recorded()
+    steps = (
+        ("[Executor] _forward_step 1: 2 ctx reqs, 0 gen reqs", 1),
+        ("execute_context_0(0)_generation_8(8)", 2),
+        ("[Executor] _forward_step 2: 1 ctx reqs, 8 gen reqs", 4),
+        ("step[EXTEND bs=2 toks=12]", 8),
+        ("step[DECODE bs=2]", 16),
+        ("decode step 3", 32),
+    )
+    for corr, (name, length) in enumerate(steps, 1):
+        at = 100 * corr
+        trace.range(name, at, at + 50)
+        trace.range("model.layers.0", at + 1, at + 40)
+        trace.call("cudaLaunchKernel", at + 2, at + 3, corr)
+        trace.kernel("gemm", at + 10, at + 10 + length, corr)
+    trace.kernel("late", 900, 964)
+    return trace.profile()
+
+
+def test_ranges_of_serving_engines_tell_prefill_and_decode() -> None:
+    plain = serving()
+    profile = tell_phases(plain)
+    tree = project(profile, select(("phase", "kernel")))
+    expected = {"prefill": (9, 2), "decode": (50, 3), "mixed": (4, 1), UNMAPPED: (64, 1)}
+    assert top_sums(tree) == expected
+    assert set(phase_names(profile)) == expected.keys()
+    assert int(project(profile, select(where=parse_filters(phase="decode"))).total[0]) == 50
+    assert tell_phases(profile) is profile
+    named = name_phases(plain, parse_phases('{"mm": ["gemm"]}'))
+    assert tell_phases(named) is named
+
+
+def test_the_innermost_range_tells_the_phase() -> None:
+    trace = Recorded()
+    trace.range("step[EXTEND bs=2 toks=12]", 0, 50)
+    trace.range("step[DECODE bs=2]", 10, 40)
+    for corr, at in enumerate((5, 15, 45), 1):
+        trace.call("cudaLaunchKernel", at, at + 1, corr)
+        trace.kernel("gemm", 100 * corr, 100 * corr + corr, corr)
+    tree = project(tell_phases(trace.profile()), select(("phase",)))
+    assert top_sums(tree) == {"prefill": (4, 2), "decode": (2, 1)}
+
+
+@pytest.mark.parametrize("names", [("decode", "load"), ("decode", "decode 2")])
+def test_decoding_without_prefill_may_be_of_images(names: tuple[str, ...]) -> None:
+    trace = Recorded()
+    for corr, name in enumerate(names, 1):
+        trace.range(name, 100 * corr, 100 * corr + 9)
+        trace.call("cudaLaunchKernel", 100 * corr, 100 * corr + 1, corr)
+        trace.kernel("gemm", 1000 * corr, 1000 * corr + 1, corr)
+    profile = trace.profile()
+    assert tell_phases(profile) is profile
+
+
+def test_a_trace_from_the_cache_has_the_same_phases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        for corr, (name, length) in enumerate((("step[EXTEND bs=2]", 3), ("step[DECODE]", 5)), 1):
+            file.nvtx(name, 100 * corr, 100 * corr + 50)
+            file.api("cudaLaunchKernel_v7000", 100 * corr, 100 * corr + 1, corr=corr)
+            file.kernel("gemm", 100 * corr, 100 * corr + length, corr=corr)
+    before, found = keep(tmp_path / "trace.sqlite"), find(tmp_path / "trace.sqlite")
+    assert found is not None
+    for profile in (before, found):
+        tree = project(tell_phases(profile), select(("phase", "kernel")))
+        assert top_sums(tree) == {"prefill": (3, 1), "decode": (5, 1)}
+
+
+@needs_traces
+def test_a_trace_of_vllm_has_phases_at_once() -> None:
+    profile = load(TRACES / "kineto" / "mi300_vllm_hipgraph.json.gz")
+    assert phase_names(profile) == ("decode", UNMAPPED)
+    sums = top_sums(project(profile, select(("phase",))))
+    assert sum(ns for ns, _ in sums.values()) == profile.gpu_time
 
 
 def test_a_level_of_phases_may_stand_anywhere() -> None:

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from flame.core.attribution.thread_pieces import nested_pieces
 from flame.core.columns import I8
 from flame.core.compiled.library import compiled
-from flame.core.compiled.pieces import Pieces, launched_in, outermost_pieces
+from flame.core.compiled.pieces import (
+    LaunchedRows,
+    Pieces,
+    launched_in,
+    launched_spans,
+    shown_times,
+)
 from flame.core.model.activities import NONE, Activities, ThreadPieces, off_gpu_columns
 from flame.core.model.frames import Kind
 from flame.core.model.stacks import StackBuilder
@@ -79,12 +85,15 @@ def test_times_are_those_of_each_moment(way: str, spans: list[Span]) -> None:
     with only_numpy() if way == "numpy" else nullcontext():
         found = instances(spans)
         lengths = found.length.tolist()
-        own_by = found.own_by(found.frame, len(spans)).tolist()
-        outer_by = found.outer_by(shown, shown[found.frame], ALONE).tolist()
+        each = found.times_by(np.arange(len(spans), dtype=np.int32))
+        alike = found.times_by(shown)
     wanted = {at: high - low for at, (on, low, high) in enumerate(spans) if on >= 0 and low < high}
     assert dict(zip(found.frame.tolist(), lengths, strict=True)) == wanted
-    assert own_by == [own[at] for at in range(len(spans))]
-    assert outer_by == [outer[at] for at in range(ALONE)]
+    assert each.own.tolist() == [own[at] for at in range(len(spans))]
+    assert alike.own.tolist() == [
+        sum(own[at] for at in range(len(spans)) if at % ALONE == one) for one in range(len(spans))
+    ]
+    assert alike.outer.tolist() == [outer[at] for at in range(len(spans))]
 
 
 def in_order(launches: list[Launch]) -> I8:
@@ -102,8 +111,9 @@ def test_launches_are_those_in_each_range(
         found = instances(spans)
         rows_of = in_order(launches) if way != "unordered" else np.arange(len(launches))
         made = found.launched(table_of(launches), rows_of)
+        spans_of = found.launched_spans(table_of(launches), rows_of).tolist()
     rows = zip(*(column.tolist() for column in made), strict=True)
-    for at, (count, first, last) in zip(found.frame.tolist(), rows, strict=True):
+    for at, (count, first, last), span in zip(found.frame.tolist(), rows, spans_of, strict=True):
         thread, low, high = spans[at]
         within = [
             (start, start + length)
@@ -111,6 +121,7 @@ def test_launches_are_those_in_each_range(
             if own == thread and low <= launch <= high
         ]
         assert count == len(within)
+        assert span == (last - first if within else -1)
         if within:
             assert first == min(start for start, _ in within)
             assert last == max(end for _, end in within)
@@ -159,8 +170,7 @@ def test_of_some_pieces_the_compiled_part_says_what_numpy_says(
             work = found.launched(table, in_order(launches))
             some = work.activities > 0
             columns = (work.activities, work.first[some], work.last[some])
-            outer = found.outer_by(shown, found.frame, len(spans))
-            said.append([column.tolist() for column in (outer, *columns)])
+            said.append([column.tolist() for column in (*found.times_by(shown), *columns)])
     assert said[0] == said[1]
 
 
@@ -179,9 +189,11 @@ def test_what_is_no_order_of_pieces_is_refused_or_harmless(
 ) -> None:
     columns = [np.array([row[at] for row in rows], np.int64) for at in range(6)]
     pieces = Pieces(*columns)  # type: ignore[arg-type]
-    outermost_pieces(pieces, np.array(shown, np.int32))
+    shown_times(pieces, np.array(shown, np.int32))
     lane, time = np.array(launches, np.int64).reshape(-1, 2).T
-    found = launched_in(pieces, np.arange(len(time)), lane, time, time, time)
+    launched = LaunchedRows(np.arange(len(time)), lane, time, time, time)
+    launched_spans(pieces, launched)
+    found = launched_in(pieces, launched)
     if found is not None:
         assert (found.low <= found.high).all()
 
@@ -192,7 +204,7 @@ def test_what_is_no_order_of_pieces_is_refused_or_harmless(
 def test_pieces_that_nest_are_not_refused(spans: list[Span], launches: list[Launch]) -> None:
     found, table = instances(spans).pieces, table_of(launches)
     pieces = Pieces(found.thread, found.depth, found.frame, found.start, found.end, found.parent)
-    assert outermost_pieces(pieces, np.arange(len(spans), dtype=np.int32)) is not None
+    assert shown_times(pieces, np.arange(len(spans), dtype=np.int32)) is not None
     order = np.lexsort((table.launch_start, table.thread))
     columns = (table.thread, table.launch_start, table.start, table.duration)
-    assert launched_in(pieces, order, *columns) is not None
+    assert launched_in(pieces, LaunchedRows(order, *columns)) is not None

@@ -90,13 +90,22 @@ using NewestKernel =
     CUpti_ActivityKernel9;
 #endif
 
+// Of memory, of a pool, or of a kind that nobody asked for.
+CUpti_ActivityKind put_rare(char* place) {
+  constexpr CUpti_ActivityKind kRare[] = {CUPTI_ACTIVITY_KIND_MEMORY2,
+                                          CUPTI_ACTIVITY_KIND_MEMORY_POOL,
+                                          CUPTI_ACTIVITY_KIND_OVERHEAD};
+  return kRare[put_record<CUpti_ActivityMemory3>(place).bytes % 3];
+}
+
 size_t put_any(char* place) {
   const uint8_t kind = in->below(7);
   constexpr CUpti_ActivityKind kKinds[] = {
       CUPTI_ACTIVITY_KIND_KERNEL,     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
       CUPTI_ACTIVITY_KIND_MEMCPY,     CUPTI_ACTIVITY_KIND_MEMCPY2,
-      CUPTI_ACTIVITY_KIND_MEMSET,     CUPTI_ACTIVITY_KIND_OVERHEAD,
+      CUPTI_ACTIVITY_KIND_MEMSET,     CUPTI_ACTIVITY_KIND_INVALID,
       CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
+  CUpti_ActivityKind told = kKinds[kind];
   size_t size;
   if (kind < 2) {
     put_record<NewestKernel>(place).name = string();
@@ -107,11 +116,14 @@ size_t put_any(char* place) {
   } else if (kind == 6) {
     put_record<CUpti_ActivityGraphTrace2>(place);
     size = sizeof(CUpti_ActivityGraphTrace2);
+  } else if (kind == 5) {
+    told = put_rare(place);
+    size = sizeof(CUpti_ActivityMemory3);
   } else {
     put_record<CUpti_ActivityMemcpy6>(place);
     size = sizeof(CUpti_ActivityMemcpy6);
   }
-  reinterpret_cast<CUpti_Activity*>(place)->kind = kKinds[kind];
+  reinterpret_cast<CUpti_Activity*>(place)->kind = told;
   return size;
 }
 
@@ -330,7 +342,10 @@ void step() {
   }
 }
 
-bool begin_once() { return record_into_own_folder() && start_cupti(); }
+bool begin_once() {
+  setenv("FLAME_MEMORY_EVENTS", "1", 1);
+  return record_into_own_folder() && start_cupti();
+}
 
 void forget() {
   in = nullptr;

@@ -11,7 +11,8 @@ constexpr const char* kNames[] = {"FLAME_DIR",   "FLAME_DEBUG",       "FLAME_PYT
                                   "FLAME_CLOCK", "FLAME_MAX_MB",      "FLAME_FLUSH_MS",
                                   "FLAME_PC",    "FLAME_DURATION_MS", "FLAME_CUPTI_PATH",
                                   "FLAME_CALLS", "FLAME_PC_SCRATCH",  "FLAME_PC_HW",
-                                  "FLAME_KERNEL_KIND", "FLAME_GRAPHS",   "FLAME_POOL"};
+                                  "FLAME_KERNEL_KIND", "FLAME_GRAPHS",   "FLAME_POOL",
+                                  "FLAME_MEMORY_EVENTS"};
 
 template <size_t kSize>
 bool ends(const char (&text)[kSize]) {

@@ -39,6 +39,7 @@ def dumps() -> Iterator[DumpFile]:
     growing.ended = False
     yield growing
     yield _sampled()
+    yield _with_memory()
 
 
 def _sampled() -> DumpFile:
@@ -52,6 +53,20 @@ def _sampled() -> DumpFile:
     fields = {"function": file.text("gemm"), "samples": 5, "reason": 1, "offset": 16}
     when = {"time": file.time(5), "span": 1, "context": 1}
     file.record("sample", crc=9, correlation=7, **when, **fields)
+    return file
+
+
+def _with_memory() -> DumpFile:
+    file = DumpFile()
+    where = {"python": file.python(("load", "m.py", 3)), "nvtx": file.nvtx("step")}
+    pool = {"pool": 9, "pool_size": 4_096, "pool_used": 512, "pool_type": 1}
+    file.call(1, 3, api=17)
+    file.memory(2, 0x1000, 700, **where)
+    file.record("memory", time=file.time(4), what=1, operation=1, pool=9, pool_type=1)
+    file.memory(5, 0x2000, 512, device=1, **pool)
+    file.record("memory", time=file.time(6), what=1, operation=3, **pool)
+    file.memory(7, 0x1000, 700, True)
+    file.memory(8, 0x3000, 50, True, kind=2)
     return file
 
 

@@ -7,6 +7,13 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
 
+import numpy as np
+
+from flame.core.analysis.utilization import utilizations
+from flame.core.errors import InputError
+from flame.core.gpu_metrics.averages import average_over
+from flame.core.gpu_metrics.kernels import LaneRows, kernel_times
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.fuzz.checks import FoundError, opens_or_refuses, write
 from tests.fuzz.mutations import INTEGERS, LARGE, MORE, TEXTS
@@ -27,10 +34,29 @@ def check(data: bytes) -> None:
     profile = opens_or_refuses(path, _ALL_RANGES if len(data) // PAGE % 2 else None)
     if profile is None:
         return
+    with suppress(InputError):
+        _check_metrics(profile)
     with suppress(*_REFUSED):
         expected = recorded_gpu_time(path)
         if profile.gpu_time != expected:
             raise FoundError(f"GPU time {profile.gpu_time}, by SQLite {expected}")
+
+
+def _check_metrics(profile: Profile) -> None:
+    """GPU metrics stand for no more time than kernels took, and are shares where they say so."""
+    times, size = kernel_times(profile), len(profile.activities)
+    if times is None:
+        return
+    lane, rows = np.zeros(size, np.int64), np.arange(size)
+    found = times.measure([LaneRows(0, 1, lane, rows)], 1)
+    if not 0 <= found.exposure[0] <= found.ran[0]:
+        raise FoundError(f"sampled {found.exposure[0]} ns of {found.ran[0]}")
+    if any(not 0 <= mean[0] <= 105 for mean in found.means.values() if mean[0] == mean[0]):
+        raise FoundError(f"no shares: {found.means}")
+    for gpu in utilizations(profile):
+        for one in average_over(profile, gpu.device, gpu.windows.low, gpu.windows.high):
+            if one.exposure > gpu.length:
+                raise FoundError(f"sampled {one.exposure} ns of {gpu.length}")
 
 
 def _trace(schema: str, fill: Callable[[NsysFile], None]) -> bytes:
@@ -62,12 +88,24 @@ def _copies(file: NsysFile) -> None:
     file.kernel("node", 10, 20, corr=3, graph_node=1)
 
 
+def _metrics(file: NsysFile) -> None:
+    """A kernel, and metrics of two GPUs, the clock in Hz, with a gap and before time 0."""
+    file.gpu(0, "H100", pid=100)
+    file.kernel("gemm", 0, 250)
+    for at in range(-20, 250, 10):
+        file.metric("SMs Active [Throughput %]", at, 50, number=1)
+        file.metric("GPC Clock Frequency [MHz]", at, 1_710_000_000, number=2)
+        file.metric("DRAM Read Bandwidth [Throughput %]", 3 * at, 7, gpu=1, number=1)
+    file.insert("DIAGNOSTIC_EVENT", text="ERR_NVGPUCTRPERM")
+
+
 def seeds() -> list[bytes]:
     return [
         _trace("old", _launches),
         _trace("new", _launches),
         _trace("old", _copies),
         _trace("new", _copies),
+        _trace("new", _metrics),
     ]
 
 

@@ -197,6 +197,11 @@ class DumpFile:
         fields |= {"start": self.time(start), "end": self.time(end), "correlation": correlation}
         self.record("memop", **fields)
 
+    def memory(self, time: int, address: int, size: int, frees: int = 0, **f: int) -> None:
+        """Memory of the GPU (or of another ``kind``) allocated or freed."""
+        known = {"time": self.time(time), "address": address, "bytes": size, "kind": 3}
+        self.record("memory", **known | {"operation": 2 if frees else 1, "tid": 100} | f)
+
     def range(
         self, path: Sequence[str], start: int, end: int, tid: int = 100, **fields: int
     ) -> None:

@@ -134,10 +134,12 @@ class KinetoFile:
         device: int = 0,
         order: int = 0,
         kind: int = 1,
+        reserved: object = None,
         **where: Json,
     ) -> dict[str, Json]:
         """Memory given out (``change`` bytes) or back (negative), with what is in use then."""
         args = {"Bytes": change, "Addr": address, "Total Allocated": in_use}
+        args |= {} if reserved is None else {"Total Reserved": reserved}
         args |= {"Device Id": device, "Device Type": kind, "Ev Idx": order}
         place = {"pid": self.pid, "tid": self.tid, **where}
         named = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]"}

@@ -237,9 +237,15 @@ class NsysFile:
             nameId=self.string(name),
         )
 
-    def metric(self, name: str, time: int, value: int, gpu: int = 0) -> None:
-        """One sample of a counter of a GPU (new schema only), called by its name."""
-        number = self._metrics.setdefault(name, len(self._metrics))
+    def metric(
+        self, name: str, time: int, value: int, gpu: int = 0, number: int | None = None
+    ) -> None:
+        """One sample of a metric of a GPU (new schema only), called by its name.
+
+        `number` is its id, which other GPUs may have for another one.
+        """
+        if number is None:
+            number = self._metrics.setdefault(name, len(self._metrics))
         kind = VM_ID | 1 << 8 | gpu
         if (kind, number) not in self._named:
             self._named.add((kind, number))
@@ -257,8 +263,13 @@ class NsysFile:
         kind: int = 2,
         context: int = 1,
         corr: int = 0,
+        pool: tuple[int, int, int] | None = None,
     ) -> None:
-        """Memory allocated or freed (new schema only); ``kind`` 1 is pinned, 2 the GPU's."""
+        """Memory allocated or freed (new schema only); ``kind`` 1 is pinned, 2 the GPU's.
+
+        ``pool``: the address of the pool that it is of, what that holds, and has given out.
+        """
+        names = ("localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize")
         self.insert(
             "CUDA_GPU_MEMORY_USAGE_EVENTS",
             start=time,
@@ -270,6 +281,23 @@ class NsysFile:
             correlationId=corr,
             memKind=kind,
             memoryOperationType=int(frees),
+            **dict(zip(names, pool or (), strict=False)),
+        )
+
+    def pool(
+        self, time: int, operation: int, size: int, used: int, address: int, pid: int = 100
+    ) -> None:
+        """A pool of memory that is created (1), destroyed (2) or trimmed (3)."""
+        self.insert(
+            "CUDA_GPU_MEMORY_POOL_EVENTS",
+            start=time,
+            globalPid=gpid(pid),
+            deviceId=0,
+            address=address,
+            operationType=operation,
+            poolType=1,
+            localMemoryPoolSize=size,
+            localMemoryPoolUtilizedSize=used,
         )
 
     def nvtx(

@@ -102,7 +102,7 @@ async def test_the_help_is_made_of_the_bindings_and_esc_comes_back() -> None:
             await user.press(key)
             lines = page(user)
             assert lines[0] == "Arrangements, and levels from the root down"
-            own = ["enter", "space", "shift+↑ ↓", "1 … 9 0", "f b", "u"]
+            own = ["enter", "space", "shift+↑ ↓", "1 … 9 0 p", "f b", "u"]
             assert keys(lines) == [*MOVING, *own, "?", "esc q"]
             await user.press("escape")
             assert user.read() == before and user.result is PENDING

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.wording import NVTX, OPERATORS, reworded
 from flame.core.projection.levels import LEVELS
-from flame.core.projection.named_levels import NAMED_LEVELS
+from flame.core.projection.named_levels import ARRANGEMENT_KEYS, NAMED_LEVELS
 from flame.tui.dialogs.levels import Choice, LevelsChoice, LevelsDialog, offered, toggled
 from flame.tui.session.wording import level_about
 from flame.tui.shell.commands import LEVEL_KEYS
@@ -107,8 +107,9 @@ async def test_stacks_of_a_file_have_no_levels_and_arrangements_of_a_trace() -> 
         assert user.result == LevelsChoice(("thread",))
 
 
-def test_the_dialog_has_a_digit_for_every_arrangement() -> None:
-    assert len(NAMED_LEVELS) == len({named.name for named in NAMED_LEVELS}) == 10
+def test_the_dialog_has_a_key_for_every_arrangement() -> None:
+    names, keys = {named.name for named in NAMED_LEVELS}, {*ARRANGEMENT_KEYS}
+    assert len(NAMED_LEVELS) == len(names) == len(keys) == len(ARRANGEMENT_KEYS)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +120,11 @@ def test_the_dialog_has_a_digit_for_every_arrangement() -> None:
         ("4", LevelsChoice(("nvtx", "kernel"), fold=True)),
         ("5", LevelsChoice(("kernel",))),
         ("8", LevelsChoice(("device", "stream", "kernel"))),
+        ("p", LevelsChoice(("phase", "kernel"))),
     ],
 )
-async def test_a_digit_shows_an_arrangement_at_once(digit: str, choice: LevelsChoice) -> None:
-    own = LevelsDialog(LevelsChoice(("launch",)), USUAL, (*RECORDED, "nested"))
+async def test_a_key_shows_an_arrangement_at_once(digit: str, choice: LevelsChoice) -> None:
+    own = LevelsDialog(LevelsChoice(("launch",)), USUAL, (*RECORDED, "nested", "phase"))
     async with stage(own) as user:
         await user.press(digit)
         assert user.result == choice
@@ -150,10 +152,11 @@ async def test_an_arrangement_without_its_levels_says_what_is_missing(
 
 
 async def test_every_row_of_an_arrangement_explains_it() -> None:
-    recorded = (*RECORDED, "nested", "module", "python", "shapes", "sass", "stall")
+    others = ("nested", "module", "python", "shapes", "sass", "stall", "phase")
+    recorded = (*RECORDED, *others)
     own = LevelsDialog(LevelsChoice(("launch",)), USUAL, recorded)
     async with stage(own) as user:
-        for digit, named in zip("1234567890", NAMED_LEVELS, strict=True):
+        for digit, named in zip(ARRANGEMENT_KEYS, NAMED_LEVELS, strict=True):
             line = user.line(f"{digit}  {named.name} ")
             assert reworded(named.about, NVTX) in line
 
@@ -309,3 +312,13 @@ async def test_moving_the_mouse_over_rows_changes_none() -> None:
         await user.settle()
         assert user.read() == before
         assert user.line("▸").startswith("▸   [x]  nvtx")
+
+
+async def test_a_memory_snapshot_has_no_levels_and_arrangements_of_a_trace() -> None:
+    recorded = ("device", "pool", "stream", "python")
+    own = LevelsDialog(LevelsChoice(("python",)), ("python",), recorded, whole=True)
+    async with stage(own) as user:
+        rows = user.read().splitlines()
+        levels = [row.split("]")[1].split()[0] for row in rows if "] " in row]
+        assert levels == ["python", "device", "pool", "stream", "fold", "forward"]
+        assert not any("instructions" in row or "kernels" in row for row in rows)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.model.metrics import ALL_METRICS, NO_MEMORY, STALLS, WAIT, Metric
+from flame.core.model.metrics import ALL_METRICS, MEMORY_METRICS, NO_MEMORY, STALLS, WAIT, Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.opened import profile_of
@@ -20,6 +20,7 @@ from flame.tui.dialogs.metrics import MetricDialog, about_metric, listed_metrics
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import metrics_of
 from tests.support.random_ranks import random_summary
+from tests.support.writers.snapshotfile import SnapshotFile
 from tests.tui import sources, traces
 from tests.tui.conftest import open_app
 from tests.tui.dialog_stage import PENDING, Player, stage
@@ -74,9 +75,9 @@ async def test_every_metric_has_a_line_with_its_total_and_the_shown_one_its_mean
             mark = "▸" if metric.key == "queue" else " "
             line = player.line(metric.title)
             assert line.split()[-len(metric.about.split()) :] == metric.about.split()
-            assert line.startswith(f"{mark} {place}  {metric.title} ") and value in line
-        assert player.line("9  PC samples").endswith(f"–  {STALLS.lacking}")
-        assert player.line("0  collective wait").endswith(f"–  {WAIT.lacking}")
+            assert line.startswith(f"{mark} {place} {metric.title} ") and value in line
+        assert player.line("9 PC samples").endswith(f"–  {STALLS.lacking}")
+        assert player.line("0 collective wait").endswith(f"–  {WAIT.lacking}")
         assert player.line("memory held").endswith(f"–  {NO_MEMORY}")
         assert meaning_of("queue delay") in player.read()
         await player.press("down")
@@ -87,7 +88,7 @@ def test_every_metric_is_explained_on_a_line_and_says_its_unit() -> None:
     for metric in ALL_METRICS:
         is_number = metric.about.split()[0] in ("number", "bytes")
         assert is_number or "time" in metric.about, metric
-        assert max(len(metric.about), len(metric.lacking)) <= 40, metric
+        assert max(len(metric.about), len(metric.lacking)) <= 39, metric
         assert meaning_of(metric.title), metric
 
 
@@ -252,3 +253,41 @@ async def test_the_palette_has_each_metric_by_name(
         await user.screen.run_action(offered[2].action)
         await user.settle()
         assert user.screen.shown.metric.key == "count"
+
+
+async def test_titles_of_memory_are_whole_on_80_columns(tmp_path: Path, recorded: Profile) -> None:
+    file = SnapshotFile()
+    file.alloc(160_000)
+    snapshot = load(file.write(tmp_path / "snapshot.pickle"))
+    for profile, shown in ((snapshot, "peak"), (recorded, "gpu")):
+        async with stage(dialog(profile, shown), size=(80, 32)) as player:
+            await summed(player)
+            for metric in MEMORY_METRICS:
+                assert player.line(f" {metric.title} ")
+            assert all(len(metric.title) <= 18 for metric in ALL_METRICS)
+
+
+async def test_the_palette_goes_to_moments_of_memory_and_back(tmp_path: Path) -> None:
+    file = SnapshotFile()
+    much = file.alloc(900_000)
+    file.free(much)
+    file.alloc(300_000)
+    path = file.write(tmp_path / "early.pickle")
+    file.fail(5_000, 80)
+    file.alloc(100_000)
+    async with open_app(path, selection=Selection()) as user:
+        titles = [offer.title for offer in user.screen.offered["filters"]]
+        assert titles == ["Show memory at the peak", "Show memory at the end"]
+    failed = file.write(tmp_path / "failed.pickle")
+    async with open_app(failed, selection=Selection(metric="alloc")) as user:
+        peak, oom, end = user.screen.offered["filters"]
+        for offer, size in ((oom, 300_000), (end, 400_000), (peak, 900_000)):
+            await user.screen.run_action(offer.action)
+            await user.settle()
+            assert int(user.screen.shown.view.tree.total[0]) == size, offer
+        for size in (400_000, 300_000, 1_300_000):
+            await user.press("z")
+            await user.settle()
+            assert int(user.screen.shown.view.tree.total[0]) == size
+    async with open_app(traces.decode(tmp_path / "t.sqlite"), selection=Selection()) as user:
+        assert user.screen.offered["filters"] == []

@@ -97,7 +97,7 @@ async def test_the_levels_dialog_switches_orders_and_applies(decode: Path) -> No
         assert isinstance(user.app.screen, LevelsDialog)
         assert "▸ 1  unified " in user.read("dialog")
         assert "[x]  python     not in this trace" in user.read("dialog")
-        await user.press(*["down"] * 10, "space", "down", "down", "space", "down", "J")
+        await user.press(*["down"] * 11, "space", "down", "down", "space", "down", "J")
         await user.press("enter")
         assert user.levels == "native,kernel,nvtx"
         assert user.read("header").rstrip().split("▾")[1].split() == [
@@ -116,7 +116,7 @@ async def test_the_levels_dialog_can_be_left_without_a_change(decode: Path) -> N
 
 async def test_the_levels_dialog_needs_one_level(decode: Path) -> None:
     async with open_app(decode, selection=Selection(levels=("kernel",))) as user:
-        await user.press("L", *["down"] * 6, "space")
+        await user.press("L", *["down"] * 7, "space")
         assert "switch at least one level on" in user.read("hint")
         await user.press("enter")
         assert isinstance(user.app.screen, LevelsDialog)

@@ -9,13 +9,14 @@ import pytest
 
 from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import Kernel, Time
+from flame.core.projection.filters import At, Kernel, Time
 from flame.core.report.report import SECTIONS
 from flame.core.timeline.busy_time import TimeWindow
 from flame.options.state import AppState, decode
 from flame.tui.main.app import FlameApp
 from flame.tui.report.lines import ChosenLines
 from flame.tui.timeline.pane import TimelinePane
+from tests.support.writers.snapshotfile import SnapshotFile
 from tests.tui import traces
 from tests.tui.conftest import USUAL, User, main_screen, open_app
 from tests.tui.report.runs import PERIOD, content, hungry, on_report, turn
@@ -365,6 +366,39 @@ async def test_odd_traces_are_reported_on(make: object, tmp_path: Path) -> None:
         assert user.app.crash is None
         shown = user.read("report-page") + user.read("report-list")
         assert shown.isprintable() or all(one.isprintable() for one in shown.splitlines())
+
+
+async def test_a_failed_request_leads_to_who_held_the_memory_then(tmp_path: Path) -> None:
+    file = SnapshotFile()
+    much = file.alloc(900_000, ("main", "warm_up"))
+    file.free(much)
+    file.alloc(300_000, ("main", "cache"))
+    file.fail(9_000_000, 1_000)
+    file.alloc(200_000, ("main", "after"))
+    path = file.write(tmp_path / "failed.pickle")
+    async with on_report(path, section="findings", row=0) as user:
+        assert "A request for memory failed" in page(user)
+        await user.press("enter")
+        await user.settle()
+        shown = user.screen.shown
+        assert (user.screen.pane_name, shown.metric.key) == ("icicle", "peak")
+        assert shown.selection.where == (At("oom"),)
+        assert int(shown.view.tree.total[0]) == 300_000
+        await user.press("escape")
+        assert user.screen.pane_name == "report"
+        await turn(user, "memory")
+        await user.press("z")
+        await user.settle()
+        assert int(user.screen.shown.view.tree.total[0]) == 900_000
+
+
+@pytest.mark.deep
+async def test_a_snapshot_without_findings_leads_to_whose_the_memory_was(tmp_path: Path) -> None:
+    file = SnapshotFile()
+    file.alloc(2_000_000)
+    async with on_report(file.write(tmp_path / "fine.pickle"), section="findings") as user:
+        assert "Nothing is wrong that the rules know" in page(user)
+        assert "whose the memory was: memory" in page(user) and "kernels" not in page(user)
 
 
 @pytest.mark.deep

@@ -104,9 +104,16 @@ def test_wrapped_lines_fit(name: str, width: int, lines: int) -> None:
     assert all(cell_len(line) <= width for line in wrapped)
 
 
+@pytest.mark.parametrize("width", range(9, 30))
+def test_a_number_stays_with_its_unit(width: int) -> None:
+    lines = wrap("p50 1.20 MB  p95 33.6 MB  max 1,234 ms, 87.2 % of it", width, 9)
+    for amount in ("1.20 MB", "33.6 MB", "1,234 ms", "87.2 %"):
+        assert any(amount in line for line in lines), lines
+
+
 def test_prose_is_wrapped_between_words_alone() -> None:
     text = "copies of 1.5 GB (at 58.65 GB/s) in aten::copy_"
-    assert wrap(text, 30, 9, prose=True) == ["copies of 1.5 GB (at 58.65", "GB/s) in aten::copy_"]
+    assert wrap(text, 30, 9, prose=True) == ["copies of 1.5 GB (at", "58.65 GB/s) in aten::copy_"]
     assert wrap("two words", 9, 2, prose=True) == ["two words"]
     advice = "copies of tensors, torch.cuda.synchronize(): name the lines"
     assert wrap(advice, 32, 9, prose=True) == [

@@ -114,8 +114,15 @@ class MemoryBlocks:
         return len(self.segment)
 
 
+EVERY_DEVICE = -1
+"""Of steps that are the program's, not a GPU's."""
+
+
 class StepEnd(NamedTuple):
-    """Say when a range of the program ended on ``device`` that is a step by its name, ns."""
+    """Say when a range of the program ended that is a step by its name, ns.
+
+    ``device`` is the number of the GPU that it is of, or `EVERY_DEVICE`.
+    """
 
     name: str
     device: int

@@ -18,6 +18,31 @@ ON_DEVICE = frozenset({"device", "array", "device static"})
 
 BEFORE_FRAME = Frame(Kind.PYTHON, "[allocated before recording]")
 UNKNOWN_FRAME = Frame(Kind.PYTHON, "[no stack recorded]")
+NATIVE_FRAME = Frame(Kind.PYTHON, "[no Python frames]")
+"""Stands above the C++ frames of threads that run no Python, such as those of autograd."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReservedSizes:
+    """Hold how much was reserved for what: by an allocator of memory, or in a pool of it.
+
+    A row says so right after the event ``row`` i8[m] of the `MemoryEvents` (-1: before the first
+    of them), at ``time`` i8[m] (ns); in that order. ``source`` i4[m] is who reserved it, ``device``
+    i4[m] the GPU's place in the devices; ``size`` i8[m] are bytes, ``before`` i8[m] those before,
+    or `UNTOLD`: only what the first row of a source says of these counts. ``covered`` bool[n] are
+    the events whose memory is part of this: all other memory is reserved by itself.
+    """
+
+    row: I8
+    time: I8
+    source: I4
+    device: I4
+    size: I8
+    before: I8
+    covered: Bool
+
+    def __len__(self) -> int:
+        return len(self.row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +60,7 @@ class MemoryEvents:
     | correlation | i8 | that of the API call, 0 unknown |
     | in_use | i8 | bytes in use at the place right after, as the trace says, or `UNTOLD` |
 
-    ``left_out`` counts events that make no sense.
+    ``left_out`` counts events that make no sense. ``reserved`` is None where nothing tells of it.
     """
 
     time: I8
@@ -50,6 +75,7 @@ class MemoryEvents:
     in_use: I8
     places: tuple[MemoryPlace, ...]
     left_out: int = 0
+    reserved: ReservedSizes | None = None
 
     def __len__(self) -> int:
         return len(self.time)

@@ -7,6 +7,9 @@ from typing import NamedTuple
 from flame.core.columns import I4, I8
 from flame.core.lazy_dataclass import dataclass
 
+NAMELESS = "[metric "
+"""Begins what stands for the name of a metric that the file does not name, before its number."""
+
 
 class Counter(NamedTuple):
     """Name a counter of a GPU: its number in the file ``source``, and its place in the profile.

@@ -23,7 +23,7 @@ KINDS = frozenset(
     {
         *(TEXT, "frame", "range_name", "node", "name", "meta", "drop", "module", "sample"),
         *("launch", "call", "kernel", "memop", "graph_node", "range", "open_range"),
-        *("module_end", "graph_exec", "graph_run"),
+        *("module_end", "graph_exec", "graph_run", "memory"),
     }
 )
 """Keys of all records of version 1."""

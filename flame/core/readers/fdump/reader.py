@@ -14,6 +14,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.load_progress import LoadPart
 from flame.core.model.activities import NONE
+from flame.core.model.allocator.memory_events import MemoryEvents
 from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import (
     OPEN,
@@ -30,11 +31,10 @@ from flame.core.model.raw import (
 from flame.core.model.threads.call_rows import FailedCalls
 from flame.core.model.threads.events import ThreadEvents
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.fdump import gpu, host, metadata, samples
+from flame.core.readers.fdump import gpu, host, memory, metadata, samples
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.context import DumpContext, SharedTables
-from flame.core.readers.fdump.events import EventRows
-from flame.core.readers.fdump.nccl import NcclRows
+from flame.core.readers.fdump.events import EventRows, NcclRows
 from flame.core.readers.fdump.records import AT_ONCE, NamedColumns, Records
 from flame.core.readers.fdump.warnings import Losses, dump_warnings
 from flame.core.units import format_counted
@@ -42,10 +42,10 @@ from flame.core.units import format_counted
 _DECODED = 0.5
 """Share of the rows of a dump with PC samples; the rest is that of its disassembly, if any."""
 
-_FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
+_FIELDS = gpu.FIELDS | host.FIELDS | memory.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (
     *(gpu.KERNELS, gpu.COPIES, gpu.GRAPHS, gpu.NODES),
-    *(host.LAUNCHES, host.CALLS, host.RANGES, samples.SAMPLES),
+    *(host.LAUNCHES, host.CALLS, memory.MEMORY, host.RANGES, samples.SAMPLES),
 )
 
 Table = TypeVar("Table", RawGraphNodes, RecordedOrigins)
@@ -72,6 +72,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     work, recorded, config, size = _read_work(context, stages)
     nodes, made = _read_nodes(context, stages, work, latest)
     calls, paths, failed = _read_calls(context, stages)
+    allocated, origins = _read_memory(context, stages) or (None, None)
     events, nccl = EventRows(context), NcclRows(context)
     ranges = _read_ranges(context, stages, still_open, options, (events, nccl))
     if len(still_open["start"]):
@@ -96,11 +97,12 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         [*dump_warnings(chunks, context, losses), *notes],
         launches_builder=LaunchDetails(config, size, tuple(shared.configs)).builder(),
         # Start/end ranges are on no path: then time tells for all of them.
-        paths=RecordedPaths(None if options.nvtx_start_end else paths, recorded, made),
+        paths=RecordedPaths(None if options.nvtx_start_end else paths, recorded, made, origins),
         pc_samples=pc_samples,
         failures_builder=_builder(failed),
         events_builder=_builder(events.build(options.nvtx_start_end)),
         nccl_builder=nccl.builder(),
+        memory=allocated,
     )
 
 
@@ -212,6 +214,16 @@ def _read_calls(context: DumpContext, stages: _Stages) -> tuple[RawCalls, I4, Fa
             paths.append(known["nvtx"])
             failed.add(known, piece)
     return batches.build(), np.concatenate(paths), failed.build()
+
+
+def _read_memory(
+    context: DumpContext, stages: _Stages
+) -> tuple[MemoryEvents, RecordedOrigins] | None:
+    """Read what was given out and taken back, and where in the program that was."""
+    rows = memory.MemoryRows(context)
+    for piece in stages.columns("reading memory", memory.MEMORY):
+        rows.add(piece)
+    return rows.build()
 
 
 def _read_ranges(

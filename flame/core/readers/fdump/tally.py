@@ -10,13 +10,14 @@ from flame.core.errors import InputError
 from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
-_CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "range", "open_range")
+_CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "memory", "range", "open_range")
 
 
 class DumpCounts(NamedTuple):
     """Records by kind (``ranges``: ended ones, and marks), ``bytes`` of the file so far.
 
-    ``calls`` are those that launch nothing, ``graphs`` launches recorded as a whole.
+    ``calls`` are those that launch nothing, ``graphs`` launches recorded as a whole, ``memory``
+    what was given out or taken back.
     ``dropped`` records could not be written. ``full``: there was no more room; ``stopped``: the
     time to record was over; ``ended``: all has been written.
     """
@@ -33,6 +34,7 @@ class DumpCounts(NamedTuple):
     full: bool
     stopped: bool
     graphs: int = 0
+    memory: int = 0
 
 
 class Tally:
@@ -67,6 +69,7 @@ class Tally:
             full=bool(header.flags & FULL),
             stopped=bool(header.flags & STOPPED),
             graphs=self._chunks.count("graph_run"),
+            memory=self._chunks.count("memory"),
         )
 
     def is_empty(self) -> bool:

@@ -55,6 +55,7 @@ _DETAILS = {
     "members": "Process Group Ranks",
     "sequence": "Seq",
     "in_use": "Total Allocated",
+    "reserved": "Total Reserved",
     "device": "Device Id",
     "device_type": "Device Type",
     "change": "Bytes",
@@ -105,6 +106,7 @@ class EventDetails(msgspec.Struct, gc=False, rename=_DETAILS):
     num_warps: object = None
     num_stages: object = None
     in_use: object = None
+    reserved: object = None
     device: object = None
     device_type: object = None
     change: object = None

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, unique_rows
 from flame.core.model.activities import NONE
-from flame.core.model.allocator.memory_events import UNTOLD, MemoryEvents
+from flame.core.model.allocator.memory_events import UNTOLD, MemoryEvents, ReservedSizes
 from flame.core.model.launches import DEVICE
 from flame.core.model.meta import AllocatorMemory
 from flame.core.model.side_tables.device_memory import MemoryPlace
@@ -19,6 +19,8 @@ from flame.core.readers.kineto.vocabulary import amount
 CATEGORY, NAME = "cpu_instant_event", "[memory]"
 _CPU = 0
 """`Device Type` of the host: PyTorch's `DeviceType`; all others are GPUs of some kind."""
+_MOST_BYTES = 1 << 53
+"""Bytes beyond are damage: sums fit 64 bits."""
 
 NO_EVENTS = (
     "profile_memory was on, but the trace has no events of memory: "
@@ -74,6 +76,7 @@ class MemoryInstants:
                 np.array([amount(one.address) for one in kept], np.int64),
                 np.array(changes, np.int64),
                 np.array([UNTOLD if one is None else one for one in used], np.int64),
+                np.array([_reserved(one) for one in kept], np.int64),
                 np.array([amount(one.order) or 0 for one in kept], np.int64),
             )
         )
@@ -112,7 +115,7 @@ class MemoryInstants:
             return None
         columns = [np.concatenate(parts) for parts in zip(*self._events, strict=True)]
         order = np.lexsort((columns[-1], process_of[columns[1]], columns[0]))
-        time, thread, gpu, address, change, in_use = (one[order] for one in columns[:-1])
+        time, thread, gpu, address, change, in_use, reserved = (one[order] for one in columns[:-1])
         process, device = process_of[thread], np.searchsorted(numbers, gpu)
         first, place = unique_rows([process, device])
         named = zip(
@@ -132,7 +135,26 @@ class MemoryInstants:
             in_use,
             tuple(MemoryPlace(0, *one, DEVICE) for one in named),
             self._left_out,
+            _reserved_sizes(time, owner, device.astype(np.int32), reserved),
         )
+
+
+def _reserved_sizes(time: I8, owner: I4, device: I4, size: I8) -> ReservedSizes | None:
+    """What each allocator has reserved after each event, of those that say so.
+
+    Before its first event an allocator is taken to have had as much as then.
+    """
+    rows = np.flatnonzero(size != UNTOLD)
+    if not len(rows):
+        return None
+    told = size[rows]
+    everything = np.ones(len(time), bool)
+    return ReservedSizes(rows, time[rows], owner[rows], device[rows], told, told, everything)
+
+
+def _reserved(details: EventDetails) -> int:
+    size = amount(details.reserved)
+    return UNTOLD if size is None or size >= _MOST_BYTES else size
 
 
 def _is_of_gpu(details: EventDetails) -> bool:

@@ -117,11 +117,12 @@ class NsysContext:
 
     def times(self, column: I8) -> I8:
         """Return recorded times, `NULL` where there is none or only an absurd one."""
-        known = column
-        if column.min(initial=0) < -TIME_LIMIT or column.max(initial=0) > TIME_LIMIT:
-            known = np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)
-        self.last_time = max(self.last_time, int(known.max(initial=NULL)))
-        return known
+        latest = int(column.max(initial=NULL))
+        if latest > TIME_LIMIT or column.min(initial=0) < -TIME_LIMIT:
+            column = np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)
+            latest = int(column.max(initial=NULL))
+        self.last_time = max(self.last_time, latest)
+        return column
 
     def process_numbers(self, keys: I8) -> I4:
         """Return the process numbers of globalTids."""

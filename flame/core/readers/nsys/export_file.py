@@ -40,6 +40,8 @@ def _read(path: Path, options: LoadOptions, progress: Progress, later: Later) ->
         need = min(reader.memory_needed(source), _MOST * path.stat().st_size)
         within = within_memory(path, need, progress)
         raw = reader.read_tables(source, str(path), options, within, later)
+    if raw.launches_builder is not None:
+        return raw
     return replace(raw, launches_builder=partial(read_launches_again, path, raw.activities.start))
 
 

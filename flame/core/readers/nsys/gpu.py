@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -33,15 +34,31 @@ _NAMED_BY = {
 }
 
 
-def read_activities(context: NsysContext) -> RawActivities:
-    """Read all GPU activities of the trace, in table order."""
+class LaunchColumns(Protocol):
+    """Takes what tables tell of launches besides, while they are read."""
+
+    def names(self, kind: Kind) -> tuple[Sequence[str], Sequence[str]]:
+        """List its columns of a table: those that stay as they are, and those of the key."""
+
+    def take(self, kind: Kind, keys: RowNumbers) -> Callable[[Chunk], None]:
+        """Make what takes each chunk of a table, whose ``keys`` end with its columns."""
+
+
+def read_activities(context: NsysContext, launches: LaunchColumns | None = None) -> RawActivities:
+    """Read all GPU activities of the trace, in table order; and, if asked for, their launches."""
     batches = TableBuilder(RawActivities, sum(map(context.source.size, TABLES)))
     for table, kind in TABLES.items():
-        rows = RowNumbers(len(_SHARED) + len(_NAMED_BY[kind]))
+        whole, keyed = launches.names(kind) if launches else ((), ())
+        names = [*_SHARED, *_NAMED_BY[kind], *keyed]
+        rows = RowNumbers(len(names))
         shared = KeyColumns(rows, _describe_keys(context, kind))
-        query = TableQuery(table, _OWN, TableKey([*_SHARED, *_NAMED_BY[kind]], rows))
-        for chunk in context.source.chunks(query):
+        take = launches.take(kind, rows) if launches else None
+        for chunk in context.source.chunks(
+            TableQuery(table, [*_OWN, *whole], TableKey(names, rows))
+        ):
             _add_activities(context, batches, kind, chunk, shared)
+            if take:
+                take(chunk)
             context.advance("reading GPU activities", table, len(chunk["start"]))
     return batches.build()
 
@@ -51,7 +68,7 @@ def _describe_keys(context: NsysContext, kind: Kind) -> Callable[[I8], list[Colu
     frame_of = _frame_ids(context, kind)
 
     def describe(keys: I8) -> list[Column]:
-        pid, ordinal, stream, *names = keys.T
+        pid, ordinal, stream, *names = keys.T[: len(_SHARED) + len(_NAMED_BY[kind])]
         process = context.processes(process_keys(pid))
         device = device_numbers(context, process, ordinal)
         return [process, device, fit_31_bits(stream), frame_of.look_up(names)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.meta import Device, DeviceFacts, Meta, Process, Thread
 from flame.core.readers.nsys.context import TIME_LIMIT, NsysContext, pid_of, tid_of
+from flame.core.readers.shared.cupti import ALLOW_PROFILING
 
 _SCHEMA, _PRODUCT, _SYNTHETIC = "EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION", "FLAME_SYNTHETIC"
 _SYSTEM, _NAMED = "TARGET_INFO_SYSTEM_ENV", ("name", "value")
@@ -22,6 +24,7 @@ _OLD_FACTS = (
     *("computeCapabilityMajor", "computeCapabilityMinor", "coreClockRate"),
 )
 _MOST = 1 << 50
+_REFUSED = "ERR_NVGPUCTRPERM"
 _OPTIONS = (
     "CUDA_GRAPH_TRACE_OPTIONS:MODE",
     "COLLECT_NVTX_TRACE",
@@ -210,3 +213,30 @@ def _read_device_names(context: NsysContext) -> dict[int, str]:
         key = "id" if "id" in context.source.columns(table) else "deviceId"
         names |= _read_texts(context, table, [key, "name"])
     return names
+
+
+def placed_gpus(context: NsysContext, devices: Sequence[Device]) -> dict[int, int]:
+    """Map numbers of the machine's GPUs to places in ``devices``, as far as that is known.
+
+    Without TARGET_INFO_CUDA_DEVICE a device has the number by which a process calls it, which is
+    the machine's for certain only where this has but one.
+    """
+    rows = context.source.rows("TARGET_INFO_CUDA_DEVICE", ["gpuId"])
+    placed = {gpu for (gpu,) in rows if isinstance(gpu, int)}
+    if placed:
+        return {one.id: place for place, one in enumerate(devices) if one.id in placed}
+    there = {key for (key,) in context.source.rows("TARGET_INFO_GPU", ["id"])}
+    if len(devices) != 1 or len(there) > 1:
+        return {}
+    return {next((key for key in there if isinstance(key, int)), devices[0].id): 0}
+
+
+def metric_warnings(context: NsysContext) -> Iterator[str]:
+    """Say how GPU metrics are allowed, where the driver refused them and there are none."""
+    if context.source.size("GPU_METRICS"):
+        return
+    if "text" not in context.source.columns("DIAGNOSTIC_EVENT"):
+        return
+    found = context.source.rows("DIAGNOSTIC_EVENT", ["text"], f"WHERE text LIKE '%{_REFUSED}%'")
+    if any(isinstance(text, str) for (text,) in found):
+        yield f"the driver refused GPU metrics ({_REFUSED}): {ALLOW_PROFILING}"

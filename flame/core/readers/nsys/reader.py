@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from flame.core.readers.nsys.nvtx_frames import TABLE as NVTX_TABLE
 from flame.core.readers.nsys.side_keys import known_keys
 from flame.core.readers.nsys.side_tables import Later, read_memory_events, side_tables
 from flame.core.readers.sqlite.source import TableSource
+
+if TYPE_CHECKING:
+    from flame.core.readers.nsys.geometry import LaunchNumbers
 
 TABLES = (*gpu.TABLES, api.TABLE, NVTX_TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
 
@@ -55,13 +59,14 @@ def read_tables(
     """
     context = NsysContext(source, options, progress)
     context.expect_rows_of(_WEIGHTS)
-    activities = gpu.read_activities(context)
+    launches = _launch_numbers() if options.launches else None
+    activities = gpu.read_activities(context, launches)
     nodes = gpu.read_nodes(context)
     calls, failed = api.read_calls(context)
     ranges, events = nvtx.read_ranges(context)
     allocated = read_memory_events(context)
     devices, device_of = metadata.read_devices(context)
-    keys = known_keys(context, [device.id for device in devices], device_of)
+    keys = known_keys(context, metadata.placed_gpus(context, devices), device_of)
     nccl = nccl_reader(context, keys)
     return RawTrace(
         _number_devices(activities, device_of),
@@ -75,20 +80,30 @@ def read_tables(
         devices,
         metadata.read_meta(context, path),
         context.last_time,
-        [*context.warnings, *context.time_warnings()],
+        [*context.warnings, *context.time_warnings(), *metadata.metric_warnings(context)],
         overheads=overheads.read_overheads(context),
         failures_builder=failed.builder() if failed is not None else None,
         events_builder=nvtx_events.events_builder(events, context, path) if events else None,
         side_tables=side_tables(source, keys, later),
         nccl_builder=later(nccl) if nccl else None,
         memory=_number_places(allocated, device_of) if allocated else None,
+        launches_builder=launches.build if launches else None,
     )
+
+
+def _launch_numbers() -> LaunchNumbers:
+    from flame.core.readers.nsys.geometry import LaunchNumbers
+
+    return LaunchNumbers()
 
 
 def _number_places(events: MemoryEvents, device_of: list[int]) -> MemoryEvents:
     index = [*device_of, -1]
     places = tuple(one._replace(device=index[one.device]) for one in events.places)
-    return replace(events, places=places)
+    reserved = events.reserved
+    if reserved is not None:
+        reserved = replace(reserved, device=np.array(index, np.int32)[reserved.device])
+    return replace(events, places=places, reserved=reserved)
 
 
 def _number_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:

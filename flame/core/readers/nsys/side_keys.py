@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +19,8 @@ _LONGEST = 1 << 53
 class KnownKeys:
     """Hold the places in the lists of a profile of what the tables name by their own keys.
 
-    ``devices`` by process and CUDA ordinal, ``gpus`` by number in the machine.
+    ``devices`` by process and CUDA ordinal, ``gpus`` by number in the machine, those of which it is
+    known.
     """
 
     processes: dict[int, int]
@@ -28,15 +29,17 @@ class KnownKeys:
     gpus: dict[int, int]
 
 
-def known_keys(context: NsysContext, gpus: Sequence[int], device_of: Sequence[int]) -> KnownKeys:
-    """Collect the keys that have been met; ``gpus`` are numbers, ``device_of`` by pair of keys."""
+def known_keys(
+    context: NsysContext, gpus: Mapping[int, int], device_of: Sequence[int]
+) -> KnownKeys:
+    """Collect the keys that have been met; ``gpus`` by number, ``device_of`` by pair of keys."""
     processes = [*context.processes.keys, NULL]
     pairs = [(processes[(key >> 32) - 1], key & 0xFFFFFFFF) for key in context.devices.keys]
     return KnownKeys(
         {key: place for place, key in enumerate(context.processes.keys)},
         {key: place for place, key in enumerate(context.threads.keys)},
         dict(zip(pairs, device_of, strict=True)),
-        {gpu: place for place, gpu in enumerate(gpus)},
+        dict(gpus),
     )
 
 

@@ -8,17 +8,31 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool
+from flame.core.columns import I4, I8, Bool, unique_rows
 from flame.core.model.activities import NONE, repeat
-from flame.core.model.allocator.memory_events import ON_DEVICE, UNTOLD, MemoryEvents
+from flame.core.model.allocator.memory_events import (
+    ON_DEVICE,
+    UNTOLD,
+    MemoryEvents,
+    ReservedSizes,
+)
 from flame.core.model.side_tables.device_memory import NEVER, DeviceMemory, MemoryPlace
-from flame.core.model.side_tables.gpu_metrics import Counter, GpuMetrics
+from flame.core.model.side_tables.gpu_metrics import NAMELESS, Counter, GpuMetrics
 from flame.core.model.side_tables.os_calls import OsCalls, OsThread
 from flame.core.model.side_tables.tables import SideTables
 from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys, tid_of
 from flame.core.readers.nsys.gpu import device_numbers
 from flame.core.readers.nsys.side_keys import KnownKeys, are_times, numbered, read_columns
 from flame.core.readers.shared.cupti import memory_kind
+from flame.core.readers.shared.memory_pools import (
+    CREATED,
+    DESTROYED,
+    LOCAL,
+    OF_MEMORY,
+    TRIMMED,
+    PoolRows,
+    reserved_in_pools,
+)
 from flame.core.readers.sqlite.source import NULL, TableSource
 
 OS_CALLS, METRICS, METRIC_NAMES = "OSRT_API", "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
@@ -35,6 +49,12 @@ MEMORY = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 _MEMORY_COLUMNS = (
     *("start", "globalPid", "contextId", "deviceId", "memKind"),
     *("address", "bytes", "correlationId", "memoryOperationType"),
+)
+_POOL_COLUMNS = ("localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize")
+POOLS = "CUDA_GPU_MEMORY_POOL_EVENTS"
+_OF_POOLS = (
+    *("start", "localMemoryPoolSize", "localMemoryPoolUtilizedSize", "operationType"),
+    *("globalPid", "deviceId", "address"),
 )
 _ALLOCATE, _FREE = 0, 1  # ENUM_CUDA_DEV_MEM_EVENT_OPER
 _MOST_BYTES = 1 << 53
@@ -108,7 +128,7 @@ def read_gpu_metrics(source: TableSource, keys: KnownKeys) -> GpuMetrics:
     counters = []
     for one, number in zip(kind[sane][first].tolist(), metric[sane][first].tolist(), strict=True):
         gpu = one & _GPU
-        name = names.get((one, number), "") or f"[metric {number}]"
+        name = names.get((one, number), "") or f"{NAMELESS}{number}]"
         counters.append(Counter(0, keys.gpus.get(gpu, NONE), gpu, name))
     left_out = int(len(sane) - sane.sum())
     return GpuMetrics(tuple(counters), counter, time[sane], value[sane], left_out)
@@ -136,8 +156,9 @@ class MemoryRows(NamedTuple):
     """Hold the events that make sense, in order of time; ``left_out`` counts the others.
 
     ``space`` i4[n] numbers what tells addresses apart: process, context and GPU; ``place`` i4[n] is
-    one in ``places``: process, GPU and kind, as the table has them. All else is as in
-    `MemoryEvents`.
+    one in ``places``: process, GPU and kind, as the table has them. ``pool`` i8[n] is the address
+    of the pool it is of, ``pool_size`` and ``pool_used`` i8[n] how large that is then, `NULL` where
+    nothing is told. All else is as in `MemoryEvents`.
     """
 
     time: I8
@@ -147,13 +168,16 @@ class MemoryRows(NamedTuple):
     size: I8
     correlation: I8
     allocates: Bool
+    pool: I8
+    pool_size: I8
+    pool_used: I8
     places: tuple[tuple[int, int, int], ...]
     left_out: int
 
 
 def read_memory_rows(source: TableSource) -> MemoryRows:
     """Read the table of events of memory."""
-    columns = read_columns(source, MEMORY, _MEMORY_COLUMNS)
+    columns = read_columns(source, MEMORY, (*_MEMORY_COLUMNS, *_POOL_COLUMNS))
     time, size, operation = columns[0], columns[6], columns[8]
     sane = (
         are_times(time)
@@ -165,15 +189,17 @@ def read_memory_rows(source: TableSource) -> MemoryRows:
     rows = np.flatnonzero(sane)
     rows = rows[np.argsort(time[rows], kind="stable")]
     time, process, context, gpu, kind, address, size, correlation, operation = (
-        column[rows] for column in columns
+        column[rows] for column in columns[:9]
     )
     _, space = numbered([process, context, gpu])
     first, place = numbered([process, gpu, kind])
     named = zip(*(column[first].tolist() for column in (process, gpu, kind)), strict=True)
     correlation = np.where(correlation == NULL, 0, correlation)
     allocates = operation == _ALLOCATE
+    pool, pool_size, pool_used = (column[rows] for column in columns[9:])
     return MemoryRows(
-        time, space, place, address, size, correlation, allocates, tuple(named), left_out
+        *(time, space, place, address, size, correlation, allocates),
+        *(pool, pool_size, pool_used, tuple(named), left_out),
     )
 
 
@@ -214,7 +240,55 @@ def read_memory_events(context: NsysContext) -> MemoryEvents | None:
         repeat(np.int64(UNTOLD), len(rows.time)),
         tuple(one._replace(process=owner, device=gpu) for one, owner, gpu in owners),
         rows.left_out,
+        reserved_sizes(context.source, rows, device[rows.place]),
     )
+
+
+def reserved_sizes(source: TableSource, rows: MemoryRows, device: I4) -> ReservedSizes | None:
+    """Read what pools of memory reserve, of ``rows`` on these GPUs; None where nothing is told."""
+    covered = (device >= 0) & (rows.pool > 0) & _are_sizes(rows.pool_size, rows.pool_used)
+    of_memory = np.flatnonzero(covered)
+    if not len(of_memory):
+        return None
+    time, pool_size, pool_used, operation, *keys = _read_pool_rows(source)
+    process, gpu = (
+        np.array([place[at] for place in rows.places], np.int64)[rows.place] for at in (0, 1)
+    )
+    owners = (process[of_memory], gpu[of_memory], rows.pool[of_memory])
+    pairs = zip(owners, keys, strict=True)
+    _, pool = unique_rows([np.concatenate(pair) for pair in pairs])
+    devices: I4 = np.full(int(pool.max()) + 1, NONE, np.int32)
+    devices[pool[: len(of_memory)]] = device[of_memory]
+    row = np.concatenate([of_memory, np.searchsorted(rows.time, time, "right") - 1])
+    given = np.where(rows.allocates, rows.size, 0)[of_memory]
+    told = PoolRows(
+        row,
+        np.concatenate([rows.time[of_memory], time]),
+        pool,
+        devices[pool],
+        np.concatenate([rows.pool_size[of_memory], pool_size]),
+        np.concatenate([rows.pool_used[of_memory], pool_used]),
+        np.append(given, np.zeros(len(time), np.int64)),
+        np.append(np.full(len(of_memory), OF_MEMORY), operation),
+    )
+    order = np.lexsort((told.time, told.row))
+    return reserved_in_pools(told.take(order[told.device[order] >= 0]), covered)
+
+
+def _read_pool_rows(source: TableSource) -> list[I8]:
+    """Read the events of pools of a process's own that make sense, columns `_OF_POOLS`."""
+    if not source.columns(POOLS):
+        return [np.zeros(0, np.int64)] * len(_OF_POOLS)
+    *columns, kind = read_columns(source, POOLS, (*_OF_POOLS, "poolType"))
+    time, size, used, operation = columns[:4]
+    sane = are_times(time) & _are_sizes(size, used) & (kind == LOCAL)
+    sane &= np.isin(operation, (CREATED, DESTROYED, TRIMMED))
+    return [column[sane] for column in columns]
+
+
+def _are_sizes(*columns: I8) -> Bool:
+    sane: Bool = np.logical_and.reduce([(one >= 0) & (one < _MOST_BYTES) for one in columns])
+    return sane
 
 
 def read_memory(source: TableSource, keys: KnownKeys) -> DeviceMemory:

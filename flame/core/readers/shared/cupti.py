@@ -23,6 +23,12 @@ _MEMORY_KINDS = {
     6: "device static",
     7: "managed static",
 }
+ALLOW_PROFILING = (
+    "run as root, or let everyone: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in "
+    "/etc/modprobe.d/nvidia.conf, then reboot"
+)
+"""What to do where the driver refuses counters and samples (ERR_NVGPUCTRPERM)."""
+
 _NO_CLUSTER = ((0, 0, 0), (1, 1, 1))
 
 

@@ -25,7 +25,7 @@ from flame.core.model.allocator.history import (
     StepEnd,
 )
 from flame.core.model.frames import FrameBuilder
-from flame.core.readers.shared.stack_rows import Tick
+from flame.core.options import Progress, silent
 from flame.core.readers.snapshot.entries import WIDTH, Entries
 from flame.core.readers.snapshot.frame_lists import FrameLists
 from flame.core.readers.snapshot.limits import Allowance
@@ -61,14 +61,14 @@ def looks_like_snapshot(root: object) -> bool:
     return isinstance(root, list) and all(isinstance(one, dict) and "blocks" in one for one in root)
 
 
-def read_history(root: object, size: int, tick: Tick) -> AllocatorHistory:
+def read_history(root: object, size: int, progress: Progress = silent) -> AllocatorHistory:
     """Read the history in ``root``, the objects of a file of ``size`` bytes.
 
     Raises InputError where it is no snapshot, or was made to take more time than its size allows.
     """
     if not looks_like_snapshot(root):
         raise InputError("it is not a memory snapshot: it has no segments")
-    return _Reader(size, tick).read(_parts(root))
+    return _Reader(size, progress).read(_parts(root))
 
 
 def _parts(root: Any) -> _Whole:
@@ -82,19 +82,19 @@ def _parts(root: Any) -> _Whole:
 class _Reader:
     """Collects the rows of one snapshot."""
 
-    def __init__(self, size: int, tick: Tick) -> None:
+    def __init__(self, size: int, progress: Progress) -> None:
         self._allowance = Allowance(size)
         self._frames = FrameBuilder()
         self._lists = FrameLists(self._frames, self._allowance)
-        self._tick = tick
+        self._progress = progress
         self._pools: dict[str, int] = {_DEFAULT_POOL: 0}
-        self._entries = Entries(self._lists, tick)
+        self._entries = Entries(self._lists)
         self._left_out = 0
 
     def read(self, whole: _Whole) -> AllocatorHistory:
         events = np.concatenate([columns([], WIDTH), *self._events(whole.traces)], axis=1)
         segments, blocks = self._segments(whole.segments)
-        stacks, python, native = self._lists.build(self._tick)
+        stacks, python, native = self._lists.build(lambda: self._progress("reading events", 1, 1))
         device, position, action, address, size, stream, time, frames = events
         of_device, at, length, of_stream, pool = columns(segments, 5)
         segment, begin, room, requested, state, of_block = columns(blocks, 6)
@@ -139,12 +139,19 @@ class _Reader:
     def _events(self, traces: Sequence[Any]) -> Iterator[I8]:
         """The columns of `Entries.read`, of all devices."""
         self._left_out += max(len(traces) - _MOST_DEVICES, 0)
-        for device, trace in enumerate(traces[:_MOST_DEVICES]):
-            if isinstance(trace, list):
-                self._allowance.take(len(trace))
-                yield from self._entries.read(device, trace)
-            else:
-                self._left_out += 1
+        histories = {
+            device: one
+            for device, one in enumerate(traces[:_MOST_DEVICES])
+            if isinstance(one, list)
+        }
+        self._left_out += min(len(traces), _MOST_DEVICES) - len(histories)
+        done, size = 0, sum(map(len, histories.values()))
+        self._allowance.take(size)
+        for device, trace in histories.items():
+            for piece in self._entries.read(device, trace):
+                yield piece
+                done += piece.shape[1]
+                self._progress("reading events", done, size)
 
     def _step_ends(self, annotations: Sequence[Any]) -> Iterator[StepEnd]:
         """The ends of steps: of the profiler's where there are some, else of the optimizer's."""

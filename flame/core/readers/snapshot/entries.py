@@ -16,7 +16,6 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.core.model.allocator.history import Action
-from flame.core.readers.shared.stack_rows import Tick
 from flame.core.readers.snapshot.frame_lists import FrameLists
 from flame.core.readers.snapshot.values import (
     Values,
@@ -47,11 +46,10 @@ WIDTH = 8
 class Entries:
     """Reads entries; counts what makes no sense (``left_out``) and ``unknown`` actions."""
 
-    def __init__(self, lists: FrameLists, tick: Tick) -> None:
+    def __init__(self, lists: FrameLists) -> None:
         self.unknown: Counter[str] = Counter()
         self.left_out = 0
         self._lists = lists
-        self._tick = tick
 
     def read(self, device: int, trace: Sequence[Any]) -> Iterator[I8]:
         """Read the history of a device, in pieces: i8[`WIDTH`, entries] each.
@@ -59,7 +57,6 @@ class Entries:
         The columns are those of `AllocatorEvents`, with the number of a list of frames for stacks.
         """
         for first in range(0, len(trace), _PIECE):
-            self._tick()
             piece = trace[first : first + _PIECE]
             found = self._alike(device, first, piece)
             yield self._each(device, first, piece) if found is None else found

@@ -19,6 +19,10 @@ import struct
 
 from flame.core.errors import InputError
 from flame.core.lazy_regex import lazy_regex
+from flame.core.readers.shared.stack_rows import Tick
+
+_AT_ONCE = 1 << 16
+"""Opcodes that are checked in one call, which nothing can interrupt; some have many bytes."""
 
 _STOP, _BINUNICODE, _LONG_BINPUT = b".", b"X", b"r"
 _NUMBER = struct.Struct("<I")
@@ -54,9 +58,9 @@ _RARE = rb"G.{8}|\x95.{8}|\x80[\x02-\x05]"
 
 
 def _as_many_as_there_are(numbers: bytes) -> re.Pattern[bytes]:
-    """All allowed opcodes, ``numbers`` among them; the possessive quantifiers never go back."""
+    """Many allowed opcodes, ``numbers`` among them; the possessive quantifiers never go back."""
     opcodes = [_MEMO, _PLAIN, _INTEGERS, _SHORT_BINUNICODE, _RARE, numbers]
-    return lazy_regex(b"(?>" + b"|".join(opcodes) + b")*+", re.DOTALL)
+    return lazy_regex(b"(?>" + b"|".join(opcodes) + b"){0,%d}+" % _AT_ONCE, re.DOTALL)
 
 
 _ALLOWED = {
@@ -67,19 +71,25 @@ _ALLOWED = {
 """By the number below which LONG_BINPUT is allowed; larger ones are looked at one by one."""
 
 
-def check_pickle(data: bytes) -> None:
-    """Check all of ``data``; raises InputError, which says where, unless it is plain data."""
+def check_pickle(data: bytes, tick: Tick = lambda: None) -> None:
+    """Check all of ``data``; raises InputError, which says where, unless it is plain data.
+
+    ``tick`` is called every few milliseconds of it.
+    """
     at, size = 0, len(data)
     most = max(size, min(_ALLOWED))
     allowed = next(regex for bound, regex in _ALLOWED.items() if bound <= most)
     while True:
+        tick()
         match = allowed.match(data, at)
         assert match is not None
-        at = match.end()
+        begin, at = at, match.end()
         opcode = data[at : at + 1]
         if opcode == _STOP:
             break
         if opcode not in (_BINUNICODE, _LONG_BINPUT):
+            if at > begin:
+                continue
             raise InputError(_refusal(opcode, at))
         at += 1 + _NUMBER.size
         if at > size:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.errors import InputError
+from flame.core.errors import CancelledError, InputError
 from flame.core.load_progress import LoadPart
 from flame.core.model.allocator.history import AllocatorHistory
 from flame.core.model.meta import Meta
@@ -19,11 +19,17 @@ from flame.core.readers.snapshot.pickle_file import read_objects
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Have no garbage collected: it would look through all objects of the file again and again."""
+    """Have no garbage collected: it would look through all objects of the file again and again.
+
+    Where the load is stopped, the error keeps them: nothing that is there then is looked through.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
+    except CancelledError:
+        gc.freeze()
+        raise
     finally:
         if enabled:
             gc.enable()
@@ -36,12 +42,17 @@ class SnapshotFile(NamedTuple):
     meta: Meta
 
 
+def _read(path: Path, progress: Progress) -> AllocatorHistory:
+    """Read the history; the objects of the file, which it was made of, are gone afterwards."""
+    root, size = read_objects(path, LoadPart(progress, 0, 0.5))
+    return read_history(root, size, LoadPart(progress, 0.5, 1))
+
+
 def read_snapshot(path: Path, options: LoadOptions, progress: Progress) -> SnapshotFile:
     """Read the snapshot at ``path``; InputError where it is none, or is damaged."""
     try:
         with _no_collection():
-            root, size = read_objects(path, LoadPart(progress, 0, 0.5))
-            history = read_history(root, size, lambda: progress("reading events", 0, 0))
+            history = _read(path, progress)
     except InputError as error:
         raise InputError(f"{path}: memory snapshot: {error}") from None
     except OSError as error:

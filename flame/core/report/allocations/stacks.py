@@ -15,10 +15,12 @@ from flame.core.kept_results import kept
 from flame.core.model.allocator.recorded import MemoryOfDevice
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.tree import StackTree, TreeLayout
-from flame.core.projection.filters import Devices, Ranks
+from flame.core.projection.filters import Devices, Moment, Ranks
 from flame.core.projection.project import project
+from flame.core.projection.selection import with_moment
 from flame.core.report.labels import source_line
 from flame.core.report.scope import Scope
+from flame.core.report.table import source_of
 
 LEVELS = ("device", "python")
 """Of each GPU what it held at its own peak: peaks are of different moments."""
@@ -33,12 +35,14 @@ class HeldStack(NamedTuple):
     """Say how many bytes a stack held, and by how many allocations.
 
     ``gpu`` is what its GPU is called, ``at`` the line of its innermost frame, empty where that is
-    not known; ``path`` are the names of its frames, from that of the GPU down.
+    not known; ``path`` are the names of its frames, from that of the GPU down, ``sources`` where
+    each of these is in the sources.
     """
 
     gpu: str
     at: str
     path: tuple[str, ...]
+    sources: tuple[str, ...]
     size: int
     allocations: int
 
@@ -94,9 +98,13 @@ def device_frame(scope: Scope, place: int) -> Frame:
     return scope.profile.frames[int(scope.profile.grouping.device[place])]
 
 
-def held_stacks(scope: Scope, metric: str) -> HeldStacks:
-    """Find the stacks that ``metric`` measures, heaviest first, of each GPU by itself."""
+def held_stacks(scope: Scope, metric: str, moment: Moment | int | None = None) -> HeldStacks:
+    """Find the stacks that ``metric`` measures, heaviest first, of each GPU by itself.
+
+    That is at ``moment``, or where it is None at that of the metric.
+    """
     selection = replace(scope.selection, levels=LEVELS, metric=metric, layout=TreeLayout())
+    selection = with_moment(selection, moment)
     try:
         tree = project(scope.profile, selection)
     except NoMatchError:
@@ -118,10 +126,18 @@ def _stacks(tree: StackTree, nodes: I8, gpus: dict[Frame, str]) -> Iterator[Held
             path.append(int(tree.frame[above]))
             above = int(tree.parent[above])
         names = tuple(tree.text[frame] for frame in reversed(path))
+        sources = tuple(source_of(tree.frames[frame]) for frame in reversed(path))
         innermost = tree.frames[path[0]] if path else Frame(Kind.ROOT, "")
         gpu = gpus.get(tree.frames[path[-1]], "") if path else ""
         size, number = int(tree.own[node]), int(tree.own_count[node])
-        yield HeldStack(gpu, source_line(innermost), names, size, number)
+        yield HeldStack(gpu, source_line(innermost), names, sources, size, number)
+
+
+def stack_sources(scope: Scope, stack: int) -> tuple[str, ...]:
+    """Say where each frame of a Python stack is in the sources, outermost first."""
+    frames, labels = scope.profile.frames, scope.labels
+    path = scope.profile.activities.stacks.path(stack)
+    return tuple(source_of(frames[int(labels.shown[frame])]) for frame in path)
 
 
 def stack_names(scope: Scope, stack: int) -> tuple[str, ...]:

@@ -9,7 +9,10 @@ from typing import NamedTuple
 from flame.core.allocator.growth import LEAST_BOUNDARIES
 from flame.core.allocator.out_of_memory import verdict
 from flame.core.allocator.reserved import PART_MEANINGS
+from flame.core.analysis.memory_words import asked_words
 from flame.core.model.allocator.recorded import MemoryOfDevice
+from flame.core.projection.filters import At, Moment
+from flame.core.projection.selection import moment_of
 from flame.core.report.allocations.stacks import (
     LEVELS,
     HeldStack,
@@ -19,9 +22,10 @@ from flame.core.report.allocations.stacks import (
     gpu_name,
     held_stacks,
     stack_names,
+    stack_sources,
 )
 from flame.core.report.scope import Scope
-from flame.core.report.table import Place, Table, TableColumn, Value, share
+from flame.core.report.table import Place, Table, TableColumn, Value, share, source_of
 from flame.core.units import format_counted
 
 _GPU = TableColumn("gpu", "GPU")
@@ -84,23 +88,43 @@ def held_memory(scope: Scope) -> HeldMemory | None:
     devices = devices_with_memory(scope)
     if not devices:
         return None
-    stacks = [_stack_table(scope, metric) for metric in _STACKS]
+    stacks = {metric: _stack_table(scope, metric) for metric in _STACKS}
+    moment = moment_of(scope.selection)
+    if moment is None and any(one.out_of_memory for one in devices):
+        moment = "oom"
+    if moment is not None:
+        stacks = {"moment": _stack_table(scope, "peak", moment), **stacks}
     tables = (
         _gpu_table(scope, devices),
         Table.of("reserved", "reserved at the end", _PARTS, _parts(scope, devices), whole=True),
         _failed_table(scope, devices),
         _growth_table(scope, devices),
-        *(table for table, _ in stacks),
+        *(table for table, _ in stacks.values()),
     )
-    facts = {"memory": {metric: one for metric, (_, one) in zip(_STACKS, stacks, strict=True)}}
-    return HeldMemory({**facts}, tables, tuple(_notes(scope, devices)))
+    facts = {"memory": {metric: one for metric, (_, one) in stacks.items()}}
+    titled = tuple(map(_with_gpu, tables)) if len(devices) > 1 else tables
+    return HeldMemory({**facts}, titled, tuple(_notes(scope, devices)))
 
 
-def place_of(scope: Scope, device: int, metric: str, path: Iterable[str] = ()) -> Place:
-    """Lead to a stack of a GPU in the tree of ``metric``: to the GPU's frame without any."""
+def _with_gpu(table: Table) -> Table:
+    """Say in the title which GPU all rows are of: people see no column that says one thing."""
+    gpus = {row[0] for row in table.rows} if _GPU in table.columns else set()
+    return replace(table, title=f"{table.title}: {gpus.pop()}") if len(gpus) == 1 else table
+
+
+def place_of(scope: Scope, device: int, metric: str, stack: int | None = None) -> Place:
+    """Lead to a Python stack of a GPU in the tree of ``metric``: to the GPU's frame without one."""
+    path = () if stack is None else stack_names(scope, stack)
+    sources = () if stack is None else stack_sources(scope, stack)
     if len(scope.profile.devices) == 1:
-        return Place((), tuple(path), metric)
-    return Place(LEVELS, (device_frame(scope, device).name, *path), metric)
+        return Place((), path, metric, sources=sources)
+    gpu = device_frame(scope, device)
+    return Place(LEVELS, (gpu.name, *path), metric, sources=(source_of(gpu), *sources))
+
+
+def place_of_failure(scope: Scope, device: int) -> Place:
+    """Lead to what a GPU held when the last request failed."""
+    return place_of(scope, device, "peak")._replace(moment="oom")
 
 
 def _gpu_table(scope: Scope, devices: Iterable[MemoryOfDevice]) -> Table:
@@ -133,7 +157,7 @@ def _failed_table(scope: Scope, devices: Iterable[MemoryOfDevice]) -> Table:
             sizes = one.size, one.device_free, one.free, one.largest_free
             told = verdict(one), called(names) or None, ";".join(names) or None, one.position
             rows.append((gpu_name(scope, device.device), *sizes, *told))
-            places.append(place_of(scope, device.device, "live"))
+            places.append(place_of_failure(scope, device.device))
     return Table.of("failed", "requests that failed", _FAILED, rows, places)
 
 
@@ -145,13 +169,17 @@ def _growth_table(scope: Scope, devices: Iterable[MemoryOfDevice]) -> Table:
             each, series = round(one.total / steps), " ".join(map(str, one.sizes))
             told = one.total, each, steps, called(names), ";".join(names), series
             rows.append((gpu_name(scope, device.device), *told))
-            places.append(place_of(scope, device.device, "live", names))
+            places.append(place_of(scope, device.device, "live", one.stack))
     return Table.of("growing", "stacks that grow from step to step", _GREW, rows, places)
 
 
-def _stack_table(scope: Scope, metric: str) -> tuple[Table, dict[str, object]]:
-    """The heaviest stacks by ``metric``, and the sums of all."""
-    found, (key, title, whole) = held_stacks(scope, metric), _STACKS[metric]
+def _stack_table(
+    scope: Scope, metric: str, moment: Moment | int | None = None
+) -> tuple[Table, dict[str, object]]:
+    """The heaviest stacks by ``metric``, at ``moment`` unless it is None, and the sums of all."""
+    found, (key, title, whole) = held_stacks(scope, metric, moment), _STACKS[metric]
+    if moment is not None:
+        key, title, whole = "moment_stacks", f"stacks {asked_words(At(moment))}", "of all"
     columns = (
         _GPU,
         TableColumn("bytes", "bytes", "bytes"),
@@ -162,7 +190,7 @@ def _stack_table(scope: Scope, metric: str) -> tuple[Table, dict[str, object]]:
         TableColumn("path", ""),
     )
     rows = (_stack_cells(one, found.by_gpu) for one in found.stacks)
-    places = [_leading(scope, one, metric) for one in found.stacks]
+    places = [_leading(scope, one, metric)._replace(moment=moment) for one in found.stacks]
     table = replace(Table.of(key, title, columns, rows, places), total=found.number)
     return table, {"bytes": found.by_gpu, "stacks": found.number}
 
@@ -175,8 +203,9 @@ def _stack_cells(one: HeldStack, whole: dict[str, int]) -> tuple[Value, ...]:
 
 
 def _leading(scope: Scope, one: HeldStack, metric: str) -> Place:
-    several = len(scope.profile.devices) > 1 or not one.gpu
-    return Place(LEVELS, one.path, metric) if several else Place((), one.path[1:], metric)
+    if len(scope.profile.devices) > 1 or not one.gpu:
+        return Place(LEVELS, one.path, metric, sources=one.sources)
+    return Place((), one.path[1:], metric, sources=one.sources[1:])
 
 
 def why_no_growth(one: MemoryOfDevice) -> str:

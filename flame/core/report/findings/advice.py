@@ -171,7 +171,7 @@ ADVICE: dict[str, dict[Framework, str]] = {
         "times of graphs are then 30 to 60 % too long.",
     },
     "out-of-memory": {
-        "": "See what was in use: --metric live; use smaller batches or shapes, recompute "
+        "": "See what was in use: --at oom; use smaller batches or shapes, recompute "
         "activations (torch.utils.checkpoint), drop references that are not needed any more.",
     },
     "out-of-memory, fragmented": {

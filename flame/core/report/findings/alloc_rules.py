@@ -14,7 +14,7 @@ from flame.core.model.allocator.recorded import Growth, MemoryOfDevice, OutOfMem
 from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
 from flame.core.report.allocations.stacks import called, devices_with_memory, stack_names
-from flame.core.report.allocations.tables import place_of, why_no_growth
+from flame.core.report.allocations.tables import place_of, place_of_failure, why_no_growth
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.program.iterations import report_iterations
@@ -145,7 +145,7 @@ def _failed(scope: Scope, device: MemoryOfDevice, failed: Sequence[OutOfMemory])
         asked + more * (len(failed) > 1),
         _FAILED_RULE,
         (Evidence("asked for", last.size, "bytes"), Evidence("requests", len(failed), "count")),
-        place=place_of(scope, device.device, "live"),
+        place=place_of_failure(scope, device.device),
         advice="out-of-memory, fragmented" if why == "fragmented" else "",
         caution="" if last.free is not None else "what was free then is not known",
     )
@@ -165,7 +165,7 @@ def _growing(scope: Scope, device: MemoryOfDevice, growth: Sequence[Growth]) -> 
         f"most of all {called(names)} by {format_bytes(most.total)}",
         _GROWTH_RULE,
         (Evidence("grown", grown, "bytes"), Evidence("steps", steps, "count")),
-        place=place_of(scope, device.device, "live", names),
+        place=place_of(scope, device.device, "live", most.stack),
         caution="a cache that is still being filled grows, too",
     )
 

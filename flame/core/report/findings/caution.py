@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.measures.launching_calls import early_rows
 from flame.core.report.scope import Scope
 from flame.core.units import format_counted, format_ns, format_percent
 
@@ -33,6 +34,8 @@ def _left_out(facts: GpuFacts) -> str:
 def _early(facts: GpuFacts) -> str:
     """How many kernels begin before their launch: pauses are wrong by as much."""
     table, rows = facts.scope.profile.activities, facts.kernels
+    if not len(early_rows(facts.scope.profile)):
+        return ""
     before = (table.launch_start[rows] - table.start[rows])[table.launched[rows]]
     early = before[before > 0]
     if len(early) < max(EARLY * len(before), 1):

@@ -7,11 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I4, I8, Bool, distinct, sum_by
+from flame.core.columns import I4, I8, Bool, distinct, is_any, sum_by
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES, Kind
+from flame.core.projection.weights import Weights
 from flame.core.report.findings.finding import (
     FEWEST_ACTIVITIES,
     ON_REQUEST,
@@ -29,6 +30,7 @@ from flame.core.report.findings.idle_evidence import (
 from flame.core.report.labels import innermost_ranges, shown_as
 from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.measures.launch_times import LaunchRate, launch_rates
+from flame.core.report.measures.launching_calls import shorter_than_launch
 from flame.core.report.scope import Scope, weights_of
 from flame.core.report.sections.budget import Budget
 from flame.core.report.table import Place
@@ -90,8 +92,12 @@ class GpuFacts:
 
     def of_kinds(self, *kinds: Kind) -> I8:
         """Those of ``rows`` that are of some kinds."""
-        wanted = np.isin(np.arange(1 << 8), kinds)[self.scope.profile.activities.kind[self.rows]]
-        return self.rows if wanted.all() else self.rows[wanted]
+        groups = self.scope.profile.activities.groups
+        of_group = is_any(groups.kind, kinds)
+        of_gpu = of_group[groups.device == self.gpu.device]
+        if of_gpu.all():
+            return self.rows
+        return self.rows[of_group[groups.of_row[self.rows]]] if of_gpu.any() else self.rows[:0]
 
     @cached_property
     def kernels(self) -> I8:
@@ -141,12 +147,22 @@ class GpuFacts:
             rows = rows[self._passing[rows]]
         if not len(rows):
             return "", 0
-        weights = weights_of(table, rows)
+        weights = self._weights(rows)
         groups = np.flatnonzero(weights.activities)
         frames, place = distinct(labels.shown[table.groups.frame[groups]].astype(np.int64))
         sums = sum_by(place, weights.value[groups], len(frames))
         most = int(np.argmax(sums))
         return labels.text[int(frames[most])], int(sums[most])
+
+    def _weights(self, rows: I8) -> Weights:
+        """Weigh ``rows`` by group; where all kernels pass, their weights are known already."""
+        table, scope = self.scope.profile.activities, self.scope
+        is_all = len(scope.rows) == len(table) and not scope.selection.where
+        if rows is not self.kernels or not is_all or not has_times(table).all():
+            return weights_of(table, rows)
+        groups = table.groups
+        mine = (groups.device == self.gpu.device) & (groups.kind == Kind.KERNEL)
+        return Weights(*(np.where(mine, column, 0) for column in scope.own_weights))
 
     def launched_in(self, rows: I8) -> str:
         """Name the innermost range below which half of the time of ``rows`` was launched, or more.
@@ -175,16 +191,18 @@ class GpuFacts:
     @cached_property
     def launches_known(self) -> float:
         """The part of the kernels whose launch was recorded, 0..1."""
-        launched = self.scope.profile.activities.launched[self.kernels]
-        return float(launched.mean()) if len(launched) else 0.0
+        launched = self.scope.profile.activities.launched
+        if not len(self.kernels) or launched.all():
+            return float(len(self.kernels) > 0)
+        return float(launched[self.kernels].mean())
 
     @cached_property
     def shorter_than_launch(self) -> float:
         """The part of the launched kernels that take less time than their launch call, 0..1."""
-        table, rows = self.scope.profile.activities, self.kernels
-        rows = rows[table.launched[rows]]
-        calls = table.launch_end[rows] - table.launch_start[rows]
-        return float((table.duration[rows] < calls).mean()) if len(rows) else 0.0
+        profile, rows = self.scope.profile, self.kernels
+        if not profile.activities.launched.all():
+            rows = rows[profile.activities.launched[rows]]
+        return float(shorter_than_launch(profile)[rows].mean()) if len(rows) else 0.0
 
     @property
     def kernels_per_second(self) -> float:

@@ -27,6 +27,12 @@ class HostTime:
         self._end = min((t.end for t in times if t.end is not None), default=None)
         self._steps = _step_windows(scope.profile, scope.selection.where)
 
+    @property
+    def is_all(self) -> bool:
+        """Whether the filters leave all the time of all threads."""
+        cut = (self._begin, self._end, self._steps)
+        return bool(self._threads.all()) and all(one is None for one in cut)
+
     def within(self, thread: Column, start: I8, end: I8) -> I8:
         """Measure what counts of each interval, i8[n] in ns."""
         low = start if self._begin is None else np.maximum(start, self._begin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -9,14 +10,28 @@ import numpy as np
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I4, I8, Bool, order_by, sum_by, unique, unique_rows
+from flame.core.columns import (
+    I4,
+    I8,
+    Bool,
+    order_by,
+    run_starts,
+    sum_by,
+    taken,
+    unique,
+    unique_rows,
+)
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Kind
 from flame.core.report.measures.activity_groups import unique_by_group
 from flame.core.report.measures.chosen_iterations import per_iteration
-from flame.core.report.measures.launching_calls import first_rows, launch_numbers
+from flame.core.report.measures.launching_calls import (
+    first_rows,
+    launch_numbers,
+    launched_alone,
+)
 from flame.core.report.scope import Scope
 
 SHORT = (5_000, 10_000, 20_000)
@@ -81,7 +96,8 @@ def _rate(scope: Scope, gpu: Utilization, rows: I8, iteration: I4) -> LaunchRate
     duration = table.duration[rows]
     times = distributions(np.zeros(len(rows), np.uint8), duration, 1)
     launched = rows[table.launched[rows]]
-    calls = first_rows(launch_numbers(scope.profile), launched)
+    alone = launched_alone(scope.profile)
+    calls = launched if alone else first_rows(launch_numbers(scope.profile), launched)
     return LaunchRate(
         gpu,
         len(rows),
@@ -117,7 +133,7 @@ class LaunchedKernels:
     rows: I8
 
     def _of(self, column: I8) -> I8:
-        return column if len(self.rows) == len(self.table) else column[self.rows]
+        return taken(column, self.rows)
 
     @property
     def api(self) -> I8:
@@ -149,7 +165,7 @@ class LaunchedKernels:
         end -= self._of(self.table.launch_start)
         return end
 
-    @property
+    @cached_property
     def shorter(self) -> Bool:
         """Which are shorter than their part of the call that launched them, bool[n]."""
         shorter: Bool = self.kernel < self.share
@@ -159,7 +175,7 @@ class LaunchedKernels:
 def launched_kernels(scope: Scope) -> LaunchedKernels:
     """Measure the kernels of ``scope`` whose launch was recorded."""
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
-    launched = table.launched[rows]
+    launched = taken(table.launched, rows)
     return LaunchedKernels(table, rows if launched.all() else rows[launched])
 
 
@@ -193,9 +209,8 @@ def executions(scope: Scope, found: LaunchedKernels) -> Executions:
     keys = [of.process, of.thread, of.device, shown[of.launch], shown[of.frame]]
     first, group = unique_by_group(table, rows, keys)
     size, queue = len(first), found.queue
-    queued = np.flatnonzero(queue >= 0)
-    queues = distributions(group[queued], queue[queued], size)
-    del queue, queued
+    queues = distributions(np.where(queue < 0, size, group), queue, size + 1).first(size)
+    del queue
     return Executions(
         rows[first],
         sum_by(group, found.share, size),
@@ -230,26 +245,43 @@ class FirstLaunches:
 def first_launches(scope: Scope, found: LaunchedKernels) -> FirstLaunches:
     """Compare first launches; of several kernels that one call launched the first counts."""
     table = scope.profile.activities
-    order = order_by([table.start[found.rows], table.launch_start[found.rows]])
-    order = order[_first_of_calls(table, found.rows[order])]
-    rows, api = found.rows[order], found.api[order]
-    first, group = unique_by_group(table, rows, [table.groups.process, table.groups.frame])
-    rest = np.ones(len(rows), bool)
-    rest[first] = False
-    others = distributions(group[rest], api[rest], len(first))
-    some = others.count > 0
-    return FirstLaunches(rows[first][some], api[first][some], others.p50[some], others.count[some])
+    rows = found.rows if launched_alone(scope.profile) else _first_of_calls(table, found.rows)
+    api, groups = LaunchedKernels(table, rows).api, table.groups
+    some, group = unique_by_group(table, rows, [groups.process, groups.frame])
+    size, first = len(some), _launched_first(table, rows, group, len(some))
+    group[first] = size
+    others = distributions(group, api, size + 1).first(size)
+    again = np.flatnonzero(others.count)
+    first = first[again]
+    return FirstLaunches(rows[first], api[first], others.p50[again], others.count[again])
 
 
-def _first_of_calls(table: Activities, rows: I8) -> Bool:
-    """Mark the first activity that each call launched of each frame; ``rows`` are by that time."""
-    time = table.launch_start[rows]
+def _launched_first(table: Activities, rows: I8, group: I8, size: int) -> I8:
+    """The place in ``rows`` of what was launched first of each ``group``, i8[size].
+
+    Of several that is what began first.
+    """
+    time = taken(table.launch_start, rows)
+    earliest = np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(earliest, group, time)
+    some = np.flatnonzero(time == earliest[group])
+    order = some[np.lexsort((table.start[rows[some]], group[some]))]
+    return order[run_starts(group[order])]
+
+
+def _first_of_calls(table: Activities, rows: I8) -> I8:
+    """Leave of ``rows`` the first activity that each call launched of each frame."""
+    order = order_by([table.start[rows], table.launch_start[rows]])
+    ordered = rows[order]
+    time = table.launch_start[ordered]
     first, same = np.ones(len(rows), bool), time[1:] == time[:-1]
     first[1:][same] = first[:-1][same] = False
     several = np.flatnonzero(~first)
-    calls = [column[rows[several]] for column in (table.frame, table.thread, table.launch_start)]
+    calls = [column[ordered[several]] for column in (table.frame, table.thread, table.launch_start)]
     first[several[unique_rows(calls)[0]]] = True
-    return first
+    kept = np.zeros(len(rows), bool)
+    kept[order[first]] = True
+    return rows[kept]
 
 
 # Pace

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, order_by
+from flame.core.columns import I4, I8, Bool, Column, order_by, runs_in_order, unique, unique_rows
+from flame.core.compiled.order import RowRuns
 from flame.core.kept_results import kept
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.profile import Profile
@@ -26,6 +25,8 @@ def launch_order(profile: Profile) -> I8:
 def in_launch_order(profile: Profile, rows: I8) -> I8:
     """Order those of ``rows`` that were launched, as `launch_order` does."""
     order = launch_order(profile)
+    if len(rows) == len(profile.activities):
+        return order
     chosen = np.zeros(len(profile.activities), bool)
     chosen[rows] = True
     return order[chosen[order]]
@@ -36,33 +37,55 @@ def _launch_keys(table: Activities) -> tuple[Column, ...]:
 
 
 @kept
+def early_rows(profile: Profile) -> I8:
+    """Find the activities that began before they were launched: clocks differ, i8[n] rows."""
+    table = profile.activities
+    rows: I8 = np.flatnonzero((table.start < table.launch_start) & table.launched)
+    return rows
+
+
+@kept
+def shorter_than_launch(profile: Profile) -> Bool:
+    """Mark the activities that took less time than the call that launched them, bool[n]."""
+    table = profile.activities
+    shorter: Bool = table.duration < table.launch_end - table.launch_start
+    return shorter
+
+
+@kept
 def launch_numbers(profile: Profile) -> I4:
     """Number the calls that launched anything: that of each activity, i4[n]; -1 not known."""
-    table, order = profile.activities, launch_order(profile)
-    number = np.full(len(table), NONE, np.int32)
-    where = (table.launch_end, *_launch_keys(table))
+    table, order, known = profile.activities, launch_order(profile), _begun_together(profile)
+    keys = (table.launch_end, *_launch_keys(table))
     # Most calls end in the order in which they begin: then nothing is left to order by ends.
-    fresh = _differ([column[order] for column in where[1:]])
-    end = table.launch_end[order]
-    if (~fresh[1:] & (end[1:] != end[:-1])).any():
-        order = order[order_by([column[order] for column in where])]
-        fresh = _differ([column[order] for column in where])
-    number[order] = np.cumsum(fresh) - 1
-    return number
+    if known.runs == len(order) or runs_in_order(keys, order).runs == known.runs:
+        return known.number
+    return runs_in_order(keys, order[order_by([column[order] for column in keys])]).number
 
 
-def _differ(columns: Sequence[Column]) -> Bool:
-    """Mark the rows that differ from those before them, bool[n]."""
-    fresh = np.zeros(len(columns[0]), bool)
-    fresh[:1] = True
-    for column in columns:
-        fresh[1:] |= column[1:] != column[:-1]
-    return fresh
+@kept
+def _begun_together(profile: Profile) -> RowRuns:
+    """The activities that a thread began to launch at one time, in the order of launches."""
+    return runs_in_order(_launch_keys(profile.activities), launch_order(profile))
+
+
+@kept
+def launched_alone(profile: Profile) -> bool:
+    """Tell whether all activities have a launch, and no thread began two of these at one time."""
+    table, groups = profile.activities, profile.activities.groups
+    if not table.launched.all():
+        return False
+    first, _ = unique_rows([groups.thread, groups.process])
+    if len(first) > len(unique(groups.thread)):  # processes tell apart what one thread launched
+        return False
+    return _begun_together(profile).runs == len(table)
 
 
 @kept
 def first_of_launches(profile: Profile) -> Bool:
-    """Mark one activity for each call that launched any, bool[n]."""
+    """Mark one activity for each call that launched any, bool[n]; not to be written to."""
+    if launched_alone(profile):
+        return profile.activities.launched
     marks = np.zeros(len(profile.activities), bool)
     marks[first_rows(launch_numbers(profile), np.flatnonzero(profile.activities.launched))] = True
     return marks
@@ -71,6 +94,8 @@ def first_of_launches(profile: Profile) -> Bool:
 @kept
 def launches_by_group(scope: Scope) -> I8:
     """Count the calls whose first activity passes, by group of activities, i8[groups]."""
+    if launched_alone(scope.profile):
+        return scope.own_weights.activities
     groups = scope.profile.activities.groups
     rows = scope.rows[first_of_launches(scope.profile)[scope.rows]]
     return np.bincount(groups.of_row[rows], minlength=len(groups)).astype(np.int64)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals, outermost_by_frame
-from flame.core.columns import I4, I8, sum_by
+from flame.core.columns import I4, I8, sum_by, taken
 from flame.core.kept_results import kept
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
@@ -88,5 +88,5 @@ def _launches(scope: Scope) -> I8:
 
 def _idle(scope: Scope) -> I8:
     groups = scope.shown.activities.groups
-    idle = scope.profile.activities.idle[scope.rows]
-    return sum_by(groups.of_row[scope.rows], idle, len(groups))
+    idle = taken(scope.profile.activities.idle, scope.rows)
+    return sum_by(taken(groups.of_row, scope.rows), idle, len(groups))

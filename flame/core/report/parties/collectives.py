@@ -23,7 +23,7 @@ from flame.core.names.collectives import (
     told_collective,
 )
 from flame.core.report.scope import Scope
-from flame.core.timeline.exposure import WorkClass, work_classes
+from flame.core.timeline.exposure import WorkClass, class_of_groups, work_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,12 @@ class CommunicationRows:
     def among(cls, profile: Profile, rows: I8) -> CommunicationRows:
         """Find them among ``rows`` of `Profile.activities`."""
         table = profile.activities
-        rows = rows[work_classes(profile)[rows] == WorkClass.COMMUNICATION]
+        of_group = class_of_groups(profile) == WorkClass.COMMUNICATION
+        rows = (
+            rows[work_classes(profile)[rows] == WorkClass.COMMUNICATION]
+            if of_group.any()
+            else rows[:0]
+        )
         rows = rows[np.argsort(table.start[rows], kind="stable")]
         devices = len(profile.devices) + 1
         ranks, rank = distinct(

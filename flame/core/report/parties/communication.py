@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.distribution import distribution
 from flame.core.analysis.utilization import Utilization
-from flame.core.columns import I8, unique
+from flame.core.columns import I8, taken, unique
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.frames import COPIES
@@ -17,6 +17,7 @@ from flame.core.model.profile import Profile
 from flame.core.names.collectives import Collective, rank_spans
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.report.labels import process_labels
+from flame.core.report.measures.launching_calls import early_rows
 from flame.core.report.parties.collectives import (
     CommunicationRows,
     MatchedRanks,
@@ -27,7 +28,13 @@ from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import device_label, timed_rows
-from flame.core.timeline.exposure import WorkClass, class_times, exposed_times, work_classes
+from flame.core.timeline.exposure import (
+    WorkClass,
+    class_of_groups,
+    class_times,
+    exposed_times,
+    work_classes,
+)
 
 NAME, TITLE = "communication", "How GPUs communicated, and who waited"
 
@@ -91,8 +98,8 @@ class DeviceCommunication(NamedTuple):
     """Say how a GPU communicated in its windows: times in ns, by all that ran on it.
 
     ``total`` sums kernels, ``busy`` is their union, ``overlap`` the part of it while the GPU
-    computed, ``exposed`` the rest; ``gpu_time`` sums all activities. ``peers`` are copies between
-    GPUs, which are none of these kernels.
+    computed, ``exposed`` the rest; ``gpu_time`` sums all activities, which is not done where none
+    of them communicates. ``peers`` are copies between GPUs, which are none of these kernels.
     """
 
     gpu: Utilization
@@ -112,7 +119,9 @@ def device_communication(scope: Scope) -> tuple[DeviceCommunication, ...]:
 
 
 def _of_device(profile: Profile, gpu: Utilization) -> DeviceCommunication:
-    table, windows = profile.activities, gpu.windows
+    table, windows, peer_frames = profile.activities, gpu.windows, _peer_frames(profile)
+    if not _communicates(profile, gpu.device, peer_frames):
+        return DeviceCommunication(gpu, *(0,) * 8)
     rows = timed_rows(profile, gpu.device)
     start = table.start[rows]
     end = start + table.duration[rows]
@@ -120,7 +129,7 @@ def _of_device(profile: Profile, gpu: Utilization) -> DeviceCommunication:
     talks = work_classes(profile)[rows] == WorkClass.COMMUNICATION
     busy = BusyTime.union(start[talks], end[talks]).within_all(windows)
     exposed = class_times(profile, gpu.device).exposed(windows)[WorkClass.COMMUNICATION]
-    peers = np.isin(table.frame[rows], _peer_frames(profile)) & (inside > 0)
+    peers = np.isin(table.frame[rows], peer_frames) & (inside > 0)
     return DeviceCommunication(
         gpu,
         int((talks & (inside > 0)).sum()),
@@ -132,6 +141,14 @@ def _of_device(profile: Profile, gpu: Utilization) -> DeviceCommunication:
         int(peers.sum()),
         int(inside[peers].sum()),
     )
+
+
+def _communicates(profile: Profile, device: int, peer_frames: list[int]) -> bool:
+    """Tell whether anything that a GPU ran is communication, or copied to another GPU."""
+    groups = profile.activities.groups
+    talks = class_of_groups(profile) == WorkClass.COMMUNICATION
+    talks |= np.isin(groups.frame, peer_frames)
+    return bool(talks[groups.device == device].any())
 
 
 def _peer_frames(profile: Profile) -> list[int]:
@@ -227,8 +244,12 @@ def _were(number: int) -> str:
 def _clock_error(scope: Scope) -> int:
     """By how much an activity began before its launch at most, ns."""
     table = scope.profile.activities
-    rows = scope.rows[table.launched[scope.rows] & has_times(table)[scope.rows]]
-    return max(int((table.launch_start[rows] - table.start[rows]).max(initial=0)), 0)
+    if not len(early_rows(scope.profile)):
+        return 0
+    marks = taken(table.launched, scope.rows) & taken(has_times(table), scope.rows)
+    rows = scope.rows if marks.all() else scope.rows[marks]
+    before = taken(table.launch_start, rows) - taken(table.start, rows)
+    return max(int(before.max(initial=0)), 0)
 
 
 def _device_rows(devices: list[DeviceCommunication]) -> Iterator[tuple[Value, ...]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, sum_by
+from flame.core.columns import I8, Bool, sum_by, taken
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import COPIES, Kind
@@ -95,7 +95,8 @@ def measure_processes(scope: Scope) -> ProcessColumns:
 def _launch_time(scope: Scope) -> I8:
     """Sum the time of the calls that launched what passes, i8[groups] in ns."""
     table, rows = scope.profile.activities, scope.rows
-    return sum_by(table.groups.of_row[rows], table.launch_share[rows], len(table.groups))
+    group = taken(table.groups.of_row, rows)
+    return sum_by(group, taken(table.launch_share, rows), len(table.groups))
 
 
 def _bytes(scope: Scope, process: I8, size: int) -> I8 | None:
@@ -103,7 +104,7 @@ def _bytes(scope: Scope, process: I8, size: int) -> I8 | None:
     details, groups = scope.profile.launches, scope.profile.activities.groups
     if details is None:
         return None
-    rows = scope.rows[details.bytes[scope.rows] != UNKNOWN]
+    rows = scope.rows[taken(details.bytes, scope.rows) != UNKNOWN]
     return sum_by(process[groups.of_row[rows]], details.bytes[rows], size)
 
 
@@ -122,9 +123,12 @@ def _ranges(scope: Scope, size: int) -> I8 | None:
     frames = np.flatnonzero(profile.frames.kind == Kind.NVTX).tolist()
     if profile.spans_finder is None or not frames:
         return None
-    spans = profile.spans_finder(frames)
-    some = HostTime(scope).within(spans.thread, spans.start, spans.end) > 0
-    return np.bincount(process_of_threads(profile.threads)[spans.thread[some]], minlength=size)
+    spans, host = profile.spans_finder(frames), HostTime(scope)
+    thread, threads = spans.thread, process_of_threads(profile.threads)
+    if not host.is_all:
+        thread = thread[host.within(thread, spans.start, spans.end) > 0]
+    number = np.bincount(thread, minlength=len(threads))
+    return sum_by(np.where(threads < 0, size - 1, threads), number, size)
 
 
 def _top_kernels(scope: Scope, size: int) -> tuple[tuple[int, ...], ...]:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
-from flame.core.columns import I4, I8, run_starts, sum_by, unique
+from flame.core.columns import I8, Bool, run_starts, sum_by, taken, unique
+from flame.core.compiled.nesting import LaneTimes
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import has_times
+from flame.core.model.activities import NONE, has_times
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.iterations import Iterations
@@ -26,10 +27,9 @@ from flame.core.report.measures.launching_calls import first_of_launches
 from flame.core.report.scope import Scope, weights_of
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.call_classes import call_classes
-from flame.core.timeline.devices import timed_rows
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
-from flame.core.timeline.lane_intervals import LaneIntervals
+from flame.core.timeline.lane_intervals import measure_lanes
 from flame.core.timeline.states import find_collections
 
 LEADS = tuple(f"before it, idle: {cause.title}" for cause in IdleCause)
@@ -165,35 +165,57 @@ def _work(scope: Scope, found: Iterations) -> dict[str, I8]:
     """Sum what passes the filters, by the iteration that launched it."""
     table, size = scope.profile.activities, len(found)
     of_all = iteration_of_activities(scope.profile)
-    rows = scope.rows[of_all[scope.rows] >= 0]
-    of = of_all[rows]
-    launch = first_of_launches(scope.profile)[rows]
+    inside = taken(of_all, scope.rows) >= 0
+    rows = scope.rows if inside.all() else scope.rows[inside]
+    of = taken(of_all, rows)
+    activities = np.bincount(of, minlength=size)
+
+    def count(marks: Bool) -> I8:
+        return activities if marks.all() else np.bincount(of[marks], minlength=size)
+
     return {
-        "gpu_time": sum_by(of, table.duration[rows], size),
-        "activities": np.bincount(of, minlength=size),
-        "kernels": np.bincount(of[table.kind[rows] == Kind.KERNEL], minlength=size),
-        "launches": np.bincount(of[launch], minlength=size),
-        "launch_ns": sum_by(of, table.launch_share[rows], size),
-        **_extent(scope.profile, rows, of, size),
+        "gpu_time": sum_by(of, taken(table.duration, rows), size),
+        "activities": activities,
+        "kernels": count(taken(table.kind, rows) == Kind.KERNEL),
+        "launches": count(taken(first_of_launches(scope.profile), rows)),
+        "launch_ns": sum_by(of, taken(table.launch_share, rows), size),
+        **_extent(scope.profile, rows),
     }
 
 
-def _extent(profile: Profile, rows: I8, of: I4, size: int) -> dict[str, I8]:
+def _extent(profile: Profile, rows: I8) -> dict[str, I8]:
     """How long the ``rows`` ran on each GPU, and from the first start to the last stop."""
-    table = profile.activities
-    timed = has_times(table)[rows]
-    rows, of = rows[timed], of[timed]
-    start = table.start[rows]
-    end = start + table.duration[rows]
-    devices = len(profile.devices) + 1
-    runs = LaneIntervals.union(of.astype(np.int64) * devices + table.device[rows] + 1, start, end)
-    first, last = np.full(size, _LATEST), np.full(size, -_LATEST)
-    np.minimum.at(first, of, start)
-    np.maximum.at(last, of, end)
+    all_rows = len(rows) == len(profile.activities)
+    times = _work_times(profile) if all_rows else _times_of(profile, rows)
+    first, last = times.first.min(axis=1), times.last.max(axis=1)
     return {
-        "busy": sum_by(runs.lane // devices, runs.end - runs.begin, size),
+        "busy": times.busy.sum(axis=1),
         "span": np.where(last >= first, last - np.minimum(first, last), 0),
     }
+
+
+@kept
+def _work_times(profile: Profile) -> LaneTimes:
+    """When all that was launched in each iteration ran, i8[iterations, devices + 1]."""
+    return _times_of(profile, np.arange(len(profile.activities)))
+
+
+def _times_of(profile: Profile, rows: I8) -> LaneTimes:
+    """When those ``rows`` ran that were launched in an iteration, by that and by device.
+
+    The first is the one that is not known.
+    """
+    table, devices = profile.activities, len(profile.devices) + 1
+    of, timed = iteration_of_activities(profile), has_times(table)
+    lane = taken(of, rows).astype(np.int64)
+    lane *= devices  # below 0 where it was in none
+    lane += taken(table.device, rows)
+    lane += 1
+    if not timed.all():
+        lane[~timed[rows]] = NONE
+    start, size = taken(table.start, rows), len(profile.iterations)
+    found = measure_lanes(lane, start, start + taken(table.duration, rows), size * devices)
+    return LaneTimes(*(column.reshape(size, devices) for column in found))
 
 
 # Where the time of the GPUs went
@@ -201,14 +223,13 @@ def _extent(profile: Profile, rows: I8, of: I4, size: int) -> dict[str, I8]:
 
 def _budget(profile: Profile, found: Iterations) -> dict[str, I8]:
     """Divide the window of each iteration, on all GPUs that its work ran on."""
-    of = iteration_of_activities(profile)
     window, parts = (
         np.zeros(len(found), np.int64),
         np.zeros((len(PART_NAMES), len(found)), np.int64),
     )
     lead = np.zeros((len(IdleCause), len(found)), np.int64)
     for idle in idle_parts(profile):
-        rows, low, high = _windows(profile, found, of, idle.device)
+        rows, low, high = _windows(profile, found, idle.device)
         causes = _cause_times(idle)
         window[rows] += high - low
         parts[:, rows] += _divided(profile, idle.device, causes, low, high)
@@ -225,15 +246,10 @@ def _gap_before(idle: IdleParts, times: I8) -> I8:
     return begin
 
 
-def _windows(profile: Profile, found: Iterations, of: I4, device: int) -> tuple[I8, I8, I8]:
+def _windows(profile: Profile, found: Iterations, device: int) -> tuple[I8, I8, I8]:
     """(rows, from, until) of the iterations with work on ``device``: to the next of the process."""
-    table = profile.activities
-    mine = timed_rows(profile, device)
-    mine = mine[of[mine] >= 0]
-    start = table.start[mine]
-    first, last = np.full(len(found), _LATEST), np.full(len(found), -_LATEST)
-    np.minimum.at(first, of[mine], start)
-    np.maximum.at(last, of[mine], start + table.duration[mine])
+    times = _work_times(profile)
+    first, last = times.first[:, device + 1], times.last[:, device + 1]
     rows = np.flatnonzero(first < _LATEST)
     low, high = first[rows], last[rows]
     same = found.process[rows][1:] == found.process[rows][:-1]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
+from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import NONE, ThreadPieces
+from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.stacks import StackBuilder, StackTable
 from flame.core.names.numbers import STAR, split_numbers
@@ -92,7 +92,7 @@ def measure_layers(scope: Scope) -> Layers:
     table = profile.activities
     names = _IndexedNames.of(profile.frames)
     paths = _Paths(names)
-    stack_path = paths.of_tree(table.stacks.by_depth(), table.stacks.parent, table.stacks.frame)
+    stack_path = paths.of_tree(table.stacks.depth, table.stacks.parent, table.stacks.frame)
     keys, layer_of = _layers_of(names, stack_path, table.stacks.frame)
     sums = _sums(scope, table.stacks, layer_of, len(keys))
     host = _host_times(scope, names, paths, keys)
@@ -200,13 +200,13 @@ class _Paths:
         self._names = names
         self._builder = StackBuilder()
 
-    def of_tree(self, by_depth: Iterable[I8], parent: Column, frame: Column) -> I4:
-        """The path of each layer of a tree, whose rows come depth by depth; parent -1 is the root.
+    def of_tree(self, depth: Column, parent: Column, frame: Column) -> I4:
+        """The path of each layer of a tree; parent -1 is the root, which has the least ``depth``.
 
         Of rows that are no layer, nor around one, it is 0.
         """
         paths = np.zeros(len(parent) + 1, np.int32)
-        for rows in _with_all_around(list(by_depth), parent, self._names.is_layer[frame]):
+        for rows in _with_all_around(depth, parent, self._names.is_layer[frame]):
             alike = self._names.alike[frame[rows]]
             above = paths[parent[rows]]
             paths[rows] = above
@@ -222,14 +222,19 @@ class _Paths:
         )
 
 
-def _with_all_around(by_depth: list[I8], parent: Column, wanted: Bool) -> list[I8]:
-    """Choose the rows that are ``wanted`` (bool[rows]), and all that they are in."""
-    wanted = np.append(wanted, False)  # the last is what no row is in
-    chosen = []
-    for rows in reversed(by_depth):
-        chosen.append(rows[wanted[rows]])
-        wanted[parent[chosen[-1]]] = True
-    return chosen[::-1]
+def _with_all_around(depth: Column, parent: Column, wanted: Bool) -> list[I8]:
+    """List the rows that are ``wanted`` (bool[rows]), and all that they are in, depth by depth."""
+    rows = np.flatnonzero(wanted)
+    while len(rows):
+        above = parent[rows]
+        above = above[above >= 0]
+        above = above[~wanted[above]]
+        wanted[above] = True
+        rows = above[run_starts(above)]
+    rows = np.flatnonzero(wanted)
+    rows = rows[order_by([depth[rows]])]
+    bounds = [*run_starts(depth[rows]).tolist(), len(rows)]
+    return [rows[low:high] for low, high in pairwise(bounds)]
 
 
 def _layers_of(names: _IndexedNames, path: I4, frame: Column) -> tuple[I8, I8]:
@@ -272,7 +277,7 @@ def _host_times(scope: Scope, names: _IndexedNames, paths: _Paths, keys: I8) -> 
         return host
     for pieces in (scope.profile.ranges, scope.profile.functions):
         if pieces is not None and len(pieces):
-            path = paths.of_tree(_depths(pieces), pieces.parent, pieces.frame)
+            path = paths.of_tree(pieces.depth, pieces.parent, pieces.frame)
             rows = np.flatnonzero(names.is_layer[pieces.frame])
             wanted = (path[rows].astype(np.int64) << 32) | names.index[pieces.frame[rows]]
             place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -281,15 +286,6 @@ def _host_times(scope: Scope, names: _IndexedNames, paths: _Paths, keys: I8) -> 
             length = time.within(pieces.thread[rows], pieces.start[rows], pieces.end[rows])
             host += sum_by(place, length, len(keys))
     return host
-
-
-def _depths(pieces: ThreadPieces) -> list[I8]:
-    """The rows of each depth: of each thread those of a depth are in a row."""
-    begins = run_starts(pieces.depth)
-    parts: list[list[I8]] = [[] for _ in range(int(pieces.depth.max(initial=-1)) + 1)]
-    for first, last in pairwise([*begins.tolist(), len(pieces)]):
-        parts[pieces.depth[first]].append(np.arange(first, last))
-    return [np.concatenate(part) for part in parts]
 
 
 # Tables

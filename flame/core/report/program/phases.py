@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I8, Bool, distinct, sum_by
-from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import ThreadPieces
-from flame.core.model.frames import Kind
-from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import RULES
-from flame.core.names.nvtx import clean_range
+from flame.core.names.phases import TOLD_BY_RANGES
 from flame.core.names.phases import UNMAPPED as UNMAPPED
-from flame.core.projection.phases import phase_marks, phase_of_groups
+from flame.core.projection.phases import phase_marks, phase_of_groups, tell_phases
 from flame.core.report.host.host_time import HostTime
 from flame.core.report.program.iteration_measures import iteration_work
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 
 NAME, TITLE = "phases", "How the GPU time divides among phases"
-
-_PHASE = lazy_regex(r"phase=(\w+)")
 
 _COLUMNS = (
     TableColumn("phase", "phase"),
@@ -65,15 +59,14 @@ def named_phases(scope: Scope) -> PhaseColumns | None:
 
     Serving engines tell it: ``execute_context_1(512)_generation_8(8)``.
     """
-    profile = scope.profile
-    names, of_frame = _phases_of_frames(profile)
-    if not names:
+    profile = tell_phases(scope.profile)
+    phases = profile.phases
+    if phases is None or phases.told is None:
         return None
-    groups, stacks = profile.activities.groups, profile.activities.stacks
-    found = stacks.innermost(of_frame.astype(np.int32))[groups.nvtx].astype(np.int64)
-    of_group = np.where(found < 0, len(names), found)
-    host = [_host_time(scope, of_frame == at) for at in range(len(names))]
-    return _columns(scope, (*names, UNMAPPED), of_group, np.array([*host, 0], np.int64))
+    told, names = phases.told, [profile.frames[frame].name for frame in phases.frames.tolist()]
+    host = [_host_time(scope, told == at) for at in range(len(names) - 1)]
+    of_group = phase_of_groups(profile, profile.activities)
+    return _columns(scope, tuple(names), of_group, np.array([*host, 0], np.int64))
 
 
 def kernel_families(scope: Scope) -> PhaseColumns:
@@ -113,18 +106,6 @@ def _of_frames(pieces: ThreadPieces | None, marks: Bool) -> tuple[I8, I8, I8]:
     return pieces.thread[rows].astype(np.int64), pieces.start[rows], pieces.end[rows]
 
 
-def _phases_of_frames(profile: Profile) -> tuple[list[str], I8]:
-    """The phases that names of ranges tell, and that of each frame, i8[frames], -1: none."""
-    frames, known = profile.frames, dict[str, int]()
-    clean = cache(clean_range)  # many frames have one name
-    of_frame = np.full(len(frames), -1, np.int64)
-    for at in np.flatnonzero(frames.kind == Kind.NVTX).tolist():
-        detail = frames[at].get("detail") or clean(frames[at].name).detail
-        if (told := _PHASE.match(detail)) is not None:
-            of_frame[at] = known.setdefault(told[1], len(known))
-    return list(known), of_frame
-
-
 # Tables
 
 
@@ -144,12 +125,12 @@ def phases_section(scope: Scope) -> Section:
 
 
 def _phase_table(scope: Scope, found: PhaseColumns) -> Table:
-    """The phases; those that the user names are frames of the level ``phase``."""
+    """The phases, which are frames of the level ``phase``."""
     places = [
         Place(("phase", "kernel"), (name,)) if ns else None
         for name, ns in zip(found.names, found.gpu_time.tolist(), strict=True)
     ]
-    return Table.of("rows", "", _COLUMNS, _rows(found), places if scope.phases else ())
+    return Table.of("rows", "", _COLUMNS, _rows(found), places if scope.profile.phases else ())
 
 
 def _family_table(found: PhaseColumns) -> Table:
@@ -177,5 +158,6 @@ def _rows(found: PhaseColumns) -> Iterator[tuple[Value, ...]]:
 
 
 def built_in_patterns() -> str:
-    """Write the patterns by which kernels are sorted, in their order: ``--phases show``."""
-    return "".join(f"{category}\n    {pattern}\n" for category, pattern in RULES)
+    """Write the patterns of ranges, then of kernels, each in their order: ``--phases show``."""
+    ranges = ((phase, one) for phase, patterns in TOLD_BY_RANGES.items() for one in patterns)
+    return "".join(f"{name}\n    {pattern}\n" for name, pattern in (*ranges, *RULES))

@@ -15,6 +15,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
 from flame.core.model.meta import process_of_threads
 from flame.core.report.host_calls import HostCalls
+from flame.core.report.measures.launching_calls import early_rows
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 
@@ -51,8 +52,9 @@ def coverage(scope: Scope) -> Coverage:
     size = len(scope.profile.processes) + 1
     process = _places(groups.process, size)
     time, count = scope.weights
-    is_early = table.launched & (table.start < table.launch_start)
-    early = scope.rows[is_early[scope.rows]]
+    early = early_rows(scope.profile)
+    if len(early) and len(scope.rows) < len(table):
+        early = np.intersect1d(early, scope.rows, assume_unique=True)
     opaque = groups.kind == Kind.GRAPH
     return Coverage(
         sum_by(process, time, size),

@@ -6,11 +6,11 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
 from flame.core.analysis.frame_totals import frame_totals
-from flame.core.columns import I8, Column, unique_rows
+from flame.core.columns import I8, count_different, taken, unique_rows
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import COPIES, Kind
 from flame.core.projection.project import project
-from flame.core.report.measures.activity_groups import unique_by_group
+from flame.core.report.measures.activity_groups import kinds_of_groups
 from flame.core.report.measures.configurations import configurations, dim_text
 from flame.core.report.measures.times import shares, times_cells, times_columns
 from flame.core.report.scope import Scope
@@ -59,26 +59,28 @@ def copy_times(scope: Scope) -> NamedTimes:
 
 def _named_times(scope: Scope, rows: I8) -> NamedTimes:
     table = scope.profile.activities
-    shown = scope.labels.shown[table.groups.frame].astype(np.int64)
-    some, place = unique_by_group(table, rows, [shown])
-    frame, size = shown[table.groups.of_row[rows[some]]], len(some)
+    groups, shown = table.groups, scope.labels.shown[table.groups.frame].astype(np.int64)
+    some, kind = kinds_of_groups(table, rows, [shown])
+    place, size = kind[taken(groups.of_row, rows)], len(some)
     first = np.full(size, np.iinfo(np.int64).max)
-    np.minimum.at(first, place, table.start[rows])
-    config = configurations(scope.profile).of_row[rows]
-    known = config >= 0
+    np.minimum.at(first, place, taken(table.start, rows))
+    used = np.flatnonzero(kind >= 0)
     return NamedTimes(
-        frame,
-        distributions(place, table.duration[rows], size),
-        _different(place[known], config[known], size),
-        _different(place, table.device[rows], size),
+        shown[groups.of_row[rows[some]]],
+        distributions(place, taken(table.duration, rows), size),
+        _configurations(scope, rows, place, size),
+        count_different(kind[used], groups.device[used], size),
         first,
     )
 
 
-def _different(place: I8, values: Column, size: int) -> I8:
-    """Count the different ``values`` at each ``place``, i8[size]."""
-    first, _ = unique_rows([place, values])
-    return np.bincount(place[first], minlength=size).astype(np.int64)
+def _configurations(scope: Scope, rows: I8, place: I8, size: int) -> I8:
+    """Count the different configurations that are known at each ``place``, i8[size]."""
+    config = taken(configurations(scope.profile).of_row, rows)
+    known = config >= 0
+    if not known.all():
+        place, config = place[known], config[known]
+    return count_different(place, config, size)
 
 
 def kernels_section(scope: Scope) -> Section:

@@ -96,6 +96,7 @@ _OVER_TIME = (
 _RECORD_MEMORY = {
     "nsys-sqlite": "nsys profile --cuda-memory-usage=true",
     "kineto": "torch.profiler.profile(profile_memory=True)",
+    "fdump": "flame record --memory",
 }
 
 

@@ -71,7 +71,7 @@ def range_times(scope: Scope) -> RangeTimes:
     """Sum up the ranges of ``scope``."""
     shown = shown_ranges(scope)
     found, work = scope.ranges or RangeInstances.of(no_pieces()), range_work(scope, shown)
-    frame = unique(np.concatenate([shown[unique(found.frame)], work.totals.frame]).astype(np.int64))
+    frame = unique(np.concatenate([shown[found.frames], work.totals.frame]).astype(np.int64))
     size, place = len(frame), np.searchsorted(frame, shown).astype(np.int32)[found.frame]
     # Worked out first: of a million ranges what that takes is no more there with the rest.
     projected = _projected(scope, found, place, size)
@@ -82,11 +82,12 @@ def range_times(scope: Scope) -> RangeTimes:
         return spread
 
     totals: FrameTotals = work.totals
+    times = found.times_by(shown)
     return RangeTimes(
         frame,
         distributions(place, found.length, size),
-        found.outer_by(shown, place, size),
-        found.own_by(place, size),
+        times.outer[frame],
+        times.own[frame],
         gpu=below(totals.total),
         gpu_own=below(totals.own),
         activities=below(totals.count),
@@ -98,20 +99,12 @@ def range_times(scope: Scope) -> RangeTimes:
 
 
 def _projected(scope: Scope, found: RangeInstances, place: I4, size: int) -> Distributions:
-    some, length = _spans(scope, found)
-    if not some.all():
-        place, length = place[some], length[some]
-    return distributions(place, length, size)
-
-
-def _spans(scope: Scope, found: RangeInstances) -> tuple[Bool, I8]:
-    """Which ranges launched anything, and from the beginning of the first to the end of the last.
-
-    Of the others that is no number to be looked at.
-    """
+    """Summarize what ranges launched, from the beginning of the first to the end of the last."""
     rows = in_launch_order(scope.profile, scope.rows)
-    launched = found.launched(scope.profile.activities, rows)
-    return launched.activities > 0, np.subtract(launched.last, launched.first, out=launched.last)
+    length = found.launched_spans(scope.profile.activities, rows)
+    if (nothing := length < 0).any():
+        place = np.where(nothing, np.int32(size), place)
+    return distributions(place, length, size + 1).first(size)
 
 
 _COLUMNS = (

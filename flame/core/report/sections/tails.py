@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I4, I8, Bool, Column, sum_by, unique, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, sum_above, taken, unique, unique_rows
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
@@ -50,11 +50,13 @@ class Tails:
     @classmethod
     def beyond(cls, times: Distributions, group: Column, values: I8) -> Tails:
         """Compare the ``values`` of each ``group``, which are summed up as ``times``."""
-        size = len(times)
-        rows = np.flatnonzero(values > (times.p50 + times.p50 // 2)[group])
-        slow = group[rows]
-        number = np.bincount(slow, minlength=size).astype(np.int64)
-        return cls(times, number, sum_by(slow, values[rows], size) - number * times.p50)
+        number, total = sum_above(group, values, times.p50 + times.p50 // 2)
+        return cls(times, number, total - number * times.p50)
+
+    def take(self, groups: I8) -> Tails:
+        """Take some of the groups."""
+        times = Distributions(*(column[groups] for column in vars(self.times).values()))
+        return Tails(times, self.slow[groups], self.excess[groups])
 
     @property
     def enough(self) -> Bool:
@@ -119,13 +121,13 @@ def kernel_tails(scope: Scope) -> KernelTails:
     """Compare the kernels of ``scope`` by shown and full name and launch configuration."""
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
     found = configurations(scope.profile)
-    config = found.of_row[rows]
-    keys: list[Column] = [_full_names(scope, table.frame[rows]), config]
+    config, duration = taken(found.of_row, rows), taken(table.duration, rows)
+    keys: list[Column] = [_full_names(scope)[taken(table.groups.of_row, rows)], config]
     if (unknown := config < 0).any():
         keys.append(np.where(unknown, table.nvtx[rows], 0))
     first, group = unique_rows(keys)
-    tails = Tails.of(group, table.duration[rows], len(first))
-    slow = _slow(tails, rows, group, table.duration[rows])
+    tails = Tails.of(group, duration, len(first))
+    slow = _slow(tails, rows, group, duration)
     return KernelTails(tails, rows[first], config[first], found.different, slow)
 
 
@@ -137,15 +139,20 @@ def _slow(tails: Tails, rows: I8, group: I8, values: I8) -> SlowLaunches:
     return found.where(2 * values[some] > 3 * tails.times.p50[group[some]])
 
 
-def _full_names(scope: Scope, frame: Column) -> I8:
-    """Number the kernels by shown name and by name with all template arguments."""
-    number: dict[tuple[int, str], int] = {}
-    of_frame = np.zeros(len(scope.profile.frames), np.int64)
-    for at in np.flatnonzero(np.bincount(frame, minlength=1)).tolist():
+def _full_names(scope: Scope) -> I4:
+    """Number the kernels by shown name and by name with all template arguments, i4[groups].
+
+    That is of the groups of kernels that pass; of others the number says nothing.
+    """
+    groups, number = scope.profile.activities.groups, dict[tuple[int, str], int]()
+    passing = (scope.own_weights.activities > 0) & (groups.kind == Kind.KERNEL)
+    of_frame = np.zeros(len(scope.profile.frames), np.int32)
+    for at in unique(groups.frame[passing]).tolist():
         kernel = scope.profile.frames[at]
         key = int(scope.labels.shown[at]), kernel.get("demangled") or kernel.name
         of_frame[at] = number.setdefault(key, len(number))
-    return of_frame[frame]
+    found: I4 = np.append(of_frame, np.int32(0))[groups.frame]
+    return found
 
 
 _NUMBERS = (
@@ -248,11 +255,8 @@ def _call_table(scope: Scope) -> Table:
 def _range_table(scope: Scope) -> Table:
     """Compare ranges of equal name, shapes and details, each of which is a frame of its own."""
     ranges = scope.ranges or RangeInstances.of(no_pieces())
-    frames = unique(ranges.frame)
-    place = np.zeros(len(scope.labels.text), np.int32)
-    place[frames] = np.arange(len(frames))
-    tails = Tails.of(place[ranges.frame], ranges.length, len(frames))
-    return _other_table(scope, "ranges", "ranges of equal shapes", frames, tails)
+    tails = Tails.of(ranges.frame, ranges.length, len(ranges.counts)).take(ranges.frames)
+    return _other_table(scope, "ranges", "ranges of equal shapes", ranges.frames, tails)
 
 
 def _other_table(scope: Scope, key: str, title: str, frames: Column, tails: Tails) -> Table:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, Utilization, kernels_busy
-from flame.core.columns import I8, distinct, pack, places_in
+from flame.core.columns import I8, places_in, unique_rows
 from flame.core.model.profile import Profile
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
@@ -82,14 +82,19 @@ def _concurrency(profile: Profile, gpu: Utilization) -> tuple[int, int]:
     end = start + table.duration[rows]
     windows = gpu.windows
     inside = windows.sums_until(end) - windows.sums_until(start)
+    streams, of_group = unique_rows([table.groups.process, table.groups.stream])
+    lane = of_group[table.groups.of_row[rows]]
     some = inside > 0
-    stream = pack([table.process[rows[some]], table.stream[rows[some]]])
-    return int(inside.sum()), _most_open(stream, start[some], end[some])
+    if not some.all():
+        lane, start, end = lane[some], start[some], end[some]
+    return int(inside.sum()), _most_open(lane, start, end, len(streams))
 
 
-def _most_open(stream: I8, start: I8, end: I8) -> int:
-    """The largest number of different streams that were open together."""
-    runs = LaneIntervals.union(distinct(stream)[1], start, end)
+def _most_open(lane: I8, start: I8, end: I8, lanes: int) -> int:
+    """The largest number of different streams, so many ``lanes``, that were open together."""
+    if np.count_nonzero(np.bincount(lane, minlength=lanes)) < 2:
+        return min(len(lane), 1)
+    runs = LaneIntervals.union(lane, start, end)
     # What ends makes room for what begins at the same time.
     begin, end = (np.sort(times, kind="stable") for times in (runs.begin, runs.end))
     opened = np.arange(1, len(runs) + 1) - places_in(end, begin, "right")

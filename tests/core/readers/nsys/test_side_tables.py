@@ -315,3 +315,19 @@ def test_calls_of_many_threads(tmp_path: Path) -> None:
     assert found is not None and len(found) == number and len(found.threads) == 7
     assert np.array_equal(np.sort(found.start), np.arange(number))
     assert {one.pid for one in found.threads} == {gpid(100) >> 24 & 0xFFFFFF}
+
+
+@pytest.mark.parametrize(("samples", "told"), [(0, 1), (1, 0)])
+def test_metrics_that_the_driver_refused_say_how_to_allow_them(
+    tmp_path: Path, samples: int, told: int
+) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.kernel("relu", 0, 10)
+        for text in ("GPU metrics: see https://developer.nvidia.com/ERR_NVGPUCTRPERM", SECRET):
+            file.insert("DIAGNOSTIC_EVENT", text=text)
+        file.create("GPU_METRICS")
+        for _ in range(samples):
+            file.metric("SMs Active [Throughput %]", 12, 62)
+    warnings = load(tmp_path / "trace.sqlite").warnings
+    assert sum("NVreg_RestrictProfilingToAdminUsers=0" in one for one in warnings) == told
+    assert not any(SECRET in one for one in warnings)

@@ -25,7 +25,7 @@ def entries(number: int) -> list[dict[str, Any]]:
 
 def read(*traces: list[dict[str, Any]]) -> AllocatorHistory:
     document = {"segments": [], "device_traces": list(traces)}
-    return read_history(document, 1 << 30, lambda: None)
+    return read_history(document, 1 << 30)
 
 
 def columns(history: AllocatorHistory) -> dict[str, list[int]]:
@@ -94,6 +94,6 @@ def test_blocks_without_addresses_lie_one_after_the_other() -> None:
     blocks = [{"size": size, "state": "inactive"} for size in (512, 1_024, 7)]
     more = {"size": 512, "requested_size": 513, "state": "active_allocated"}
     segment = {"device": 0, "address": 100, "total_size": 9, "blocks": [*blocks, more]}
-    history = read_history({"segments": [segment]}, 1 << 30, lambda: None)
+    history = read_history({"segments": [segment]}, 1 << 30)
     assert history.blocks.address.tolist() == [100, 612, 1_636]
     assert history.left_out == 1, "no block is smaller than what was asked for"

@@ -268,7 +268,7 @@ def test_the_memory_that_it_takes_is_known_before(name: str) -> None:
     """Within a factor of 3: what is refused for want of memory depends on it."""
     data = MANY.get(name) or MANY_JSON[name.removeprefix("JSON: ")]
     tracemalloc.start()
-    root = unpickle(data) if name in MANY else decode_json(data)
+    root = unpickle([data]) if name in MANY else decode_json(data)
     taken = tracemalloc.get_traced_memory()[1] + len(data)
     tracemalloc.stop()
     assert root

@@ -14,8 +14,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
-from flame.core.errors import InputError
+from flame.core.errors import CancelledError, InputError
 from flame.core.readers.snapshot.pickle_check import check_pickle
+from flame.core.readers.snapshot.pickle_file import unpickle
 from tests.support.tiers import examples
 
 PLAIN = {
@@ -160,3 +161,35 @@ def test_numbers_in_the_memo_are_below_the_size(size: int) -> None:
         else:
             with pytest.raises(InputError, match="numbers an object"):
                 check_pickle(data)
+
+
+def test_a_large_pickle_is_checked_and_unpickled_in_pieces() -> None:
+    """Nothing can be heard of between them, and what has been read goes."""
+    data = pickle.dumps({"segments": [[{"a": at, "b": str(at)}] for at in range(80_000)]}, 4)
+    ticks, told = list[int](), list[tuple[int, int]]()
+    check_pickle(data, lambda: ticks.append(1))
+    assert len(ticks) > len(data) >> 20
+    pieces = [data[at : at + 1_000_000] for at in range(0, len(data), 1_000_000)]
+    root = unpickle(pieces, lambda stage, done, size: told.append((done, size)))
+    assert not pieces and root == pickle.loads(data)
+    assert len(told) > len(data) >> 20
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert {size for _, size in told} == {len(data)}
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("size", [1, 7, 65_536])
+def test_pieces_of_any_size_are_the_same_objects(protocol: int, size: int) -> None:
+    root = {"segments": [{"name": "f" * 200_000, "sizes": list(range(1_000))}] * 3}
+    data = pickle.dumps(root, protocol)
+    assert unpickle([data[at : at + size] for at in range(0, len(data), size)]) == root
+
+
+def test_unpickling_ends_where_it_is_to_stop() -> None:
+    def stop(stage: str, done: int, size: int) -> None:
+        if done:
+            raise CancelledError("stopped")
+
+    data = pickle.dumps(["x" * 100 + str(at) for at in range(100_000)], 4)
+    with pytest.raises(CancelledError):
+        unpickle([data], stop)

@@ -319,6 +319,39 @@ def test_columns_wanted_twice_and_limits_of_integers(tmp_path: Path) -> None:
     assert rowids == {ROWID: sorted(INT64), "b": sorted(INT64)}
 
 
+@pytest.mark.usefixtures("only_pages")
+def test_keys_of_equal_bytes_are_told_apart_by_where_these_stand(tmp_path: Path) -> None:
+    random = np.random.default_rng(11)
+    numbers, words = (None, 0, 1, 5, 53, 300), (None, "", "5", "55", "x" * 60, "y" * 130)
+    chosen = [
+        (numbers[a], numbers[b], words[text]) for a, b, text in random.integers(0, 6, (6_000, 3))
+    ]
+    path = made(tmp_path / "t.sqlite", chosen)
+    for names in (("a", "b", TEXT), ("a", TEXT), ("b", "a"), (TEXT, FILLED)):
+        key = TableKey(names, RowNumbers(len(names)), "text", TextNumbers(), ["a"])
+        with closing(PageSource(path)) as source:
+            found = asked(source, TableQuery("t", ["b"], key))
+        assert key.texts is not None
+        texts, known = [*(text.decode() for text in key.texts), None], key.rows.rows().tolist()
+        told = [
+            [texts[one] if name == TEXT else one for name, one in zip(names, row, strict=True)]
+            for row in known
+        ]
+        of_row = [
+            {"a": _or_null(a), "b": _or_null(b), TEXT: text, FILLED: int(a is not None)}
+            for a, b, text in chosen
+        ]
+        assert found["b"] == [row["b"] for row in of_row]
+        assert [told[at] for at in found[NUMBER]] == [
+            [row[name] for name in names] for row in of_row
+        ]
+        assert len({tuple(row) for row in known}) == len(known)
+
+
+def _or_null(value: int | None) -> int:
+    return NULL if value is None else value
+
+
 @pytest.mark.parametrize("kind", [10, 11])
 def test_types_that_mean_nothing_are_left_to_sqlite(kind: int, tmp_path: Path) -> None:
     path = made(tmp_path / "t.sqlite", [(1, 2, "x")], 512)

@@ -13,13 +13,15 @@ from flame.cli.main import main
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import Devices
+from flame.core.projection.filters import At, Devices
 from flame.core.projection.project import project
-from flame.core.projection.selection import select
+from flame.core.projection.selection import Selection, select
 from flame.core.report.gate.decide import decide, read_condition
 from flame.core.report.report import Report
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table
+from flame.tui.report.places import node_at
+from flame.tui.session.session import project as shown_of
 from tests.support.writers.snapshotfile import SnapshotFile
 
 MIB = 1 << 20
@@ -211,7 +213,7 @@ def test_all_formats(
     assert main(["report", path]) == 0
     text = capsys.readouterr().out
     assert "A request for memory failed: fragmented" in text
-    assert f"flame view {path}" in text and "--metric live" in text
+    assert f"flame view {path}" in text and "--metric peak --at oom" in text
     assert "a memory snapshot knows no activities of GPUs" in " ".join(text.split())
     assert main(["report", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -224,3 +226,53 @@ def test_all_formats(
     assert main(["report", path, "--html", str(tmp_path / "page.html")]) == 0
     assert "memory at the peak" in (tmp_path / "page.html").read_text()
     assert main(["report", path, "--fail-on", "memory.failed > 0"]) == 5
+
+
+def test_rows_lead_to_siblings_of_one_name_by_their_lines(tmp_path: Path) -> None:
+    """Two lines of one function allocate, and so does a function of the same name elsewhere."""
+    file = SnapshotFile()
+    for place, size in (("model.py:10", 300), ("model.py:20", 500), ("other.py:10", 400)):
+        name, line = place.split(":")
+        file.alloc(size, ("main", "step", "grow"))
+        file.traces[0][-1]["frames"][1] |= {"filename": name, "line": int(line)}
+    shown = shown_of(profile_of(file, tmp_path), Selection(metric="peak"))
+    section = Report(Scope(shown.profile, Selection())).section("memory")
+    stacks = next(one for one in section.tables if one.key == "peak_stacks")
+    nodes = [node_at(shown, place) for place in stacks.places if place is not None]
+    tree = shown.view.tree
+    assert [int(tree.total[node]) for node in nodes] == [500, 400, 300]
+    assert {tree.names(node) for node in nodes} == {("main", "step", "grow")}
+
+
+def test_what_lived_when_a_request_failed_or_is_asked_for_is_told(tmp_path: Path) -> None:
+    """And the tables of the peak and of the end stay what their titles say."""
+    file = SnapshotFile()
+    much = file.alloc(900_000, ("main", "forward"))
+    file.free(much)
+    file.alloc(300_000, ("main", "cache"))
+    file.fail(5_000_000, 80)
+    file.alloc(100_000, ("main", "last"))
+    expected = {"moment_stacks": 300_000, "peak_stacks": 900_000, "end_stacks": 400_000}
+    for where in ((), (At("oom"),)):
+        section = Report(scope_of(file, tmp_path, *where)).section("memory")
+        sums = {key: sum(row["bytes"] for row in table(section, key)) for key in expected}
+        assert sums == expected
+        found = next(one for one in section.tables if one.key == "moment_stacks")
+        assert found.title == "stacks at the last failed request"
+        assert {place.moment for place in found.places if place} == {"oom"}
+    section = Report(scope_of(file, tmp_path, At("end"))).section("memory")
+    assert sum(row["bytes"] for row in table(section, "moment_stacks")) == 400_000
+    without = Report(scope_of(two_gpus(), tmp_path)).section("memory")
+    assert "moment_stacks" not in {one.key for one in without.tables}
+
+
+def test_a_table_of_one_of_several_gpus_names_it(tmp_path: Path) -> None:
+    """A column that says one thing is not shown to people."""
+    file = two_gpus()
+    file.fail(5_000_000, 80, device=1)
+    titles = {
+        one.key: one.title for one in Report(scope_of(file, tmp_path)).section("memory").tables
+    }
+    assert titles["failed"] == "requests that failed: GPU1"
+    assert titles["churn_stacks"].endswith("given back: GPU0")
+    assert titles["peak_stacks"] == "stacks at the peak"

@@ -110,7 +110,7 @@ def serving() -> Recorded:
 def test_names_of_steps_tell_prefill_and_decode() -> None:
     found = named_phases(Scope(serving().profile()))
     assert found is not None
-    assert found.names == ("context", "generation", UNMAPPED)
+    assert found.names == ("prefill", "decode", UNMAPPED)
     assert found.gpu_time.tolist() == [15, 33, 7]
     assert found.activities.tolist() == [2, 4, 1]
     assert found.host is not None
@@ -185,6 +185,7 @@ def test_a_word_that_is_no_kind_is_part_of_the_name() -> None:
 
 def test_the_patterns_of_kernels_can_be_read() -> None:
     assert "communication\n    nccl|" in built_in_patterns()
+    assert "decode\n    phase=generation" in built_in_patterns()
 
 
 @needs_traces
@@ -192,7 +193,7 @@ def test_a_trace_of_decoding_is_all_generation() -> None:
     scope = Scope(load(TRACES / "kineto" / "mi300_vllm_hipgraph.json.gz"))
     found = named_phases(scope)
     assert found is not None
-    assert found.names == ("generation", UNMAPPED)
+    assert found.names == ("decode", UNMAPPED)
     assert found.gpu_time.tolist() == [scope.profile.gpu_time, 0]
     families = kernel_families(scope)
     assert int(families.gpu_time.sum()) == scope.profile.gpu_time

@@ -1,0 +1,1 @@
+"""Average samples of GPU metrics over any times: of kernels, ranges, windows, cells."""
