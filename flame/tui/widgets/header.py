@@ -124,6 +124,7 @@ def _facts(profile: Profile, where: tuple[Filter, ...], work: str) -> Iterator[t
         yield gpus, busy.length, busy.busy, work, busy.idle, number
         yield gpus, busy.length, busy.busy, work
         yield busy.length, busy.busy, work
+        yield busy.busy, work
     for share in filter(None, (busy.each, busy.busy)):
         yield gpus, busy.length, share, busy.idle, number
         yield gpus, busy.length, share, busy.idle
