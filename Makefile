@@ -22,12 +22,13 @@ CORE_CODE    := $(wildcard csrc/*.c csrc/*.h)
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject wheels test test-deep test-pythons fuzz bench check format clean
+.PHONY: help demo live inject man wheels test test-deep test-pythons fuzz bench check format clean
 
 help:
 	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
 	@echo "make live          watch a model run in the app, on a double of the CUDA driver"
 	@echo "make inject        build the library of flame record, what has changed of it"
+	@echo "make man           write the man pages and the generated parts of docs/"
 	@echo "make wheels        build wheels for Linux of both machines, with glibc 2.28 and newer, into dist/"
 	@echo "make test          the checks and the quick tests: what to run before every commit"
 	@echo "make test-deep     the other tests, and the properties with many examples; CI runs both"
@@ -45,6 +46,10 @@ live: $(LIBRARY) $(VENV)/.installed-dev
 	@$(BIN)/python samples/live_demo.py
 
 inject: $(LIBRARY)
+
+# Once written: man -l docs/man/flame-view.1
+man: $(VENV)/.installed-dev
+	@$(BIN)/python docs/generate.py
 
 # A compiler of its own (90 MB) into build/, for one machine or MACHINES="x86_64 aarch64"
 wheels: $(VENV)/.installed-dev

@@ -14,13 +14,14 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from flame.cli.parser import build_parser
+from docs.man_pages import man_pages
+from flame.cli.parser import command_parsers
 from flame.core.model.metrics import ALL_METRICS
 from flame.core.names.framework import FRAMEWORK
 from flame.core.operators.gpu_table import ROWS
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
-from flame.options.selection import add_selection
+from flame.options.selection import READING, add_selection
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS, RANKS_COMMANDS
@@ -97,23 +98,22 @@ def command_options() -> dict[str, str]:
     }
 
 
-def command_parsers() -> Mapping[str, argparse.ArgumentParser]:
-    """Return the parser of each command by its name."""
-    found: Mapping[str, argparse.ArgumentParser] = next(
-        action.choices
-        for action in build_parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    return found
+SELECTION_GROUPS = {
+    "samples": READING,
+    "stacks": "selection",
+    "filters": "filters (all must hold)",
+    "names": "names",
+    "efficiency": "efficiency",
+}
+"""The groups of options of the selection, by what their tables are called in the manual."""
 
 
 def selection_options() -> dict[str, str]:
     """Return a table of options for each group of the selection."""
-    groups = [group._group_actions for group in _selection()._action_groups]
-    names = ("samples", "stacks", "filters", "names", "efficiency")
+    groups = {group.title: group._group_actions for group in _selection()._action_groups}
     return {
-        f"options of {name}": _option_table(actions)
-        for name, actions in zip(names, filter(None, groups), strict=True)
+        f"options of {name}": _option_table(groups[title])
+        for name, title in SELECTION_GROUPS.items()
     }
 
 
@@ -281,6 +281,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for path, text in outdated:
         print(f"{path.relative_to(ROOT)}: {'is out of date' if check else 'written'}")
         if not check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, "utf-8")
     return int(check and bool(outdated))
 
@@ -292,6 +293,10 @@ def _outdated() -> Iterator[tuple[Path, str]]:
         text = path.read_text("utf-8")
         if (new := generated(text, found)) != text:
             yield path, new
+    for name, text in man_pages().items():
+        page = DOCS / "man" / name
+        if not page.exists() or page.read_text("utf-8") != text:
+            yield page, text
 
 
 def _code(text: str) -> str:

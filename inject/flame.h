@@ -27,6 +27,9 @@ enum class Flush { kNow, kDetach, kExit };  // from time to time; at the end, th
 // Like at_flush, of the one part whose work calls what may never come back: on a thread of its own,
 // as long as it is `wanted`. The last is given up when there is no progress any more.
 void at_flush_apart(void (*work)(Flush why), bool (*wanted)());
+// By the helper thread: does `work` on that thread, too, in between.
+enum class Apart { kDone, kBusy, kNotBack };  // kBusy: what is done there takes too long
+Apart do_apart(void (*work)(uint64_t argument), uint64_t argument);
 void made_progress();                // by that work or on its behalf, whichever the thread
 void calling(const char* function);  // by that work: what is at fault if it does not come back
 
@@ -95,6 +98,8 @@ void dropped(DropCause cause, Type type, uint64_t count);
   C(most_buffers)         /* that CUPTI had at once */                                     \
   C(flushes)                                                                               \
   C(longest_flush_ns)                                                                      \
+  C(sampling_errors)      /* PC samples that CUPTI failed to give, or for which its room was full */ \
+  C(sampling_resets)      /* of contexts after that */                                     \
   C(longest_callback_ns)  /* of resource callbacks and of every 64th call of a thread */
 
 enum Counter : uint8_t {

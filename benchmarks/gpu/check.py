@@ -47,7 +47,7 @@ class Result:
     """Hold what became of a check; ``seconds`` of wall time, ``error`` why it broke off."""
 
     name: str
-    experiment: str
+    topic: str
     verdict: str
     seconds: float = 0.0
     error: str = ""
@@ -88,13 +88,13 @@ def is_short(value: Any) -> bool:
 class Check:
     """Describe a check; ``look`` raises what it likes, and CheckSkippedError where something lacks.
 
-    ``experiment`` is its number in the plan of the first GPU, ``run`` which of the three runs it
+    ``topic`` is what it is about, in words, ``run`` which of the three runs it
     belongs to, ``seconds`` when it counts as hanging, with one that takes less in the quick tier.
     ``needs`` are names of `needs.py`. Only those of the ``quick`` tier run there.
     """
 
     name: str
-    experiment: str
+    topic: str
     run: int
     look: Callable[[Bench], Finding]
     needs: tuple[str, ...] = ("gpu",)

@@ -85,10 +85,10 @@ class Session:
         """Run one check, or say why it is left out."""
         left = self.end - time.monotonic()
         if left < LEAST:
-            return Result(check.name, check.experiment, SKIP, error="no time left (--budget)")
+            return Result(check.name, check.topic, SKIP, error="no time left (--budget)")
         if lacking := self.needs.lacking(check.needs):
             words = f"needs {'; '.join(lacking)}"
-            return Result(check.name, check.experiment, SKIP, error=words)
+            return Result(check.name, check.topic, SKIP, error=words)
         result = self.runner.run(check, min(check.seconds, left))
         if result.verdict == HANG and left < check.seconds:
             result.verdict, result.error = SKIP, "cut off: no time left (--budget)"
@@ -99,7 +99,7 @@ class Session:
         self.results.add(result)
         took = f"{result.seconds:.1f} s" if result.seconds else "-"
         text = self.results.masked(result.said)
-        print(f"{result.verdict}  {result.name} ({result.experiment}, {took}): {text}", flush=True)
+        print(f"{result.verdict}  {result.name} ({result.topic}, {took}): {text}", flush=True)
 
     def summary(self, interrupted: bool) -> str:
         """One line: how many of each verdict, and where the results are."""
@@ -174,7 +174,7 @@ def line_of(check: Check) -> str:
     """One check for --list."""
     tier = "quick" if check.quick else "full"
     needs = ", ".join(check.needs)
-    return f"{check.name:32} {check.experiment:4} run {check.run}  {tier:5}  needs {needs}"
+    return f"{check.name:32} {check.topic:16} run {check.run}  {tier:5}  needs {needs}"
 
 
 def is_ours(name: str) -> bool:

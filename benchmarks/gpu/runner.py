@@ -40,7 +40,7 @@ class Runner:
 
     def run(self, check: Check, seconds: float) -> Result:
         """Run ``check`` for at most ``seconds``; nothing that it started is left afterwards."""
-        result = Result(check.name, check.experiment, FAIL)
+        result = Result(check.name, check.topic, FAIL)
         begin = time.monotonic()
         try:
             self._run(check, seconds, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
 
 TRACES = (
     "a recording (its folder, or one dump of it); an Nsight Systems SQLite export, or a report "
-    "(.nsys-rep) where nsys is installed; a PyTorch profiler trace; folded stacks, speedscope or "
-    "Triton Proton; an Nsight Compute report (see --ncu) without a trace. Several files are shown "
-    "as one, each as a rank"
+    "(.nsys-rep) where nsys is installed; a PyTorch profiler trace; folded stacks, speedscope, "
+    "pprof or Triton Proton; an Nsight Compute report (see --ncu) without a trace. Any of them "
+    "packed by gzip, zstd or xz, - for standard input, or https://, s3:// and gs://. Several are "
+    "shown as one, each as a rank"
 )
 """What a path may name, as help."""
 
@@ -32,9 +34,16 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 def inputs_of(args: argparse.Namespace) -> Inputs:
     """Return the traces that ``args`` name."""
+    return inputs_at(args.paths, args)
+
+
+def inputs_at(paths: Iterable[str], args: argparse.Namespace) -> Inputs:
+    """Return the traces at ``paths``, which are of ``args``, and by what names these were given."""
     from flame.core.loading.inputs import Inputs
 
-    return Inputs(tuple(map(Path, args.paths)))
+    given: Mapping[str, str] = getattr(args, "given", {})
+    names = ((Path(path), given[path]) for path in paths if path in given)
+    return Inputs(tuple(map(Path, paths)), given=tuple(names))
 
 
 def pc_mode(text: str) -> str:

@@ -64,7 +64,7 @@ def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache 
     options = load_options_of(args)
     inputs = inputs_of(args)
     target = _output(args, inputs)
-    profile = load_with_progress(inputs.paths, options, cache)
+    profile = load_with_progress(inputs, options, cache)
     tree = _exported_tree(profile, selection, inputs.title)
     stacks = Exported(tree, profile, selection, inputs.title)
     try:

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     with profile_cache(args) as cache:
         work = {name: getattr(args, name) for name in ("peak", "dtype", "model_flops")}
         options = LoadOptions(ncu=tuple(args.ncu), **work)
-        profile = load_with_progress(inputs.paths, options, cache)
+        profile = load_with_progress(inputs, options, cache)
         width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
         print_text(as_json(profile, inputs) if args.json else as_text(profile, inputs, width))
     return 0

@@ -17,7 +17,7 @@ from flame.core.starting import delay_collection, end_collection, end_process
 
 TYPE_CHECKING = False  # The module typing takes a third of the time of `flame --version`.
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -73,8 +73,9 @@ def _run(argv: Sequence[str]) -> int:
         args = parse_command_line(argv)
     except SystemExit:  # --help has been answered
         return 0
-    command: Callable[..., int] = args.run
-    return command(args)
+    from flame.cli.fetching.local_paths import run_with_local_paths
+
+    return run_with_local_paths(args.run, args)
 
 
 def _say_version() -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flame.cli.streams import print_text
 from flame.console.terminal import say
 from flame.core.errors import UsageError
+from flame.core.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -59,5 +60,6 @@ def chosen_sections(text: str | None, kinds: Mapping[str, SectionKind[Any]]) -> 
         print_text("".join(f"{kind.name:<{width}}{kind.title}\n" for kind in kinds.values()))
         return None
     if unknown := [name for name in names if name not in kinds]:
-        raise UsageError(f"--section {unknown[0]}: is none of {', '.join(kinds)}")
+        meant = did_you_mean(unknown[0], kinds)
+        raise UsageError(f"--section {unknown[0]}: is none of {', '.join(kinds)}{meant}")
     return names

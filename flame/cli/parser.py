@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 
 from flame._version import __version__
-from flame.cli.streams import terminal_width
+from flame.cli.help.examples import examples_of
+from flame.cli.help.layout import Help, usage_of
 from flame.core.errors import UsageError
+from flame.core.nearest import nearest
 from flame.options.parser import Parser
 
 _EPILOG = """\
@@ -34,29 +37,10 @@ COMMANDS = {
     "cache": "show what is kept of traces and reports to open them quickly, or remove it",
     "mcp": "let an assistant ask about traces, over the Model Context Protocol",
     "doctor": "check what works on this machine, and how to fix what does not",
+    "completion": "print what bash, zsh or fish need to complete command lines",
 }
 """What each command does, as help. In the module beside this one that is called like it,
 `add_options` adds its options to its parser, and `run` does what they ask for."""
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Fit the terminal; argparse makes one for each argument, and imports shutil for that.
-
-    It has no colours, as before 3.14, which imports dataclasses and inspect for them: 11 ms.
-    """
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=terminal_width(80) - 2)
-
-    def _set_color(self, _: object) -> None:
-        self._theme, self._decolor = _Plain(), str
-
-
-class _Plain:
-    """The colours of a help that has none."""
-
-    def __getattr__(self, _: str) -> str:
-        return ""
 
 
 def parse_command_line(argv: Sequence[str]) -> argparse.Namespace:
@@ -79,8 +63,21 @@ def parse(words: list[str]) -> argparse.Namespace:
         args.paths += [word for word in unknown if not word.startswith("-")]
         unknown = [word for word in unknown if word.startswith("-")]
     if unknown:
-        raise UsageError(f"unknown: {' '.join(unknown)} (see flame {args.command} --help)")
+        options = [word.partition("=")[0] for word in unknown]
+        known = _options_of(args.command) if options[0].startswith("--") else ()
+        meant = nearest(options[0], known)
+        hint = f"did you mean {meant}?" if meant else f"see flame {args.command} --help"
+        raise UsageError(f"unknown: {' '.join(unknown)} ({hint})")
     return args
+
+
+def _options_of(command: str) -> list[str]:
+    return [
+        option
+        for action in command_parsers((command,))[command]._actions
+        for option in action.option_strings
+        if option.startswith("--")
+    ]
 
 
 def _restore(args: argparse.Namespace, words: list[str]) -> argparse.Namespace:
@@ -104,7 +101,17 @@ def complete(argv: Sequence[str]) -> list[str]:
     if argv[0] == "record":
         return list(argv)
     has_command = argv[0] in (*COMMANDS, "-h", "--help", "--version")
+    if not has_command:
+        _refuse_mistyped(argv[0])
     return _bind_negative_times(argv if has_command else ["view", *argv])
+
+
+def _refuse_mistyped(word: str) -> None:
+    """Raise UsageError for what is nearly a command, and no file."""
+    if not word.isalpha() or os.path.lexists(word):
+        return
+    if meant := nearest(word.lower(), COMMANDS):
+        raise UsageError(f"{word}: no command and no file: did you mean flame {meant}?")
 
 
 def _bind_negative_times(argv: Sequence[str]) -> list[str]:
@@ -124,7 +131,7 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
         prog="flame",
         description="The GPU flame graph in your terminal.",
         epilog=_EPILOG,
-        formatter_class=_Help,
+        formatter_class=Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"flame {__version__}")
@@ -134,8 +141,26 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
     for name in [each for each in COMMANDS if each in wanted] or COMMANDS:
         text = COMMANDS[name]
         command = commands.add_parser(
-            name, help=text, description=text, allow_abbrev=False, formatter_class=_Help
+            name,
+            help=text,
+            description=f"{text}\n\n{examples_of(name)}",
+            allow_abbrev=False,
+            formatter_class=Help,
         )
         if name in wanted:
             import_module(f"flame.cli.{name}").add_options(command)
+            command.usage = command.usage or usage_of(name, command)
     return parser
+
+
+def command_parsers(
+    wanted: Collection[str] = COMMANDS.keys(),
+) -> Mapping[str, argparse.ArgumentParser]:
+    """Build the parsers of the commands ``wanted``, by name."""
+    parser = build_parser(wanted)
+    found: Mapping[str, argparse.ArgumentParser] = next(
+        action.choices
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    return found

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.core.errors import FlameError, UsageError
+from flame.options.parser import group_called
+from flame.options.selection import READING
 
 if TYPE_CHECKING:
     from flame.core.projection.selection import Selection
@@ -21,7 +23,7 @@ _SMALLEST = 2_000_000
 def add_no_cache(parser: argparse.ArgumentParser) -> None:
     """Add the option that leaves the cache alone."""
     text = "read the whole trace again, and keep nothing of it for the next time: see flame cache"
-    parser.add_argument("--no-cache", action="store_true", help=text)
+    group_called(READING, parser).add_argument("--no-cache", action="store_true", help=text)
 
 
 @contextmanager

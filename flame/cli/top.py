@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     with profile_cache(args, selection) as cache:
         from flame.console.progress import load_with_progress
 
-        profile = load_with_progress(inputs.paths, load_options_of(args), cache)
+        profile = load_with_progress(inputs, load_options_of(args), cache)
         tree, table = _table(args, profile, selection, kind, name, inputs.title)
     text = _written(args, tree, table, inputs.title)
     if args.output is None and not args.csv:

@@ -43,14 +43,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = f"{TRACES}. Of another folder, or if left out, a list of the traces there opens"
     text += "; with --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
+    add = parser.add_argument_group("how it is shown").add_argument
     text = "return to a place saved by the app: JSON, a file, or (default) the last one"
-    parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
+    add("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
     text = "print a static view instead; this is the default without a terminal"
-    parser.add_argument("--print", action="store_true", help=text)
+    add("--print", action="store_true", help=text)
     text = "show the app in a browser instead, on this machine's loopback address"
-    parser.add_argument("--web", action="store_true", help=text)
+    add("--web", action="store_true", help=text)
     text = f"port of --web (default: {_PORT}; 0: any free port)"
-    parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
+    add("--port", metavar="N", type=_port, default=_PORT, help=text)
     add_no_cache(parser)
     add_selection(parser, in_app=True)
     parser.epilog = _EPILOG
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the traces of ``args``."""
     in_app = not args.print and not args.web and _can_show_app()
     if not args.paths and not in_app:
-        raise UsageError("name a trace to open: flame PATH (see flame --help)")
+        raise UsageError("name a trace to open: flame PATH, or - for a pipe (see flame --help)")
     options = load_options_of(args)
     if in_app and not any(word.startswith("-") for word in args.words):
         return _show(args, options)
@@ -134,7 +135,7 @@ def _print(
     from flame.console.print_view import view
     from flame.console.progress import load_with_progress
 
-    profile = load_with_progress(inputs.paths, options, cache)
+    profile = load_with_progress(inputs, options, cache)
     print_text(view(profile, selection, inputs.title, terminal_width(_PRINTED_WIDTH)))
     return 0
 

@@ -19,11 +19,18 @@ from flame.core.units import format_age, format_bytes, format_counted
 _TRACE = "trace"
 _WHAT = {
     _TRACE: "a trace",
-    "report": "a report of Nsight Systems",
+    "report": "a report or packed export of Nsight Systems",
     "page": "a report of Nsight Compute",
     "code": "instructions of kernels",
+    "fetched": "a trace that was fetched",
 }
-_KINDS = {".profile": _TRACE, ".sqlite": "report", ".csv": "page", ".sass": "code"}
+_KINDS = {
+    ".profile": _TRACE,
+    ".sqlite": "report",
+    ".csv": "page",
+    ".sass": "code",
+    ".fetched": "fetched",
+}
 
 
 def _kind(entry: CacheEntry) -> str:

@@ -20,7 +20,7 @@ from flame.core.analysis.trace_summary import Gap, SourceTotal, TraceSummary, su
 from flame.core.analysis.utilization import Utilization
 from flame.core.analysis.wording import Terms, level_word
 from flame.core.loading.inputs import Inputs
-from flame.core.model.meta import Device, DeviceFacts, Process, Share
+from flame.core.model.meta import Device, DeviceFacts, Process, Share, file_labels
 from flame.core.model.profile import Profile
 from flame.core.rank_summary.opened import summary_of
 from flame.core.rank_summary.summary import RankSummary
@@ -65,7 +65,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
     summary, ranks = summarize(profile), summary_of(profile)
     meta, samples = summary.meta, summary.pc_samples
     return {
-        "path": str(inputs.paths[0]) if len(inputs.paths) == 1 else None,
+        "path": _path(inputs),
         "sources": [_source(total) for total in summary.sources],
         "format": meta.format,
         "producer": meta.producer,
@@ -77,6 +77,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
                 "id": device.id,
                 "name": device.name,
                 "source": device.source,
+                "sources": list(device.sources),
                 "uuid": device.uuid or None,
                 "chip": device.facts.chip or None,
                 "sms": device.facts.sms,
@@ -184,6 +185,10 @@ def _share(share: Share) -> dict[str, object]:
     return {"ns": share.ns, "percent": round(share.percent, 3)}
 
 
+def _path(inputs: Inputs) -> str | None:
+    return inputs.respell(str(inputs.paths[0])) if len(inputs.paths) == 1 else None
+
+
 def as_json(profile: Profile, inputs: Inputs) -> str:
     """Write `facts` as JSON in plain ASCII, which no pipe, terminal or locale can damage."""
     return json.dumps(facts(profile, inputs), indent=2) + "\n"
@@ -196,7 +201,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
     """
     summary, ranks = summarize(profile), summary_of(profile)
     sections = [
-        [printable(str(inputs.paths[0]) if len(inputs.paths) == 1 else inputs.title)],
+        [printable(_path(inputs) or inputs.title)],
         list(_sources(summary)),
         list(_capture(summary, ranks)),
         list(_activities(summary)),
@@ -269,7 +274,8 @@ def _sources(summary: TraceSummary) -> Iterator[str]:
 
 def _numbered(summary: TraceSummary, word: str, number: int, item: Device | Process) -> str:
     name = item.name or "(no name recorded)"
-    label = f"  {summary.sources[item.source].source.label}" if summary.is_merged else ""
+    sources = [total.source for total in summary.sources]
+    label = f"  {file_labels(item, sources)}" if summary.is_merged else ""
     return f"{word} {number if number >= 0 else '?'}  {name}{label}"
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.console.interrupting import load_interruptibly
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+    from flame.core.loading.inputs import Inputs
     from flame.core.model.profile import Profile
     from flame.core.reopening.profile_cache import ProfileCache
 
@@ -24,13 +24,13 @@ PATIENCE = 0.5
 
 
 def load_with_progress(
-    paths: Sequence[Path], options: LoadOptions, cache: ProfileCache | None = None
+    inputs: Inputs, options: LoadOptions, cache: ProfileCache | None = None
 ) -> Profile:
-    """Load as `flame.core.loading.many.load_all`, with a progress bar if it takes long."""
-    from flame.core.loading.many import load_all
+    """Load as `flame.core.loading.many.load_inputs`, with a progress bar if it takes long."""
+    from flame.core.loading.many import load_inputs
 
     def load(progress: Progress) -> Profile:
-        return load_all(paths, options, progress, cache)
+        return load_inputs(inputs, options, progress, cache)
 
     return load_interruptibly(load, progress_on_stderr())
 

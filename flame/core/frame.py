@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from flame.core.errors import UsageError
+from flame.core.nearest import did_you_mean
 
 
 class Kind(IntEnum):
@@ -133,7 +134,8 @@ def check_levels(levels: tuple[str, ...]) -> None:
     """Raise UsageError unless ``levels`` is a non-empty choice of `LEVELS` without repeats."""
     for name in levels:
         if name not in LEVELS:
-            raise UsageError(f"--levels: unknown level '{name}': choose from {', '.join(LEVELS)}")
+            choices = f"choose from {', '.join(LEVELS)}{did_you_mean(str(name), LEVELS)}"
+            raise UsageError(f"--levels: unknown level '{name}': {choices}")
         if levels.count(name) > 1:
             raise UsageError(f"--levels: '{name}' stands there twice")
     if not levels:

@@ -164,3 +164,22 @@ def _compile_stoppable(pattern: re.Pattern[str], names_are_usual: bool) -> Any:
             return regex.compile(text, flags | regex.VERSION0)
     except regex.error as error:
         raise UsageError(f"not a regular expression for long names: {error}") from None
+
+
+def compile_glob(pattern: str) -> re.Pattern[str]:
+    """Compile a glob: ``*`` and ``?`` stand for any text and any character.
+
+    Brackets stand for themselves: they are part of many names.
+
+    What follows a ``*`` is taken where it comes first, once and for all, as by `fnmatch`: a pattern
+    with many of them would take years otherwise.
+    """
+    first, *others = (
+        "".join("." if char == "?" else re.escape(char) for char in part)
+        for part in re.sub(r"\*+", "*", pattern).split("*")
+    )
+    if not others:
+        return re.compile(first, re.DOTALL)
+    *middle, last = others
+    found = "".join(f"(?>.*?{part})" for part in middle)
+    return re.compile(f"{first}{found}.*{last}", re.DOTALL)

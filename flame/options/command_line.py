@@ -51,8 +51,7 @@ def command_line(
     for a shell is left out. ``usual_names`` are the kernel names of the user's configuration. Where
     the app ``remembers`` settings, the line names a place in any case: these do not count then.
     """
-    names = map(str, paths)
-    words = ["flame", "view", *(f"./{name}" if name.startswith("-") else name for name in names)]
+    words = ["flame", "view", *map(_path_word, paths)]
     words += options_of(options, selection, usual_names)
     return at_state(shlex.join(words), state, remembers)
 
@@ -71,8 +70,7 @@ def report_line(
 
     What differs from `command_line` is what `flame report` takes for usual.
     """
-    names = map(str, paths)
-    words = ["flame", "report", *(f"./{name}" if name.startswith("-") else name for name in names)]
+    words = ["flame", "report", *map(_path_word, paths)]
     words += [*_loading(options), *_levels(selection)]
     words += ["--forward"] if selection.forward else []
     words += _filters(selection.where)
@@ -81,6 +79,12 @@ def report_line(
     words += _naming(replace(selection, naming=replace(selection.naming, numbers=True)))
     words += ["--fold-numbers"] if selection.naming.numbers else []
     return shlex.join([*words, "--section", section])
+
+
+def _path_word(path: str | Path) -> str:
+    """Write a path that is no option; the text ``-`` is standard input, a `Path` of it a file."""
+    name = str(path)
+    return f"./{name}" if name.startswith("-") and path != "-" else name
 
 
 def options_of(options: LoadOptions, selection: Selection, usual_names: str = "short") -> list[str]:

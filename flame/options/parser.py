@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 
+def group_called(title: str, parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Return the group of options that ``--help`` calls by that title; a new one if need be."""
+    known = (group for group in parser._action_groups if group.title == title)
+    return next(known, None) or parser.add_argument_group(title)
+
+
 class Parser(argparse.ArgumentParser):
     """Parse arguments, raising UsageError where argparse would print and exit."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from flame.core.errors import UsageError
 from flame.core.projection.filter_kinds import FILTER_KINDS
-from flame.options.parser import Parser
+from flame.options.parser import Parser, group_called
 
 if TYPE_CHECKING:
     from flame.core.model.tree import TreeLayout
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from flame.core.projection.labels import Naming
     from flame.core.projection.named_levels import NamedLevels
     from flame.core.projection.selection import Selection
+
+
+READING = "reading"
+"""The group of options that say how traces are read."""
 
 
 def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:
@@ -46,7 +50,8 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
     """Add the option that names files of Nsight Compute."""
     text = "add the PC samples of this Nsight Compute report (.ncu-rep, or its source page as CSV) "
     text += "below the kernels; may be repeated"
-    parser.add_argument("--ncu", metavar="FILE", action="append", default=[], help=text)
+    add = group_called(READING, parser).add_argument
+    add("--ncu", metavar="FILE", action="append", default=[], help=text)
 
 
 def add_work(parser: argparse._ActionsContainer) -> None:
@@ -63,8 +68,8 @@ def add_work(parser: argparse._ActionsContainer) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,cause,process,thread,device,pool,stream,phase,stack,nested,module,python,native,"
-    levels += "launch,nvtx,shapes,category,kernel,sass,stall"
+    levels = "rank, cause, process, thread, device, pool, stream, phase, stack, nested, module, "
+    levels += "python, native, launch, nvtx, shapes, category, kernel, sass, stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
     text = "phases of the level phase and of --phase, as a JSON file: {PHASE: [PATTERN, …], …}; "
     text += "without one they are what ranges tell (prefill, decode), else what kernels compute"

@@ -34,7 +34,7 @@ def write_csv(sections: Iterable[Section], folder: Path, *, replace: bool) -> li
 def _write(path: Path, table: Table, replace: bool) -> None:
     try:
         with atomic_output(str(path), replace=replace) as file:
-            file.write(as_csv(table).encode("utf-8", "replace"))
+            file.write(as_csv(table).encode())
     except OccupiedError as error:
         raise UsageError(f"{error}; --force replaces it") from None
 

@@ -34,7 +34,7 @@ uint64_t CUPTIAPI timestamp() { return now(); }
 
 void look_at_clock() {
   uint64_t theirs = 0, before = now();
-  if (cupti()->cuptiGetTimestamp(&theirs)) return;
+  if (read_cupti_clock(&theirs)) return;
   uint64_t ours = before + (now() - before) / 2;
   shift.store(static_cast<int64_t>(ours - theirs), std::memory_order_relaxed);
 }
@@ -62,7 +62,7 @@ uint64_t graph_node(const From& from, size_t source_at) {
 
 // Work that ended now may end a little later by CUPTI's clock, but not by so much.
 constexpr uint64_t kMinute = 60'000'000'000;
-std::atomic<uint64_t> begin_time{0};
+std::atomic<uint64_t> begin_time{0}, last_time{0};  // the latter of the buffer that is read
 
 // Kernels of graphs.
 std::atomic<uint64_t> timed_in_graphs{0}, untimed_in_graphs{0};
@@ -189,11 +189,12 @@ std::atomic<bool> null_is_right{false};
 // how many there were is not known.
 void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   buffer_completed();
+  last_time.store(now(), std::memory_order_relaxed);
   if (keeps_nothing(buffer)) return dropped(kNoMemory, Type{}, valid != 0);
   CUpti_Activity* record = nullptr;
   CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
   while (result == CUPTI_SUCCESS) {
-    result = cupti()->cuptiActivityGetNextRecord(buffer, valid, &record);
+    result = next_activity(buffer, valid, &record);
     if (result == CUPTI_SUCCESS) write(*record);
   }
   if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) dropped(kCuptiDropped, Type{}, 1);
@@ -212,9 +213,7 @@ void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
 }
 
 void use_our_clock() {
-  Cupti& api = *cupti();
-  bool registered = api.cuptiActivityRegisterTimestampCallback &&
-                    !api.cuptiActivityRegisterTimestampCallback(timestamp);
+  const bool registered = !register_clock(timestamp);
   own_clock.store(!registered, std::memory_order_relaxed);
   if (registered) return;
   look_at_clock();
@@ -239,16 +238,14 @@ void describe_kernel_kind() {
 constexpr CUpti_ActivityKind kCopyKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
-CUptiResult register_callbacks() {
-  CUptiResult result = cupti()->cuptiActivityRegisterCallbacks(requested, completed);
-  refused("cuptiActivityRegisterCallbacks", result);
-  return result;
-}
+CUptiResult register_callbacks() { return register_activity_buffers(requested, completed); }
 
 // Either graphs or their nodes: with this kind on CUPTI leaves records of nodes out. [tracy 1330]
 void enable_graphs() {
-  if (!settings().whole_graphs) return;
-  CUptiResult result = cupti()->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  const bool chosen = graphs_are_whole_for_all();
+  if (!settings().whole_graphs && !chosen) return;
+  if (chosen) note("CUDA graphs were recorded as a whole: another tool has CUPTI do so for all");
+  CUptiResult result = enable_activity(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   if (result) note("CUPTI does not report CUDA graphs as a whole here: their nodes are recorded");
 }
 
@@ -273,11 +270,11 @@ void look_for_untimed() {
 // Launches can be recorded without the work that they start.
 bool enable_all_kinds() {
   for (CUpti_ActivityKind kind : kCopyKinds)
-    if (cupti()->cuptiActivityEnable(kind)) note("CUPTI does not report all copies and sets here");
+    if (enable_activity(kind)) note("CUPTI does not report all copies and sets here");
   describe_kernel_kind();
   enable_graphs();
   if (settings().memory) enable_memory();
-  CUptiResult result = cupti()->cuptiActivityEnable(kernel_kind());
+  CUptiResult result = enable_activity(kernel_kind());
   if (!result) return true;
   char text[160];
   snprintf(text, sizeof text, "CUPTI does not report kernels here: %s (%d)", result_name(result),
@@ -289,14 +286,15 @@ bool enable_all_kinds() {
 // What CUPTI has dropped it has reported as well.
 void count_dropped() {
   size_t lost = 0;
-  if (cupti()->cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) || !lost) return;
+  if (dropped_activities(&lost) || !lost) return;
   dropped(kCuptiDropped, Type{}, lost);
   buffer_completed();
 }
 
 // The clock stays as it is: to register it once more makes CUPTI's times wrong. [pytorch 192021]
 bool record_again() {
-  if (register_callbacks() || !enable_all_kinds()) return false;
+  if (refused("cuptiActivityRegisterCallbacks", register_callbacks())) return false;
+  if (!enable_all_kinds()) return false;
   buffer_completed();
   return true;
 }
@@ -309,7 +307,7 @@ uint64_t our_time(uint64_t theirs) {
 
 bool can_be(uint64_t start, uint64_t end) {
   return start <= end && start + kMinute >= begin_time.load(std::memory_order_relaxed) &&
-         end <= now() + kMinute;
+         end <= last_time.load(std::memory_order_relaxed) + kMinute;
 }
 
 // No call is recorded then, but CUPTI tells of its work until it is told to stop. Without a time it
@@ -329,28 +327,28 @@ CUptiResult register_buffers(uint32_t version) {
 }
 
 void enable_kinds() {
-  if (enable_all_kinds()) watch_records(kernel_kind(), record_again);
+  if (enable_all_kinds() && !is_beside_others()) watch_records(kernel_kind(), record_again);
 }
 
 // What another tool has taken over is left to it.
 void disable_kinds() {
   if (records_are_taken()) return;
   calling("cuptiActivityDisable");
-  cupti()->cuptiActivityDisable(kernel_kind());
-  for (CUpti_ActivityKind kind : kCopyKinds) cupti()->cuptiActivityDisable(kind);
-  if (settings().whole_graphs) cupti()->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  disable_activity(kernel_kind());
+  for (CUpti_ActivityKind kind : kCopyKinds) disable_activity(kind);
+  if (settings().whole_graphs) disable_activity(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   if (settings().memory) disable_memory();
 }
 
 void leave_out_work_from(uint64_t time) { left_out_from.store(time, std::memory_order_relaxed); }
 
 void flush_activity(bool last) {
-  Cupti& api = *cupti();
   calling(last ? "a forced cuptiActivityFlushAll" : "cuptiActivityFlushAll");
   if (own_clock.load(std::memory_order_relaxed)) look_at_clock();
   const Launches before = launches_so_far();
-  const bool forced = last && !records_are_taken();
-  const bool done = !api.cuptiActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  // What is forced is so for all subscribers: the others would lose the work that still runs.
+  const bool forced = last && !records_are_taken() && !is_beside_others();
+  const bool done = !cupti()->cuptiActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
   count_dropped();
   const bool ends = left_out_from.load(std::memory_order_relaxed);
   if (done && (last || !ends)) look_for_records(before, last);

@@ -2,12 +2,12 @@
 #pragma once
 #include <cstdint>
 
-#include "cupti/api/functions.h"
+#include "cupti/api/activity_calls.h"
 #include "cupti/launch_origins.h"
 
 namespace flame {
 
-// For CUPTI of this API `version`; where it refuses the meta "cupti" says why.
+// For CUPTI of this API `version`.
 CUptiResult register_buffers(uint32_t version);
 void enable_kinds();  // which work is reported
 void disable_kinds();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "flame.h"
+#include "system/own_use.h"
 
 namespace flame {
 
@@ -19,6 +20,8 @@ KernelNames::~KernelNames() { clear(); }
 
 uint32_t KernelNames::text_of(const char* symbol) {
   if (!symbol) return 0;
+  const OwnUse use(used_);
+  if (!use.alone) return text(symbol);
   if (generation_ != generation()) {
     clear();
     generation_ = generation();

@@ -26,6 +26,7 @@ class KernelNames {
   void clear();
 
   Entry entries_[kEntries] = {};
+  bool used_ = false;
   uint32_t generation_ = 0;
 };
 

@@ -51,7 +51,10 @@ struct Calls {
 };
 
 struct CuptiThread : Local {
+  ~CuptiThread() override { give_back(tally); }
+
   Calls calls;
+  Tally* tally = take_tally();
   uint32_t callbacks = 0;  // of driver calls
   KernelNames kernel_names;
   CUcontext context = nullptr;  // the last that was seen
@@ -83,7 +86,8 @@ OpenCall& push(Calls& calls) {
   return calls.open[calls.depth++];
 }
 
-void enter(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
+void enter(CuptiThread& thread, CUpti_CallbackId id, const CUpti_CallbackData& data) {
+  Calls& calls = thread.calls;
   Origin origin = calls.depth ? calls.open[calls.depth - 1].origin
                               : Origin{thread_id(), python_stack(), nvtx_path()};
   OpenCall& call = push(calls);
@@ -93,7 +97,7 @@ void enter(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   call.context = data.contextUid;
   call.captured = false;
   call.origin = origin;
-  if (runs_kernels[id]) work_begins(call.context);
+  if (runs_kernels[id]) work_begins(thread.tally, call.context);
   if (waits_for_all[id]) call.given = work_given(call.context);
   const bool works = call.role != kHostCall && call.role != kMemoryCall;
   if (works || settings().memory) remember_origin(data.correlationId, origin);
@@ -113,12 +117,19 @@ uint32_t result_of(const CUpti_CallbackData& data) {
 
 // CUPTI nowhere says that it sets the name without a context, or of calls that fail: what stands
 // there may be anything.
-uint32_t kernel_symbol(const OpenCall& call, const CUpti_CallbackData& data) {
+uint32_t kernel_symbol(CuptiThread& thread, const OpenCall& call, const CUpti_CallbackData& data) {
   const bool named = call.role == kKernelCall && data.context && !result_of(data);
-  return named ? kernel_name_text(data.symbolName) : 0;
+  return named ? thread.kernel_names.text_of(data.symbolName) : 0;
 }
 
-void write_launch(const OpenCall& call, uint64_t end, CUpti_CallbackId within,
+// The call in which others lie whose records are written all the same; 0: none.
+CUpti_CallbackId host_call(const Calls& calls) {
+  for (uint32_t i = 0; i < calls.depth; i++)
+    if (calls.open[i].role == kHostCall) return calls.open[i].id;
+  return 0;
+}
+
+void write_launch(CuptiThread& thread, const OpenCall& call, uint64_t end,
                   const CUpti_CallbackData& data) {
   Launch launch{};
   launch.start = call.start;
@@ -127,10 +138,10 @@ void write_launch(const OpenCall& call, uint64_t end, CUpti_CallbackId within,
   launch.tid = call.origin.tid;
   launch.python = call.origin.python;
   launch.nvtx = call.origin.nvtx;
-  launch.symbol = kernel_symbol(call, data);
+  launch.symbol = kernel_symbol(thread, call, data);
   launch.api = call.id;
   launch.context = data.contextUid;
-  launch.flags = within << kWithin;
+  launch.flags = host_call(thread.calls) << kWithin;
   if (uint32_t result = result_of(data)) launch.flags |= kFailed | (result & 0x7fff) << kResult;
   put(launch);
 }
@@ -156,42 +167,40 @@ const OpenCall* call_around(const Calls& calls, Role through) {
   return nullptr;
 }
 
-// The call in which others lie whose records are written all the same; 0: none.
-CUpti_CallbackId host_call(const Calls& calls) {
-  for (uint32_t i = 0; i < calls.depth; i++)
-    if (calls.open[i].role == kHostCall) return calls.open[i].id;
-  return 0;
+void name_api(CUpti_CallbackId id) {
+  const bool known = named[id].load(std::memory_order_relaxed);
+  if (!known && !named[id].exchange(true, std::memory_order_relaxed)) name(kApi, 0, id, names[id]);
 }
 
 // A call inside another one is part of it: its work is recorded, the call is not. But launches are
 // the same whether or not calls of the host are recorded, in which they may lie.
-void write(const Calls& calls, const OpenCall& call, uint64_t end,
+void write(CuptiThread& thread, const OpenCall& call, uint64_t end,
            const CUpti_CallbackData& data) {
   if (call.role == kGraphCopy || call.role == kMemoryCall) return;
   const bool launches = call.role != kHostCall;
-  const OpenCall* around = call_around(calls, launches ? kHostCall : kGraphCopy);
+  const OpenCall* around = call_around(thread.calls, launches ? kHostCall : kGraphCopy);
   if (around && (!launches || around->role != kGraphCopy)) return;
-  if (!named[call.id].exchange(true, std::memory_order_relaxed))
-    name(kApi, 0, call.id, names[call.id]);
+  name_api(call.id);
   if (!launches) return write_call(call, end, data);
-  write_launch(call, end, host_call(calls), data);
+  write_launch(thread, call, end, data);
   const bool kernels = call.role == kKernelCall || call.role == kKernelsCall;
   if (kernels && sampling_serialized()) flush_launch(data.context);
 }
 
-void tell_watch(const OpenCall& call, bool failed) {
-  if (runs_kernels[call.id]) work_ends(call.context, failed || call.captured);
+void tell_watch(Tally* tally, const OpenCall& call, bool failed) {
+  if (runs_kernels[call.id]) work_ends(tally, call.context, failed || call.captured);
   if (waits_for_all[call.id] && !failed) work_is_over(call.context, call.given);
 }
 
-void leave(Calls& calls, const CUpti_CallbackData& data) {
+void leave(CuptiThread& thread, const CUpti_CallbackData& data) {
   uint64_t end = now();
+  Calls& calls = thread.calls;
   uint32_t depth = calls.depth;
   while (depth && calls.open[depth - 1].correlation != data.correlationId) depth--;
   if (!depth) return;  // recording began within the call
   calls.depth = depth - 1;
-  tell_watch(calls.open[calls.depth], result_of(data));
-  write(calls, calls.open[calls.depth], end, data);
+  tell_watch(thread.tally, calls.open[calls.depth], result_of(data));
+  write(thread, calls.open[calls.depth], end, data);
 }
 
 // What is not recorded itself is looked at for the stacks of memory alone.
@@ -233,13 +242,13 @@ bool enable_driver_calls(CUpti_SubscriberHandle subscriber) {
 void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin) {
   if (id >= kCallbacks || roles[id] == kOther) return;  // CUPTI was not asked for it
   if (data.callbackSite == CUPTI_API_EXIT) {
-    if (Calls* calls = calls_if_any()) leave(*calls, data);
+    if (CuptiThread* thread = cupti_thread_if_any()) leave(*thread, data);
   } else if (begin && recording()) {
     count(kCounted[roles[id]]);
     CuptiThread* thread = named_thread();
     if (!thread) return lose(roles[id]);
     see(*thread, data);
-    enter(thread->calls, id, data);
+    enter(*thread, id, data);
   }
 }
 

@@ -86,7 +86,7 @@ void write_pool(const PoolRecord& from) {
 }
 
 bool enable(CUpti_ActivityKind kind, const char* lacking) {
-  const CUptiResult result = cupti()->cuptiActivityEnable(kind);
+  const CUptiResult result = enable_activity(kind);
   if (!result) return true;
   char text[160];
   snprintf(text, sizeof text, "CUPTI does not report %s here: %s (%d)", lacking,
@@ -105,8 +105,8 @@ void enable_memory() {
 }
 
 void disable_memory() {
-  cupti()->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY2);
-  cupti()->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY_POOL);
+  disable_activity(CUPTI_ACTIVITY_KIND_MEMORY2);
+  disable_activity(CUPTI_ACTIVITY_KIND_MEMORY_POOL);
 }
 
 void write_memory(const CUpti_Activity& record) {

@@ -232,6 +232,9 @@ void describe_driver() {
   meta("driver", text);
 }
 
+constexpr char kBeside[] =
+    "CUPTI is used by its functions for several subscribers, beside another tool: there are no PC "
+    "samples, and work that still runs when the recording ends is missing";
 constexpr char kOtherWay[] =
     "another tool uses CUPTI in this process by its newer functions (cuptiSubscribe_v2), beside which "
     "those that flame calls are refused: launches and kernels are not recorded, NVTX ranges are";
@@ -242,10 +245,30 @@ void enable_resources() {
       log("no callback for resource %d", id);
 }
 
+bool is_taken(CUptiResult result) {
+  return result == CUPTI_ERROR_NOT_COMPATIBLE ||
+         result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+}
+
+// Only where nothing else works: whoever calls the first functions is refused from then on, as
+// released versions of torch.profiler do.
+bool subscribe_beside() {
+  if (!strcmp(settings().subscribers, "one")) return false;
+  if (subscribe_beside_others(api_version, callback, &subscriber)) return false;
+  note(kBeside);
+  return true;
+}
+
 bool enable_all(uint32_t version) {
-  const CUptiResult registered = register_buffers(version);
+  CUptiResult registered = register_buffers(version);
+  if (registered == CUPTI_ERROR_NOT_COMPATIBLE && !is_beside_others()) {
+    cupti()->cuptiUnsubscribe(subscriber);
+    subscriber = nullptr;
+    if (subscribe_beside()) registered = register_buffers(version);
+  }
   if (registered == CUPTI_ERROR_NOT_COMPATIBLE) note(kOtherWay);
-  if (registered || !enable_driver_calls(subscriber)) return false;
+  if (refused("cuptiActivityRegisterCallbacks", registered)) return false;
+  if (!enable_driver_calls(subscriber)) return false;
   enable_kinds();
   enable_resources();
   return true;
@@ -266,8 +289,9 @@ bool read_version(std::string* why) {
 
 Attempt subscribe(std::string* why) {
   if (!read_version(why)) return Attempt::kTryNext;
+  if (!strcmp(settings().subscribers, "several") && subscribe_beside()) return Attempt::kWorks;
   CUptiResult result = cupti()->cuptiSubscribe(&subscriber, callback, nullptr);
-  if (!result) return Attempt::kWorks;
+  if (!result || (is_taken(result) && subscribe_beside())) return Attempt::kWorks;
   if (result == CUPTI_ERROR_NOT_COMPATIBLE) note(kOtherWay);
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
     note("another tool uses CUPTI in this process (Nsight Systems, torch.profiler …): "

@@ -5,6 +5,7 @@
 
 #include "dump/thread.h"
 #include "flame.h"
+#include "system/own_count.h"
 
 namespace flame {
 namespace {
@@ -42,8 +43,7 @@ void count(Counter counter, uint64_t by) {
     of_others[counter].fetch_add(by, std::memory_order_relaxed);
     return;
   }
-  std::atomic<uint64_t>& own = this_thread->counts[counter];
-  own.store(own.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  add_to_own(this_thread->counts[counter], by);
 }
 
 void count_most(Counter counter, uint64_t value) {

@@ -56,7 +56,9 @@ void give_free(Thread* thread) {
   free_threads = thread;
 }
 
+// A handler of the program would find what is half gone.
 void end_thread(void* object) {
+  const SignalsHeld signals;
   Thread* me = static_cast<Thread*>(object);
   for (Local*& each : me->locals) {
     Local* ended = each;

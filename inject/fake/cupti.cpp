@@ -50,12 +50,15 @@ Faults read_faults() {
   faults.no_subscriber = has(",no_subscriber,");
   faults.no_init = has(",no_init,");
   faults.v2_subscriber = has(",v2_subscriber,");
+  faults.whole_for_all = has(",whole_for_all,");
+  faults.several = has(",several,");
   faults.late_v2 = has(",late_v2,");
   faults.steal_clock = has(",steal_clock,");
   faults.no_pc_permission = has(",no_pc_permission,");
   faults.no_timestamps = has(",no_timestamps,");
   faults.nested = has(",nested,");
   faults.allocating = has(",allocating,");
+  faults.pc_hang = has(",pc_hang,");
   faults.pc_later = has(",pc_later,");
   faults.pc_lazy = has(",pc_lazy,");
   faults.shuffle = has(",shuffle,");
@@ -121,6 +124,20 @@ const Faults& faults() {
 }
 
 bool in_callback() { return inside; }
+
+CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                            void* data) {
+  std::lock_guard<std::mutex> lock(subscriber_mutex);
+  if (subscriber || faults().no_subscriber) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  subscriber_data = data;
+  subscriber.store(callback, std::memory_order_release);
+  *handle = reinterpret_cast<CUpti_SubscriberHandle>(&subscriber);
+  return CUPTI_SUCCESS;
+}
+
+bool is_subscriber(CUpti_SubscriberHandle handle) {
+  return subscriber && handle == reinterpret_cast<CUpti_SubscriberHandle>(&subscriber);
+}
 
 Call::Call(uint32_t cbid, const void* parameters, const char* symbol) : cbid_(cbid) {
   data_.correlationId = last_correlation.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -230,15 +247,8 @@ FAKE_API CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_Callba
   if (!handle) return CUPTI_ERROR_INVALID_PARAMETER;
   if (!suits_driver())
     return faults().version < 130000 ? CUPTI_ERROR_NOT_INITIALIZED : CUPTI_ERROR_UNKNOWN;
-  if (faults().v2_subscriber) return CUPTI_ERROR_NOT_COMPATIBLE;
-  std::lock_guard<std::mutex> lock(subscriber_mutex);
-  if (subscriber || faults().no_subscriber) {
-    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-  }
-  subscriber_data = data;
-  subscriber.store(callback, std::memory_order_release);
-  *handle = reinterpret_cast<CUpti_SubscriberHandle>(&subscriber);
-  return CUPTI_SUCCESS;
+  if (faults().v2_subscriber || faults().several) return CUPTI_ERROR_NOT_COMPATIBLE;
+  return take_subscriber(handle, callback, data);
 }
 
 FAKE_API CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {

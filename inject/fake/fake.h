@@ -94,12 +94,15 @@ struct Faults {
   bool no_subscriber = false;     // another tool is subscribed
   bool no_init = false;           // CUPTI does not suit the driver
   bool v2_subscriber = false;     // another tool is, by the newer functions
+  bool whole_for_all = false;     // that tool has graphs traced as a whole, for whoever subscribes
+  bool several = false;           // another tool is, so that there can be more, and takes records
   bool late_v2 = false;           // it is found out when buffers are registered, no sooner
   bool steal_clock = false;       // who takes the records brings a clock that does not count ns
   bool no_pc_permission = false;  // PC sampling needs root
   bool no_timestamps = false;     // the timestamp callback is refused
   bool nested = false;            // the call that launches a kernel is made within another one
   bool allocating = false;        // the call that launches a kernel is made within an allocation
+  bool pc_hang = false;           // whoever enables it waits for ever
   bool pc_later = false;          // PC sampling is refused in callbacks
   bool pc_lazy = false;           // what pc_memory tells is seen when a size is configured
   bool shuffle = false;           // records of a buffer come in reverse
@@ -194,6 +197,7 @@ struct Operation {  // work that has been given its time and place
   const char* name = nullptr;
   uint32_t registers = 0, static_shared = 0, local = 0;
   bool untimed = false;
+  bool for_other_alone = false;  // see tell_other
 };
 
 constexpr uint64_t kLatency = 3000;  // from the launch to the start on an idle stream, ns
@@ -236,6 +240,9 @@ class Call {
 };
 
 bool in_callback();
+CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                            void* data);
+bool is_subscriber(CUpti_SubscriberHandle handle);
 const char* api_name(uint32_t cbid);  // null: not one of the double's
 void tell(CUpti_CallbackIdResource what, CUcontext context, CUstream stream, void* descriptor);
 void tell_module(CUpti_CallbackIdResource what, CUmodule module);
@@ -248,6 +255,12 @@ uint64_t checksum_of(const void* cubin, size_t size);  // as cuptiGetCubinCrc
 CUpti_ActivityMemoryKind memory_kind(const void* pointer, size_t size);  // of all of these bytes
 void release_unused(int device);  // of all pools, down to their thresholds
 
+// subscribers.cpp: those who are told apart by their handles
+
+// What names no subscriber, where somebody has subscribed so, or `anyway`.
+bool is_refused(bool anyway = false);
+void tell_other(const Operation& operation);  // the other tool gets a record of it as well
+
 // activity.cpp
 
 bool is_of_memory(CUpti_ActivityKind kind);  // or of a pool
@@ -259,6 +272,7 @@ bool graphs_are_whole();             // no records of their nodes, but one for e
 
 std::string record_of(const Operation& operation, CUpti_ActivityKind kind, int64_t clock_offset);
 size_t record_size(const CUpti_Activity* record);  // 0: not one of those
+Operation skewed(Operation operation);             // as the faults have its record
 
 // pcsampling.cpp
 

@@ -211,6 +211,7 @@ using namespace fake;
 
 FAKE_API CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* parameters) {
   if (auto error = check(parameters, CUpti_PCSamplingEnableParamsSize)) return error;
+  if (faults().pc_hang) wait_for_ever();
   if (faults().no_pc_permission) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   if (faults().pc_refused) return CUptiResult(faults().pc_refused);
   std::lock_guard<std::mutex> lock(mutex);

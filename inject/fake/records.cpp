@@ -170,6 +170,15 @@ std::string record_of(const Operation& operation) {
   }
 }
 
+// Those of a CUPTI that is newer than the library.
+void make_odd(Work* work) {
+  static uint32_t count = 0;
+  if (++count % faults().odd_memory) return;
+  const bool of_operation = count / faults().odd_memory % 2 == 0;
+  if (of_operation) work->operation = 9;
+  else work->target = 99;
+}
+
 }  // namespace
 
 // What is not over has no times. Kernels are told of under either of two kinds.
@@ -208,6 +217,17 @@ size_t record_size(const CUpti_Activity* record) {
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return sizeof(CUpti_ActivityGraphTrace2);
     default: return 0;
   }
+}
+
+Operation skewed(Operation operation) {
+  static uint32_t count = 0;
+  ++count;
+  const Faults& all = faults();
+  if (operation.untimed) operation.start = operation.end = 0;
+  if (all.backward && count % all.backward == 0) std::swap(operation.start, operation.end);
+  if (all.wild_times && count % all.wild_times == 0) operation.start *= 3, operation.end *= 3;
+  if (all.odd_memory && is_of_memory(operation.work.kind)) make_odd(&operation.work);
+  return operation;
 }
 
 }  // namespace fake

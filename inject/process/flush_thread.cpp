@@ -27,7 +27,10 @@ pthread_cond_t changed;  // any of the following, which `lock` guards
 bool running, stuck;
 pthread_t thread;
 Flush asked_for;
+void (*asked_work)(uint64_t);  // null: to flush
+uint64_t argument;             // of that
 uint64_t asked, done;
+std::atomic<bool> hurried{false};
 
 void* run(void*) {
   is_quiet_thread = true;
@@ -36,11 +39,16 @@ void* run(void*) {
     while (done == asked) pthread_cond_wait(&changed, lock.native_handle());
     const uint64_t mine = asked;
     const Flush why = asked_for;
+    const auto other = asked_work;
+    const uint64_t given = argument;
     guard.unlock();
-    work.load()(why);
+    if (other)
+      other(given);
+    else
+      work.load()(why);
     guard.lock();
     done = mine;
-    last = why != Flush::kNow;
+    last = !other && why != Flush::kNow;
     pthread_cond_broadcast(&changed);
   }
   return nullptr;
@@ -53,6 +61,7 @@ bool start_thread() {
   prepare_condition(&changed);
   asked = done = 0;
   stuck = false;
+  hurried.store(false, std::memory_order_relaxed);
   running = start_quiet_thread(&thread, "flame-flush", run);
   return running;
 }
@@ -82,10 +91,19 @@ bool wait_for(uint64_t mine, uint64_t timeout, uint64_t idle_timeout) {
 
 bool ask(Flush why) {
   asked_for = why;
+  asked_work = nullptr;
   const uint64_t mine = ++asked;
   pthread_cond_broadcast(&changed);
   if (why == Flush::kNow) return wait_for(mine, kFlushTimeout, kFlushTimeout);
   return wait_for(mine, kLastFlushTimeout, kLastFlushIdleTimeout);
+}
+
+// Not longer than the recording goes on.
+bool wait_for_work(uint64_t mine) {
+  const uint64_t until = now() + kWorkIdleTimeout;
+  while (done < mine && now() < until && !hurried.load(std::memory_order_relaxed))
+    wait_for(mine, kWorkIdleTimeout / 40, kWorkIdleTimeout / 40);
+  return done >= mine;
 }
 
 bool ask_for_last(std::unique_lock<std::mutex>& guard, Flush why) {
@@ -121,6 +139,24 @@ bool flush_apart(Flush why) {
   if (why != Flush::kNow) return ask_for_last(guard, why);
   return done == asked && ask(why);
 }
+
+Apart do_apart(void (*wanted_work)(uint64_t), uint64_t given) {
+  std::unique_lock<std::mutex> guard(lock);
+  if (!start_thread()) {
+    guard.unlock();
+    wanted_work(given);
+    return Apart::kDone;
+  }
+  if (!wait_for_work(asked)) return Apart::kBusy;
+  asked_for = Flush::kNow;
+  asked_work = wanted_work;
+  argument = given;
+  const uint64_t mine = ++asked;
+  pthread_cond_broadcast(&changed);
+  return wait_for_work(mine) ? Apart::kDone : Apart::kNotBack;
+}
+
+void hurry_flush_thread() { hurried.store(true, std::memory_order_relaxed); }
 
 bool flush_thread_runs() {
   std::lock_guard<std::mutex> guard(lock);

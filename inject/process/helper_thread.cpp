@@ -221,6 +221,7 @@ bool finish_by_helper() {
   if (!lock_soon(guard)) return true;
   if (!running) return false;
   finish_now = true;
+  hurry_flush_thread();
   if (given_up) return true;
   wake();
   if (is_quiet_thread) return true;

@@ -17,6 +17,7 @@ constexpr uint64_t kLockTimeout = kFinishTimeout / 100;
 // For CUPTI, less than for the helper, which then still has a dump to end.
 constexpr uint64_t kLastFlushTimeout = kFinishTimeout * 8 / 10;
 constexpr uint64_t kLastFlushIdleTimeout = kFinishTimeout * 2 / 10;
+constexpr uint64_t kWorkIdleTimeout = kFinishTimeout * 2 / 10;  // likewise, what a client asks for
 constexpr uint64_t kFlushTimeout = kFinishTimeout / 20;  // then it goes on without the helper
 
 }  // namespace flame

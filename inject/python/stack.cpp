@@ -10,6 +10,7 @@
 #include "python/code_text.h"
 #include "python/frame_cache.h"
 #include "python/self_check.h"
+#include "system/own_use.h"
 #include "system/settings.h"
 
 namespace flame {
@@ -38,6 +39,7 @@ std::atomic_flag looking = ATOMIC_FLAG_INIT;
 std::atomic<uint64_t> described_generation{0};  // of the dump that knows about this Python, plus 1
 
 struct PythonThread : Local {
+  bool used = false;
   uint32_t dump = 0;  // generation
   int newest = 0;     // of `stacks`
   Stack stacks[2];
@@ -137,14 +139,15 @@ void forget_looking() { looking.clear(); }
 PythonThread* this_thread_memory() {
   Local*& place = local(kPythonSlot);
   if (!place) place = new (std::nothrow) PythonThread;
-  auto* memory = static_cast<PythonThread*>(place);
+  return static_cast<PythonThread*>(place);
+}
+
+void forget_other_dumps(PythonThread* memory) {
   const uint32_t dump = generation();
-  if (memory && memory->dump != dump) {
-    memory->cache.clear();
-    memory->stacks[0].depth = memory->stacks[1].depth = 0;
-    memory->dump = dump;
-  }
-  return memory;
+  if (memory->dump == dump) return;
+  memory->cache.clear();
+  memory->stacks[0].depth = memory->stacks[1].depth = 0;
+  memory->dump = dump;
 }
 
 uint32_t make_frame(PythonThread* memory, const Position& position) {
@@ -192,6 +195,9 @@ uint32_t name_nodes(PythonThread* memory, const Stack& stack, const Stack& last)
 uint32_t walked_stack(ThreadState* own) {
   PythonThread* memory = this_thread_memory();
   if (!memory) return 0;
+  const OwnUse use(memory->used);
+  if (!use.alone) return 0;  // a handler that launches in the middle of this has no stack
+  forget_other_dumps(memory);
   Stack& last = memory->stacks[memory->newest];
   Stack& stack = memory->stacks[1 - memory->newest];
   walk(Trusted(), reinterpret_cast<const char*>(own), offsets, last, &stack);

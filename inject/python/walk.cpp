@@ -19,17 +19,23 @@ struct Bytes {
   size_t offset, size;
 };
 
-// The first and last 64 bytes.
+// The first and last 64 bytes; four words at a time, none of which waits for another.
 template <class Memory>
 uint64_t mix_ends(const Memory& memory, uint64_t hash, Bytes from) {
   const size_t size = from.size;
   const auto word = [&](size_t at) {
     return memory.template load<uint64_t>(from.object, from.offset + at);
   };
+  uint64_t lanes[4] = {hash, hash, hash, hash};
+  const auto mix_words = [&](size_t at) {
+    for (size_t lane = 0; lane < 4; lane++) lanes[lane] = mix(lanes[lane], word(at + 8 * lane));
+  };
   size_t at = 0;
-  for (; size - at >= 8 && at < 64; at += 8) hash = mix(hash, word(at));
-  for (at = std::max(at, size - std::min<size_t>(size, 64)); size - at >= 8; at += 8)
-    hash = mix(hash, word(at));
+  for (; size - at >= 32 && at < 64; at += 32) mix_words(at);
+  for (at = std::max(at, size - std::min<size_t>(size, 64)); size - at >= 32; at += 32)
+    mix_words(at);
+  for (const uint64_t lane : lanes) hash = mix(hash ^ hash >> 32, lane);
+  for (; size - at >= 8; at += 8) hash = mix(hash, word(at));
   for (; at < size; at++)
     hash = mix(hash, memory.template load<uint8_t>(from.object, from.offset + at));
   return mix(hash ^ hash >> 32, size);
@@ -37,19 +43,27 @@ uint64_t mix_ends(const Memory& memory, uint64_t hash, Bytes from) {
 
 // The characters of a name that is plain ASCII, as nearly all are; nothing for another.
 template <class Memory>
-Bytes plain_text(const Memory& memory, const char* text, const Offsets& offsets) {
+bool is_plain(const Memory& memory, const char* text, const Offsets& offsets) {
   constexpr uint32_t kCompactAscii = 3u << 5;
   const auto state = memory.template load<uint32_t>(text, offsets.text_state);
-  if ((state & kCompactAscii) != kCompactAscii) return {text, 0, 0};
+  return (state & kCompactAscii) == kCompactAscii;
+}
+
+template <class Memory>
+Bytes plain_text(const Memory& memory, const char* text, const Offsets& offsets) {
+  if (!is_plain(memory, text, offsets)) return {text, 0, 0};
   return {text, offsets.text_ascii, memory.template load<size_t>(text, offsets.text_length)};
 }
 
 // Functions of files live as long as their module. Other code comes and goes, often with equal
 // names.
 template <class Memory>
-bool is_fleeting(const Memory& memory, const char* code, Bytes file, const Offsets& offsets) {
-  return !(memory.template load<uint32_t>(code, offsets.code_flags) & kOptimized) || !file.size ||
-         memory.template load<char>(file.object, file.offset) == '<';
+bool is_fleeting(const Memory& memory, const char* code, const char* file,
+                 const Offsets& offsets) {
+  if (!(memory.template load<uint32_t>(code, offsets.code_flags) & kOptimized)) return true;
+  if (!is_plain(memory, file, offsets)) return true;
+  const char first = memory.template load<char>(file, offsets.text_ascii);  // 0 behind the last
+  return first == '<' || !first;
 }
 
 // Where its parts lie, and for fleeting code also what they say of names and lines.
@@ -62,10 +76,10 @@ uint64_t stamp_without_version(const Memory& memory, const char* code, const Off
       memory.template load<uintptr_t>(code, offsets.code_qualname) * 0xa0761d6478bd642fu +
       reinterpret_cast<uintptr_t>(file) * 0xe7037ed1a0b428dbu +
       reinterpret_cast<uintptr_t>(lines) * 0x8ebc6af09c88c6e3u + first * 0x589965cc75374cc3u;
-  const Bytes name = plain_text(memory, file, offsets);
-  if (!is_fleeting(memory, code, name, offsets)) return hash;
+  if (!is_fleeting(memory, code, file, offsets)) return hash;
   const auto size = memory.template load<size_t>(lines, offsets.bytes_size);
-  return mix_ends(memory, mix_ends(memory, hash, {lines, offsets.bytes_data, size}), name);
+  return mix_ends(memory, mix_ends(memory, hash, {lines, offsets.bytes_data, size}),
+                  plain_text(memory, file, offsets));
 }
 
 // From 3.12 on every code object of an interpreter has a number, until 2^32 have been made.
@@ -122,9 +136,11 @@ void walk(const Memory& memory, const char* thread, const Offsets& offsets, cons
   uint32_t depth = 0, fresh = 0, seen = 0;
   const char* frame = innermost(memory, thread, offsets);
   for (; frame && depth <= kMaxDepth && seen < kMaxSeen && !memory.failed(); seen++) {
-    Position* position = stack->positions + depth;
-    const bool shown = position_of(memory, frame, offsets, position);
-    if (shown && !(*position == last.positions[depth++])) fresh = depth;
+    Position position;
+    if (position_of(memory, frame, offsets, &position)) {
+      stack->positions[depth] = position;
+      if (!(position == last.positions[depth++])) fresh = depth;
+    }
     frame = memory.template load<const char*>(frame, offsets.frame_previous);
   }
   stack->cut = depth > kMaxDepth;

@@ -179,6 +179,7 @@ void note_loss(CUptiResult result, bool hardware_full) {
 
 void get_stuck(SampledContext& sampled, CUptiResult result, bool hardware_full) {
   sampled.stuck = true;
+  count(count_sampling_errors);
   dropped(kSamplesLost, kSample, 1);
   note_loss(result, hardware_full);
 }
@@ -235,6 +236,7 @@ void SampledContext::collect() {
 
 void SampledContext::reset(const SamplingMode& mode) {
   last_reset = now();
+  count(count_sampling_resets);
   ++futile;
   if (begun) disable_and_write(*this);
   stuck = begin(mode).result;

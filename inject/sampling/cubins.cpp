@@ -128,7 +128,8 @@ struct Kept {
 
 std::mutex kept_lock;  // of all below
 Descriptor store;
-Kept* kept = nullptr;
+constexpr size_t kBuckets = 4096;  // of what may be 30,000 cubins of 4 KiB, each looked for
+Kept* kept[kBuckets];
 uint64_t stored = 0;
 uint32_t not_kept = 0;
 
@@ -149,8 +150,10 @@ bool open_store() {
   return store.take(file);
 }
 
+Kept*& bucket_of(const Module& module) { return kept[module.hash % kBuckets]; }
+
 bool is_kept(const Module& module) {
-  for (const Kept* one = kept; one; one = one->next) {
+  for (const Kept* one = bucket_of(module); one; one = one->next) {
     if (one->module.hash == module.hash && one->module.crc == module.crc) return true;
   }
   return false;
@@ -164,12 +167,13 @@ bool keep(const Module& module, const char* cubin) {
   if (is_kept(module)) return true;
   if (!has_room(module.size) || !open_store()) return false;
   if (!leaves(kLeftByKept, store.fd, module.size)) return false;
-  auto* one = new (std::nothrow) Kept{kept, module, stored};
+  Kept*& bucket = bucket_of(module);
+  auto* one = new (std::nothrow) Kept{bucket, module, stored};
   if (!one || !write_all(store.fd, cubin, module.size, stored)) {
     delete one;
     return false;
   }
-  kept = one;
+  bucket = one;
   stored += module.size;
   return true;
 }
@@ -188,13 +192,17 @@ const char* map_store() {
   return all == MAP_FAILED ? nullptr : static_cast<const char*>(all);
 }
 
-void write_kept(const char* all) {
-  for (std::unique_ptr<Kept> one; kept;) {
-    one.reset(kept);
-    kept = one->next;
+void write_bucket(Kept*& bucket, const char* all) {
+  for (std::unique_ptr<Kept> one; bucket;) {
+    one.reset(bucket);
+    bucket = one->next;
     if (all) write_saved(one->module, all + one->at);
     else not_kept++;
   }
+}
+
+void write_kept(const char* all) {
+  for (Kept*& bucket : kept) write_bucket(bucket, all);
 }
 
 void note_what_is_missing() {

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <new>
 
-#include "cupti/api/functions.h"
+#include "cupti/api/activity_calls.h"
 #include "flame.h"
 #include "sampling/context.h"
 #include "sampling/cubins.h"
@@ -36,6 +36,8 @@ constexpr char kVirtual[] =
 constexpr char kAbandoned[] =
     "PC sampling of a context was given up: 5 times in a row it began anew, and CUPTI gave no "
     "samples. Those of its work are missing from then on";
+constexpr char kNotBeside[] =
+    "PC sampling has no functions for several tools that use CUPTI. Recorded without PC samples";
 constexpr char kTooOld[] = "PC sampling needs CUPTI 12.4 or newer. Recorded without PC samples";
 
 std::atomic<uint32_t> wanted{CUPTI_PC_SAMPLING_COLLECTION_MODE_INVALID};  // as mode.collection
@@ -110,6 +112,7 @@ void explain(const SamplingFailure& failure) {
 }
 
 bool possible() {
+  if (!given_up && is_beside_others()) give_up(kNotBeside);
   if (!given_up && !can_sample()) give_up(kTooOld);
   return !given_up;
 }
@@ -219,6 +222,27 @@ SamplingAnswer switch_all(const SamplingMode& next) {
   return {true, count_begun(), ""};
 }
 
+// On the flush thread, because CUPTI may not come back.
+
+SamplingAnswer switched;
+
+void switch_there(uint64_t packed) {
+  calling("switching PC sampling");
+  SamplingMode next;
+  next.collection = static_cast<CUpti_PCSamplingCollectionMode>(packed >> 32);
+  next.period = static_cast<uint32_t>(packed);
+  switched = switch_all(next);
+}
+
+SamplingAnswer switch_apart(const SamplingMode& next) {
+  switch (do_apart(switch_there, uint64_t(next.collection) << 32 | next.period)) {
+    case Apart::kDone: return switched;
+    case Apart::kBusy: return refusal("CUPTI is busy, or does not come back: try again");
+    default:
+      return refusal("CUPTI has not come back from it: what was asked for may be done later, or never");
+  }
+}
+
 }  // namespace
 
 void want_sampling() {
@@ -242,7 +266,7 @@ SamplingAnswer switch_sampling(std::string_view text) {
   if (!read_sampling_mode(text, &next))
     return refusal("no such mode: off, continuous or serialized, with :5 to :31 behind it");
   if (!reads_cupti()) return refusal("no GPU work of this process is recorded");
-  SamplingAnswer answer = switch_all(next);
+  SamplingAnswer answer = switch_apart(next);
   if (answer.done && next.collection) save_kept_cubins();
   return answer;
 }

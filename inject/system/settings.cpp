@@ -78,6 +78,7 @@ Settings read_settings() {
   result.pc_scratch_bytes = number("FLAME_PC_SCRATCH", 16, 0, 4096) << 20;
   result.pc_hardware_bytes = number("FLAME_PC_HW", 0, 0, 65536) << 20;
   copy(result.kernel_kind, variable("FLAME_KERNEL_KIND"));
+  copy(result.subscribers, variable("FLAME_SUBSCRIBERS"));
   return result;
 }
 

@@ -23,6 +23,7 @@ struct Settings {
   uint64_t pc_scratch_bytes;  // FLAME_PC_SCRATCH in MB, default 16; 0: as CUPTI does without
   uint64_t pc_hardware_bytes;  // FLAME_PC_HW in MB; 0: as CUPTI does without
   char kernel_kind[16];        // FLAME_KERNEL_KIND: concurrent | kernel
+  char subscribers[16];        // FLAME_SUBSCRIBERS: one | several; empty: several only if need be
 };
 const Settings& settings();
 void record_into(const char* directory);  // before anything is; null: FLAME_DIR

@@ -74,7 +74,7 @@ def fills_the_disk(bench: Bench) -> Finding:
 
 
 CHECKS = tuple(
-    Check(look.__name__, "T", 1, look, needs=(), seconds=seconds, quick=True)
+    Check(look.__name__, "misbehaving", 1, look, needs=(), seconds=seconds, quick=True)
     for look, seconds in (
         (fails, 60.0),
         (hangs, 1.0),

@@ -156,7 +156,7 @@ def test_results_tell_neither_host_nor_user(
     monkeypatch.setattr("getpass.getuser", lambda: "somebody")
     results = Results(tmp_path, {"out": "/home/somebody/out"})
     log = "somebody@gpu-box:/home/somebody/flame on gpu-box.example.org, not gpu-boxes"
-    results.add(Result("one", "E0", FAIL, log=log, numbers={"path": ["/home/somebody/x"]}))
+    results.add(Result("one", "machine", FAIL, log=log, numbers={"path": ["/home/somebody/x"]}))
     text = (tmp_path / "results.json").read_text("utf-8")
     assert "USER@HOST:~/flame on HOST, not gpu-boxes" in text
     assert "somebody" not in text and "example" not in text

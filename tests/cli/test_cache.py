@@ -147,7 +147,7 @@ def test_it_says_what_is_kept_of_what(
     lines = flame("cache").lines
     assert lines[0].split() == ["used", "size", "what", "for"]
     assert lines[1].endswith(f" {trace}")
-    assert lines[2].endswith("1.50 kB  a report of Nsight Systems")
+    assert lines[2].endswith("1.50 kB  a report or packed export of Nsight Systems")
     assert lines[3].startswith(f"{home}: 2 files, ")
     flame("view", "--print", "--nvtx-names", "raw", "--nvtx-start-end", trace)
     assert flame("cache").lines[1].endswith(f" {trace} --nvtx-names raw --nvtx-start-end")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from flame.console import progress
+from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.cli.conftest import Flame
@@ -36,8 +36,8 @@ def test_a_file_that_appears_during_the_load_is_not_replaced(
     load = progress.load_with_progress
     Path("elsewhere").write_text("old")
 
-    def load_and_meet(paths: Sequence[Path], options: LoadOptions, *cache: None) -> Profile:
-        profile = load(paths, options, *cache)
+    def load_and_meet(inputs: Inputs, options: LoadOptions, *cache: None) -> Profile:
+        profile = load(inputs, options, *cache)
         if kind == "file":
             Path(NAME).write_text("old")
         else:

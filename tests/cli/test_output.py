@@ -129,8 +129,8 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
         "schema_version": "3.25.0",
         "versions": {},
         "devices": [
-            {"id": 0, "name": "NVIDIA Test", "source": 0, **UNKNOWN},
-            {"id": 1, "name": "NVIDIA Test", "source": 0, **UNKNOWN},
+            {"id": 0, "name": "NVIDIA Test", "source": 0, "sources": [0], **UNKNOWN},
+            {"id": 1, "name": "NVIDIA Test", "source": 0, "sources": [0], **UNKNOWN},
         ],
         "processes": [
             {"pid": 100, "name": "trainer", "source": 0},

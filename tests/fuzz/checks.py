@@ -69,7 +69,9 @@ def _status(key: str) -> int:
 
 
 def unpacked_size(data: bytes) -> int:
-    """The size of an input that may be gzipped; flame refuses what unpacks to far more."""
+    """The size of an input that may be packed; flame refuses what unpacks to far more."""
+    if data.startswith((b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
+        return 2 * MOST_UNPACKED * len(data)
     if not data.startswith(b"\x1f\x8b"):
         return len(data)
     unpacking = zlib.decompressobj(31)

@@ -113,6 +113,19 @@ def compiled(buildable: None) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
+def probe(compiled: Callable[..., Path]) -> Path:
+    """The library with functions for ctypes."""
+    # Its functions for ctypes are seen from outside, unlike all else in a library that is shipped.
+    flags = [flag for flag in build.RELEASE if "--version-script" not in flag]
+    return compiled(
+        "python_probe.cpp",
+        "-shared",
+        *flags,
+        *map(str, [NATIVE / "interrupted.cpp", *build.sources()]),
+    )
+
+
+@pytest.fixture(scope="session")
 def injected_env(request: pytest.FixtureRequest) -> Callable[..., dict[str, str]]:
     """Makes the environment of a process that is recorded into ``folder``.
 

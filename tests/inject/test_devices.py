@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from flame.console.info import as_json
+from flame.console.info import as_json, as_text
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
@@ -48,10 +48,17 @@ def test_gpus_of_one_number_are_told_apart(
     assert {gpu["uuid"] for gpu in told} == {FIRST, THIRD}
 
 
-def test_a_gpu_of_several_processes_is_told_to_be_one(
+def test_a_gpu_of_several_processes_is_one(
     injected_env: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
     profile = workers(injected_env, tmp_path / "mps.flame", ["2", "2"])
-    assert {gpu.uuid for gpu in profile.devices} == {THIRD}
-    [warning] = [text for text in profile.warnings if "one GPU" in text]
-    assert warning.count("GPU 0 of ") == 2
+    [gpu] = profile.devices
+    assert (gpu.uuid, gpu.sources) == (THIRD, (0, 1))
+    assert profile.activities.device.tolist() == [0, 0]
+    assert sorted(profile.activities.process.tolist()) == [0, 1]
+    inputs = Inputs((tmp_path / "mps.flame",))
+    first, second = (source.label for source in profile.sources)
+    assert f"{first}, {second}\n" in as_text(profile, inputs)
+    told = json.loads(as_json(profile, inputs))
+    assert [gpu["sources"] for gpu in told["devices"]] == [[0, 1]]
+    assert [each["busy_ns"] for each in told["utilization"]] == [told["gpu_time_ns"]]

@@ -152,6 +152,12 @@ def test_cupti_that_does_not_come_back_keeps_no_program(end: End, how: str, faul
     assert f"CUPTI did not come back from {STUCK[fault]} when" in note
 
 
+def test_a_program_that_ends_with_its_last_thread_ends(end: End) -> None:
+    ended = end("ctypes.CDLL(None).pthread_exit(None)")
+    assert ended.code == 0 and header(ended.dump)["state"] == ENDED
+    assert ended.kernels == ["one"] * COUNT and not ended.lost and not ended.notes
+
+
 @pytest.mark.deep
 def test_nor_does_it_keep_one_that_ends_with_its_last_thread(end: End) -> None:
     ended = end("ctypes.CDLL(None).pthread_exit(None)", faults="flush_hang")

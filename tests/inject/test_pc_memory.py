@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from functools import partial
 from itertools import pairwise
@@ -13,7 +14,7 @@ import flame
 from tests.inject.recorded_program import Program, until
 from tests.inject.sampled_program import PER_RUN, Start, begin, found, notes, switch, told
 from tests.inject.sampled_program import start as start
-from tests.support.writers.fdumprecords import header, records
+from tests.support.writers.fdumprecords import header, meta, records
 
 SAMPLES_LOST = 6
 """DropCause in dump.h"""
@@ -70,6 +71,9 @@ def test_sampling_goes_on_after_memory_ran_out(
     (note,) = notes(program)
     assert note.startswith(what)
     assert header(program.dump())["dropped"] == losses(program)
+    [counted] = map(json.loads, meta(program.dump())["counters"])
+    assert counted["sampling_errors"] == losses(program)
+    assert 2 <= counted["sampling_resets"] <= losses(program)
     warnings = flame.load(program.dump()).profile.warnings
     assert f"PC samples are missing: {losses(program)} times CUPTI could give no more" in " ".join(
         warnings

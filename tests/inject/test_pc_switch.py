@@ -27,6 +27,7 @@ from tests.inject.sampled_program import (
     told,
 )
 from tests.inject.sampled_program import start as start
+from tests.inject.scenes import ENDED
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, records, text
 
@@ -103,6 +104,24 @@ def test_other_contexts_are_sampled_too(start: Start, tmp_path: Path) -> None:
     assert program.end() == 0
     assert found(program) == told(program, tmp_path)
     assert found(program).total() == 7 * PER_RUN
+
+
+@pytest.mark.deep
+def test_cupti_that_does_not_come_back_holds_up_nobody(start: Start) -> None:
+    program = start(FAKE_CUPTI="pc_hang")
+    program.do("work(1)")
+    reply = switch(program, "continuous")
+    assert not reply.ok and "CUPTI has not come back" in reply.error
+    with closing(program.control()) as control:
+        status = control.status()
+        assert status is not None and status.recording
+        assert not control.flush()
+    assert not switch(program, "off").ok
+    program.do("work(2)")
+    assert program.end() == 0
+    assert header(program.dump())["state"] == ENDED
+    assert len(records(program.dump())["launch"]) == 20 + 3
+    assert "did not come back from switching PC sampling" in notes(program)[-1]
 
 
 # Cubins

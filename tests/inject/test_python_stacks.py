@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from inject import build
 from tests.support.tiers import deep_except
 from tests.support.waiting import PATIENCE
 from tests.support.writers import fdumprecords
@@ -66,14 +65,6 @@ def run(command: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[
         timeout=2 * PATIENCE,
         check=False,
     )
-
-
-@pytest.fixture(scope="module")
-def probe(compiled: Callable[..., Path]) -> Path:
-    """The library with functions for ctypes."""
-    # Its functions for ctypes are seen from outside, unlike all else in a library that is shipped.
-    flags = [flag for flag in build.RELEASE if "--version-script" not in flag]
-    return compiled("python_probe.cpp", "-shared", *flags, *map(str, build.sources()))
 
 
 @dataclass

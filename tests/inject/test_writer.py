@@ -73,7 +73,7 @@ def test_the_schema_describes_every_record_in_full(bench: Bench) -> None:
     for key, layout in schema(bench.dump()).items():
         widths = [int(kind[1:]) for _, kind in layout["fields"]]
         assert sum(widths) == layout["size"], key
-    assert sorted(layout["type"] for layout in schema(bench.dump()).values()) == list(range(1, 20))
+    assert sorted(layout["type"] for layout in schema(bench.dump()).values()) == list(range(1, 21))
 
 
 def test_the_given_clock_is_used(bench: Bench) -> None:

@@ -460,12 +460,16 @@ def test_the_command_line_complains_in_one_line(command: str, case: str, tmp_pat
     assert "internal error" not in complaint
 
 
-def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
+def test_a_device_is_refused(tmp_path: Path) -> None:
+    code, out, complaint = run_flame("info", "/dev/zero")
+    assert (code, out) == (3, "")
+    assert complaint == "flame: /dev/zero: not a regular file; copy it to one first\n"
+
+
+def test_the_library_does_not_wait_for_the_writer_of_a_pipe(tmp_path: Path) -> None:
     path = tmp_path / "trace.sqlite"
     os.mkfifo(path)
-    code, out, complaint = run_flame("info", path)
-    assert (code, out) == (3, "")
-    assert complaint == f"flame: {path}: not a regular file; copy it to one first\n"
+    assert refusal(path) == f"{path}: not a regular file; copy it to one first"
 
 
 @pytest.mark.deep

@@ -15,6 +15,7 @@ import pytest
 from flame.cli.main import main
 from flame.core.loading.many import load
 from tests.conftest import TRACES
+from tests.support.oracles.naive_pprof import naive_stacks
 from tests.support.project_tree import project_tree
 
 PROFILES = TRACES / "speedscope" / "profiles"
@@ -30,7 +31,6 @@ REFUSED = {
     "Chrome/*.json": r"Chrome (trace|DevTools timeline)",
     "callgrind/*": r"callgrind .*speedscope",
     "linux-perf/*": r"perf script .* stackcollapse-perf.pl",
-    "pprof/*": r"pprof .* go tool pprof -raw",
     # These end without the bracket that closes the list, as those of a killed program do.
     "trace-event/simple-partial*": r"cut off at byte",
     "trace-event/*": r"Chrome trace",
@@ -67,7 +67,7 @@ def test_what_is_read_has_the_stacks_of_a_naive_reading(name: str) -> None:
     found: Stacks = Counter()
     for node, own in enumerate(tree.own.tolist()):
         found[tree.names(node)] += own
-    naive = _folded(path) if "stackcollapse" in name else _speedscope(path)
+    naive = _naive(path)
     assert +found == +naive
     assert int(tree.total[0]) == naive.total()
 
@@ -81,6 +81,12 @@ def test_a_file_is_known_by_its_content_alone(name: str, tmp_path: Path) -> None
         known.names(node) for node in range(len(known))
     ]
     assert named.total.tolist() == known.total.tolist()
+
+
+def _naive(path: Path) -> Stacks:
+    if path.suffix == ".prof":
+        return naive_stacks(path)
+    return _folded(path) if "stackcollapse" in str(path) else _speedscope(path)
 
 
 def _folded(path: Path) -> Stacks:

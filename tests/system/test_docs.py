@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from docs import generate
+from docs.man_pages import man_pages
 from flame.cli.attach import check
-from flame.cli.parser import complete, parse
+from flame.cli.parser import command_parsers, complete, parse
 from flame.cli.record import plan_of
 from flame.core.model.metrics import ALL_METRICS
 from flame.core.projection.levels import LEVELS
@@ -27,7 +30,7 @@ PAGES = [
     )
     if path.exists()
 ]
-COMMANDS = generate.command_parsers()
+COMMANDS = command_parsers()
 
 
 def name_of(path: Path) -> str:
@@ -94,13 +97,32 @@ def test_the_script_names_pages_that_are_out_of_date(
     monkeypatch.setattr(generate, "_layers", dict)
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "_packages", lambda package: iter(()))
+    monkeypatch.setattr(generate, "man_pages", lambda: {"flame.1": "a page"})
     assert generate.main(["--check"]) == 1
-    assert capsys.readouterr().out == "keys.md: is out of date\n"
+    told = capsys.readouterr().out
+    assert told == "keys.md: is out of date\nman/flame.1: is out of date\n"
     assert "old" in page.read_text()
     assert generate.main([]) == 0
     assert page.read_text().startswith("# Keys\n\n<!-- keys: begin -->\n| key | |\n")
     assert page.read_text().endswith("<!-- keys: end -->\nrest\n")
+    assert (tmp_path / "man" / "flame.1").read_text() == "a page"
     assert generate.main(["--check"]) == 0
+
+
+def test_the_man_pages_are_current() -> None:
+    pages = man_pages()
+    assert {path.name for path in (generate.DOCS / "man").iterdir()} == set(pages)
+    for name, text in pages.items():
+        assert (generate.DOCS / "man" / name).read_text("utf-8") == text, "run make man"
+
+
+@pytest.mark.skipif(not shutil.which("man"), reason="no man")
+def test_man_has_nothing_to_say_of_the_pages() -> None:
+    for name in man_pages():
+        command = ["man", "--warnings", "-l", str(generate.DOCS / "man" / name)]
+        done = subprocess.run(command, capture_output=True, check=True)
+        assert (name, done.stderr) == (name, b"")
+        assert b"EXAMPLES" in re.sub(rb".\x08", b"", done.stdout)
 
 
 def test_every_package_says_what_belongs_there() -> None:

@@ -1,4 +1,4 @@
-"""What recording costs, in time, memory and bytes, also after millions of kernels (E8, E9, E19)."""
+"""What recording costs, in time, memory and bytes, also after millions of kernels."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def torch_cost(bench: Bench, part: str) -> Finding:
 
 
 def long_graphs(bench: Bench, env: Env = NOTHING) -> Finding:
-    """E9: millions of nodes of a graph keep their times, and take no more and more GPU memory."""
+    """Millions of nodes of a graph keep their times, and take no more and more GPU memory."""
     found = Finding()
     nodes = bench.size(20_000, 3_000_000 if env else 30_000_000)
     recording = bench.record(bench.workload("graph_replays.py", nodes), env=env)
@@ -85,7 +85,7 @@ def long_graphs(bench: Bench, env: Env = NOTHING) -> Finding:
 
 
 def soak(bench: Bench) -> Finding:
-    """E19: a long recording grows neither slower nor larger in memory."""
+    """A long recording grows neither slower nor larger in memory."""
     found = Finding()
     command = bench.workload("steady.py", 10**9, "--seconds", bench.size(6, 150))
     recording = bench.record(command)
@@ -105,11 +105,11 @@ def soak(bench: Bench) -> Finding:
 
 NEEDS = ("gpu", "library")
 CHECKS = (
-    Check("cost-driver", "E8", 2, driver_cost, NEEDS, 120),
+    Check("cost-driver", "cost", 2, driver_cost, NEEDS, 120),
     *(
         Check(
             f"cost-torch-{part}",
-            "E8",
+            "cost",
             2,
             partial(torch_cost, part=part),
             (*NEEDS, "torch", *(("triton",) if part == "triton" else ())),
@@ -119,13 +119,13 @@ CHECKS = (
     ),
     Check(
         "long-graphs-pool-8",
-        "E9",
+        "long runs",
         2,
         partial(long_graphs, env={"FLAME_POOL": "8"}),
         NEEDS,
         60,
         quick=True,
     ),
-    Check("long-graphs", "E9", 3, long_graphs, NEEDS, 280),
-    Check("soak", "E19", 3, soak, NEEDS, 220),
+    Check("long-graphs", "long runs", 3, long_graphs, NEEDS, 280),
+    Check("soak", "long runs", 3, soak, NEEDS, 220),
 )

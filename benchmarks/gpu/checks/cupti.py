@@ -1,4 +1,4 @@
-"""What CUPTI does, without flame: the probe alone asks it (E0 to E7)."""
+"""What CUPTI does, without flame: the probe alone asks it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def steps(bench: Bench) -> list[str]:
 
 
 def machine(bench: Bench) -> Finding:
-    """E0: what `flame doctor` says of this machine."""
+    """What `flame doctor` says of this machine."""
     found = Finding()
     done = bench.run([*FLAME, "doctor", "--json"], code=None)
     with suppress(ValueError):
@@ -39,7 +39,7 @@ def machine(bench: Bench) -> Finding:
 
 
 def plain(bench: Bench) -> Finding:
-    """E0: the workload alone, which the times of others are held against."""
+    """The workload alone, which the times of others are held against."""
     found = Finding()
     times = [bench.run(steps(bench)).seconds for _ in range(bench.size(1, 3))]
     found.tell(seconds=[round(one, 3) for one in times])
@@ -54,18 +54,18 @@ def builds(bench: Bench) -> Finding:
     found.tell(cupti=seen["cupti"], version=seen["version"], set_up_ms=seen["set_up_ms"])
     found.hold("CUPTI", bool(seen["cupti"]), seen["cupti"])
     found.hold("subscribed", seen["results"].get("cuptiSubscribe 0") == 1, wrong(seen))
-    refuses = "fewer buffers" if seen["version"] >= NULL_BUFFERS else "always a buffer (S2)"
+    refuses = "fewer buffers" if seen["version"] >= NULL_BUFFERS else "always a buffer"
     found.tell(null_buffers=refuses)
     return found
 
 
 def calls(bench: Bench) -> Finding:
-    """E1: callbacks of the driver alone see the call of every kernel, also the runtime's."""
+    """Callbacks of the driver alone see the call of every kernel, also the runtime's."""
     return all_domains(bench, steps(bench))
 
 
 def mixed_calls(bench: Bench) -> Finding:
-    """E1 to E3 with all that PyTorch and Triton do: copies, threads, graphs, backward passes."""
+    """Calls, records and graphs of all that PyTorch and Triton do, on threads and backward too."""
     command = bench.workload("torch_mix.py", bench.size(5, 30), "all")
     found = all_domains(bench, command)
     seen = bench.probed(command)
@@ -92,7 +92,7 @@ def all_domains(bench: Bench, command: list[str]) -> Finding:
 
 
 def records(bench: Bench) -> Finding:
-    """E2: no record is without a call or times; none begins much before its call."""
+    """No record is without a call or times; none begins much before its call."""
     found = Finding()
     hold_records(found, bench.probed(steps(bench)))
     return found
@@ -111,7 +111,7 @@ def hold_records(found: Finding, seen: dict[str, Any]) -> None:
 
 
 def graphs(bench: Bench) -> Finding:
-    """E3: every record of a graph leads to a node that was captured."""
+    """Every record of a graph leads to a node that was captured."""
     found = Finding()
     hold_nodes(found, bench.probed(steps(bench)))
     return found
@@ -128,7 +128,7 @@ def hold_nodes(found: Finding, seen: dict[str, Any]) -> None:
 
 
 def modules(bench: Bench) -> Finding:
-    """E4: how many cubins CUPTI's checksum does not tell apart; any number is right."""
+    """How many cubins CUPTI's checksum does not tell apart; any number is right."""
     found = Finding()
     seen = bench.probed(bench.workload("torch_mix.py", 5, "triton,copy"))
     found.hold("modules", seen["modules"] > 0, seen["modules"])
@@ -138,7 +138,7 @@ def modules(bench: Bench) -> Finding:
 
 
 def sampling(bench: Bench, env: Env) -> Finding:
-    """E6, E7: PC samples come beside records, and no call fails."""
+    """PC samples come beside records, and no call fails."""
     found = Finding()
     seen = bench.probed(steps(bench), env)
     if NO_PERMISSION in seen["results"]:
@@ -163,7 +163,7 @@ def wrong(seen: dict[str, Any]) -> str:
 
 
 def matrix() -> tuple[Check, ...]:
-    """E6: every mode with every kind of kernel records, with CUPTI's scratch buffer and more."""
+    """Every mode with every kind of kernel records, with CUPTI's scratch buffer and more."""
     needs = ("gpu", "nvtx", "compiler")
     found = []
     for mode in MODES:
@@ -173,27 +173,27 @@ def matrix() -> tuple[Check, ...]:
                 name = f"probe-{mode}-{kind}-{scratch}"
                 quick = kind == "concurrent" and scratch == SCRATCH[-1]
                 look = partial(sampling, env=env)
-                found.append(Check(name, "E6", 1, look, needs, 30, quick))
+                found.append(Check(name, "PC sampling", 1, look, needs, 30, quick))
     for name, more in FURTHER.items():
         look = partial(sampling, env={"PROBE_PC": "continuous", "PROBE_SCRATCH_MB": "16", **more})
-        found.append(Check(f"probe-continuous-{name}", "E6", 1, look, needs, 30))
+        found.append(Check(f"probe-continuous-{name}", "PC sampling", 1, look, needs, 30))
     return tuple(found)
 
 
 NEEDS = ("gpu", "nvtx", "compiler")
 CHECKS = (
-    Check("probe-builds", "E0", 1, builds, NEEDS, 90, quick=True),
-    Check("machine", "E0", 1, machine, ("gpu", "library"), 60, quick=True),
-    Check("plain", "E0", 1, plain, ("gpu", "nvtx"), 60),
-    Check("probe-calls", "E1", 1, calls, NEEDS, 60, quick=True),
-    Check("probe-records", "E2", 1, records, NEEDS, 30, quick=True),
-    Check("probe-graphs", "E3", 1, graphs, NEEDS, 30, quick=True),
-    Check("probe-torch", "E1", 1, mixed_calls, ("gpu", "compiler", "torch"), 90, quick=True),
-    Check("probe-modules", "E4", 1, modules, ("gpu", "compiler", "torch", "triton"), 60),
+    Check("probe-builds", "machine", 1, builds, NEEDS, 90, quick=True),
+    Check("machine", "machine", 1, machine, ("gpu", "library"), 60, quick=True),
+    Check("plain", "machine", 1, plain, ("gpu", "nvtx"), 60),
+    Check("probe-calls", "calls", 1, calls, NEEDS, 60, quick=True),
+    Check("probe-records", "records", 1, records, NEEDS, 30, quick=True),
+    Check("probe-graphs", "graphs", 1, graphs, NEEDS, 30, quick=True),
+    Check("probe-torch", "calls", 1, mixed_calls, ("gpu", "compiler", "torch"), 90, quick=True),
+    Check("probe-modules", "cubins", 1, modules, ("gpu", "compiler", "torch", "triton"), 60),
     *matrix(),
     Check(
         "probe-late",
-        "E7",
+        "PC sampling",
         1,
         partial(sampling, env={"PROBE_PC": "continuous", "PROBE_LATE": "1"}),
         NEEDS,

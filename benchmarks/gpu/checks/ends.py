@@ -1,4 +1,4 @@
-"""How recorded programs end, and how flame comes to one that runs (E11, E12)."""
+"""How recorded programs end, and how flame comes to one that runs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def hold_time(found: Finding, recording: Recording, what: str, took: float, most
 
 
 def attached(bench: Bench) -> Finding:
-    """E11: the library loaded in the middle, by the program itself, as `flame attach` has it done.
+    """The library loaded in the middle, by the program itself, as `flame attach` has it done.
 
     A graph is there by then and replayed before and after: nothing crashes, nothing stalls long.
     """
@@ -88,7 +88,7 @@ def attached(bench: Bench) -> Finding:
 
 
 def stopped(bench: Bench) -> Finding:
-    """L7: a recording that ends while the program is busy does not hang, and its dump is whole."""
+    """A recording that ends while the program is busy does not hang, and its dump is whole."""
     found, folder = Finding(), bench.folder / "stopped.flame"
     words = ["record", "-q", "--duration", "1s", "-o", str(folder), "--"]
     program = bench.workload("steady.py", 10**6)
@@ -112,9 +112,9 @@ def is_stopped(path: Path) -> bool:
 NEEDS = ("gpu", "library")
 CHECKS = (
     *(
-        Check(f"end-{way}", "E12", 2, partial(ends, way=way), NEEDS, 30, quick=way in QUICK)
+        Check(f"end-{way}", "ends", 2, partial(ends, way=way), NEEDS, 30, quick=way in QUICK)
         for way in CODES
     ),
-    Check("attached-late", "E11", 2, attached, NEEDS, 60, quick=True),
-    Check("stopped-while-busy", "L7", 2, stopped, NEEDS, 40, quick=True),
+    Check("attached-late", "attaching", 2, attached, NEEDS, 60, quick=True),
+    Check("stopped-while-busy", "ends", 2, stopped, NEEDS, 40, quick=True),
 )

@@ -1,4 +1,4 @@
-"""flame beside other tools, and with other frameworks than PyTorch (E10, E14, E17, E18)."""
+"""flame beside other tools, and with other frameworks than PyTorch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_COLD_NS = 5_000
 
 
 def beside_profiler(bench: Bench) -> Finding:
-    """E10: torch.profiler in the middle of a recording; whichever loses its kernels says so."""
+    """`torch.profiler` in the middle of a recording; whichever loses its kernels says so."""
     found = Finding()
     recording = bench.record(bench.workload("profiler_inside.py", bench.size(20, 50)), code=None)
     said = recording.done.json()
@@ -49,7 +49,7 @@ def ran(recording: Recording) -> float:
 
 
 def stolen(bench: Bench) -> Finding:
-    """L1: another tool registers its own callbacks for records; the recording says so."""
+    """Another tool registers its own callbacks for records; the recording says so."""
     found = Finding()
     count = bench.size(40, 100)
     recording = bench.record(bench.workload("stealing.py", count), code=None)
@@ -61,7 +61,7 @@ def stolen(bench: Bench) -> Finding:
 
 
 def event_times(bench: Bench) -> Finding:
-    """E14: long kernels take as long as CUDA events around them say."""
+    """Long kernels take as long as CUDA events around them say."""
     found = Finding()
     recording = bench.record(bench.workload("event_times.py", 20))
     wanted = recording.done.json()["kernels_ns"]
@@ -78,14 +78,14 @@ def event_times(bench: Bench) -> Finding:
 
 
 def framework(bench: Bench, program: str) -> Finding:
-    """E17: a libcupti is found without PyTorch; there are kernels, and Python stacks."""
+    """A libcupti is found without PyTorch; there are kernels, and Python stacks."""
     found = Finding()
     hold_recording(found, bench.record(bench.workload(program, bench.size(50, 300))))
     return found
 
 
 def runtime(bench: Bench, streams: str) -> Finding:
-    """E18: CUDA C++ in all its ways, on threads, with child graphs: everything is counted."""
+    """CUDA C++ in all its ways, on threads, with child graphs: everything is counted."""
     found = Finding()
     program = str(bench.folder / "runtime_mix")
     source = str(WORKLOADS / "runtime_mix.cu")
@@ -115,13 +115,23 @@ def runtime(bench: Bench, streams: str) -> Finding:
 NEEDS = ("gpu", "library")
 NVCC = (*NEEDS, "hardware", "nvcc")
 CHECKS = (
-    Check("beside-torch-profiler", "E10", 2, beside_profiler, (*NEEDS, "torch"), 90, quick=True),
-    Check("stolen-records", "E10", 2, stolen, NEEDS, 60),
-    Check("event-times", "E14", 3, event_times, (*NEEDS, "torch"), 60, quick=True),
-    Check("jax", "E17", 3, partial(framework, program="jax_loop.py"), (*NEEDS, "jax"), 90),
-    Check("cupy", "E17", 3, partial(framework, program="cupy_loop.py"), (*NEEDS, "cupy"), 90),
+    Check(
+        "beside-torch-profiler",
+        "other tools",
+        2,
+        beside_profiler,
+        (*NEEDS, "torch"),
+        90,
+        quick=True,
+    ),
+    Check("stolen-records", "other tools", 2, stolen, NEEDS, 60),
+    Check("event-times", "times", 3, event_times, (*NEEDS, "torch"), 60, quick=True),
+    Check("jax", "frameworks", 3, partial(framework, program="jax_loop.py"), (*NEEDS, "jax"), 90),
+    Check(
+        "cupy", "frameworks", 3, partial(framework, program="cupy_loop.py"), (*NEEDS, "cupy"), 90
+    ),
     *(
-        Check(f"runtime-{streams}", "E18", 3, partial(runtime, streams=streams), NVCC, 120)
+        Check(f"runtime-{streams}", "CUDA C++", 3, partial(runtime, streams=streams), NVCC, 120)
         for streams in ("legacy", "per-thread")
     ),
 )

@@ -91,7 +91,7 @@ def switched(bench: Bench, env: Env) -> Finding:
 
 
 def whole_graphs(bench: Bench) -> Finding:
-    """L5: graphs as a whole, and node by node: what is seen of them, and how long it takes."""
+    """Graphs as a whole, and node by node: what is seen of them, and how long it takes."""
     found = Finding()
     command = [*TRANSFORMER, str(bench.size(10, 50))]
     ways = {way: bench.injected(command, way, {"FLAME_GRAPHS": way}) for way in ("node", "whole")}
@@ -178,21 +178,30 @@ SWITCHES = {
     "kind-kernel": {"FLAME_KERNEL_KIND": "kernel"},
     "kind-concurrent": {"FLAME_KERNEL_KIND": "concurrent"},
     "pool-8": {"FLAME_POOL": "8"},
+    "subscribers-several": {"FLAME_SUBSCRIBERS": "several"},
 }
 CHECKS = (
-    Check("recorded", "E8", 2, recorded, NEEDS, 60, quick=True),
-    Check("counted-by-torch", "E14", 2, counted, (*NEEDS, "torch"), 120, quick=True),
-    Check("streams", "E18", 2, streams, (*NEEDS, "compiler"), 60, quick=True),
-    Check("blocking-calls", "D", 2, blocking, NEEDS, 60, quick=True),
-    Check("loading-of-code", "D", 2, loads, NEEDS, 60),
-    Check("launches-in-calls", "D", 2, nested, NEEDS, 60),
+    Check("recorded", "what is recorded", 2, recorded, NEEDS, 60, quick=True),
+    Check("counted-by-torch", "what is recorded", 2, counted, (*NEEDS, "torch"), 120, quick=True),
+    Check("streams", "what is recorded", 2, streams, (*NEEDS, "compiler"), 60, quick=True),
+    Check("blocking-calls", "other calls", 2, blocking, NEEDS, 60, quick=True),
+    Check("loading-of-code", "other calls", 2, loads, NEEDS, 60),
+    Check("launches-in-calls", "other calls", 2, nested, NEEDS, 60),
     *(
-        Check(f"switch-{name}", "L3", 2, partial(switched, env=env), NEEDS, 30)
+        Check(f"switch-{name}", "switches", 2, partial(switched, env=env), NEEDS, 30)
         for name, env in SWITCHES.items()
     ),
-    Check("switch-graphs-whole", "L5", 2, whole_graphs, NEEDS, 60),
+    Check("switch-graphs-whole", "graphs", 2, whole_graphs, NEEDS, 60),
     *(
-        Check(f"child-{way}", "E12", 2, partial(forked, way=way), NEEDS, 60, quick=way == "spawn")
+        Check(
+            f"child-{way}",
+            "child processes",
+            2,
+            partial(forked, way=way),
+            NEEDS,
+            60,
+            quick=way == "spawn",
+        )
         for way in ("spawn", "forkserver", "fork")
     ),
 )

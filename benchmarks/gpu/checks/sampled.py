@@ -1,4 +1,4 @@
-"""PC samples as flame takes them, with hidden switches, and begun later (E6, E13, E16)."""
+"""PC samples as flame takes them, with hidden switches, and begun later."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def hold_text(found: Finding, recording: Recording) -> None:
 
 
 def later(bench: Bench) -> Finding:
-    """E13: PC sampling is switched on and off while the program runs, and the program ends well."""
+    """PC sampling is switched on and off while the program runs, and the program ends well."""
     found, folder = Finding(), bench.folder / "later.flame"
     program = bench.workload("steady.py", 10**6)
     words = [*FLAME, "record", "-q", "-o", str(folder), "--", *program]
@@ -87,7 +87,7 @@ def later(bench: Bench) -> Finding:
 
 
 def constants(bench: Bench) -> Finding:
-    """E16: Triton kernels of one name and other constants each show their own instructions."""
+    """Triton kernels of one name and other constants each show their own instructions."""
     found = Finding()
     recording = bench.record(bench.workload("triton_constants.py"), "--pc", "serialized")
     skip_if_refused(recording)
@@ -105,7 +105,7 @@ def constants(bench: Bench) -> Finding:
 
 
 def disassembled(bench: Bench) -> Finding:
-    """E15: instructions have the text and the offsets that cuobjdump gives."""
+    """Instructions have the text and the offsets that cuobjdump gives."""
     found = Finding()
     source = str(ROOT / "benchmarks" / "gpu" / "workloads" / "stalls.cu")
     program = str(bench.folder / "stalls")
@@ -138,7 +138,7 @@ def opcodes(listing: str) -> dict[tuple[str, int], str]:
 
 
 def against_ncu(bench: Bench) -> Finding:
-    """E15: flame's shares of stall reasons beside those of Nsight Compute, kernel by kernel."""
+    """The shares of stall reasons beside those of Nsight Compute, kernel by kernel."""
     found = Finding()
     source = str(ROOT / "benchmarks" / "gpu" / "workloads" / "stalls.cu")
     program, report = str(bench.folder / "stalls"), str(bench.folder / "stalls.ncu-rep")
@@ -177,13 +177,15 @@ NEEDS = ("gpu", "library", "nvtx")
 MATRIX = [(mode, kind, scratch) for mode in MODES for kind in KINDS for scratch in ("0", "16")]
 CHECKS = (
     *(
-        Check(f"samples-{mode}", "E6", 2, partial(sampled, mode=mode), NEEDS, 60, quick=True)
+        Check(
+            f"samples-{mode}", "PC sampling", 2, partial(sampled, mode=mode), NEEDS, 60, quick=True
+        )
         for mode in MODES
     ),
     *(
         Check(
             f"samples-{mode}-{kind}-{scratch}",
-            "E6",
+            "PC sampling",
             2,
             partial(
                 sampled,
@@ -197,21 +199,28 @@ CHECKS = (
     ),
     Check(
         "samples-hw-128",
-        "E6",
+        "PC sampling",
         2,
         partial(sampled, mode="continuous", env={"FLAME_PC_HW": "128"}),
         NEEDS,
         40,
     ),
-    Check("samples-later", "E13", 2, later, NEEDS, 60, quick=True),
-    Check("instructions", "E15", 3, disassembled, (*NEEDS, "hardware", "nvcc", "cuobjdump"), 90),
+    Check("samples-later", "PC sampling", 2, later, NEEDS, 60, quick=True),
+    Check(
+        "instructions",
+        "instructions",
+        3,
+        disassembled,
+        (*NEEDS, "hardware", "nvcc", "cuobjdump"),
+        90,
+    ),
     Check(
         "stalls-against-ncu",
-        "E15",
+        "instructions",
         3,
         against_ncu,
         (*NEEDS, "hardware", "nvcc", "ncu", "root"),
         120,
     ),
-    Check("triton-constants", "E16", 3, constants, (*NEEDS, "torch", "triton"), 90),
+    Check("triton-constants", "instructions", 3, constants, (*NEEDS, "torch", "triton"), 90),
 )

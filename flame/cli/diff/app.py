@@ -51,10 +51,15 @@ def show_app(args: argparse.Namespace, sides: InputSides, per: Per, limits: Limi
 
 def _words(args: argparse.Namespace) -> Iterator[str]:
     """The words of the command line that name the sides."""
-    yield from (f"./{path}" if path.startswith("-") else path for path in args.paths)
+    given = getattr(args, "given", {})
+    yield from (given.get(path) or _path_word(path) for path in args.paths)
     for name in ("base", "new"):
         for paths in getattr(args, name):
             yield f"--{name}"
-            yield from (f"./{path}" if path.startswith("-") else path for path in paths)
+            yield from (given.get(path) or _path_word(path) for path in paths)
         if text := getattr(args, f"{name}_select"):
             yield f"--{name}-select={text}"
+
+
+def _path_word(path: str) -> str:
+    return f"./{path}" if path.startswith("-") else path

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from flame.cli.arguments import inputs_at
 from flame.core.errors import UsageError
 from flame.options.selection import load_options_of, parse
 
@@ -38,15 +39,17 @@ def sides_of(args: argparse.Namespace) -> InputSides:
     if args.base or args.new:
         if args.paths or not (args.base and args.new):
             raise UsageError("name both sides by --base and --new, or both as PATH")
-        return InputSides(list(map(_inputs, args.base)), list(map(_inputs, args.new)))
+        return InputSides(
+            [_inputs(args, one) for one in args.base], [_inputs(args, one) for one in args.new]
+        )
     if len(args.paths) == 1 and (args.base_select or args.new_select):
-        return InputSides([_inputs(args.paths)], [_inputs(args.paths)])
+        return InputSides([_inputs(args, args.paths)], [_inputs(args, args.paths)])
     if len(args.paths) != 2:
         raise UsageError(
             "name two traces: flame diff BASE NEW; several runs of a side by --base and --new "
             "(see flame diff --help)"
         )
-    return InputSides([_inputs(args.paths[:1])], [_inputs(args.paths[1:])])
+    return InputSides([_inputs(args, args.paths[:1])], [_inputs(args, args.paths[1:])])
 
 
 def kept_side(args: argparse.Namespace) -> list[Inputs]:
@@ -54,13 +57,11 @@ def kept_side(args: argparse.Namespace) -> list[Inputs]:
     runs = args.base or args.new or [[path] for path in args.paths[:1]]
     if not runs or len(args.paths) + bool(args.base) + bool(args.new) > 1:
         raise UsageError("--keep-base takes one side: flame diff TRACE --keep-base FILE")
-    return list(map(_inputs, runs))
+    return [_inputs(args, one) for one in runs]
 
 
-def _inputs(paths: Sequence[str]) -> Inputs:
-    from flame.core.loading.inputs import Inputs
-
-    return Inputs(tuple(map(Path, paths)))
+def _inputs(args: argparse.Namespace, paths: Sequence[str]) -> Inputs:
+    return inputs_at(paths, args)
 
 
 def side_filters(args: argparse.Namespace, side: str) -> tuple[Filter, ...]:
@@ -110,7 +111,5 @@ def load_side(
         if one.paths not in known:
             # Findings and samples of kernels tell by them; several files are read elsewhere.
             wanted = args.format is None and len(one.paths) == 1
-            known[one.paths] = load_with_progress(
-                one.paths, replace(options, launches=wanted), cache
-            )
+            known[one.paths] = load_with_progress(one, replace(options, launches=wanted), cache)
     return runs_of(name, [known[one.paths] for one in inputs], where)

@@ -154,7 +154,7 @@ def _loaded(
     from flame.core.report.options import with_iteration, with_usual_iteration
 
     options = replace(load_options_of(args), launches=_asks_for_launches(inputs, names))
-    profile = load_with_progress(inputs.paths, options, cache)
+    profile = load_with_progress(inputs, options, cache)
     delay_collection()  # sections make few objects and no garbage in circles
     if args.iteration is not None:
         return with_iteration(profile, args.iteration)
@@ -196,7 +196,7 @@ def _link(args: argparse.Namespace, inputs: Inputs, scope: Scope) -> Link:
 
     selection = scope.selection
     shown = selection if args.iteration is None else without_steps(selection)
-    return links(inputs.paths, load_options_of(args), shown)
+    return links(inputs.spelled, load_options_of(args), shown)
 
 
 def _icicle(args: argparse.Namespace, scope: Scope) -> str:

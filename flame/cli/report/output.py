@@ -98,7 +98,7 @@ def _written(
     if args.json:
         from flame.reporting.report_json import as_json
 
-        about: dict[str, object] = {"path": [str(path) for path in inputs.paths]}
+        about: dict[str, object] = {"path": inputs.spelled}
         if decision is not None:
             about["gate"] = decision
         return as_json(sections, args.rows, link, about)

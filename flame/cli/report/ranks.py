@@ -60,7 +60,7 @@ def report_ranks(args: argparse.Namespace) -> int:
 
     inputs = inputs_of(args)
     check_target(args, inputs)
-    profile = load_with_progress(inputs.paths, load_options_of(args), None)
+    profile = load_with_progress(inputs, load_options_of(args), None)
     summary = summary_of(profile)
     if summary is None:
         paths = " ".join(map(str, inputs.paths[:3])) + (" …" if len(inputs.paths) > 3 else "")
@@ -100,7 +100,7 @@ def print_ranks(
     selection = with_levels(replace(selection, naming=naming, forward=True), profile)
     sections = rank_sections(questions_of(summary, selection, profile), names)
     inputs = inputs_of(args)
-    link = links(inputs.paths, load_options_of(args), selection)
+    link = links(inputs.spelled, load_options_of(args), selection)
     hand_over(args, inputs, sections, link, partial(_icicle, summary, selection))
 
 

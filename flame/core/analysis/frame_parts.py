@@ -8,6 +8,7 @@ import numpy as np
 
 from flame.core.analysis.frame_totals import outermost_by_frame
 from flame.core.columns import I4, I8, sum_by
+from flame.core.model.meta import file_labels
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree, subtree_sums
 from flame.core.projection.filters import Filter
@@ -34,7 +35,7 @@ def parts_by_device(
     """
     many = len(profile.sources) > 1
     names = tuple(
-        f"{profile.sources[device.source].label} GPU {device.id}" if many else f"GPU {device.id}"
+        f"{file_labels(device, profile.sources)} GPU {device.id}" if many else f"GPU {device.id}"
         for device in profile.devices
     )
     return _parts(profile, tree, where, frames, profile.table(tree.metric).groups.device, names)

@@ -19,7 +19,7 @@ from flame.core.attribution.thread_pieces import (
     function_pieces,
 )
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
-from flame.core.columns import I4, I8, run_starts, unique
+from flame.core.columns import I4, I8, Bool, Column, run_starts, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities, repeat
 from flame.core.model.calls import IdleCause
@@ -29,7 +29,7 @@ from flame.core.model.launches import Collectives
 from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
-from flame.core.model.raw import RawActivities, RawTrace, close_open_ends
+from flame.core.model.raw import RawTrace, close_open_ends
 from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
 from flame.core.units import format_counted
@@ -228,7 +228,7 @@ def _activities(
         launch_start=launch_start,
         launch_end=launch_end,
         launch_share=_launch_shares(raw, call, np.maximum(launch_end - launch_start, 0)),
-        idle=_idle_before(work, duration),
+        idle=idle_before(work.device, work.start, duration, ~lacks_times(work)),
         python=python,
         own_python=stacks[0] if linked else None,
         own_nvtx=stacks[1] if linked else None,
@@ -323,16 +323,17 @@ def _launch_shares(raw: RawTrace, call: I8, duration: I8) -> I8:
     return share
 
 
-def _idle_before(work: RawActivities, duration: I8) -> I8:
-    """How long each activity's device had been empty when it started, ns; 0 for the first."""
-    start, timed = work.start, ~lacks_times(work)
-    devices = unique(work.device).tolist()
+def idle_before(device: Column, start: I8, duration: I8, timed: Bool) -> I8:
+    """Measure how long each activity's device had been empty when it started, ns.
+
+    0 for the first of a device and those that are not ``timed``.
+    """
+    devices = unique(device).tolist()
     if len(devices) == 1 and timed.all() and (start[1:] >= start[:-1]).all():  # as most
         return _gaps(start, duration)
     idle = np.zeros(len(start), np.int64)
-    for device in devices:
-        on = (work.device == device) & timed
-        rows = np.flatnonzero(on)
+    for one in devices:
+        rows = np.flatnonzero((device == one) & timed)
         if (np.diff(start[rows]) < 0).any():
             rows = rows[np.argsort(start[rows], kind="stable")]
         idle[rows] = _gaps(start[rows], duration[rows])

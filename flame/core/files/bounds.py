@@ -22,7 +22,7 @@ _SIZE, _DAYS = 10_000_000_000, 30
 _PART = 10
 _FREE = 5_000_000_000
 _SECONDS = 86_400
-_RESULT = lazy_regex(r"[0-9a-f]{16,}-[^/]*\.(profile|sqlite|csv|sass)\Z")
+_RESULT = lazy_regex(r"[0-9a-f]{16,}-[^/]*\.(profile|sqlite|csv|sass|fetched)\Z")
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,60 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from flame.core.fetching.given_names import shown_name
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.source_labels import absolute_path, label_paths
 from flame.core.readers.fdump.folder import is_folder, list_dumps
+from flame.core.readers.shared.packed_files import SUFFIXES
+
+if TYPE_CHECKING:
+    from flame.core.model.meta import Meta
+    from flame.core.model.profile import Profile
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that are opened together, as they were given; ``name``: what they are called."""
+    """The files that are opened together; ``name``: what they are called.
+
+    ``given`` has those that were given by other names, such as a URL or ``-``, with these.
+    """
 
     paths: tuple[Path, ...]
     name: str = ""
+    given: tuple[tuple[Path, str], ...] = ()
+
+    @property
+    def spelled(self) -> list[str]:
+        """The files as they were given."""
+        known = dict(self.given)
+        return [known.get(path) or _unlike_stdin(str(path)) for path in self.paths]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all are files of this machine that are still there afterwards."""
+        return not self.given
+
+    def respell(self, text: str) -> str:
+        """Write in ``text`` files as they were given."""
+        for path, name in self.given:
+            text = text.replace(str(path), shown_name(name))
+        return text
+
+    def respell_profile(self, profile: Profile) -> Profile:
+        """Return what was read of the files, which is called as they were given."""
+        if not self.given:
+            return profile
+        sources = tuple(replace(one, meta=self._respell_meta(one.meta)) for one in profile.sources)
+        warnings = tuple(map(self.respell, profile.warnings))
+        meta = self._respell_meta(profile.meta)
+        return replace(profile, meta=meta, sources=sources, warnings=warnings)
+
+    def _respell_meta(self, meta: Meta) -> Meta:
+        return replace(meta, path=self.respell(meta.path))
 
     @property
     def title(self) -> str:
@@ -36,7 +77,7 @@ class Inputs:
         if self.name:
             return re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "recording"
         if len(self.paths) == 1:
-            return Path(self.title.removesuffix(".gz")).stem
+            return Path(_unpacked_name(self.title)).stem
         first = Path(label_paths(self.paths)[0]).name
         return f"{first}-and-{len(self.paths) - 1}-more"
 
@@ -55,3 +96,12 @@ class Inputs:
             if is_folder(path):
                 with suppress(OSError):
                     yield from list_dumps(path)
+
+
+def _unlike_stdin(name: str) -> str:
+    return "./-" if name == "-" else name
+
+
+def _unpacked_name(name: str) -> str:
+    suffix = next((each for each in SUFFIXES if name.endswith(each)), "")
+    return name.removesuffix(suffix)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.core.errors import InputError, UsageError
+from flame.core.errors import FlameError, InputError, UsageError
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.file import load_file
 from flame.core.memory import PER_BYTE, bytes_to_use, within_memory
@@ -21,6 +21,7 @@ from flame.core.starting import resume_collection
 from flame.core.units import format_bytes
 
 if TYPE_CHECKING:
+    from flame.core.loading.inputs import Inputs
     from flame.core.reopening.profile_cache import ProfileCache
 
 _MERGING = 0.9
@@ -75,6 +76,21 @@ def load_all(
     profile = _load_with_work(files, options or LoadOptions(), whole, cache)
     whole.end()
     return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
+
+
+def load_inputs(
+    inputs: Inputs,
+    options: LoadOptions | None = None,
+    progress: Progress = silent,
+    cache: ProfileCache | None = None,
+) -> Profile:
+    """Load ``inputs`` as `load_all` does; profile and errors name them as they were given."""
+    if inputs.is_local:
+        return load_all(inputs.paths, options, progress, cache)
+    try:
+        return inputs.respell_profile(load_all(inputs.paths, options, progress, cache))
+    except FlameError as error:
+        raise type(error)(inputs.respell(str(error))) from None
 
 
 def _list_files(path: Path) -> Recording:

@@ -25,7 +25,11 @@ from flame.core.loading.merge_metrics import measure_scales, merge_metrics, metr
 from flame.core.loading.merge_side_tables import SidePart, merge_side_tables
 from flame.core.loading.merge_tables import merge_tables
 from flame.core.loading.merge_threads import ThreadTables, thread_builders
-from flame.core.loading.shared_gpus import shared_gpu_warnings
+from flame.core.loading.shared_gpus import (
+    SharedGpus,
+    shared_gpu_warnings,
+    with_idle_of_shared,
+)
 from flame.core.model.activities import (
     NONE,
     Activities,
@@ -35,7 +39,6 @@ from flame.core.model.activities import (
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import (
-    Device,
     GraphNodes,
     Meta,
     Process,
@@ -53,10 +56,11 @@ from flame.core.sampling.merge import merge_samplings
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
     """Merge ``profiles`` into one; ``labels`` are their names on the level ``rank``.
 
-    Processes, threads and GPUs stay apart, however equal their numbers are. The sum of a metric is
-    the sum of the profiles' own, exactly. Times are those of one clock where all traces know the
-    time of day and were recorded together; else each begins at 0, and a warning says so. Raises
-    InputError where they have nothing in common to be measured by.
+    Processes, threads and GPUs stay apart, however equal their numbers are; but a GPU that several
+    processes of a recording used is one. Sums of metrics are those of the profiles' own, exactly,
+    but of idle time before activities of such a GPU. Times are those of one clock where all traces
+    know the time of day and were recorded together; else each begins at 0, and a warning says so.
+    Raises InputError where they have nothing in common to be measured by.
     """
     check_kinds(profiles, labels)
     metrics = merge_metrics(profiles, labels)
@@ -66,12 +70,13 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         for number, (profile, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
     ]
     table, ids = merge_tables(parts, [profile.activities for profile in profiles])
+    table = with_idle_of_shared(table, who.gpus.devices)
     sources = tuple(map(Source, labels, (profile.meta for profile in profiles)))
     warnings = [
-        *shared_gpu_warnings(who.devices, sources),
+        *shared_gpu_warnings(who.gpus.devices, sources),
         *merge_warnings([profile.warnings for profile in profiles], labels),
     ]
-    listed = tuple(who.processes), tuple(who.threads), tuple(who.devices)
+    listed = tuple(who.processes), tuple(who.threads), tuple(who.gpus.devices)
     grouping = add_grouping(who.frames, *listed, table.stream, sources)
     return Profile(
         who.frames.build(),
@@ -120,7 +125,7 @@ class _MergedNames:
         self.frames = FrameBuilder()
         self.processes: list[Process] = []
         self.threads: list[Thread] = []
-        self.devices: list[Device] = []
+        self.gpus = SharedGpus()
 
     def add(
         self, profile: Profile, source: int, shift: int, scales: Mapping[str, int]
@@ -128,9 +133,8 @@ class _MergedNames:
         """Add what ``profile`` has, and return its new numbers."""
         process = self._add_processes(profile, source)
         thread = _new_numbers(len(self.threads), len(profile.threads))
-        device = _new_numbers(len(self.devices), len(profile.devices))
+        device = self.gpus.add(profile, source)
         self.threads += [replace(t, process=int(process[t.process])) for t in profile.threads]
-        self.devices += [replace(gpu, source=source) for gpu in profile.devices]
         return ProfilePart(
             self._add_frames(profile),
             process,

@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.columns import I4, Column, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import SMALLER, Frame, FrameBuilder, Kind
-from flame.core.model.meta import Device, Process, Source, Thread
+from flame.core.model.meta import Device, Process, Source, Thread, file_labels
 from flame.core.names.kernel_category import COPY, OTHER, category_of
 
 
@@ -60,15 +60,16 @@ def add_grouping(
     """Add the grouping frames of a profile to ``frames``; ``known`` are those of its beginning."""
     shapes = _extend_shapes(frames, _NONE if known is None else known.shapes)
     category = _extend_categories(frames, _NONE if known is None else known.category)
-    of_process = [process.source for process in processes]
-    of_thread = [of_process[thread.process] if thread.process >= 0 else 0 for thread in threads]
-    of_device = [device.source for device in devices]
+    files = [source.label for source in sources] or [""]
+    of_process = [files[process.source] for process in processes]
+    of_thread = [of_process[one.process] if one.process >= 0 else files[0] for one in threads]
+    of_device = [file_labels(device, sources) if sources else "" for device in devices]
     stream_ids = unique(streams).astype(np.int32)
     stream_ids = stream_ids[stream_ids >= 0]
     return Grouping(
-        _add(frames, Kind.PROCESS, _label(map(process_name, processes), of_process, sources)),
-        _add(frames, Kind.THREAD, _label(map(thread_name, threads), of_thread, sources)),
-        _add(frames, Kind.DEVICE, _label(map(device_name, devices), of_device, sources)),
+        _add(frames, Kind.PROCESS, _label(map(process_name, processes), of_process)),
+        _add(frames, Kind.THREAD, _label(map(thread_name, threads), of_thread)),
+        _add(frames, Kind.DEVICE, _label(map(device_name, devices), of_device)),
         stream_ids,
         _add(frames, Kind.STREAM, (f"stream {number}" for number in stream_ids.tolist())),
         shapes,
@@ -87,14 +88,12 @@ def _add_ranks(
     return _add(frames, Kind.RANK, (sources[process.source].label for process in processes))
 
 
-def _label(
-    names: Iterable[str], of_name: Sequence[int], sources: tuple[Source, ...]
-) -> Iterator[str]:
+def _label(names: Iterable[str], of_name: Sequence[str]) -> Iterator[str]:
     """Label the ``names`` that several files have by the file; ``of_name`` is each name's file."""
     pairs = list(zip(names, of_name, strict=True))
     files = Counter(name for name, _ in set(pairs))
-    for name, source in pairs:
-        yield f"{name} · {sources[source].label}" if files[name] > 1 else name
+    for name, file in pairs:
+        yield f"{name} · {file}" if files[name] > 1 else name
 
 
 def process_name(process: Process) -> str:

@@ -14,6 +14,8 @@ from flame.core.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from flame.core.names.phases import Phase
 
+_MOST_NAMED = 2
+
 
 @dataclass(frozen=True)
 class Process:
@@ -59,7 +61,8 @@ class Device:
     """Name a GPU. ``id`` is its number in the machine where known, else its CUDA ordinal.
 
     ``source`` indexes ``Profile.sources``: files may be of different machines. Devices with equal
-    ``uuid`` are one GPU, or one MIG instance; empty where it was not recorded.
+    ``uuid`` are one GPU, or one MIG instance; empty where it was not recorded. ``further`` are the
+    other files whose processes used it; ``id`` is that of the first.
     """
 
     id: int
@@ -67,6 +70,12 @@ class Device:
     source: int = 0
     facts: DeviceFacts = DeviceFacts()
     uuid: str = ""
+    further: tuple[int, ...] = ()
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """All files whose processes used it."""
+        return (self.source, *self.further)
 
 
 @dataclass(frozen=True)
@@ -149,6 +158,14 @@ class Source:
 
     label: str
     meta: Meta
+
+
+def file_labels(item: Device | Process, sources: Sequence[Source]) -> str:
+    """Name the files that ``item`` is of, several of a GPU: ``rank 0, rank 1 and 2 more``."""
+    numbers = item.sources if isinstance(item, Device) else (item.source,)
+    labels = [sources[number].label for number in numbers]
+    named, more = labels[:_MOST_NAMED], len(labels) - _MOST_NAMED
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from flame.core.columns import I8
 from flame.core.errors import UsageError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
+from flame.core.nearest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -290,4 +291,5 @@ def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
         raise UsageError(f"--metric {key}: {NO_SHAPES_RECORDED}")
     if any(key == metric.key for metric in MEMORY_METRICS):
         raise UsageError(f"--metric {key}: {NO_MEMORY_RECORDED}")
-    raise UsageError(f"unknown metric '{key}': choose from {choices}")
+    meant = did_you_mean(key, (metric.key for metric in metrics))
+    raise UsageError(f"unknown metric '{key}': choose from {choices}{meant}")

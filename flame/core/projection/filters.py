@@ -19,7 +19,7 @@ from flame.core.model.profile import Profile
 from flame.core.names.framework import USUAL
 from flame.core.projection.labels import Naming, exact_labels
 from flame.core.projection.phases import phase_frames, phase_names
-from flame.core.regex import Limit, compile_expression, fits
+from flame.core.regex import Limit, compile_expression, compile_glob, fits
 
 _MOST_NAMES = 4
 """Names of ranks that a message lists."""
@@ -109,8 +109,8 @@ class NvtxRange:
 
     def ranges(self, profile: Profile) -> Bool:
         """Mark the frames of ``profile`` that are such ranges, bool[frames]."""
-        name = _glob(self.name).fullmatch
-        domain = _glob(self.domain).fullmatch if self.domain is not None else None
+        name = compile_glob(self.name).fullmatch
+        domain = compile_glob(self.domain).fullmatch if self.domain is not None else None
 
         def fits(frame: Frame) -> bool:
             if frame.kind != Kind.NVTX or not name(frame.name):
@@ -140,7 +140,7 @@ class Ranks:
     def fits(self, source: Source) -> bool:
         """Tell whether a file is one of those."""
         texts = (source.label, str(source.meta.rank))
-        return any(_glob(name).fullmatch(text) for name in self.names for text in texts)
+        return any(compile_glob(name).fullmatch(text) for name in self.names for text in texts)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Phases:
 
     def fits(self, phase: str) -> bool:
         """Tell whether a phase is one of those."""
-        return any(_glob(name).fullmatch(phase) for name in self.names)
+        return any(compile_glob(name).fullmatch(phase) for name in self.names)
 
 
 @dataclass(frozen=True)
@@ -332,23 +332,6 @@ def passing_rows(profile: Profile, table: Activities, filters: tuple[Filter, ...
         return masks[0] if masks else None
     passing: Bool = np.logical_and.reduce(masks)
     return passing
-
-
-def _glob(pattern: str) -> re.Pattern[str]:
-    """``*`` and ``?`` stand for any text and any character; brackets are part of many names.
-
-    What follows a ``*`` is taken where it comes first, once and for all, as by `fnmatch`: a pattern
-    with many of them would take years otherwise.
-    """
-    first, *others = (
-        "".join("." if char == "?" else re.escape(char) for char in part)
-        for part in re.sub(r"\*+", "*", pattern).split("*")
-    )
-    if not others:
-        return re.compile(first, re.DOTALL)
-    *middle, last = others
-    found = "".join(f"(?>.*?{part})" for part in middle)
-    return re.compile(f"{first}{found}.*{last}", re.DOTALL)
 
 
 def _mark_frames(profile: Profile, fits: Callable[[Frame], bool]) -> Bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from flame.core.errors import UsageError
 from flame.core.model.metrics import NO_SAMPLES, Metric
 from flame.core.model.profile import Profile
+from flame.core.nearest import did_you_mean
 from flame.core.projection.chosen_metric import why_no_waits
 from flame.core.projection.levels import SAMPLE_LEVELS, WAIT_LEVEL, recorded_levels
 from flame.core.projection.selection import Selection
@@ -92,7 +93,8 @@ def levels_called(name: str) -> NamedLevels:
     found = next((named for named in NAMED_LEVELS if named.name == name), None)
     if found is None:
         choices = ", ".join(named.name for named in NAMED_LEVELS)
-        raise UsageError(f"--arrange: unknown arrangement '{name}': choose from {choices}")
+        meant = did_you_mean(name, (named.name for named in NAMED_LEVELS))
+        raise UsageError(f"--arrange: unknown arrangement '{name}': choose from {choices}{meant}")
     return found
 
 

@@ -48,7 +48,7 @@ class FileHead:
 
     @cached_property
     def unpacked(self) -> bytes:
-        """Read the first ``size`` bytes, unpacked where the file is gzipped."""
+        """Read the first ``size`` bytes, unpacked where the file is packed."""
         head = read_unpacked_head(self.path, self.size)
         whole = head.rfind(b"\n") + 1 if self.size < _HEAD and len(head) >= self.size else 0
         return head[:whole] if whole else head
@@ -99,6 +99,22 @@ def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> D
     from flame.core.readers.nsys.export_file import read_export
 
     return read_export(path, options, progress)
+
+
+def _is_packed_sqlite(head: FileHead) -> bool:
+    return not _is_sqlite(head) and head.unpacked.startswith(SQLITE)
+
+
+def _read_packed_export(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.nsys.export_file import read_packed_export
+
+    return read_packed_export(path, options, progress)
+
+
+def _glance_at_packed_export(head: FileHead) -> tuple[str, ...] | None:
+    from flame.core.readers.nsys.glance import names_table
+
+    return () if names_table(head.unpacked) else None
 
 
 def _read_nsys_launches(path: Path, starts: I8) -> LaunchDetails:
@@ -181,6 +197,18 @@ def _read_proton(path: Path, options: LoadOptions, progress: Progress) -> Decode
     from flame.core.readers.stacks.proton import read_proton
 
     return read_proton(path, options, progress)
+
+
+def _is_pprof(head: FileHead) -> bool:
+    from flame.core.readers.stacks.signs import is_pprof
+
+    return is_pprof(head.unpacked)
+
+
+def _read_pprof(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.stacks.pprof import read_pprof
+
+    return read_pprof(path, options, progress)
 
 
 def _is_kineto(head: FileHead) -> bool:
@@ -271,6 +299,15 @@ FORMATS: tuple[Format[Decoded], ...] = (
     Format("nsys report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN, share=0.7),
     NCU_REPORT,
     Format(
+        "nsys export",
+        _is_packed_sqlite,
+        _read_packed_export,
+        _EXPORT_AGAIN,
+        _glance_at_packed_export,
+        0.75,
+        Reopening(("nvtx_names", "nvtx_start_end")),
+    ),
+    Format(
         "dump",
         _is_dump,
         _read_dump,
@@ -279,6 +316,7 @@ FORMATS: tuple[Format[Decoded], ...] = (
     ),
     Format("ranks", _is_summary, _read_summary),
     Format("memory snapshot", _is_snapshot, _read_snapshot),
+    Format("pprof", _is_pprof, _read_pprof),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
     Format(

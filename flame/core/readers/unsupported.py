@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 READS = (
     "flame reads its own recordings, Nsight Systems reports and exports, PyTorch profiler traces, "
-    "folded stacks, speedscope and Triton Proton files, and PC samples of Nsight Compute"
+    "folded stacks, speedscope, pprof and Triton Proton files, and PC samples of Nsight Compute"
 )
 _BY_SPEEDSCOPE = "open it at https://www.speedscope.app and save it there, flame reads that"
 
@@ -30,11 +30,12 @@ _JSON = rb"\A(?:\xef\xbb\xbf)?\s*[\[{]"
 
 # Inside of a JSON text quotes have a backslash before them, so that `"name":` is always a key.
 _FORMATS = (
-    _format("compressed twice by gzip: unpack it first (gunzip)", rb"\A\x1f\x8b"),
-    _format("a compressed database: unpack it first (gunzip)", rb"\ASQLite format 3\x00"),
+    _format("packed twice: unpack it first (gunzip)", rb"\A\x1f\x8b"),
+    _format("packed twice: unpack it first (unzstd)", rb"\A\x28\xb5\x2f\xfd"),
+    _format("packed twice: unpack it first (unxz)", rb"\A\xfd7zXZ\x00"),
+    _format("a packed report of Nsight Systems: unpack it first", rb"\ANVIDIA Tegra Profiler"),
+    _format("a packed report of Nsight Compute: unpack it first", rb"\ANVR\x00"),
     _format("a zip archive: unpack it first", rb"\APK\x03\x04"),
-    _format("compressed by zstd: unpack it first (unzstd)", rb"\A\x28\xb5\x2f\xfd"),
-    _format("compressed by xz: unpack it first (unxz)", rb"\A\xfd7zXZ\x00"),
     _format("compressed by bzip2: unpack it first (bunzip2)", rb"\ABZh[1-9]1AY&SY"),
     _format(
         "a recording of Linux perf: perf script -i FILE | stackcollapse-perf.pl > FILE.folded",
@@ -42,11 +43,6 @@ _FORMATS = (
     ),
     _format("a Java flight recording: fold it with jfrconv (async-profiler)", rb"\AFLR\x00"),
     _format("a .NET trace: dotnet-trace convert --format speedscope FILE", rb"\ANettrace"),
-    # Somewhere stands field 1, a type of sample, which is two small numbers (profile.proto).
-    _format(
-        "a pprof profile: go tool pprof -raw FILE | stackcollapse-go.pl > FILE.folded",
-        rb"\x0a\x04\x08[\x01-\x7f]\x10[\x01-\x7f]",
-    ),
     _format(
         f"a Chrome heap profile (.heapprofile): {_BY_SPEEDSCOPE}",
         _JSON,
@@ -94,7 +90,7 @@ def unsupported_advice(head: bytes, name: str) -> str:
     """Say what the file ``name``, which begins with ``head``, is and what to do with it.
 
     One line, for a file in none of the formats that flame reads; ``head`` is unpacked where the
-    file is gzipped.
+    file is packed.
     """
     for format_ in _FORMATS:
         if all(sign.search(head) for sign in format_.signs):

@@ -11,12 +11,17 @@ import msgspec
 
 from flame.core.mapped_files import open_regular
 from flame.core.readers.formats import SQLITE
+from flame.core.readers.shared.packed_files import GZIP, find_packing
 
 _COUNTER = slice(24, 28)
 _BESIDE = ("-wal", "-journal")
 """Files in which SQLite has what is not in the database yet."""
 
-_GZIP = b"\x1f\x8b"
+_USUAL_RATIO = 20
+"""What traces packed by zstd or xz unpack to, times their size: these do not say it at a place."""
+
+_GZIP_END = 8
+
 SETTLED = 2.0
 """Seconds: coarse clocks of file systems tick once in two."""
 
@@ -26,7 +31,8 @@ class TraceIdentity(msgspec.Struct, frozen=True, array_like=True):
 
     ``path`` is as it can be read, where its name is no UTF-8.
     ``changed`` is that of its inode, which nothing sets back. ``counter`` is the change counter of
-    an SQLite database, else empty. ``unpacked`` is its size without gzip, modulo 4 GiB.
+    an SQLite database, else empty. ``unpacked`` is its size without gzip, modulo 4 GiB; with
+    zstd or xz what is usual.
     """
 
     path: str
@@ -67,7 +73,6 @@ def _is_filled(path: Path) -> bool:
 def _identify(real: str, file: BinaryIO) -> TraceIdentity:
     known, head = os.fstat(file.fileno()), file.read(_COUNTER.stop)
     size = known.st_size
-    unpacked = os.pread(file.fileno(), 4, size - 4) if head.startswith(_GZIP) and size > 8 else b""
     return TraceIdentity(
         path=os.fsencode(real).decode("utf-8", "backslashreplace"),
         device=known.st_dev,
@@ -76,5 +81,14 @@ def _identify(real: str, file: BinaryIO) -> TraceIdentity:
         modified=known.st_mtime_ns,
         changed=known.st_ctime_ns,
         counter=head[_COUNTER] if head.startswith(SQLITE) else b"",
-        unpacked=int.from_bytes(unpacked, "little"),
+        unpacked=_unpacked_size(file, head, size),
     )
+
+
+def _unpacked_size(file: BinaryIO, head: bytes, size: int) -> int:
+    packing = find_packing(head)
+    if packing is None or size <= _GZIP_END:
+        return 0
+    if packing.magic != GZIP:
+        return _USUAL_RATIO * size
+    return int.from_bytes(os.pread(file.fileno(), 4, size - 4), "little")

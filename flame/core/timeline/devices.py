@@ -64,12 +64,19 @@ def _timed_rows(profile: Profile) -> dict[int, I8]:
     return {one: np.flatnonzero((device == one) & timed) for one in used.tolist()}
 
 
-def device_label(profile: Profile, device: int) -> str:
-    """Name a GPU in short, by its number and, of several files, by its file: ``rank 3 GPU0``."""
+def device_label(profile: Profile, device: int, source: int | None = None) -> str:
+    """Name a GPU in short, by its number and, of several files, by its file: ``rank 3 GPU0``.
+
+    One of several files is ``rank 3+1 GPU0``, of that file and one more; or as it is in that with
+    the number ``source``.
+    """
     if device < 0:
         return "GPU"
     gpu = profile.devices[device]
-    return f"{source_label(profile, gpu.source)}GPU{gpu.id}"
+    file = source_label(profile, gpu.source if source is None else source)
+    if gpu.further and source is None:
+        file = f"{file.rstrip()}+{len(gpu.further)} "
+    return f"{file}GPU{gpu.id}"
 
 
 def source_label(profile: Profile, source: int) -> str:

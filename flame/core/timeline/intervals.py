@@ -262,6 +262,8 @@ def _stream_label(profile: Profile, row: int, shared: Bool) -> str:
     device, stream, process = (
         int(column[row]) for column in (table.device, table.stream, table.process)
     )
-    label = f"{device_label(profile, device)} stream {stream if stream >= 0 else '?'}"
+    of_files = device >= 0 and profile.devices[device].further and process >= 0
+    source = profile.processes[process].source if of_files else None
+    label = f"{device_label(profile, device, source)} stream {stream if stream >= 0 else '?'}"
     has_pid = shared[device] and process >= 0
     return f"{label} [{profile.processes[process].pid}]" if has_pid else label

@@ -20,7 +20,7 @@ from flame.core.model.activities import Activities
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.launches import LaunchConfig, LaunchDetails
-from flame.core.model.meta import Device
+from flame.core.model.meta import Device, file_labels
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
@@ -248,7 +248,7 @@ def _gpu(profile: Profile, device: Device) -> str:
     """Its number and model; of several files, in which many have the same, number and file."""
     if len(profile.sources) < 2:
         return device_name(device)
-    return f"{profile.sources[device.source].label} GPU {device.id}"
+    return f"{file_labels(device, profile.sources)} GPU {device.id}"
 
 
 _LEVELS = {Kind.PYTHON: "python", Kind.NVTX: "nvtx", Kind.FRAME: "stack"}

@@ -106,14 +106,15 @@ class Loader:
             at = different.index(run.inputs.paths)
             part = LoadPart(progress, at * share, (at + 1) * share)
             label = run.inputs.title if len(sides[side]) > 1 else SIDES[side]
-            yield Run(self._load(run.inputs.paths, part), label, run.where)
+            yield Run(self._load(run.inputs, part), label, run.where)
 
-    def _load(self, paths: tuple[Path, ...], progress: Progress) -> Profile:
-        from flame.core.loading.many import load_all
+    def _load(self, inputs: Inputs, progress: Progress) -> Profile:
+        from flame.core.loading.many import load_inputs
 
+        paths = inputs.paths
         if paths not in self._known:
             cache = ProfileCache() if self._use_cache else None
-            self._known[paths] = load_all(paths, self._options, progress, cache)
+            self._known[paths] = load_inputs(inputs, self._options, progress, cache)
             self.caches += [cache] if cache is not None else []
         return self._known[paths]
 

@@ -11,6 +11,7 @@ from textual.app import App
 
 from flame.core.analysis.chains import frames_word
 from flame.core.errors import FlameError
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
@@ -96,20 +97,26 @@ def _command(screen: ShownScreen) -> str:
 
     session, selection, names = screen.session, screen.shown.selection, screen.config.kernel_names
     state, remembers = screen.state(), screen.memory.is_kept
-    given = (session.inputs.paths, session.options, selection)
+    given = (session.inputs.spelled, session.options, selection)
     if state.section:
         line, about = report_line(*given, state.section), "the command line of this section"
     else:
         line = command_line(*given, state, names, remembers)
         about = "the command line of this view"
     note = copied(screen.app, line, about)
-    state.paths = [str(path.absolute()) for path in session.inputs.paths]
+    state.paths = _absolute(session.inputs)
     state.options = options_of(_with_absolute_paths(session.options), selection, names)
     try:
         save(state)
     except (FlameError, OSError) as error:
         return f"{note}; not kept for --state: {getattr(error, 'strerror', None) or error}"
     return f"{note}; flame view --state shows it too"
+
+
+def _absolute(inputs: Inputs) -> list[str]:
+    """Name the traces from anywhere: files by absolute paths, others as they were given."""
+    given = dict(inputs.given)
+    return [given.get(path) or str(path.absolute()) for path in inputs.paths]
 
 
 def _with_absolute_paths(options: LoadOptions) -> LoadOptions:

@@ -171,7 +171,7 @@ class FlameApp(BaseApp):
 
     def _remember(self, inputs: Inputs) -> None:
         """Have the picker list ``inputs`` the next time, where there is room for that."""
-        if self.config.recent:
+        if self.config.recent and inputs.is_local:
             from flame.options.recent import remember
 
             with suppress(OSError):

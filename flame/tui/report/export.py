@@ -79,7 +79,7 @@ class ReportExportDialog(WritingDialog):
             return lambda: as_csv(table)
         if key == "md":
             return lambda: as_markdown(sections, _MARKDOWN_ROWS)
-        paths = [str(path) for path in self._inputs.paths]
+        paths = self._inputs.spelled
         link = links(paths, self._options, self._selection)
         return lambda: as_json(sections, _JSON_ROWS, link, {"path": paths})
 

@@ -218,10 +218,10 @@ def open_session(
     What ``recall`` makes of ``selection`` is shown, if that is anything. What ``cache`` has is not
     read again. ``session_of`` makes the session of what has been loaded.
     """
-    from flame.core.loading.many import load_all
+    from flame.core.loading.many import load_inputs
 
     whole = WholeLoad(progress)
-    profile = load_all(inputs.paths, options, LoadPart(whole, 0, _LOADED), cache)
+    profile = load_inputs(inputs, options, LoadPart(whole, 0, _LOADED), cache)
     whole("building the tree", round(100 * _LOADED), 100)
     metrics = metrics_of(profile)
     whole("building the tree", round(100 * _WEIGHED), 100)

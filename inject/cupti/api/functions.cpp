@@ -15,10 +15,12 @@ namespace {
 
 Cupti functions;
 Cupti* chosen = nullptr;
+void* library = nullptr;  // that `functions` are of
 
 // The name of a required function that is missing, null when all are there.
 const char* look_up(void* handle) {
   const char* missing = nullptr;
+  library = handle;
 #define FLAME_LOOK_UP(function) \
   functions.function = reinterpret_cast<decltype(&::function)>(dlsym(handle, #function));
 #define FLAME_REQUIRE(function) \
@@ -106,6 +108,8 @@ bool choose_cupti(Attempt (*attempt)(std::string* why)) {
     return false;
   }
 }
+
+void* cupti_function(const char* name) { return library ? dlsym(library, name) : nullptr; }
 
 const char* result_name(CUptiResult result) {
   const char* text = nullptr;

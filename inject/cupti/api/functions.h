@@ -48,6 +48,9 @@ enum class Attempt { kWorks, kTryNext, kGiveUp };
 // it was and which it was not, and without one the meta "cupti" tells why. To be called once.
 bool choose_cupti(Attempt (*attempt)(std::string* why));
 
+// What the CUPTI that is tried or used exports under `name`; null where it lacks it.
+void* cupti_function(const char* name);
+
 // CUPTI's name of a result: never null.
 const char* result_name(CUptiResult result);
 

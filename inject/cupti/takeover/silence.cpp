@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 
 #include "system/clock.h"
+#include "system/own_count.h"
 
 namespace flame {
 namespace {
@@ -15,30 +17,67 @@ constexpr uint32_t kContexts = 32;
 constexpr uint32_t kRounds = 50;  // flushes in a row: 5 s
 constexpr uint64_t kMost = 1u << 16;  // launches: twice the 1,024 of each of 32 queues
 
-// At any time over <= given <= begun, and none falls but `begun`, of what was in vain.
-struct Work {
-  std::atomic<uint32_t> context{0};
-  std::atomic<uint64_t> begun{0}, given{0}, over{0};
+// So much of the work of a context is over, by its place: its number by kContexts, the last for
+// contexts that found none, of which it is never known.
+struct Context {
+  std::atomic<uint32_t> number{0};
+  std::atomic<uint64_t> over{0};
 };
-Work works[kContexts + 1];  // the last: of contexts that found no place, it is never over
+constexpr uint32_t kPlaces = kContexts + 1;
+Context contexts[kPlaces];
+
+uint32_t place_of(uint32_t context) {
+  Context& place = contexts[context % kContexts];
+  uint32_t known = place.number.load(std::memory_order_relaxed);
+  if (known == context) return context % kContexts;
+  const bool mine = !known && (place.number.compare_exchange_strong(known, context) ||
+                               known == context);
+  return mine ? context % kContexts : kContexts;
+}
+
+}  // namespace
+
+// Two locked instructions with every launch would cost more than all else that is counted of it.
+// Added up over threads, of each place over <= given <= begun holds at any time, where they are read
+// in this order; none falls but `begun`, of what was in vain.
+struct alignas(64) Tally {
+  std::atomic<uint64_t> all_begun{0};
+  std::atomic<uint64_t> begun[kPlaces] = {}, given[kPlaces] = {};
+  std::atomic<bool> taken{true};
+  Tally* next = nullptr;
+};
+
+namespace {
+
+Tally shared;  // of threads for which there was no memory, and the last of all
+std::atomic<Tally*> tallies{&shared};
+
+void add(Tally* tally, std::atomic<uint64_t>& count, uint64_t by) {
+  if (tally == &shared)
+    count.fetch_add(by);
+  else
+    add_to_own(count, by);
+}
+
+template <class Each>
+void for_each_tally(Each each) {
+  for (Tally* one = tallies.load(std::memory_order_acquire); one; one = one->next) each(*one);
+}
+
+uint64_t sum(std::atomic<uint64_t> (Tally::*counts)[kPlaces], uint32_t place) {
+  uint64_t all = 0;
+  for_each_tally([&](Tally& one) { all += (one.*counts)[place].load(std::memory_order_acquire); });
+  return all;
+}
 
 // How many had begun when CUPTI last gave records, and when it last called at all.
 std::atomic<uint64_t> at_completed{0}, at_word{0}, last_word{0};
 uint64_t missed = 0;  // launches that were over when a flush brought nothing of them
 uint32_t rounds = 0;
 
-Work& work_of(uint32_t context) {
-  Work& work = works[context % kContexts];
-  uint32_t known = work.context.load(std::memory_order_relaxed);
-  if (known == context) return work;
-  const bool mine = !known && (work.context.compare_exchange_strong(known, context) ||
-                               known == context);
-  return mine ? work : works[kContexts];
-}
-
 uint64_t all_begun() {
   uint64_t all = 0;
-  for (const Work& work : works) all += work.begun.load();
+  for_each_tally([&](Tally& one) { all += one.all_begun.load(std::memory_order_acquire); });
   return all;
 }
 
@@ -47,30 +86,64 @@ void hear() {
   last_word.store(now());
 }
 
+// Context 0 is one that CUPTI did not tell.
+bool is_unused(uint32_t place) {
+  return place && place < kContexts && !contexts[place].number.load(std::memory_order_acquire);
+}
+
 // `begun` is read last: where it is no more than was over before, there was nothing in between.
-void add(const Work& work, Launches* all) {
-  const uint64_t over = work.over.load(), given = work.given.load(), begun = work.begun.load();
+void add(uint32_t place, Launches* all) {
+  if (is_unused(place)) return;
+  const uint64_t over = contexts[place].over.load(), given = sum(&Tally::given, place);
+  const uint64_t begun = sum(&Tally::begun, place);
   all->begun += begun;
   all->given += given;
   all->over = all->over && begun == over;
 }
 
-}  // namespace
-
-void work_begins(uint32_t context) { work_of(context).begun.fetch_add(1); }
-
-void work_ends(uint32_t context, bool in_vain) {
-  Work& work = work_of(context);
-  in_vain ? work.begun.fetch_sub(1) : work.given.fetch_add(1);
+Tally* take_free() {
+  for (Tally* one = tallies.load(std::memory_order_acquire); one != &shared; one = one->next)
+    if (!one->taken.load(std::memory_order_relaxed) && !one->taken.exchange(true)) return one;
+  return nullptr;
 }
 
-uint64_t work_given(uint32_t context) { return work_of(context).given.load(); }
+}  // namespace
+
+// Without a lock: a forked child may be left with any.
+Tally* take_tally() {
+  if (Tally* known = take_free()) return known;
+  auto* made = new (std::nothrow) Tally;
+  if (!made) return &shared;
+  made->next = tallies.load(std::memory_order_relaxed);
+  while (!tallies.compare_exchange_weak(made->next, made)) {
+  }
+  return made;
+}
+
+void give_back(Tally* tally) {
+  if (tally != &shared) tally->taken.store(false, std::memory_order_release);
+}
+
+void work_begins(Tally* tally, uint32_t context) {
+  add(tally, tally->begun[place_of(context)], 1);
+  add(tally, tally->all_begun, 1);
+}
+
+void work_ends(Tally* tally, uint32_t context, bool in_vain) {
+  const uint32_t place = place_of(context);
+  if (!in_vain) return add(tally, tally->given[place], 1);
+  add(tally, tally->begun[place], ~uint64_t{0});
+  add(tally, tally->all_begun, ~uint64_t{0});
+}
+
+uint64_t work_given(uint32_t context) { return sum(&Tally::given, place_of(context)); }
 
 void work_is_over(uint32_t context, uint64_t given) {
-  Work& work = work_of(context);
-  if (&work == &works[kContexts]) return;
-  uint64_t known = work.over.load();
-  while (known < given && !work.over.compare_exchange_weak(known, given)) {
+  const uint32_t place = place_of(context);
+  if (place == kContexts) return;
+  std::atomic<uint64_t>& over = contexts[place].over;
+  uint64_t known = over.load();
+  while (known < given && !over.compare_exchange_weak(known, given)) {
   }
 }
 
@@ -83,7 +156,7 @@ void buffer_completed() {
 
 Launches launches_so_far() {
   Launches all{0, 0, true};
-  for (const Work& work : works) add(work, &all);
+  for (uint32_t place = 0; place < kPlaces; place++) add(place, &all);
   return all;
 }
 

@@ -5,10 +5,15 @@
 
 namespace flame {
 
+// What a thread has launched. It alone counts, all may read; what it counted stays when it ends.
+struct Tally;
+Tally* take_tally();  // of the calling thread from now on; where there is no memory, one for all such
+void give_back(Tally* tally);
+
 // Calls that put kernels on a GPU, by the number of their context: one begins; one has ended, and
 // CUPTI is to report its work unless `in_vain`: it failed, or was only captured.
-void work_begins(uint32_t context);
-void work_ends(uint32_t context, bool in_vain);
+void work_begins(Tally* tally, uint32_t context);
+void work_ends(Tally* tally, uint32_t context, bool in_vain);
 
 // Around a call that waits for all work of a context: what was there to wait for, and success.
 uint64_t work_given(uint32_t context);

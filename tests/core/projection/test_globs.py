@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.projection.filters import _glob
+from flame.core.regex import compile_glob
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -18,8 +18,8 @@ def matches(pattern: str, name: str) -> bool:
 
 @given(st.text(alphabet="ab?*[\n", max_size=7), st.text(alphabet="ab?*[\n", max_size=9))
 def test_star_and_question_mark_stand_for_text_and_a_character(pattern: str, name: str) -> None:
-    assert bool(_glob(pattern).fullmatch(name)) == matches(pattern, name)
+    assert bool(compile_glob(pattern).fullmatch(name)) == matches(pattern, name)
 
 
 def test_a_glob_of_many_stars_comes_to_an_end() -> None:
-    assert not _glob("*a" * 40 + "b").fullmatch("a" * 3000)
+    assert not compile_glob("*a" * 40 + "b").fullmatch("a" * 3000)

@@ -10,14 +10,14 @@ from flame.core.readers.unsupported import unsupported_advice
 
 KNOWN = {
     "zip": (b"PK\x03\x04\x14\0", "zip archive: unpack"),
-    "zstd": (b"\x28\xb5\x2f\xfd\x24", "unzstd"),
-    "xz": (b"\xfd7zXZ\0\0", "unxz"),
+    "zstd of zstd": (b"\x28\xb5\x2f\xfd\x24", "packed twice: unpack it first (unzstd)"),
+    "xz of xz": (b"\xfd7zXZ\0\0", "packed twice: unpack it first (unxz)"),
+    "packed report": (b"NVIDIA Tegra Profiler Report 1", "a packed report of Nsight Systems"),
+    "packed page": (b"NVR\0\1", "a packed report of Nsight Compute"),
     "bzip2": (b"BZh91AY&SY\x01", "bunzip2"),
     "perf.data": (b"PERFILE2h\0\0\0", "perf script -i FILE | stackcollapse-perf.pl"),
     "flight recording": (b"FLR\0\0\x02", "jfrconv"),
     ".NET": (b"Nettrace\x14\0\0\0!FastSerialization.1", "dotnet-trace convert"),
-    "pprof": (b"\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04", "go tool pprof -raw"),
-    "pprof, times first": (b"H\xd6\xdd\x0a\x04\x08\x01\x10\x02", "go tool pprof -raw"),
     "CPU profile": (b'{"nodes":[{"id":1,"callFrame":{},"hitCount":0', "Chrome CPU profile"),
     "heap profile": (b'{"head":{"callFrame":{},"selfSize":0', "Chrome heap profile"),
     "DevTools": (b'{"metadata": {\n "source": "DevTools",', "Chrome DevTools timeline"),

@@ -379,6 +379,7 @@ bool choose_cupti(Attempt (*attempt)(std::string*)) {
 }
 const char* result_name(CUptiResult) { return "an error"; }
 void* driver_function(const char*) { return nullptr; }
+void* cupti_function(const char*) { return nullptr; }
 
 }  // namespace flame
 

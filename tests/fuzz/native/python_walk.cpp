@@ -63,7 +63,7 @@ struct Scene {
     return width == 1 ? 0xff : width == 2 ? 0xffff : 0x10ffff;
   }
 
-  // Of PEP 393: `width` bytes a character, compact.
+  // Of PEP 393: `width` bytes a character, compact, and one that is 0 behind them.
   void add_text() {
     const uint32_t kind = in.below(4);  // 0: ASCII
     const uint32_t width = kind == 3 ? 4 : kind ? kind : 1;
@@ -79,7 +79,7 @@ struct Scene {
       append_utf8(&utf8, point);
     }
     const size_t head = kind ? offsets.text_compact : offsets.text_ascii;
-    const Block raw(std::string(head, 0) + characters);
+    const Block raw(std::string(head, 0) + characters + std::string(width, 0));
     set(raw, offsets.text_length, int64_t(length));
     set(raw, offsets.text_state, uint32_t(width << 2 | 1 << 5 | (kind ? 0 : 1) << 6));
     texts.push_back({Block(std::string(raw.data(), raw.size())), utf8, readable});

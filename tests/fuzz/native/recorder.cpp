@@ -73,6 +73,7 @@ bool began_late() { return false; }
 void at_flush(void (*work)(bool last)) { works.push_back(work); }
 void at_fork_child(void (*)()) {}
 void at_flush_apart(void (*work)(Flush why), bool (*)()) { apart = work; }
+Apart do_apart(void (*work)(uint64_t), uint64_t argument) { return work(argument), Apart::kDone; }
 void made_progress() {}
 void calling(const char*) {}
 void count(Counter counter, uint64_t) { require(counter < kCounters, "a counter is one"); }

@@ -26,7 +26,10 @@ FUZZED = ("-fsanitize=fuzzer,address,undefined", *WATCHED)
 # Folders of the library, by what a target needs of it.
 DUMP = ("dump/*.cpp", "process/*.cpp", "system/*.cpp")
 NVTX = ("nvtx/*.cpp", "nvtx/shared/*.cpp", "nvtx/payload/*.cpp", "system/*.cpp")
-CUPTI = ("cupti/*.cpp", "cupti/takeover/*.cpp", "sampling/*.cpp", "system/*.cpp", "dump/folder.cpp")
+CUPTI = (
+    *("cupti/*.cpp", "cupti/api/activity_calls.cpp", "cupti/takeover/*.cpp", "sampling/*.cpp"),
+    *("system/*.cpp", "dump/folder.cpp"),
+)
 PYTHON = ("python/*.cpp", "system/*.cpp")
 
 RECORDER = "recorder.cpp"

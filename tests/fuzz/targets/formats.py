@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import random
+
+from backports import zstd
 
 from tests.fuzz.checks import opens_or_refuses, unpacked_size, write
 from tests.fuzz.mutations import mutate_json, mutate_lines
@@ -26,7 +29,8 @@ def seeds() -> list[bytes]:
         b"%PDF-1.4",
         b"PK\3\4",
     )
-    packed = (data for data, _ in PACKED.values())
+    packed = [data for data, _ in PACKED.values()]
+    packed += [pack(WHOLE["folded"]) for pack in (zstd.compress, lzma.compress)]
     files = [*WHOLE.values(), *HOSTILE_JSON.values(), *heads, *packed]
     return [bytes([at % len(NAMES)]) + data for at, data in enumerate(files) if len(data) < 4000]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import random
 import sqlite3
 from collections.abc import Callable
@@ -152,8 +153,22 @@ def _below_a_file(folder: Path) -> Path:
     return plain(folder) / "trace.sqlite"
 
 
-def _compressed(folder: Path) -> Path:
+def _cut_in_packed(folder: Path) -> Path:
     path = plain(folder)
+    packed = gzip.compress(path.read_bytes())
+    path.write_bytes(packed[: len(packed) // 2])
+    return path
+
+
+def _packed_half(folder: Path) -> Path:
+    path = plain(folder)
+    whole = path.read_bytes()
+    path.write_bytes(lzma.compress(whole[: len(whole) // 2]))
+    return path
+
+
+def _packed_other(folder: Path) -> Path:
+    path = _other_database(folder)
     path.write_bytes(gzip.compress(path.read_bytes()))
     return path
 
@@ -229,7 +244,9 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     "zeros": (content(bytes(50_000)), "not a trace"),
     "text": (content(b"The kernels are slow.\nWhy?\n", "notes.txt"), "not a trace"),
     "picture": (content(b"\x89PNG\r\n\x1a\n" + bytes(500), "plot.png"), "not a trace"),
-    "compressed trace": (_compressed, "compressed database: unpack it first"),
+    "half of a packed trace": (_cut_in_packed, "damaged: not a whole gzip file"),
+    "half a packed trace": (_packed_half, "cut off|damaged"),
+    "packed database": (_packed_other, "not an Nsight Systems export"),
     "first bytes of a database": (content(b"SQLite format 3\0"), "cut off: 16 of"),
     "header of a database": (altered(lambda data: data[:100]), "cut off: 100 of"),
     "header, then nonsense": (altered(lambda data: data[:100] + b"\xaa" * len(data)), "damaged"),

@@ -196,12 +196,23 @@ def hopeless(count: int) -> dict[str, bytes]:
     }
 
 
+def _greedy_xz() -> bytes:
+    """An archive for which xz takes a gigabyte of memory, however little is in it."""
+    greedy = {"id": lzma.FILTER_LZMA2, "preset": 0}
+    packed = bytearray(lzma.compress(bytes(100), filters=[greedy]))
+    packed[16] = 0x24  # The dictionary's size: xz file format, 5.3.1.
+    packed[20:24] = zlib.crc32(packed[12:20]).to_bytes(4, "little")
+    return bytes(packed)
+
+
 PACKED: dict[str, tuple[bytes, str]] = {
     "zip": (b"PK\x03\x04" + bytes(50), "zip archive: unpack it"),
-    "zstd": (b"\x28\xb5\x2f\xfd" + bytes(50), "zstd: unpack it"),
-    "xz": (lzma.compress(WHOLE["kineto"]), "xz: unpack it"),
+    "damaged zstd": (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "not a whole zstd file"),
+    "beginning of xz": (lzma.compress(WHOLE["kineto"])[:20], "not a whole xz file"),
+    "xz of a text": (lzma.compress(b"The kernels are slow.\n"), "not a trace"),
+    "xz that takes a gigabyte": (_greedy_xz(), "not a whole xz file"),
     "bzip2": (bz2.compress(WHOLE["kineto"]), "bzip2: unpack it"),
-    "gzip of gzip": (gzip.compress(gzip.compress(WHOLE["kineto"])), "twice by gzip: unpack it"),
+    "gzip of gzip": (gzip.compress(gzip.compress(WHOLE["kineto"])), "packed twice: unpack it"),
     "gzip of nothing": (gzip.compress(b""), "not a trace|empty"),
     "beginning of gzip": (b"\x1f\x8b", "not a whole gzip file"),
 }

@@ -70,7 +70,7 @@ def test_without_a_terminal_a_trace_is_to_be_named(
 ) -> None:
     assert main(words) == UsageError.exit_code
     said = capsys.readouterr().err
-    assert said == "flame: name a trace to open: flame PATH (see flame --help)\n"
+    assert said == "flame: name a trace to open: flame PATH, or - for a pipe (see flame --help)\n"
 
 
 @pytest.mark.parametrize("words", [[], ["view", "--print"], ["info"]])

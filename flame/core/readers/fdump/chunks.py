@@ -6,7 +6,6 @@ import fcntl
 import os
 import stat
 import weakref
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -34,10 +33,11 @@ from flame.core.readers.fdump.layout import (
     parse_layouts,
 )
 from flame.core.readers.fdump.records import RecordPiece, Records
-from flame.core.readers.shared.gzip_files import GZIP, read_whole
+from flame.core.readers.shared.packed_files import PackedError, find_packing, read_whole
 
 # Room that is made ahead is 16 MiB: behind more places without a chunk there is none.
 _MOST_ABSENT = 1 << 12
+_LONGEST_MAGIC = 8
 _NOT_REGULAR = "not a regular file; copy it to one first"
 
 
@@ -53,7 +53,7 @@ def prefix_errors(path: str | Path) -> Iterator[None]:
 
 
 class DumpBytes:
-    """The bytes of a dump, by place; a gzipped dump is unpacked into memory.
+    """The bytes of a dump, by place; a packed dump is unpacked into memory.
 
     Not mapped: a file that somebody shortens while it is mapped ends whoever reads it.
     """
@@ -61,7 +61,7 @@ class DumpBytes:
     def __init__(self, path: Path, descriptor: int | None = None, unpack: bool = True) -> None:
         """Open the file at ``path``, or duplicate ``descriptor``, which stays the caller's.
 
-        Without ``unpack`` a gzipped one is refused, which costs nothing.
+        Without ``unpack`` a packed one is refused, which costs nothing.
         """
         self._file = _open_file(path) if descriptor is None else _duplicate_descriptor(descriptor)
         # Descriptors are few: what is forgotten gives its own back.
@@ -73,13 +73,13 @@ class DumpBytes:
                 raise InputError(_NOT_REGULAR)
             self.file = status.st_dev, status.st_ino
             """Device and inode."""
-            if os.pread(self._file, len(GZIP), 0) == GZIP:
+            if find_packing(os.pread(self._file, _LONGEST_MAGIC, 0)):
                 if not unpack:
-                    raise InputError("gzipped: nobody records to it")
+                    raise InputError("packed: nobody records to it")
                 self._data = read_whole(Path(f"/proc/self/fd/{self._file}"), silent)
-        except (EOFError, zlib.error) as error:
+        except PackedError as error:
             self.close()
-            raise InputError(f"damaged: not a whole gzip file ({error}); copy it again") from None
+            raise InputError(f"damaged: {error}; copy it again") from None
         except BaseException:
             self.close()
             raise

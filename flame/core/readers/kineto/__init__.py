@@ -1,1 +1,1 @@
-"""Read PyTorch profiler (Kineto) traces: Chrome trace JSON, plain or gzipped, from 2021 on."""
+"""Read PyTorch profiler (Kineto) traces: Chrome trace JSON, plain or packed, from 2021 on."""

@@ -7,7 +7,6 @@ source file, where instructions stand below their lines. Columns are told by the
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from flame.core.readers.ncu.page import (
     split_cells,
 )
 from flame.core.readers.ncu.result import COLLECT, NcuResult
-from flame.core.readers.shared.gzip_files import read_whole
+from flame.core.readers.shared.packed_files import PackedError, read_whole
 
 STAGE = "reading instructions"
 
@@ -58,7 +57,7 @@ def _other_page(row: Sequence[str]) -> str:
 
 
 def read_source_csv(path: Path, progress: Progress = silent) -> list[NcuResult]:
-    """Read the results in the file at ``path``, gzipped or not, in its order.
+    """Read the results in the file at ``path``, packed or not, in its order.
 
     Samples of an instruction that are under no reason are under the reason ``unknown``. Raises
     InputError for a file that is none, is cut off, has no instructions or no samples at all, or has
@@ -66,7 +65,7 @@ def read_source_csv(path: Path, progress: Progress = silent) -> list[NcuResult]:
     """
     try:
         text = decode_text(read_whole(path, progress))
-    except (EOFError, zlib.error) as error:
+    except PackedError as error:
         raise InputError(f"{path}: damaged: {error}; compress or copy it again") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from flame.core.columns import I8
 from flame.core.errors import InputError
@@ -20,6 +20,9 @@ from flame.core.readers.nsys import reader
 from flame.core.readers.nsys.side_tables import Later, Read
 from flame.core.readers.shared.heads import read_head
 from flame.core.readers.sqlite.pages import PageSource
+
+if TYPE_CHECKING:
+    from flame.core.readers.shared.conversion import Converted, Reading
 
 T = TypeVar("T")
 
@@ -49,26 +52,41 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     """Decode the report (``.nsys-rep``) at ``path`` by way of an export that nsys makes of it."""
     from flame.core.readers.nsys.report import read_by_export
 
+    return _read_made(path, options, progress, read_by_export)
+
+
+def read_packed_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
+    """Decode the packed export at ``path``, which is unpacked first."""
+    from flame.core.readers.nsys.report import read_by_unpacking
+
+    return _read_made(path, options, progress, read_by_unpacking)
+
+
+class _By(Protocol):
+    """Makes an export of the file at a path, and reads it."""
+
+    def __call__(self, path: Path, progress: Progress, read: Reading[T]) -> Converted[T]: ...
+
+
+def _read_made(path: Path, options: LoadOptions, progress: Progress, by: _By) -> RawTrace:
     state = _state(path)
 
     def read(export: Path, stays: bool) -> RawTrace:
-        raw = _read(export, options, progress, partial(partial, _read_report_again, path, state))
+        raw = _read(export, options, progress, partial(partial, _read_made_again, path, state, by))
         starts = raw.activities.start
-        later = partial(_read_launches_of_report, path, starts) if stays else None
+        later = partial(_read_launches_of_made, path, starts, by) if stays else None
         builder = later or read_launches_again(export, starts).builder()
         return replace(raw, launches_builder=builder, meta=replace(raw.meta, path=str(path)))
 
-    converted = read_by_export(path, progress, read)
+    converted = by(path, progress, read)
     raw = converted.value
     return replace(raw, warnings=[*raw.warnings, *converted.notes])
 
 
-def _read_report_again(path: Path, state: tuple[int, int], read: Read[T | None]) -> T:
+def _read_made_again(path: Path, state: tuple[int, int], by: _By, read: Read[T | None]) -> T:
     """Read tables of the export in the cache; of a new one if it has gone meanwhile."""
-    from flame.core.readers.nsys.report import read_by_export
-
     _refuse_changed(path, state)
-    return read_by_export(path, silent, lambda export, _: _read_tables(export, read)).value
+    return by(path, silent, lambda export, _: _read_tables(export, read)).value
 
 
 def _read_again(path: Path, state: tuple[int, int], read: Read[T | None]) -> T:
@@ -105,12 +123,10 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _read_launches_of_report(path: Path, starts: I8) -> LaunchDetails:
+def _read_launches_of_made(path: Path, starts: I8, by: _By) -> LaunchDetails:
     """Read launches from the export in the cache; from a new one if it has gone meanwhile."""
-    from flame.core.readers.nsys.report import read_by_export
-
     read_head(path)
-    return read_by_export(path, silent, lambda export, _: read_launches_again(export, starts)).value
+    return by(path, silent, lambda export, _: read_launches_again(export, starts)).value
 
 
 def read_launches_again(path: Path, starts: I8) -> LaunchDetails:

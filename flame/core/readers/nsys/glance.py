@@ -35,7 +35,12 @@ def glance(path: Path) -> tuple[str, ...] | None:
             return next((names for names in _device_names(connection, tables) if names), ())
     except (InputError, OSError, sqlite3.Error):
         head = read_unpacked_head(path, _HEAD)
-        return () if any(table.encode() in head for table in TABLES) else None
+        return () if names_table(head) else None
+
+
+def names_table(head: bytes) -> bool:
+    """Tell whether the beginning of a database names a table of an export."""
+    return any(table.encode() in head for table in TABLES)
 
 
 def _device_names(connection: sqlite3.Connection, tables: set[str]) -> Iterator[tuple[str, ...]]:

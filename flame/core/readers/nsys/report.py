@@ -8,7 +8,9 @@ from typing import TypeVar
 
 from flame.core.options import Progress
 from flame.core.readers.nsys.signs import SUFFIXES
-from flame.core.readers.shared.converter import Converted, Converter, Reading
+from flame.core.readers.shared.conversion import Converted, Reading
+from flame.core.readers.shared.converter import Converter
+from flame.core.readers.shared.unpacking import Unpacking
 
 T = TypeVar("T")
 
@@ -16,6 +18,11 @@ T = TypeVar("T")
 def read_by_export(path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:
     """Convert the report at ``path`` by ``nsys export`` and ``read`` that; as `Converter`."""
     return _NSYS.read(path, progress, read)
+
+
+def read_by_unpacking(path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:
+    """Unpack the export at ``path`` and ``read`` that; as `Unpacking`."""
+    return _UNPACKED.read(path, progress, read)
 
 
 def _export_command(path: Path, made: Path) -> list[str]:
@@ -30,4 +37,5 @@ def _user_command(path: Path) -> str:
 
 
 _NSYS = Converter("nsys", "an Nsight Systems report", _export_command, _user_command, ".sqlite")
+_UNPACKED = Unpacking(".sqlite")
 STAGE = _NSYS.stage

@@ -1,4 +1,4 @@
-"""Provide what several readers need: gzip, JSON, numbers, names of frames, converters.
+"""Provide what several readers need: packed files, JSON, numbers, names of frames, converters.
 
 May import model.
 """

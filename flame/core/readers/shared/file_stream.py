@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from pathlib import Path
 
 from flame.core.options import Progress
-from flame.core.readers.shared.gzip_files import UnpackedSizeError, open_binary, raw_position
+from flame.core.readers.shared.packed_files import (
+    CUT_OFF,
+    DAMAGED,
+    PackedError,
+    UnpackedFile,
+    open_binary,
+    raw_position,
+)
 
 PIECE = 1 << 20
 """As fast as more, which would only take memory and keep a progress bar waiting."""
@@ -32,7 +37,7 @@ class FileStream:
         self._stage = stage
         self._size = path.stat().st_size
         self._file = open_binary(path)
-        self.packed = isinstance(self._file, gzip.GzipFile)
+        self.packed = isinstance(self._file, UnpackedFile)
 
     def close(self) -> None:
         """Close the file."""
@@ -70,11 +75,9 @@ class FileStream:
         try:
             # One step of decompression at a time: what came before damage is not lost.
             return self._file.read1(size)  # type: ignore[attr-defined, no-any-return]
-        except EOFError:
-            self.damage = self.detail = "cut off"
-        except (gzip.BadGzipFile, zlib.error) as error:
-            self.damage = "damaged"
-            self.detail = str(error) if isinstance(error, UnpackedSizeError) else self.damage
+        except PackedError as error:
+            self.damage = CUT_OFF if error.reason == CUT_OFF else DAMAGED
+            self.detail = str(error)
         return b""
 
     def double(self) -> bool:

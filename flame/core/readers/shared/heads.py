@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import stat
-import zlib
 from pathlib import Path
 
 from flame.core.errors import InputError
-from flame.core.readers.shared.gzip_files import open_binary
+from flame.core.readers.shared.packed_files import PackedError, open_binary
 
 _HEAD = 64
 _PIECE = 1 << 12
@@ -32,17 +30,16 @@ def read_head(path: Path) -> bytes:
 
 
 def read_unpacked_head(path: Path, size: int) -> bytes:
-    """Read the first ``size`` bytes, unpacked if gzipped; of a damaged file what there is."""
+    """Read the first ``size`` bytes, unpacked if it is packed; of a damaged file what there is."""
     head = b""
     try:
         with open_binary(path) as file:
             while len(head) < size and (more := file.read(_PIECE)):
                 head += more
         return head
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except PackedError as error:
         if head:
             return head
-        reason = f"damaged: not a whole gzip file ({error})"
-        raise InputError(f"{path}: {reason}; compress or copy it again") from None
+        raise InputError(f"{path}: damaged: {error}; compress or copy it again") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

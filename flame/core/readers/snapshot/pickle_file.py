@@ -1,4 +1,4 @@
-"""Read the objects of a snapshot: a pickle that has been checked, or JSON; gzipped or not."""
+"""Read the objects of a snapshot: a pickle that has been checked, or JSON; packed or not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flame.core.load_progress import LoadPart
 from flame.core.memory import within_memory
 from flame.core.options import Progress, silent
 from flame.core.readers.shared.deep_json import decode_json
-from flame.core.readers.shared.gzip_files import open_binary
+from flame.core.readers.shared.packed_files import open_binary
 from flame.core.readers.snapshot.pickle_check import check_pickle
 
 if TYPE_CHECKING:

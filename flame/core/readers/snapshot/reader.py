@@ -13,6 +13,7 @@ from flame.core.load_progress import LoadPart
 from flame.core.model.allocator.history import AllocatorHistory
 from flame.core.model.meta import Meta
 from flame.core.options import LoadOptions, Progress
+from flame.core.readers.shared.packed_files import PackedError
 from flame.core.readers.snapshot.document import read_history
 from flame.core.readers.snapshot.pickle_file import read_objects
 
@@ -55,6 +56,8 @@ def read_snapshot(path: Path, options: LoadOptions, progress: Progress) -> Snaps
             history = _read(path, progress)
     except InputError as error:
         raise InputError(f"{path}: memory snapshot: {error}") from None
+    except PackedError as error:
+        raise InputError(f"{path}: damaged: {error}; compress or copy it again") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
     meta = Meta(path=str(path), format="memory snapshot", producer="PyTorch")

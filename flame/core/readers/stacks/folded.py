@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from flame.core.model.meta import Meta
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, DecimalNumbers, decimal_unit
-from flame.core.readers.shared.gzip_files import open_binary, raw_position
+from flame.core.readers.shared.packed_files import PackedError, open_binary, raw_position
 from flame.core.readers.shared.stack_rows import build_row_stacks
 from flame.core.readers.stacks.folded_frames import ExactKeys, FoldedFrames, SameKeyError
 from flame.core.readers.stacks.plain_lines import split_plain
@@ -114,7 +113,7 @@ def read_folded(path: Path, options: LoadOptions, progress: Progress) -> RawStac
             return _read_columns(path, progress, lambda: FoldedFrames(ExactKeys().__getitem__))
     except OverflowError:
         raise InputError(f"{path}: its values add up to more than 64 bits hold") from None
-    except (EOFError, zlib.error) as error:
+    except PackedError as error:
         raise InputError(f"{path}: damaged: {error}; compress or copy it again") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

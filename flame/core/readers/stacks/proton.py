@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import zlib
 from collections.abc import Container, Iterable
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.decimals import NUMBER, DecimalNumbers, decimal_unit
 from flame.core.readers.shared.deep_json import decode_json
 from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
-from flame.core.readers.shared.gzip_files import read_whole
+from flame.core.readers.shared.packed_files import PackedError, read_whole
 from flame.core.readers.shared.stack_rows import Tick, build_tree_stacks
 
 _ROOT = "ROOT"
@@ -99,7 +98,7 @@ def _read_document(path: Path, progress: Progress) -> list[dict[str, Any]]:
         document = decode_json(read_whole(path, progress).removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
         raise InputError(f"{path}: damaged, or cut off: {error}; copy it again") from None
-    except (EOFError, zlib.error) as error:
+    except PackedError as error:
         raise InputError(f"{path}: damaged: {error}; compress or copy it again") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

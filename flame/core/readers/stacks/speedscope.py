@@ -50,7 +50,7 @@ _KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind if kind !
 
 
 def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
-    """Read the stacks in the speedscope file at ``path``, gzipped or not.
+    """Read the stacks in the speedscope file at ``path``, packed or not.
 
     Times of any unit become whole ns. Profiles of one kind of unit (times, bytes, plain numbers)
     are threads, those of different kinds different measures; in a file that flame wrote every

@@ -95,7 +95,7 @@ class SpeedscopeDocument(JsonDocument):
     @property
     def _damage(self) -> InputError | None:
         what = self._stream.detail
-        return InputError(f"not a whole gzip file ({what})") if what else None
+        return InputError(what) if what else None
 
     def _peek(self) -> bytes:
         """Return the next byte that is no white space; InputError where the file ends."""

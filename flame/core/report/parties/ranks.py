@@ -54,7 +54,8 @@ _SPREAD = (
 class RankColumns:
     """Hold what each rank, a file, did: sums over its processes and GPUs, i8[ranks].
 
-    As `ProcessColumns` and `Budget` have it; None where it was not recorded.
+    As `ProcessColumns` and `Budget` have it; None where it was not recorded. What a GPU did that
+    several of them used counts to each.
     """
 
     gpu_time: I8
@@ -86,7 +87,9 @@ def measure_ranks(scope: Scope) -> RankColumns:
 
 def _times(scope: Scope, size: int) -> dict[str, I8]:
     found = [one for one in budgets(scope) if one.gpu.device >= 0]
-    of = np.array([scope.profile.devices[one.gpu.device].source for one in found], np.int64)
+    files = [scope.profile.devices[one.gpu.device].sources for one in found]
+    of = np.array([file for each in files for file in each], np.int64)
+    times = [len(each) for each in files]  # one that several used is each one's
     parts = {
         "window": [one.window for one in found],
         "compute": [one.compute for one in found],
@@ -94,7 +97,8 @@ def _times(scope: Scope, size: int) -> dict[str, I8]:
         "copies_alone": [one.copies_alone for one in found],
         "idle": [int(one.idle.sum()) for one in found],
     }
-    return {name: sum_by(of, np.array(part, np.int64), size) for name, part in parts.items()}
+    columns = {name: np.array(part, np.int64) for name, part in parts.items()}
+    return {name: sum_by(of, np.repeat(part, times), size) for name, part in columns.items()}
 
 
 def ranks_section(scope: Scope) -> Section:

@@ -1,0 +1,1 @@
+"""Bring here what a command is to read that is no file: standard input, pipes, remote traces."""

@@ -1,0 +1,92 @@
+"""Have a command read files, whatever its paths name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from flame.cli.fetching.copies import fetch_paths, is_foreign
+from flame.core.errors import FlameError, UsageError
+
+if TYPE_CHECKING:
+    pass
+
+from flame.core.fetching.given_names import shown_name
+
+_PATTERN = frozenset("*?[")
+
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
+    """Run ``command`` on ``args``, whose traces are files of this machine by then.
+
+    Patterns that the shell has left are those files that they match. What else is no file is
+    copied to one, which is gone when the command ends. Errors name it as it was given.
+    """
+    runs = list(_runs(args))
+    if args.command == "ranks":
+        return _run_on_files(command, args, runs)
+    if not any(_is_special(path) for run in runs for path in run):
+        return command(args)
+    for run in runs:
+        run[:] = [file for path in run for file in _matching(path)]
+    if not any(is_foreign(path) for run in runs for path in run):
+        return command(args)
+    if getattr(args, "web", False):
+        return _run_in_browser(command, args, runs)
+    with ExitStack() as stack:
+        given = args.given = {}
+        try:
+            fetch_paths(runs, given, stack)
+            return command(args)
+        except FlameError as error:
+            raise type(error)(_respelled(str(error), given)) from None
+
+
+def _run_on_files(command: Command, args: argparse.Namespace, runs: list[list[str]]) -> int:
+    """Run ``flame ranks``: its summaries say where the trace of each rank lies."""
+    for path in (path for run in runs for path in run):
+        if is_foreign(path):
+            name = shown_name(path)
+            raise UsageError(f"{name}: flame ranks keeps where traces lie: copy it to a file first")
+    return command(args)
+
+
+def _runs(args: argparse.Namespace) -> Iterator[list[str]]:
+    """The lists of ``args`` that name traces."""
+    if isinstance(paths := getattr(args, "paths", None), list):
+        yield paths
+    for side in ("base", "new"):
+        yield from getattr(args, side, None) or ()
+
+
+def _is_special(path: str) -> bool:
+    return is_foreign(path) or bool(_PATTERN & set(path))
+
+
+def _matching(path: str) -> list[str]:
+    """The files that match a quoted pattern, in order; itself where it is none, or none match."""
+    if "://" in path or not _PATTERN & set(path) or os.path.lexists(path):
+        return [path]
+    from glob import glob
+
+    return sorted(glob(path, recursive=True)) or [path]  # noqa: PTH207 (absolute ones, too)
+
+
+def _run_in_browser(command: Command, args: argparse.Namespace, runs: list[list[str]]) -> int:
+    """Every page opens the traces anew: what is remote is kept for that, a pipe cannot be."""
+    for path in (path for run in runs for path in run if "://" not in path):
+        if is_foreign(path):
+            raise UsageError(f"--web opens {path} for every page: write it to a file first")
+    return command(args)
+
+
+def _respelled(text: str, given: dict[str, str]) -> str:
+    for path, name in given.items():
+        text = text.replace(path, shown_name(name))
+    return text

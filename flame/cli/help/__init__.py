@@ -1,0 +1,1 @@
+"""Hold what `--help` and the man pages say besides options: examples, and how help is laid out."""

@@ -1,0 +1,1 @@
+"""Bring traces here that are no files of this machine: standard input, pipes, remote objects."""

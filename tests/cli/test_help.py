@@ -1,0 +1,95 @@
+"""Help begins with examples that work, and breaks no word; mistyped words are told for what."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from flame.cli.help.examples import EXAMPLES
+from flame.cli.parser import COMMANDS, command_parsers, parse_command_line
+from flame.core.errors import UsageError
+from flame.core.frame import LEVELS
+from tests.cli.conftest import Flame
+
+LINES = [line for examples in EXAMPLES.values() for line, _ in examples]
+
+
+def help_of(command: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", "80")
+    return command_parsers((command,))[command].format_help()
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_examples_are_understood(line: str) -> None:
+    (call,) = (part.strip() for part in line.split(" | ") if part.strip().startswith("flame "))
+    words = shlex.split(re.sub(r" > [\w.]+$", "", call))[1:]
+    assert callable(parse_command_line(words).run)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_begins_with_examples(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = help_of(command, monkeypatch)
+    assert text.index("\nexamples:\n") < text.index("\noptions:\n")
+    assert text.startswith(f"usage: flame {command} ")
+    assert text.index("\n\n") < 100  # of usage, a line or two
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_eighty_columns_and_breaks_no_word(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = help_of(command, monkeypatch)
+    narrow = [line for line in text.splitlines() if len(line) > 80]
+    monkeypatch.setenv("COLUMNS", "400")
+    wide = command_parsers((command,))[command].format_help()
+    assert [line for line in narrow if line not in wide] == []
+    assert set(text.split()) - set(wide.split()) == set()
+
+
+def test_levels_are_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(LEVELS) - {"wait"} <= set(re.findall(r"\w+", help_of("view", monkeypatch)))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["viwe", "x"], "viwe: no command and no file: did you mean flame view?"),
+        (["Reprot"], "Reprot: no command and no file: did you mean flame report?"),
+        (["view", "--levls", "kernel"], "unknown: --levls (did you mean --levels?)"),
+        (["info", "x", "--jsn"], "unknown: --jsn (did you mean --json?)"),
+        (["info", "x", "--zzz"], "unknown: --zzz (see flame info --help)"),
+    ],
+)
+def test_a_mistyped_word_is_told_what_was_meant(words: list[str], says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_command_line(words)
+    assert str(raised.value) == says
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("--levels", "kernl"), "kernel"),
+        (("--metric", "cuont"), "count"),
+        (("--arrange", "kernles"), "kernels"),
+    ],
+)
+def test_a_mistyped_name_is_told_what_was_meant(
+    words: tuple[str, ...], meant: str, flame: Flame, trace: object
+) -> None:
+    told = flame("view", "run.sqlite", "--print", *words).complaint()
+    assert told.endswith(f"; did you mean {meant}?")
+
+
+def test_a_mistyped_section_is_told_what_was_meant(flame: Flame, trace: object) -> None:
+    told = flame("report", "run.sqlite", "--section", "kernles").complaint()
+    assert told.endswith("; did you mean kernels?")
+
+
+def test_a_file_called_nearly_like_a_command_is_opened(flame: Flame, folder: object) -> None:
+    assert flame("viwe", "--print").complaint().startswith("viwe: no command")
+    with open("viwe", "wb") as file:  # noqa: PTH123
+        file.write(b"main;work 12\n")
+    assert "work" in flame("viwe", "--print").out
