@@ -46,7 +46,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
     text = f"frames to list (default: {_ROWS}, in JSON and CSV all)"
     add("-n", "--rows", metavar="N", type=int, help=text)
-    text = "what to sort by: self, total, count, mean, p50, p95, p99 or max (default: %(default)s)"
+    text = (
+        "what to sort by: self, total, count, mean, p50, p95, p99 or max; where shapes of operators"
+    )
+    text += " are known, tflops, peak, bandwidth or bound (default: %(default)s)"
     add("--by", metavar="COLUMN", default="self", help=text)
     add("--level", metavar="LEVEL", help="only frames of this level, such as kernel or nvtx")
     text = "only frames whose name matches, wherever in it; small letters match both"

@@ -126,6 +126,10 @@ IMBALANCE = "imbalance"
 """What all frames of a summary of ranks may be coloured by besides."""
 
 
+EFFICIENCY = "efficiency"
+"""What all frames of a trace may be coloured by where shapes of operators are known."""
+
+
 def check_levels(levels: tuple[str, ...]) -> None:
     """Raise UsageError unless ``levels`` is a non-empty choice of `LEVELS` without repeats."""
     for name in levels:

@@ -89,8 +89,10 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     text = "order of siblings: weight, name, or start (the earliest start below them); "
     text += "default: %(default)s"
     add("--sort", metavar="ORDER", default="weight", help=text)
-    text = "colours of kernels and copies in the app: level (default), or category; of a summary of"
-    text += " ranks also imbalance"
+    text = (
+        "colours in the app: level (default), category (of kernels and copies), efficiency (of what"
+    )
+    text += " bounds operators with shapes); of a summary of ranks also imbalance"
     add("--colours", metavar="BY", help=text)
 
 

@@ -14,6 +14,7 @@ from flame.core.compare.diff_report import SECTIONS
 from tests.conftest import TRACES, needs_traces
 from tests.exporters.test_speedscope import checked
 from tests.support.paths import SAMPLES
+from tests.support.worked import write_products
 
 TRACE = str(SAMPLES / "decode_small.sqlite")
 OTHER = str(SAMPLES / "six_levels" / "tiny_llm.fdump")
@@ -184,3 +185,20 @@ def without_numbers(values: Counter[str]) -> Counter[str]:
     for stack, value in values.items():
         found[re.sub(r"[0-9]+", "*", stack)] += value
     return found
+
+
+@pytest.mark.parametrize(
+    ("metric", "says"),
+    [
+        ("flops", "51,539,607,552  51,539,607,552"),
+        ("bytes", "88.1 MB  88.1 MB"),
+        ("waste", "7.91 µs  37.9 µs  +30.0 µs"),
+    ],
+)
+def test_work_of_operators_is_compared_in_its_units(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], metric: str, says: str
+) -> None:
+    base = write_products(tmp_path / "base.json")
+    new = write_products(tmp_path / "new.json", ns=30_000)
+    assert main(["diff", str(base), str(new), "--metric", metric]) == 0
+    assert says in re.sub(" {2,}", "  ", capsys.readouterr().out)

@@ -11,6 +11,8 @@ import pytest
 
 from tests.cli.conftest import Flame
 from tests.support.paths import SAMPLES
+from tests.support.worked import write_products
+from tests.support.writers.kinetofile import KinetoFile
 
 DECODE = SAMPLES / "decode_small.sqlite"
 
@@ -86,3 +88,28 @@ def test_what_cannot_be_is_said_in_a_line(
     refused = flame("top", DECODE, *options)
     assert refused.code == code
     assert says in refused.complaint()
+
+
+def test_frames_say_how_near_they_are_to_the_peak(flame: Flame, tmp_path: Path) -> None:
+    trace = write_products(tmp_path / "a.json")
+    options = (trace, "--levels", "kernel")
+    rows = json.loads(flame("top", *options, "--json", "--by", "bound").out)["rows"]
+    gemm, add = ({row["name"]: row for row in rows}[name] for name in ("gemm", "add"))
+    found = [gemm[key] for key in ("tflops", "compute_percent", "bound_percent", "rated_percent")]
+    assert found == [858.993, 86.82, 86.82, 100.0] and gemm["verdict"] == "compute-bound"
+    assert {add[key] for key in ("tflops", "compute_percent", "bound_percent", "verdict")} == {None}
+    [first, _] = csv.DictReader(io.StringIO(flame("top", *options, "--csv").out))
+    assert (first["name"], first["bandwidth_percent"]) == ("gemm", "43.821")
+    text = flame("top", *options).out
+    assert all(word in text for word in ("TFLOP/s", "peak %", "bandwidth %", "compute-bound"))
+
+
+def test_a_trace_without_shapes_has_no_such_columns(flame: Flame, tmp_path: Path) -> None:
+    file = KinetoFile()
+    file.op("aten::mm", 1000, 1900)
+    file.runtime(1, 1010, 1020)
+    file.kernel("gemm", 2000, 3000, 1)
+    trace = file.write(tmp_path / "a.json")
+    [row] = json.loads(flame("top", trace, "--json", "-n", "1").out)["rows"]
+    assert not {"tflops", "bound_percent", "verdict"} & set(row)
+    assert flame("top", trace, "--by", "bound").code == 2

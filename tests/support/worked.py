@@ -96,3 +96,20 @@ def write_calls(path: Path, made: list[Call], device: str = H100) -> Path:
         now += 50
     file.annotation("end", now, now + 10)
     return file.write(path)
+
+
+def write_products(path: Path, device: str = H100, dtype: str = BF16, ns: int = 20_000) -> Path:
+    """Write three products of 20 µs (``ns``), and a kernel of 15 µs that is none.
+
+    At the peak for BF16 each needs 17.4 µs.
+    """
+    file = KinetoFile()
+    file.device(0, device)
+    for number in range(4):
+        at = 1000 + (50_000 + ns) * number
+        name = "aten::mm" if number else "aten::add"
+        file.op(name, at, at + 900, **product(4096, 1024, 2048, dtype))
+        file.runtime(number + 1, at + 10, at + 20)
+        kernel, length = ("gemm", ns) if number else ("add", 15_000)
+        file.kernel(kernel, at + 1000, at + 1000 + length, number + 1)
+    return file.write(path)

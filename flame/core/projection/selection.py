@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 
 from flame.core.errors import UsageError
-from flame.core.frame import COLOURS, IMBALANCE
+from flame.core.frame import COLOURS, EFFICIENCY, IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import TreeLayout
 from flame.core.names.rename import Rename
@@ -19,7 +19,7 @@ class Selection:
     """Select what to show of a profile; None stands for the metric's or profile's default.
 
     ``colours`` say whether what ran on a GPU is drawn in the colour of its level or its category,
-    or all frames of a summary of ranks by their imbalance.
+    or all frames by efficiency, and those of a summary of ranks by their imbalance.
     ``forward`` leaves backward passes below their forward operators, where these have been read
     (see `flame.core.options.LoadOptions`).
     """
@@ -33,7 +33,7 @@ class Selection:
     forward: bool = True
 
     def __post_init__(self) -> None:
-        known = (*COLOURS, IMBALANCE)
+        known = (*COLOURS, EFFICIENCY, IMBALANCE)
         if self.colours not in known:
             choices = ", ".join(known)
             raise UsageError(f"--colours: unknown '{self.colours}': choose from {choices}")

@@ -16,6 +16,15 @@ from flame.core.analysis.frame_totals import (
 )
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I8, Bool, Column
+from flame.core.efficiency.columns import (
+    BANDWIDTH,
+    BOUND,
+    COMPUTE,
+    RATED,
+    TFLOPS,
+    WorkColumns,
+)
+from flame.core.efficiency.sums import count_frames
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -25,6 +34,23 @@ from flame.core.report.table import Table, TableColumn, Unit, Value
 
 ORDERS = ("self", "total", "count", "mean", "p50", "p95", "p99", "max")
 """What rows are sorted by, the largest first."""
+
+WORK_ORDERS = {
+    "tflops": "TFLOP/s",
+    "peak": "peak %",
+    "bandwidth": "bandwidth %",
+    "bound": "bound %",
+}
+"""The same by how near frames are to the peak of the GPU: titles of columns."""
+
+_OF_WORK = (
+    (TFLOPS, 1, TableColumn("tflops", "TFLOP/s", "number")),
+    (COMPUTE, 100, TableColumn("compute_percent", "peak %", "percent")),
+    (BANDWIDTH, 100, TableColumn("bandwidth_percent", "bandwidth %", "percent")),
+    (BOUND, 100, TableColumn("bound_percent", "bound %", "percent")),
+    (RATED, 100, TableColumn("rated_percent", "rated %", "percent")),
+)
+"""The key in `WorkColumns`, what it is multiplied by, and the column."""
 
 _UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes"}
 
@@ -40,19 +66,22 @@ class FrameColumn(NamedTuple):
 class FrameColumns:
     """Hold what is known of the frames of ``tree``, which `project` made of ``profile``.
 
-    ``numbers`` are columns by what ORDERS calls them, ``where`` the filters of the tree.
+    ``numbers`` are columns by their titles, as ORDERS and `WORK_ORDERS` have them, ``where`` the
+    filters of the tree. ``work`` is None where no operator has shapes.
     """
 
     def __init__(self, profile: Profile, tree: StackTree, where: tuple[Filter, ...]) -> None:
         self.tree = tree
         self.totals = frame_totals(tree)
         self.unit: Unit = _UNITS.get(tree.metric.unit, "count")
+        self.work = self._work(profile, where)
         self.numbers = {one.column.title: one for one in self._numbers(profile, where)}
 
     @property
     def orders(self) -> list[str]:
         """The columns that rows can be sorted by."""
-        return [title for title in ORDERS if title in self.numbers]
+        known = {**dict(zip(ORDERS, ORDERS, strict=True)), **WORK_ORDERS}
+        return [name for name, title in known.items() if title in self.numbers]
 
     def rows(self, by: str, kind: Kind | None = None, fits: Bool | None = None) -> I8:
         """List frames (places in ``totals``) sorted ``by`` one of `orders`.
@@ -60,7 +89,7 @@ class FrameColumns:
         Only those of ``kind``, and those that ``fits`` (bool[totals]), where these are given.
         Those of which that is not known come last.
         """
-        number = self.numbers[by]
+        number = self.numbers[WORK_ORDERS.get(by, by)]
         totals = self.totals
         order: I8 = np.lexsort((totals.frame, -totals.total, -number.values, ~number.known))
         wanted = np.ones(len(totals), bool) if fits is None else fits
@@ -78,21 +107,27 @@ class FrameColumns:
         """Put the frames in ``rows`` into a table."""
         frames = [self.tree.frames[frame] for frame in self.totals.frame[rows].tolist()]
         names = [self.tree.text[frame] for frame in self.totals.frame[rows].tolist()]
-        texts: list[Sequence[Value]] = [names, [frame.kind.title for frame in frames]]
-        numbers = [_cells(number, rows) for number in self.numbers.values()]
-        places: list[Sequence[Value]] = [
-            [frame.file or None for frame in frames],
-            [frame.line or None for frame in frames],
-        ]
-        columns = (
-            TableColumn("name", "name"),
-            TableColumn("level", "level"),
-            *(number.column for number in self.numbers.values()),
-            TableColumn("file", "file"),
-            TableColumn("line", "line", "number"),
-        )
-        cells = zip(*texts, *numbers, *places, strict=True)
-        return Table.of("frames", "", columns, cells)
+        columns: dict[TableColumn, Sequence[Value]] = {
+            TableColumn("name", "name"): names,
+            TableColumn("level", "level"): [frame.kind.title for frame in frames],
+        }
+        for number in self.numbers.values():
+            columns[number.column] = _cells(number, rows)
+            if self.work is not None and number.column is _OF_WORK[-1][-1]:
+                columns[TableColumn("verdict", "verdict")] = _verdicts(self.work, rows)
+        columns[TableColumn("file", "file")] = [frame.file or None for frame in frames]
+        columns[TableColumn("line", "line", "number")] = [frame.line or None for frame in frames]
+        return Table.of("frames", "", columns, zip(*columns.values(), strict=True))
+
+    def _work(self, profile: Profile, where: tuple[Filter, ...]) -> WorkColumns | None:
+        tree = self.tree
+        # Only of a whole projection are activities known, and none are kept of sums.
+        if profile.totals is not None or not len(tree.node_of_group):
+            return None
+        if tree.metric.table != "gpu" or not profile.sized_operators:
+            return None
+        counts = count_frames(profile, tree, where)
+        return WorkColumns(counts) if counts is not None and counts.covered.any() else None
 
     def _numbers(self, profile: Profile, where: tuple[Filter, ...]) -> Iterator[FrameColumn]:
         totals, whole = self.totals, int(self.tree.total[0])
@@ -101,6 +136,10 @@ class FrameColumns:
         yield FrameColumn(_SHARES[0], _percent(totals.own, whole), known)
         yield FrameColumn(self._weight("total"), totals.total, known)
         yield FrameColumn(_SHARES[1], _percent(totals.total, whole), known)
+        for key, scale, column in _OF_WORK if self.work is not None else ():
+            assert self.work is not None
+            values = np.round(scale * self.work.values[key], 3)
+            yield FrameColumn(column, values, ~np.isnan(values))
         if self.tree.metric.noun != "activities":
             return
         known = ~np.isin(self.tree.frames.kind[totals.frame], [*PART_KINDS])
@@ -140,6 +179,11 @@ def _spread(found: Percentiles, known: Column) -> Iterator[FrameColumn]:
         ORDERS[4:], (found.p50, found.p95, found.p99, found.maximum), strict=True
     ):
         yield FrameColumn(TableColumn(f"{title}_ns", title, "ns"), values, known)
+
+
+def _verdicts(work: WorkColumns, rows: I8) -> list[Value]:
+    found = map(work.verdict, rows.tolist())
+    return [None if verdict is None else verdict.key for verdict in found]
 
 
 def _cells(number: FrameColumn, rows: I8) -> list[Value]:

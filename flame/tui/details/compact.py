@@ -15,6 +15,7 @@ from flame.tui.details.metric_blocks import metric_words
 from flame.tui.details.parts import HeaviestParts
 from flame.tui.details.root_blocks import part_name
 from flame.tui.details.root_facts import RootFacts, has_root_facts
+from flame.tui.details.work_blocks import work_words
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.toolkit.lines import Line, Piece, line_width
@@ -88,6 +89,7 @@ def _spread(facts: Facts | None) -> Iterator[str]:
         yield f"{Label.MAX} {format_ns(found.maximum)}"
         if found.tail:
             yield f"{Label.TAIL} {format_ratio(found.tail)}"
+    yield from work_words(facts.work)
     yield from metric_words(facts.measured)
     if facts.queue is not None:
         yield f"{Label.QUEUED} {Label.P50} {format_ns(facts.queue.p50)}"

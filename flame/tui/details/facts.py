@@ -31,6 +31,7 @@ from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import RootFacts, has_root_facts, read_bytes, root_facts
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
 from flame.tui.details.window_share import WindowShare, window_shares
+from flame.tui.details.work_facts import WorkFacts, work_facts
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import Projection
 
@@ -83,7 +84,7 @@ class Facts:
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
     ``sampled`` is what PC samples say, ``root`` what is known of the root alone; ``windows`` are
     the shares of the GPUs' time in which it ran, not of the root; ``memory`` is of allocations,
-    ``measured`` what GPU metrics say while its kernels ran.
+    ``work`` how near its kernels were to the peak, ``measured`` what GPU metrics say meanwhile.
     """
 
     everywhere: bool
@@ -104,6 +105,7 @@ class Facts:
     root: RootFacts | None = None
     windows: tuple[WindowShare, ...] = ()
     memory: MemoryFacts | None = None
+    work: WorkFacts | None = None
     measured: KernelMetrics | None = None
 
 
@@ -136,8 +138,11 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         memory=memory_facts(shown, rows, own and not node),
     )
     known = facts
+    if shown.metric.table == "gpu" and profile.sized_operators:
+        yield replace(known, complete=False)
+        known = _with_work(known, profile, rows)
     if _is_measured(shown):
-        yield replace(facts, complete=False)
+        yield replace(known, complete=False)
         known = _with_metrics(known, profile, rows)
     if facts.root is not None and profile.launches_builder is not None:
         yield replace(known, complete=False)
@@ -162,6 +167,14 @@ def _with_metrics(facts: Facts, profile: Profile, rows: I8) -> Facts:
         return replace(facts, notes=(*facts.notes, f"GPU metrics unknown: {error}"))
     lanes = [LaneRows(0, 1, np.zeros(len(rows), np.int64), rows)]
     return facts if times is None else replace(facts, measured=times.measure(lanes, 1))
+
+
+def _with_work(facts: Facts, profile: Profile, rows: I8) -> Facts:
+    """``facts`` with the work of the operators that launched ``rows``; may read the file."""
+    try:
+        return replace(facts, work=work_facts(profile, rows))
+    except InputError as error:
+        return replace(facts, notes=(*facts.notes, f"work of operators unknown: {error}"))
 
 
 def _are_launched(shown: Projection, kind: Kind) -> bool:

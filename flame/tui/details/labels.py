@@ -80,6 +80,16 @@ class Label(StrEnum):
     KERNEL = "kernel"
     SAMPLES = "samples"
     HOTTEST = "hottest"
+    # Work of operators
+    WORK = "work"
+    RATE = "rate"
+    INTENSITY = "intensity"
+    OF_PEAK = "of peak"
+    WASTE = "above bound"
+    CAUSAL = "causal"
+    GPU_PEAK = "GPU peak"
+    VERDICT = "verdict"
+    BY_SHAPES = "work by shapes"
     # GPU metrics
     SM = "SM active"
     TENSOR = "tensor"

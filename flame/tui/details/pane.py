@@ -19,6 +19,7 @@ from flame.tui.details.parts import Part
 from flame.tui.details.root_blocks import HeaviestLines
 from flame.tui.details.root_facts import has_root_facts
 from flame.tui.details.sample_blocks import sample_lines, sample_notes
+from flame.tui.details.work_blocks import work_lines
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.shell.actions import Action
@@ -268,6 +269,7 @@ def _measured(
         blocks.distribution_lines(title, facts, width) if some else [],
         blocks.note_lines(facts, width),
         samples,
+        *work_lines(facts.work if facts else None, width),
         metric_lines(facts.measured if facts else None, width),
         [
             *blocks.window_lines(facts, width),

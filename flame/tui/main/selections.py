@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flame.core.analysis.wording import terms_of
+from flame.core.frame import COLOURS, EFFICIENCY
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import ORDERS, TreeLayout
@@ -279,6 +280,7 @@ def change_kernel_names(screen: ShownScreen, step: int) -> Outcome:
 
 
 def change_colours(screen: ShownScreen) -> Outcome:
-    """Colour what ran on a GPU by its category, or by its level again."""
-    other = "level" if screen.wanted.colours == "category" else "category"
-    return [replace(screen.wanted, colours=other)]
+    """Colour by category of kernels, by efficiency where that is known, or by level again."""
+    ring = (*COLOURS, EFFICIENCY) if screen.session.profile.sized_operators else COLOURS
+    here = ring.index(screen.wanted.colours) if screen.wanted.colours in ring else -1
+    return [replace(screen.wanted, colours=ring[(here + 1) % len(ring)])]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 
-from flame.core.errors import NoMatchError
-from flame.core.frame import IMBALANCE
+from flame.core.errors import NoMatchError, UsageError
+from flame.core.frame import EFFICIENCY, IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.inputs import Inputs
 from flame.core.model.meta import Source
@@ -64,6 +64,8 @@ class RanksSession(Session):
         return self.profile.ranks.sources if self.profile.ranks is not None else ()
 
     def _projected(self, selection: Selection) -> RanksProjection:
+        if selection.colours == EFFICIENCY:
+            raise UsageError(f"--colours {EFFICIENCY}: not of a summary of ranks")
         plain = super()._projected(replace(selection, colours="level"))
         places = self.places_of(selection.where)
         whole = None if places is None else self._whole(selection)

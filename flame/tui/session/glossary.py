@@ -241,6 +241,26 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         ),
     ),
     (
+        "Work of operators",
+        (
+            Entry("work", "what operators with a formula compute, and move at least"),
+            Entry("rate", "both by the time of their kernels alone"),
+            Entry("intensity", "how many FLOPs per byte; from the ridge on compute bounds"),
+            Entry("of peak", "how near their kernels came to what the GPU can do"),
+            Entry("TFLOP/s", "how fast operators computed, by their kernels' time"),
+            Entry("% peak", "of the peak of compute for their types, weighted by time"),
+            Entry("% bandw.", "of the memory's bandwidth, at least"),
+            Entry("% bound", "what perfect kernels would need by what these took"),
+            Entry("rated", "part of the kernels' time that these shares are of"),
+            Entry("above bound", "time that perfect kernels would not have needed"),
+            Entry("causal", "time of attention with a mask, which halves its work"),
+            Entry("GPU peak", "what the shares are of, and who says so"),
+            Entry("verdict", "compute- or bandwidth-bound: 60 % or more of that peak"),
+            Entry("by efficiency", "frames have five colours by % of bound, grey: unknown"),
+            Entry("work by shapes", "operators by their shapes, most time first"),
+        ),
+    ),
+    (
         "Memory",
         (
             Entry("shown", "the moment of the picture: --at, or enter in the timeline"),

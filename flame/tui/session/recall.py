@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flame.core.frame import IMBALANCE
+from flame.core.frame import EFFICIENCY, IMBALANCE
 from flame.core.model.profile import Profile
 from flame.core.names.framework import joined
 from flame.core.projection.chosen_metric import chosen_metric
@@ -168,7 +168,7 @@ class Remembering:
         self._before = after, shown.metric.table
         old = _settings(before)
         changes = {name: now for name, now in _settings(after).items() if now != old[name]}
-        if IMBALANCE in (before.colours, after.colours):
+        if {IMBALANCE, EFFICIENCY} & {before.colours, after.colours}:
             changes.pop("colours", None)  # few traces have these
         self._memory.remember(
             **{name: None if now == _USUAL[name] else now for name, now in changes.items()}

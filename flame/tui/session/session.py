@@ -7,9 +7,10 @@ from dataclasses import field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from flame.core.analysis.node_activities import NodeActivities
-from flame.core.errors import NoMatchError, UsageError
-from flame.core.frame import IMBALANCE
+from flame.core.analysis.node_activities import NodeActivities, rows_in_tree
+from flame.core.efficiency.summary import headline, summarize_work
+from flame.core.errors import InputError, NoMatchError, UsageError
+from flame.core.frame import EFFICIENCY, IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.inputs import Inputs
@@ -24,6 +25,7 @@ from flame.core.projection.project import project as project_tree
 from flame.core.projection.project import shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.timeline.devices import device_times
+from flame.tui.session.efficiency_colours import efficiency_colours
 from flame.tui.session.node_colours import NodeColours
 from flame.tui.session.tree_view import TreeView
 
@@ -35,6 +37,8 @@ _LOADED, _WEIGHED = 0.9, 0.96
 
 Of traces they are 0.9 to 0.98 and 0.96, of many stacks 0.6.
 """
+
+NO_SHAPES = "no operator has shapes: torch.profiler.profile(record_shapes=True) records them"
 
 _KEPT_NODES = 3_000_000
 """Tree nodes, about 100 bytes each, in projections kept so that going back to them is immediate."""
@@ -60,7 +64,25 @@ class Projection:
     profile: Profile
     folds_numbers: bool = False
     _members: list[NodeActivities] = field(default_factory=list, repr=False)
+    _headlines: list[str] = field(default_factory=list, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def headline(self) -> str:
+        """Say how near the GPUs were to their peak, empty where not known; may read the file."""
+        with self._lock:
+            if not self._headlines:
+                self._headlines.append(_headline(self) if self.tells_work else "")
+        return self._headlines[0]
+
+    def headline_now(self) -> str | None:
+        """Return the same if it is there already."""
+        return self._headlines[0] if self._headlines else None
+
+    @property
+    def tells_work(self) -> bool:
+        """Whether there may be work of operators in what is shown; False while that grows."""
+        profile, is_gpu = self.profile, self.metric.table == "gpu"
+        return is_gpu and profile.totals is None and bool(profile.sized_operators)
 
     def members(self) -> NodeActivities:
         """Return the activities below every node; takes its time when first asked for."""
@@ -139,13 +161,14 @@ class Session:
     def _projected(self, selection: Selection) -> Projection:
         if selection.colours == IMBALANCE:
             raise UsageError("--colours imbalance: only of a summary of ranks: flame ranks")
-        return project(self.profile, selection)
+        return _by_efficiency(project(self.profile, selection))
 
     def _recoloured(self, selection: Selection) -> Projection | None:
         """The same tree as one that is kept in other colours, if there is one."""
         for kept in self._kept.values():
             if replace(kept.selection, colours=selection.colours) == selection:
-                return replace(kept, selection=selection, view=prepared(kept.view.tree))
+                same = replace(kept, selection=selection, view=prepared(kept.view.tree))
+                return _by_efficiency(same)
         return None
 
     @property
@@ -242,6 +265,26 @@ def project(profile: Profile, selection: Selection) -> Projection:
     recorded = recorded_levels(profile, view.tree.metric)
     folds = folds_numbers(profile, selection.naming, view.tree)
     return Projection(selection, view, recorded, profile, folds)
+
+
+def _headline(shown: Projection) -> str:
+    profile, tree = shown.profile, shown.view.tree
+    try:
+        summary = summarize_work(profile, rows=rows_in_tree(profile, tree, shown.selection.where))
+    except InputError:
+        return ""  # the details say so
+    return headline(summary) if summary is not None else ""
+
+
+def _by_efficiency(shown: Projection) -> Projection:
+    """The same in the colours of efficiency, if it asks for these; may read the file."""
+    if shown.selection.colours != EFFICIENCY:
+        return shown
+    profile, tree = shown.profile, shown.view.tree
+    if not profile.sized_operators:
+        raise UsageError(f"--colours {EFFICIENCY}: {NO_SHAPES}")
+    colours = efficiency_colours(profile, tree, shown.selection.where)
+    return replace(shown, view=prepared(tree, colours))
 
 
 def prepared(tree: StackTree, colouring: NodeColours | None = None) -> TreeView:

@@ -241,7 +241,7 @@ SHOWING = (
         "O",
         Action.COLOURS,
         "colours",
-        "colours of kernels: by level, by category",
+        "colours: by level, by category, by efficiency",
         20,
         FRAMES,
     ),

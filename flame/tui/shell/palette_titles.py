@@ -42,7 +42,7 @@ TITLES = {
     "chain": "Open or close joined frames",
     "numbers": "Fold numbers in names",
     "kernel_names": "Change names of kernels: short, base, demangled",
-    "colours": "Colour kernels by category",
+    "colours": "Colour by category of kernels, or by efficiency",
     "invert": "Invert: leaves first",
     "collapse": "Collapse recursion",
     "sort": "Sort by another order",

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from flame.core.efficiency.columns import (
+    BANDWIDTH,
+    BOUND,
+    COMPUTE,
+    RATED,
+    TFLOPS,
+    VERDICT,
+)
 from flame.tui.toolkit.text import cut, printable, width_of
 
 LEAST_NAME = 32
@@ -44,6 +52,15 @@ HEADS = (
     Head("tail", "tail", 9, "tail"),
 )
 NAME = Head("name", "name", 0, "name")
+OF_WORK = (
+    Head(TFLOPS, "TFLOP/s", 9, TFLOPS),
+    Head(COMPUTE, "% peak", 9, COMPUTE),
+    Head(BANDWIDTH, "% bandw.", 10, BANDWIDTH),
+    Head(BOUND, "% bound", 9, BOUND),
+    Head(RATED, "rated", 9, RATED),
+    Head(VERDICT, "verdict", 16, VERDICT),
+)
+"""How near the kernels below a frame are to the peak of the GPU."""
 EXPOSURE = "exposure"
 OF_METRICS = (
     Head("sm_active", "SM", 9, "sm_active"),
@@ -62,6 +79,8 @@ _WANTED = (
     "bar", "mean", "tail", "p95", "own share",
 )  # fmt: skip
 
+_RATED = ("own", "total", "share", BOUND, RATED, VERDICT, COMPUTE, BANDWIDTH, TFLOPS)
+"""What is wanted most where shapes of operators are known."""
 _MEASURED = ("own", "total", "share", "sm_active", "dram", "tensor_active", EXPOSURE)
 """What is wanted most where there are GPU metrics."""
 
@@ -73,7 +92,8 @@ class Columns(NamedTuple):
 
     ``timed``: the metric is a time of single activities, which `wording.lasts` says. ``order`` is
     what the table is sorted by. Where ``parts`` (the devices, or the files, which ``by`` says) have
-    a column each, there are no percentiles. ``measured``: there are GPU metrics.
+    a column each, there are no percentiles. ``sized``: shapes of operators are known.
+    ``measured``: there are GPU metrics.
     """
 
     timed: bool = True
@@ -81,13 +101,15 @@ class Columns(NamedTuple):
     by: str = ""
     parts: tuple[str, ...] = ()
     measured: bool = False
+    sized: bool = False
 
     @property
     def heads(self) -> tuple[Head, ...]:
         """All columns but the name, in order."""
         heads = HEADS if self.timed else [*map(_widened, _untimed(HEADS))]
         if not self.parts:
-            return (*heads, *(OF_METRICS if self.measured else ()))
+            sized, measured = OF_WORK if self.sized else (), OF_METRICS if self.measured else ()
+            return (*heads, *sized, *measured)
         return (*(head for head in heads if head.key in _BESIDE_PARTS), *self._part_heads())
 
     def _part_heads(self) -> Iterator[Head]:
@@ -100,7 +122,8 @@ class Columns(NamedTuple):
     @property
     def kept_longest(self) -> tuple[str, ...]:
         """The columns, the one that a narrow table keeps longest first."""
-        return (*_MEASURED, *_WANTED) if self.measured else _WANTED
+        sized, measured = _RATED if self.sized else (), _MEASURED if self.measured else ()
+        return (*sized, *measured, *_WANTED)
 
     @property
     def titles(self) -> dict[str, str]:

@@ -32,6 +32,7 @@ from flame.tui.views.top_columns import NAME, Columns, Head
 from flame.tui.views.top_metrics import measure_frames
 from flame.tui.views.top_rows import TAG, Heads, TableRows
 from flame.tui.views.top_table import UNKNOWN, SlowColumns, TopTable
+from flame.tui.views.top_work import work_of_frames
 
 AT_ONCE = 50_000
 """Tree nodes up to which totals take a few milliseconds."""
@@ -143,8 +144,8 @@ class TopPane(Pane):
         members = shown.members() if lasts(metric) else None
         values = metric.values(shown.profile.table(metric))
         parts = table.parts_of(shown.profile, shown.selection.where)
-        measured = measure_frames(shown, table.totals.frame)
-        return table.later(members, values, parts)._replace(measured=measured)
+        later, frames = table.later(members, values, parts), table.totals.frame
+        return later._replace(work=work_of_frames(shown), measured=measure_frames(shown, frames))
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""
@@ -353,8 +354,9 @@ class TopPane(Pane):
     def _columns(self) -> Columns:
         """The columns wanted; those of parts from when these are known."""
         timed, found = lasts(self.shown.metric), self._table and self._table.parts.get(self._by)
-        measured = bool(self._table and self._table.measured)
-        return Columns(timed, self._wanted[0], self._by, found.names if found else (), measured)
+        table, names = self._table, found.names if found else ()
+        besides = (False, False) if table is None else (bool(table.measured), bool(table.work))
+        return Columns(timed, self._wanted[0], self._by, names, *besides)
 
     def _heads(self, width: int, height: int) -> list[Line]:
         line = [self._head(head) for head in (*self._columns.fitting(width), NAME)]

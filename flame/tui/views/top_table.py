@@ -16,6 +16,7 @@ from flame.core.analysis.frame_parts import (
 from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column, order_by, unique
+from flame.core.efficiency.columns import WorkColumns
 from flame.core.gpu_metrics.kernels import KernelMetrics
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
@@ -38,13 +39,15 @@ class SlowColumns(NamedTuple):
     """What takes its time: percentiles where the metric has any, orders by key, and parts.
 
     ``parts`` are the devices and the files by a word for them, where there are several. ``ranks``
-    is how those of a summary are spread, ``measured`` what GPU metrics say.
+    is how those of a summary are spread, ``work`` how near the rows are to the peak, ``measured``
+    what GPU metrics say.
     """
 
     spread: Percentiles | None
     orders: dict[str, I4]
     parts: dict[str, FrameParts]
     ranks: NodeSpread | None = None
+    work: WorkColumns | None = None
     measured: KernelMetrics | None = None
 
 
@@ -56,6 +59,8 @@ class TopTable:
         self.totals = frame_totals(tree)
         self.spread: Percentiles | None = None
         self.parts: dict[str, FrameParts] = {}
+        self.work: WorkColumns | None = None
+        self._unknown: dict[str, int] = {}
         self.measured: KernelMetrics | None = None
         self._of_parts: dict[str, Column] = {}
         self._of_metrics: dict[str, Column] = {}
@@ -112,7 +117,12 @@ class TopTable:
         self.orders |= later.orders
         if later.measured is not None:
             self.measured, self._of_metrics = later.measured, metric_columns(later.measured)
-            self.orders |= {key: self._order(column) for key, column in self._of_metrics.items()}
+        columns = dict(self._of_metrics)
+        if later.work is not None:
+            self.work = later.work
+            columns |= later.work.values
+        self.orders |= {key: self._order(column) for key, column in columns.items()}
+        self._unknown = {key: int(np.isnan(each).sum()) for key, each in columns.items()}
 
     def _column(self, key: str) -> Column:
         found: FrameTotals = self.totals
@@ -134,8 +144,14 @@ class TopTable:
     # Choosing rows
 
     def rows(self, key: str, backwards: bool, kind: Kind | None, fits: Bool | None) -> I4:
-        """Sort the rows of ``kind`` (None: all) whose frames ``fits`` (bool[frames]) by ``key``."""
-        order = self.orders[key][:: -1 if backwards else 1]
+        """Sort the rows of ``kind`` (None: all) whose frames ``fits`` (bool[frames]) by ``key``.
+
+        Those without a value come last, ``backwards`` too.
+        """
+        order = self.orders[key]
+        if backwards:
+            known = len(order) - self._unknown.get(key, 0)
+            order = np.concatenate([order[:known][::-1], order[known:]])
         if kind is None and fits is None:
             return order
         return order[self._of_kind(kind)[order] & self._matching(fits)[order]]
@@ -169,6 +185,8 @@ class TopTable:
             return self._spread_cell(row, key)
         if key in self._of_parts:
             return self._part_cell(row, key)
+        if self.work is not None and key in self.work.values:
+            return self.work.cell(row, key)
         if self.measured is not None and key in self._of_metrics:
             return metric_cell(self.measured, self._of_metrics[key], row, key)
         total, own, count = (int(c[row]) for c in self._plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,16 @@ _CRUMBS = 64
 _LEAST_CRUMB = 8
 
 
+class HeaderNotes(NamedTuple):
+    """Hold how many ``findings`` there are, and how near the GPUs were to their peak."""
+
+    findings: Piece | None = None
+    work: str = ""
+
+
+NO_NOTES = HeaderNotes()
+
+
 def header(
     title: str,
     profile: Profile,
@@ -59,14 +70,13 @@ def header(
     palette: Palette,
     width: int,
     usual: Order = "weight",
-    findings: Piece | None = None,
+    notes: HeaderNotes = NO_NOTES,
 ) -> Line:
     """File and what is in it on the left; metric, levels and coverage on the right.
 
-    ``usual`` is the order of siblings that is not worth a word; ``findings`` says how many there
-    are.
+    ``usual`` is the order of siblings that is not worth a word.
     """
-    unusual = [findings, Piece("  ")] if findings else []
+    unusual = [notes.findings, Piece("  ")] if notes.findings else []
     unusual += modes(selection, usual, profile.has_forward)
     right = [*unusual, *choices(tree, palette, terms_of(profile))]
     gap = coverage_gap(profile)
@@ -77,14 +87,16 @@ def header(
     if room < _LEAST_CONTENTS:
         right = [*unusual, *metric_choice(tree)]
         room = width - line_width(left) - line_width(right) - 2
-    left.append(Piece(" " + _contents(title, profile, selection.where, room - 1)))
+    left.append(Piece(" " + _contents(title, profile, selection.where, notes.work, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
     return [*left, Piece(" " * space), *right]
 
 
-def _contents(title: str, profile: Profile, where: tuple[Filter, ...], width: int) -> str:
+def _contents(
+    title: str, profile: Profile, where: tuple[Filter, ...], work: str, width: int
+) -> str:
     """File name and, as far as there is room, GPUs, how busy they were, number of activities."""
-    found = list(_facts(profile, where))
+    found = list(_facts(profile, where, work))
     for facts in found:
         text = " · ".join(filter(None, facts))
         room = min(width - len(_DOT) - width_of(text), _LONGEST_NAME)
@@ -93,7 +105,7 @@ def _contents(title: str, profile: Profile, where: tuple[Filter, ...], width: in
     return cut(title, max(min(width, _LONGEST_NAME), 1))
 
 
-def _facts(profile: Profile, where: tuple[Filter, ...]) -> Iterator[tuple[str, ...]]:
+def _facts(profile: Profile, where: tuple[Filter, ...], work: str) -> Iterator[tuple[str, ...]]:
     """What is said of the trace, and what instead where there is less room."""
     if profile.memory is not None and profile.resolved:
         yield from _memory(profile.memory.devices)
@@ -108,6 +120,11 @@ def _facts(profile: Profile, where: tuple[Filter, ...]) -> Iterator[tuple[str, .
         yield gpus, _gpu_time(profile)
         yield (_gpu_time(profile),)
         return
+    if work:
+        yield gpus, busy.length, busy.busy, work, busy.idle, number
+        yield gpus, busy.length, busy.busy, work
+        yield busy.length, busy.busy, work
+        yield busy.busy, work
     for share in filter(None, (busy.each, busy.busy)):
         yield gpus, busy.length, share, busy.idle, number
         yield gpus, busy.length, share, busy.idle

@@ -29,10 +29,15 @@ class Legend(NamedTuple):
 
 def legend_lines(legend: Legend, palette: Palette, width: int) -> list[Line]:
     """Compose the lines that say how to read the picture."""
+    return [[Piece("Reading the picture", "strong")], *legend_body(legend, palette, width)]
+
+
+def legend_body(legend: Legend, palette: Palette, width: int) -> list[Line]:
+    """Compose the same lines without their title."""
     colours: Line = []
     for meaning, strength, one_sided in legend.colours:
         colours += [Piece(" "), Piece(f" {meaning} ", palette.change(strength, one_sided))]
     texts = [
         [Piece(f"  {part}")] for text in legend.texts for part in wrap(text, width - 2, _LINES)
     ]
-    return [[Piece("Reading the picture", "strong")], colours, *texts]
+    return [colours, *texts]

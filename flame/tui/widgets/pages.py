@@ -13,12 +13,14 @@ from flame.core.model.grouping import process_name
 from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.units import format_count, format_ns, format_value
+from flame.tui.session.efficiency_colours import SIGNS, STEPS, STRENGTHS
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import GROUPS_OF_ALL, MOUSE, Groups, grouped
 from flame.tui.toolkit.dialog.page import indented, key_rows
 from flame.tui.toolkit.lines import Line, Piece, line_width, side_by_side
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, printable, wrap
+from flame.tui.widgets.legend import Legend, LegendColour, legend_body
 
 _FACT = 18
 _LINES = 40
@@ -80,6 +82,23 @@ def sections_of(commands: Sequence[Command], width: int, groups: Groups) -> list
     return _sections(_keys(commands, groups), width)
 
 
+EFFICIENCY_LEGEND = Legend(
+    (
+        *(
+            LegendColour(f"{sign} {step}", strength)
+            for sign, step, strength in zip(SIGNS, STEPS, STRENGTHS, strict=True)
+        ),
+        LegendColour("unknown", 0.0),
+    ),
+    (
+        "By efficiency (O again), where shapes of operators were recorded: the part of their time "
+        "that perfect kernels would have needed, by the peak of the GPU or the bandwidth of its "
+        "memory; unknown where that is not known of half of the kernels' time.",
+    ),
+)
+"""How to read frames that are coloured by efficiency."""
+
+
 def _sections(sections: Iterable[_Section], width: int) -> list[Line]:
     lines: list[Line] = []
     for title, rows in sections:
@@ -109,7 +128,8 @@ def _reading(palette: Palette, width: int, terms: Terms) -> list[Line]:
     said = (reworded(text, terms) for text in texts)
     reading = [[Piece(f"  {part}")] for text in said for part in wrap(text, width - 2, _LINES)]
     title: Line = [Piece("Reading the picture", "strong")]
-    return [title, colours, *reading, *_category_legend(palette, width)]
+    categories = _category_legend(palette, width)
+    return [title, colours, *reading, *categories, *legend_body(EFFICIENCY_LEGEND, palette, width)]
 
 
 def _category_legend(palette: Palette, width: int) -> list[Line]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from textual import on
+
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order
 from flame.core.projection.filters import Filter
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Action
+from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, palette_of
 from flame.tui.widgets.chips import chips, fold_chip, recalled_chip
-from flame.tui.widgets.header import breadcrumb, header, tabs
+from flame.tui.widgets.header import HeaderNotes, breadcrumb, header, tabs
 
 
 class HeaderLine(Lines):
@@ -35,7 +38,15 @@ class HeaderLine(Lines):
 
     def show(self, title: str, profile: Profile, projection: Projection) -> None:
         """Draw ``profile``, called ``title``, and how it is projected."""
+        is_new = projection is not self._projection and projection.headline_now() is None
+        if is_new and projection.tells_work:
+            in_background(projection.headline, 0, self.post_message)
         self._trace, self._projection = (title, profile), projection
+        self.update()
+
+    @on(Done)
+    def _headline_known(self, message: Done) -> None:
+        message.result()
         self.update()
 
     def _header(self, width: int, height: int) -> list[Line]:
@@ -44,8 +55,8 @@ class HeaderLine(Lines):
             return []
         tree, palette = shown.view.tree, palette_of(self)
         order = self._usual_order
-        found = self._findings
-        return [header(*self._trace, shown.selection, tree, palette, width, order, found)]
+        about = HeaderNotes(self._findings, shown.headline_now() or "")
+        return [header(*self._trace, shown.selection, tree, palette, width, order, about)]
 
 
 class ViewTabs(Lines):

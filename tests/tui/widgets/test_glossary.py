@@ -52,7 +52,7 @@ def modes_of() -> set[str]:
         for layout in layouts
         for naming in namings
     ]
-    selections.append(Selection(colours="imbalance"))
+    selections += [Selection(colours=one) for one in ("imbalance", "efficiency")]
     usual = "weight", "name"
     lines = [modes(one, order, True) for one in selections for order in usual]  # type: ignore[arg-type]
     return {piece.text.strip() for line in lines for piece in line} - {""}
@@ -61,7 +61,7 @@ def modes_of() -> set[str]:
 def heads() -> set[str]:
     """The columns of the table, those of parts without the names of the parts."""
     several = Columns(by="GPU", parts=("GPU 0", "GPU 1")).heads
-    return {head.title for head in (*Columns().heads, *several)} - {"", "GPU 0", "GPU 1"}
+    return {head.title for head in (*Columns(sized=True).heads, *several)} - {"", "GPU 0", "GPU 1"}
 
 
 def kinds(terms: Terms) -> set[str]:

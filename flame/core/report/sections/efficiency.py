@@ -1,0 +1,150 @@
+"""Tell how near the GPUs were to their peaks, in all and by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from flame.core.efficiency.precisions import precisions_of
+from flame.core.efficiency.summary import WorkSummary, headline, summarize_work
+from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.work_counts import WorkCounts
+from flame.core.report.scope import Scope
+from flame.core.report.table import Section, Table, TableColumn, Value, share
+from flame.core.units import format_counted
+
+NAME, TITLE = "efficiency", "How near the GPUs were to their peaks"
+
+WHY = "no operator with shapes was recorded"
+HOW = "torch.profiler.profile(record_shapes=True)"
+
+_COLUMNS = (
+    TableColumn("operator", "operator"),
+    TableColumn("ns", "GPU time", "ns"),
+    TableColumn("percent", "of kernel time", "percent"),
+    TableColumn("kernels", "kernels", "count"),
+    TableColumn("flops", "FLOPs", "count"),
+    TableColumn("bytes", "bytes, least", "bytes"),
+    TableColumn("tflops", "TFLOP/s", "number"),
+    TableColumn("gb_per_s", "rate", "GB/s"),
+    TableColumn("compute_percent", "of compute", "percent"),
+    TableColumn("compute_tf32_percent", "if TF32", "percent"),
+    TableColumn("bandwidth_percent", "of bandwidth", "percent"),
+    TableColumn("bound_percent", "of bound", "percent"),
+    TableColumn("rated_percent", "rated", "percent"),
+    TableColumn("waste_ns", "above bound", "ns"),
+    TableColumn("verdict", "verdict"),
+    TableColumn("why_not", ""),
+)
+_PEAKS = (
+    TableColumn("gpu", "GPU"),
+    TableColumn("name", "model"),
+    TableColumn("precision", "type"),
+    TableColumn("tflops", "peak, TFLOP/s", "number"),
+    TableColumn("gb_per_s", "memory", "GB/s"),
+    TableColumn("flops_per_byte", "ridge, FLOP/byte", "number"),
+    TableColumn("source", "peak by"),
+)
+
+
+def efficiency_section(scope: Scope) -> Section:
+    """Tell the operators with a formula, most GPU time first, and what all of them come to.
+
+    Shares are of the time of the kernels that are rated alone, which stands beside them.
+    """
+    profile = scope.profile
+    found = summarize_work(profile, rows=scope.rows) if profile.sized_operators else None
+    if found is None:
+        return Section(NAME, TITLE, why=WHY, how=HOW)
+    tables = (
+        Table.of("rows", "", _COLUMNS, _rows(found)),
+        Table.of("peaks", "by these peaks", _PEAKS, _peaks(scope, found)),
+    )
+    return Section(NAME, TITLE, _facts(found), tables, tuple(_notes(scope, found)))
+
+
+def _facts(found: WorkSummary) -> dict[str, object]:
+    counts = found.counts
+    names = [column.key for column in _COLUMNS[1:]]
+    facts: dict[str, object] = dict(zip(names, _row(counts, 0, counts), strict=True))
+    steps = found.steps
+    return {
+        "kernel_ns": int(counts.kernel_ns[0]),
+        **facts,
+        "causal_ns": int(counts.causal_ns[0]),
+        "hfu_percent": None if steps is None else _percent(steps.hardware),
+        "mfu_percent": None if steps is None or steps.model is None else _percent(steps.model),
+    }
+
+
+def _rows(found: WorkSummary) -> Iterator[tuple[Value, ...]]:
+    rows = found.operators
+    for row, frame in enumerate(rows.frames):
+        yield (frame.name, *_row(rows.counts, row, found.counts))
+
+
+def _row(counts: WorkCounts, row: int, whole: WorkCounts) -> Iterator[Value]:
+    verdict = Verdict(int(judge(counts)[row]))
+    slow, fast = counts.compute_share[row], counts.fast_compute_share[row]
+    yield int(counts.covered_ns[row])
+    yield share(int(counts.covered_ns[row]), int(whole.kernel_ns[0]))
+    yield int(counts.covered[row])
+    yield int(counts.flops[row])
+    yield int(counts.bytes[row]) or None
+    yield _number(counts.tflops[row])
+    yield _number(counts.gb_per_s[row])
+    yield _percent(slow)
+    yield _percent(fast) if slow != fast else None
+    yield _percent(counts.bandwidth_share[row])
+    yield _percent(counts.bound_share[row])
+    yield _percent(counts.rated_coverage[row]) if counts.rated[row] else None
+    yield int(counts.waste[row]) if counts.rated[row] and counts.memory_known else None
+    yield verdict.key if counts.covered[row] else None
+    yield (verdict.why or None) if counts.covered[row] else None
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), 3)
+
+
+def _percent(part: float) -> float | None:
+    return _number(100 * part)
+
+
+def _peaks(scope: Scope, found: WorkSummary) -> Iterator[tuple[Value, ...]]:
+    """The peaks of the GPUs of the trace for the types that were multiplied."""
+    profile = scope.profile
+    for gpu in scope.gpus:
+        peak = profile.peaks[gpu.device] if gpu.device >= 0 else None
+        for precision in precisions_of(profile, found.work) if peak else ():
+            assert peak is not None
+            ridge = peak.ridge(precision)
+            yield (
+                gpu.label,
+                profile.devices[gpu.device].name,
+                precision,
+                peak.tflops.get(precision),
+                _number(peak.bandwidth / 1e9) if peak.bandwidth else None,
+                None if ridge is None else _number(ridge),
+                peak.source,
+            )
+
+
+def _notes(scope: Scope, found: WorkSummary) -> Iterator[str]:
+    counts, work = found.counts, found.work
+    if not counts.covered[0]:
+        yield "nothing that passes is of an operator with a formula"
+        return
+    if said := headline(found):
+        yield f"in all {said}"
+    part = share(int(counts.covered_ns[0]), int(counts.kernel_ns[0]))
+    yield f"operators with a formula have {part or 0:.1f} % of the time of kernels"
+    verdict = found.verdict
+    yield f"in all {verdict.title}" if verdict.is_known else f"in all it is open: {verdict.why}"
+    if not any(scope.profile.peaks):
+        yield "no peak of these GPUs is known: --peak bf16=989,mem=3350 says it"
+    if counts.causal_ns[0]:
+        yield "shares count what a causal mask leaves, FLOPs all"
+    if work.bare:
+        yield f"{format_counted(work.bare, 'operator', 'operators')} without a kernel: in no row"

@@ -1,0 +1,92 @@
+"""How near the GPUs were to their peaks, by operator: shares with their coverage, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flame.core.loading.many import load
+from flame.core.projection.filters import Kernel
+from flame.core.projection.selection import Selection
+from flame.core.report.report import Report
+from flame.core.report.scope import Scope
+from flame.core.report.table import Section
+from tests.support.paths import ROOT
+from tests.support.worked import write_products
+from tests.support.writers.kinetofile import KinetoFile
+
+
+def section_of(path: Path, selection: Selection | None = None) -> Section:
+    return Report(Scope(load(path), selection or Selection())).section("efficiency")
+
+
+def rows(section: Section, table: int = 0) -> list[dict[str, object]]:
+    found = section.tables[table]
+    keys = [column.key for column in found.columns]
+    return [dict(zip(keys, row, strict=True)) for row in found.rows]
+
+
+def test_operators_have_rates_shares_and_a_verdict(tmp_path: Path) -> None:
+    found = section_of(write_products(tmp_path / "a.json"))
+    (row,) = rows(found)
+    assert row == {
+        "operator": "aten::mm",
+        "ns": 60_000,
+        "percent": 80.0,
+        "kernels": 3,
+        "flops": 51_539_607_552,
+        "bytes": 88_080_384,
+        "tflops": 858.993,
+        "gb_per_s": 1468.006,
+        "compute_percent": 86.82,
+        "bandwidth_percent": 43.821,
+        "bound_percent": 86.82,
+        "rated_percent": 100.0,
+        "waste_ns": 7908,
+        "verdict": "compute-bound",
+    }
+    assert {key: found.facts[key] for key in ("percent", "rated_percent", "compute_percent")} == {
+        "percent": 80.0,
+        "rated_percent": 80.0,
+        "compute_percent": 86.82,
+    }
+    assert "in all 87 % of BF16 peak over 80 % of kernel time" in found.notes
+    (peak,) = rows(found, 1)
+    assert (peak["precision"], peak["tflops"], peak["gb_per_s"]) == ("bf16", 989.4, 3350.0)
+
+
+def test_it_is_of_what_passes(tmp_path: Path) -> None:
+    path = write_products(tmp_path / "a.json")
+    assert section_of(path, Selection(where=(Kernel("gemm"),))).facts["rated_percent"] == 100.0
+    none = section_of(path, Selection(where=(Kernel("add"),)))
+    assert not rows(none) and none.notes == (
+        "nothing that passes is of an operator with a formula",
+    )
+
+
+def test_no_share_stands_where_no_peak_is_known(tmp_path: Path) -> None:
+    found = section_of(write_products(tmp_path / "a.json", "Some GPU"))
+    (row,) = rows(found)
+    assert row["tflops"] == 858.993 and "verdict" not in row
+    assert not [key for key in row if key.endswith("_percent") or key == "waste_ns"]
+    assert any("--peak" in note for note in found.notes)
+
+
+def test_without_shapes_it_says_how_to_record_them(tmp_path: Path) -> None:
+    file = KinetoFile()
+    file.op("aten::mm", 1000, 1900)
+    file.runtime(1, 1010, 1020)
+    file.kernel("gemm", 2000, 3000, 1)
+    found = section_of(file.write(tmp_path / "a.json"))
+    assert not found.available and "record_shapes=True" in found.how
+
+
+@pytest.mark.parametrize(
+    ("name", "covered"), [("h100_bert_small", 76.5), ("h100_qwen_python", 25.5)]
+)
+def test_real_traces_are_covered_as_far_as_is_known(name: str, covered: float) -> None:
+    path = ROOT.parent / "shared" / "traces" / "kineto" / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip("the shared traces are not there")
+    assert section_of(path).facts["percent"] == pytest.approx(covered, abs=0.05)
