@@ -22,7 +22,7 @@ CORE_CODE    := $(wildcard csrc/*.c csrc/*.h)
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject man wheels test test-deep test-pythons fuzz bench check format clean
+.PHONY: help demo live inject man wheels pyz test test-deep test-pythons fuzz bench check format clean
 
 help:
 	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
@@ -30,6 +30,7 @@ help:
 	@echo "make inject        build the library of flame record, what has changed of it"
 	@echo "make man           write the man pages and the generated parts of docs/"
 	@echo "make wheels        build wheels for Linux of both machines, with glibc 2.28 and newer, into dist/"
+	@echo "make pyz           pack flame and all it needs into one file, for machines without pip"
 	@echo "make test          the checks and the quick tests: what to run before every commit"
 	@echo "make test-deep     the other tests, and the properties with many examples; CI runs both"
 	@echo "make test-pythons  the quick tests on every Python that flame supports and this machine has"
@@ -54,6 +55,10 @@ man: $(VENV)/.installed-dev
 # A compiler of its own (90 MB) into build/, for one machine or MACHINES="x86_64 aarch64"
 wheels: $(VENV)/.installed-dev
 	@$(BIN)/python build_wheels.py $(MACHINES)
+
+# For this machine and the Python of .venv
+pyz: $(VENV)/.installed-dev
+	@$(BIN)/python build_pyz.py
 
 # The checks run beside the tests and are heard when those have ended: their lines stay together.
 test: $(VENV)/.installed-dev $(CORE_LIBRARY)
