@@ -33,7 +33,7 @@ SECTIONS = {
         ("sections.kernels", "kernels", "What ran on the GPUs"),
         ("sections.copies", "copies", "What was copied, and how fast"),
         ("sections.products", "products", "Matrix products, and the bytes they move at least"),
-        ("sections.efficiency", "efficiency", "How near the GPUs were to their peaks"),
+        ("program.efficiency", "efficiency", "How near the GPUs were to their peaks"),
         ("sections.tails", "tails", "Slow among equals"),
         ("sections.launches", "launches", "Launches"),
         ("sections.api", "api", "API calls of the host"),

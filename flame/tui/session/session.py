@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from flame.core.analysis.node_activities import NodeActivities, rows_in_tree
+from flame.core.efficiency.colouring import efficiency_colours
 from flame.core.efficiency.summary import headline, summarize_work
 from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.frame import EFFICIENCY, IMBALANCE
@@ -25,7 +26,6 @@ from flame.core.projection.project import project as project_tree
 from flame.core.projection.project import shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.timeline.devices import device_times
-from flame.tui.session.efficiency_colours import efficiency_colours
 from flame.tui.session.node_colours import NodeColours
 from flame.tui.session.tree_view import TreeView
 

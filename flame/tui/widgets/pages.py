@@ -8,12 +8,12 @@ from flame.core.analysis.iteration_words import count_words, length_words, outsi
 from flame.core.analysis.iterations import measure_iterations
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
+from flame.core.efficiency.colouring import SIGNS, STEPS, STRENGTHS
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
 from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.units import format_count, format_ns, format_value
-from flame.tui.session.efficiency_colours import SIGNS, STEPS, STRENGTHS
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import GROUPS_OF_ALL, MOUSE, Groups, grouped
 from flame.tui.toolkit.dialog.page import indented, key_rows

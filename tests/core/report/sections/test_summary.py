@@ -125,7 +125,16 @@ def test_all_sections_work_where_the_host_has_nothing_left(tmp_path: Path) -> No
     assert table_rows(report.section("syncs")) == table_rows(report.section("memory")) == []
     assert report.section("coverage").facts["calls_without_work"] == 0
     absent = [one.name for one in report.sections() if not one.available]
-    absent_parts = ["products", "api", "layers", "experts", "iterations", "states", "ranks"]
+    absent_parts = [
+        "products",
+        "efficiency",
+        "api",
+        "layers",
+        "experts",
+        "iterations",
+        "states",
+        "ranks",
+    ]
     assert absent == [*absent_parts, "os", "metrics"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flame.core.efficiency.colouring import SIGNS, STRENGTHS, EfficiencyColours
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.errors import UsageError
 from flame.core.loading.inputs import Inputs
@@ -14,7 +15,6 @@ from flame.core.loading.many import load
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
-from flame.tui.session.efficiency_colours import SIGNS, STRENGTHS, EfficiencyColours
 from flame.tui.session.session import Session, metrics_of
 from flame.tui.views.icicle_pane import IciclePane
 from tests.support.worked import write_products
