@@ -129,11 +129,13 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+def test_wheel_holds_the_package_its_manual_pages_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert below("flame", names) - {LIBRARY, CORE_LIBRARY} == files_in("flame")
-    metadata = f"flame_view-{__version__}.dist-info"
-    assert names == below("flame", names) | below(metadata, names)
+    metadata, data = (f"flame_view-{__version__}.{kind}" for kind in ("dist-info", "data"))
+    pages = {f"{data}/data/share/man/man1/{path.name}" for path in (ROOT / "docs/man").iterdir()}
+    assert len(pages) > 10
+    assert names == below("flame", names) | below(metadata, names) | pages
     assert "flame/py.typed" in names
 
 

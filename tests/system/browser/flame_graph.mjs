@@ -2,9 +2,9 @@
 //
 // Reads a line of JSON per step, {open: PATH, width}, {click: NAME}, {keys: [KEY, …]} or
 // {type: TEXT}, and answers each with a line of JSON: {requests, problems, told, frames, hits,
-// invalid}. requests are the URLs that were loaded, problems what the browser complained of, told is
-// the line above the frames; frames are the boxes that are shown by the first line of their
-// tooltips, [left, width, text], hits those that match.
+// invalid}. requests are the URLs that were loaded since the last open, problems what the browser
+// complained of, told is the line above the frames; frames are the boxes that are shown by the first
+// line of their tooltips, [left, width, text], hits those that match.
 import chromium from "@sparticuz/chromium";
 import puppeteer from "puppeteer-core";
 import readline from "node:readline";
@@ -25,6 +25,11 @@ function shown() {
   };
 }
 
+// The page is told of a new width when it is drawn the next time.
+function drawn() {
+  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}
+
 const browser = await puppeteer.launch({
   executablePath: await chromium.executablePath(),
   args: chromium.args,
@@ -40,8 +45,10 @@ page.on("dialog", (dialog) => dialog.dismiss().then(() => problems.push(dialog.m
 try {
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const { open, width, click, keys, type } = JSON.parse(line);
+    if (open) requests.length = problems.length = 0;
     if (width) await page.setViewport({ width, height: 800 });
     if (open) await page.goto(pathToFileURL(open).href);
+    await page.evaluate(drawn);
     for (const key of keys ?? []) await page.keyboard.press(key);
     if (type) await page.keyboard.type(type);
     for (const box of click ? await page.$$(".frames > svg") : []) {

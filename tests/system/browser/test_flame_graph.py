@@ -26,10 +26,11 @@ main;load;{EVIL} 200
 """
 
 
-@pytest.fixture
-def ask(packages: Path, tmp_path: Path) -> Iterator[Ask]:
+@pytest.fixture(scope="module")
+def ask(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """A page of the browser; see flame_graph.mjs for its steps and what comes back."""
-    with asking(HERE / "flame_graph.mjs", packages, tmp_path / "stderr") as ask:
+    log = tmp_path_factory.mktemp("flame_graph") / "stderr"
+    with asking(HERE / "flame_graph.mjs", packages, log) as ask:
         yield ask
 
 
