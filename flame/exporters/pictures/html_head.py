@@ -5,7 +5,10 @@ from __future__ import annotations
 from base64 import b64encode
 from hashlib import sha256
 
-STYLE = """\
+from flame.exporters.pictures.svg_script import level_style
+
+STYLE = (
+    """\
 :root { color-scheme: light dark; --ink: #1b1b1f; --paper: #fff; --dim: #66666e; --line: #d8d8de;
   --shade: #f3f3f6; --high: #b3261e; --medium: #9a5b00; --low: #2f6f4f; }
 @media (prefers-color-scheme: dark) {
@@ -53,11 +56,9 @@ i.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
 .icicle { display: block; }
 .icicle rect { fill: #c8c8ce; }
 .icicle text { fill: #16161a; pointer-events: none; }
-.icicle .python rect { fill: #8fc7ee; } .icicle .native rect { fill: #b9cbe2; }
-.icicle .frame rect { fill: #f0a880; } .icicle .launch rect { fill: #dba6c6; }
-.icicle .nvtx rect { fill: #7cc99c; } .icicle .shapes rect { fill: #b3d39f; }
-.icicle .kernel rect { fill: #f0b84f; } .icicle .graph rect { fill: #e89a6b; }
-.icicle .memcpy rect { fill: #f3ea84; } .icicle .memset rect { fill: #dcd39a; }
+"""
+    + level_style("icicle")
+    + """\
 @media print {
   :root { color-scheme: light; --ink: #000; --paper: #fff; --dim: #444; --line: #bbb;
     --shade: #eee; }
@@ -68,6 +69,7 @@ i.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
   h2, h3, caption { break-after: avoid; }
 }
 """
+)
 
 SCRIPT = """\
 for (const head of document.querySelectorAll("th")) head.onclick = () => {

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-STYLE = """\
+_LEVELS = """\
+.frames .python rect { fill: #8fc7ee; } .frames .native rect { fill: #b9cbe2; }
+.frames .frame rect { fill: #f0a880; } .frames .launch rect { fill: #dba6c6; }
+.frames .nvtx rect { fill: #7cc99c; } .frames .shapes rect { fill: #b3d39f; }
+.frames .kernel rect { fill: #f0b84f; } .frames .graph rect { fill: #e89a6b; }
+.frames .memcpy rect { fill: #f3ea84; } .frames .memset rect { fill: #dcd39a; }
+"""
+
+
+def level_style(name: str) -> str:
+    """Colour the frames of each level in elements of the class ``name``."""
+    return _LEVELS.replace(".frames", f".{name}")
+
+
+STYLE = (
+    """\
 svg.flame { font: 12px ui-monospace, Menlo, Consolas, monospace; color-scheme: light dark;
   --ink: #16161a; --paper: #fff; --hit: #d81b8c; }
 @media (prefers-color-scheme: dark) { svg.flame { --ink: #e6e6ea; --paper: #17171b; } }
@@ -13,15 +28,14 @@ svg.flame { font: 12px ui-monospace, Menlo, Consolas, monospace; color-scheme: l
 .frames > svg { cursor: pointer; }
 .frames rect { fill: #c8c8ce; }
 .frames text { fill: #16161a; pointer-events: none; }
-.frames .python rect { fill: #8fc7ee; } .frames .native rect { fill: #b9cbe2; }
-.frames .frame rect { fill: #f0a880; } .frames .launch rect { fill: #dba6c6; }
-.frames .nvtx rect { fill: #7cc99c; } .frames .shapes rect { fill: #b3d39f; }
-.frames .kernel rect { fill: #f0b84f; } .frames .graph rect { fill: #e89a6b; }
-.frames .memcpy rect { fill: #f3ea84; } .frames .memset rect { fill: #dcd39a; }
+"""
+    + level_style("frames")
+    + """\
 .frames > svg:hover > rect { stroke: var(--ink); stroke-width: 2; }
 .frames > .above { opacity: .55; }
 .frames > .hit > rect { fill: var(--hit); } .frames > .hit > text { fill: #fff; }
 """
+)
 
 SCRIPT = """\
 for (const picture of document.querySelectorAll("svg.flame")) {
