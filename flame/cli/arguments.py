@@ -46,6 +46,13 @@ def inputs_at(paths: Iterable[str], args: argparse.Namespace) -> Inputs:
     return Inputs(tuple(map(Path, paths)), given=tuple(names))
 
 
+def side_inputs_of(args: argparse.Namespace) -> Inputs:
+    """Return what is read besides the traces: the files of --ncu and --phases."""
+    from flame.core.loading.inputs import Inputs
+
+    return Inputs(tuple(Path(path) for path in (*args.ncu, args.phases) if path))
+
+
 def pc_mode(text: str) -> str:
     """Return ``text``, a mode of PC sampling as in FLAME_PC; UsageError where it is none."""
     match = _MODE.fullmatch(text)

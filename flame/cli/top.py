@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.cli.arguments import add_paths, inputs_of
+from flame.cli.arguments import add_paths, inputs_of, side_inputs_of
 from flame.cli.outputs import check_output, write_output
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, escaped_on_terminal, print_text, terminal_width
@@ -25,7 +24,6 @@ from flame.options.selection import (
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from flame.core.loading.inputs import Inputs
     from flame.core.model.frames import Kind
     from flame.core.model.profile import Profile
     from flame.core.model.tree import StackTree
@@ -72,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         selection = named_as_shown(args, selection)
     kind = None if args.level is None else _kind(args.level)
     name = None if args.name is None else _pattern(args.name)
-    check_output(args.output, (inputs, _others(args)), args.force)
+    check_output(args.output, (inputs, side_inputs_of(args)), args.force)
     with profile_cache(args, selection) as cache:
         from flame.console.progress import load_with_progress
 
@@ -91,12 +89,6 @@ def run(args: argparse.Namespace) -> int:
 def _write(text: str, file: BinaryIO) -> None:
     """Write ``text``; names in CSV are as recorded, and may hold what a terminal would obey."""
     escaped_on_terminal(file, "csv").write(text.encode())
-
-
-def _others(args: argparse.Namespace) -> Inputs:
-    from flame.core.loading.inputs import Inputs
-
-    return Inputs(tuple(Path(path) for path in (*args.ncu, args.phases) if path))
 
 
 def _kind(level: str) -> Kind:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flame.cli.arguments import side_inputs_of
 from flame.cli.outputs import check_output, write_output
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.console.terminal import say
@@ -31,11 +32,8 @@ def check_options(args: argparse.Namespace) -> None:
 
 def check_target(args: argparse.Namespace, inputs: Inputs) -> None:
     """Raise UsageError before anything is read where what is there must not be replaced."""
-    from flame.core.loading.inputs import Inputs
-
     option, name = ("-o", args.output) if args.html is None else ("--html", args.html)
-    others = Inputs(tuple(Path(path) for path in (*args.ncu, args.phases) if path))
-    check_output(name, (inputs, others), args.force, option)
+    check_output(name, (inputs, side_inputs_of(args)), args.force, option)
 
 
 def hand_over(
