@@ -123,7 +123,7 @@ def _table(
     from flame.exporters.tables.frame_table import FrameColumns
 
     tree = project(profile, selection)
-    found = FrameColumns(profile, tree, selection.where)
+    found = FrameColumns(profile, tree, selection)
     if args.by not in found.orders:
         known = ", ".join(found.orders)
         raise UsageError(f"--by {args.by}: {tree.metric.title} has none; choose from {known}")

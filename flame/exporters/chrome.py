@@ -23,7 +23,7 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.project import project
+from flame.core.projection.project import project, shown_profile
 from flame.core.projection.selection import Selection
 from flame.exporters.chrome_tracks import Tracks, free_lanes, nested_lanes
 from flame.exporters.stacks import NO_NAME, encodable
@@ -63,7 +63,8 @@ def write(
     if profile.resolved or profile.totals is not None:
         raise UsageError(f"{name}: has no activities with times to lay out: choose another format")
     if tree.metric.table != "gpu":
-        tree = project(profile, replace(selection, metric="gpu", levels=None))
+        selection = replace(selection, metric="gpu", levels=None)
+        tree = project(profile, selection)
     timeline = _Timeline(tree, profile, selection)
     head = msgspec.json.encode(_about(profile, name)).removesuffix(b"}")
     with GzipFile(fileobj=file, mode="wb", mtime=0) as packing:
@@ -95,7 +96,7 @@ class _Timeline:
 
     def __init__(self, tree: StackTree, profile: Profile, selection: Selection) -> None:
         table = profile.activities
-        rows = rows_in_tree(profile, tree, selection.where)
+        rows = rows_in_tree(shown_profile(profile, selection), tree, selection.where)
         self._rows = rows[has_times(table)[rows]]
         if not len(self._rows):
             raise NoMatchError("nothing to lay out: no activity has a time")

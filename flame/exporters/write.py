@@ -29,7 +29,7 @@ class Exported(NamedTuple):
         """The table of all frames of the tree, those first that weigh most themselves."""
         from flame.exporters.tables.frame_table import FrameColumns
 
-        found = FrameColumns(self.profile, self.tree, self.selection.where)
+        found = FrameColumns(self.profile, self.tree, self.selection)
         return found.table(found.rows("self"))
 
 

@@ -31,7 +31,7 @@ LEVELS = ("python", "nvtx", "kernel")
 
 def made(profile: Profile, selection: Selection, by: str = "self") -> Table:
     tree = project(profile, selection)
-    found = FrameColumns(profile, tree, selection.where)
+    found = FrameColumns(profile, tree, selection)
     return found.table(found.rows(by))
 
 
@@ -89,7 +89,7 @@ def test_rows_come_by_the_column_that_is_asked_for() -> None:
 def test_rows_may_be_of_one_level() -> None:
     profile = profile_of([Row("gemm", 2, nvtx=("step",))])
     tree = project(profile, Selection(("nvtx", "kernel")))
-    found = FrameColumns(profile, tree, ())
+    found = FrameColumns(profile, tree, Selection(("nvtx", "kernel")))
     assert [row[0] for row in found.table(found.rows("self", Kind.NVTX)).rows] == ["step"]
 
 

@@ -36,7 +36,7 @@ def write(
     not drawn.
     """
     title = _text(name)
-    found = FrameColumns(profile, tree, selection.where)
+    found = FrameColumns(profile, tree, selection)
     table = found.table(found.rows("self")[:_MOST])
     parts = [
         head(f"{title} – flame", (SCRIPT, svg_script.SCRIPT)),

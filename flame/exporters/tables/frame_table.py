@@ -30,6 +30,8 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
 from flame.core.projection.matching import matching_frames
+from flame.core.projection.project import shown_profile
+from flame.core.projection.selection import Selection
 from flame.core.report.table import Table, TableColumn, Unit, Value
 
 ORDERS = ("self", "total", "count", "mean", "p50", "p95", "p99", "max")
@@ -66,11 +68,13 @@ class FrameColumn(NamedTuple):
 class FrameColumns:
     """Hold what is known of the frames of ``tree``, which `project` made of ``profile``.
 
-    ``numbers`` are columns by their titles, as ORDERS and `WORK_ORDERS` have them, ``where`` the
-    filters of the tree. ``work`` is None where no operator has shapes.
+    ``numbers`` are columns by their titles, as ORDERS and `WORK_ORDERS` have them, ``selection`` is
+    that of the tree. ``work`` is None where no operator has shapes.
     """
 
-    def __init__(self, profile: Profile, tree: StackTree, where: tuple[Filter, ...]) -> None:
+    def __init__(self, profile: Profile, tree: StackTree, selection: Selection) -> None:
+        # Groups of a tree are those of the profile that is shown.
+        profile, where = shown_profile(profile, selection), selection.where
         self.tree = tree
         self.totals = frame_totals(tree)
         self.unit: Unit = _UNITS.get(tree.metric.unit, "count")
