@@ -12,6 +12,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from docs.man_pages import man_pages
@@ -21,7 +22,14 @@ from flame.core.names.framework import FRAMEWORK
 from flame.core.operators.gpu_table import ROWS
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, REPORT_OPTIONS, SETTINGS
-from flame.options.selection import READING, add_selection
+from flame.options.selection import (
+    EFFICIENCY,
+    FILTERS,
+    NAMES,
+    READING,
+    STACKS,
+    add_selection,
+)
 from flame.tui.session.glossary import GLOSSARY, meaning_of
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import COMMANDS, DIFF_COMMANDS, LIVE_COMMANDS, RANKS_COMMANDS
@@ -87,23 +95,41 @@ def _setting(name: str) -> tuple[str, str]:
 
 def command_options() -> dict[str, str]:
     """Return a table of options by command; those of the selection have tables of their own."""
-    shared = {action.dest for action in _actions(_selection())}
     return {
-        f"options of {name}": _option_table(
-            action
-            for action in _actions(parser)
-            if not shared <= {one.dest for one in _actions(parser)} or action.dest not in shared
-        )
+        f"options of {name}": _grouped_table(_own_groups(parser))
         for name, parser in command_parsers().items()
     }
 
 
+def _own_groups(parser: argparse.ArgumentParser) -> dict[str, list[argparse.Action]]:
+    """Return the options of a command by the titles of their groups, as ``--help`` has them."""
+    shared = {action.dest for action in _actions(_selection())}
+    if not shared <= {one.dest for one in _actions(parser)}:
+        shared = set()
+    own = [action for action in _actions(parser) if action.dest not in shared]
+    groups = {
+        group.title or "": [one for one in group._group_actions if one in own]
+        for group in parser._action_groups
+    }
+    return {title: actions for title, actions in groups.items() if actions}
+
+
+def _grouped_table(groups: Mapping[str, Sequence[argparse.Action]]) -> str:
+    """Return a table of options with a row for the title of each group, where there are several."""
+    if len(groups) < 2:
+        return _option_table(chain.from_iterable(groups.values()))
+    rows = list[tuple[str, str]]()
+    for title, actions in groups.items():
+        rows += [(f"**{title}**", ""), *_option_rows(actions)]
+    return _table("option", rows)
+
+
 SELECTION_GROUPS = {
     "samples": READING,
-    "stacks": "selection",
-    "filters": "filters (all must hold)",
-    "names": "names",
-    "efficiency": "efficiency",
+    "stacks": STACKS,
+    "filters": FILTERS,
+    "names": NAMES,
+    "efficiency": EFFICIENCY,
 }
 """The groups of options of the selection, by what their tables are called in the manual."""
 
@@ -128,7 +154,11 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _option_table(actions: Iterable[argparse.Action]) -> str:
-    return _table("option", ((_spelling(one), _meaning(one)) for one in actions))
+    return _table("option", _option_rows(actions))
+
+
+def _option_rows(actions: Iterable[argparse.Action]) -> Iterator[tuple[str, str]]:
+    return ((_spelling(one), _meaning(one)) for one in actions)
 
 
 def _spelling(action: argparse.Action) -> str:

@@ -46,9 +46,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.usage = "flame attach [options] [PID|NAME|PATH]"
     parser.epilog = _EPILOG
-    add = parser.add_argument
     text = "what to attach to; left out: a list to choose from"
-    add("target", metavar="PID|NAME|PATH", nargs="?", help=text)
+    parser.add_argument("target", metavar="PID|NAME|PATH", nargs="?", help=text)
+    text = "window shown at first: the last 10s (default), the last 60s, or all"
+    shown = parser.add_argument_group("how it is shown")
+    shown.add_argument("--window", metavar="W", help=text)
+    _add_others(parser.add_argument_group("instead of showing it"))
+    add_selection(parser, in_app=True)
+    # What grows would change places all the time.
+    parser.set_defaults(sort="name", run=run)
+
+
+def _add_others(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     add("--list", action="store_true", help="print what can be attached to")
     add("--json", action="store_true", help="with --list: print JSON, for scripts")
     add("--stop", action="store_true", help="end the recording; the program runs on")
@@ -57,11 +67,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     text += "or off; :N samples every 2^N cycles, N from 5 to 31"
     add("--pc", metavar="MODE[:N]", help=text)
-    text = "window shown at first: the last 10s (default), the last 60s, or all"
-    add("--window", metavar="W", help=text)
-    add_selection(parser, in_app=True)
-    # What grows would change places all the time.
-    parser.set_defaults(sort="name", run=run)
 
 
 def run(args: argparse.Namespace) -> int:

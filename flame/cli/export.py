@@ -35,13 +35,14 @@ _NAME_ONE = "name the file to write with -o"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     add_paths(parser)
-    add = parser.add_argument
-    add("-f", "--format", required=True, choices=list(SUFFIXES), help="format to write")
-    text = "where to write; - is standard output (default: the trace's name with "
-    text += f"{' or '.join(SUFFIXES.values())}, in this folder, never over an existing file)"
+    add = parser.add_argument_group("output").add_argument
+    text = f"format to write: {', '.join(SUFFIXES)}"
+    add("-f", "--format", required=True, choices=SUFFIXES, metavar="FORMAT", help=text)
+    text = "where to write; - is standard output (default: the trace's name with the suffix of the "
+    text += "format, in this folder, never over an existing file)"
     add("-o", "--output", metavar="FILE", help=text)
-    add_no_cache(parser)
     add_selection(parser)
+    add_no_cache(parser)
     parser.set_defaults(run=run)
 
 

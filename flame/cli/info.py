@@ -8,14 +8,14 @@ from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.core.starting import prepare_process
-from flame.options.selection import add_ncu, add_work
+from flame.options.selection import EFFICIENCY, add_ncu, add_work
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     add_paths(parser)
+    add_work(parser.add_argument_group(EFFICIENCY))
     add_ncu(parser)
-    add_work(parser)
     add_no_cache(parser)
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     parser.set_defaults(run=run)

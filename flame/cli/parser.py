@@ -10,7 +10,7 @@ from importlib import import_module
 
 from flame._version import __version__
 from flame.cli.help.examples import examples_of
-from flame.cli.help.layout import Help, usage_of
+from flame.cli.help.layout import Help, put_common_last, usage_of
 from flame.core.errors import UsageError
 from flame.core.nearest import nearest
 from flame.options.parser import Parser
@@ -95,11 +95,16 @@ def _restore(args: argparse.Namespace, words: list[str]) -> argparse.Namespace:
 
 
 def complete(argv: Sequence[str]) -> list[str]:
-    """Put the command ``view`` before ``argv`` where none is named, and bind windows to --time."""
+    """Put the command ``view`` before ``argv`` where none is named, and bind windows to --time.
+
+    ``help`` is what people type for ``--help``, of a command, too.
+    """
     if not argv:
         return ["view"]
     if argv[0] == "record":
         return list(argv)
+    if argv[0] == "help" and not os.path.lexists("help"):
+        return [*(word for word in argv[1:2] if word in COMMANDS), "--help"]
     has_command = argv[0] in (*COMMANDS, "-h", "--help", "--version")
     if not has_command:
         _refuse_mistyped(argv[0])
@@ -150,6 +155,7 @@ def build_parser(wanted: Collection[str] = COMMANDS.keys()) -> argparse.Argument
         if name in wanted:
             import_module(f"flame.cli.{name}").add_options(command)
             command.usage = command.usage or usage_of(name, command)
+            put_common_last(command)
     return parser
 
 

@@ -37,14 +37,28 @@ srun flame ranks --here --share %q{SLURM_PROCID}/%q{SLURM_NTASKS} 'runs/*.sqlite
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    add = parser.add_argument
     text = "a trace of a rank, a folder of dumps, a pattern in quotes, or a summary (.flamesum). "
     text += "%%q{NAME} stands for a variable of the environment, here and in -o"
-    add("paths", metavar="PATH", nargs="+", help=text)
+    parser.add_argument("paths", metavar="PATH", nargs="+", help=text)
+    _add_output(parser.add_argument_group("output"))
+    _add_meaning(parser.add_argument_group("what ranks and iterations are"))
+    _add_engine(parser.add_argument_group("how files are read"))
+    parser.epilog = _EPILOG
+    parser.set_defaults(run=run)
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     text = "write the summary of all into this file, which may be one of PATH"
     add("-o", "--output", metavar="FILE", help=text)
     add("--force", action="store_true", help="let -o replace a file")
-    where = parser.add_mutually_exclusive_group()
+    text = "write nothing and exit with 3, not 7, where a rank cannot be read"
+    add("--strict", action="store_true", help=text)
+    add("--json", action="store_true", help="print JSON, for scripts")
+
+
+def _add_engine(group: argparse._ArgumentGroup) -> None:
+    add, where = group.add_argument, group.add_mutually_exclusive_group()
     text = "read on a Dask cluster: the address of its scheduler, the file it has written, local "
     text += "(on this machine) or slurm (as ~/.config/dask/jobqueue.yaml says)"
     where.add_argument("--dask", metavar="WHERE", help=text)
@@ -55,6 +69,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--workers", metavar="N", type=int, help=text)
     text = "of the files only each N-th from the I-th (from 0) on"
     add("--share", metavar="I/N", help=text)
+
+
+def _add_meaning(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     text = "the mesh of ranks, whose groups communicate, where traces do not record these: "
     text += "pp=4,dp=2,tp=8 (ranks count up along the last first)"
     add("--groups", metavar="A=N,…", help=text)
@@ -63,11 +81,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     text += "profiler, else ranges that repeat, such as step 7)"
     add("--iteration", metavar="RE", default="", help=text)
-    text = "write nothing and exit with 3, not 7, where a rank cannot be read"
-    add("--strict", action="store_true", help=text)
-    add("--json", action="store_true", help="print JSON, for scripts")
-    parser.epilog = _EPILOG
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

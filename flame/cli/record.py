@@ -11,8 +11,6 @@ from flame.core.units import parse_size, parse_time
 from flame.record.plan import Plan
 
 _EPILOG = """\
-example: flame record -o run.flame -- python train.py --epochs 1
-
 Everything that CMD starts is recorded too, one file per process; 'flame view DIR' shows all of it.
 Recording needs no change to the program, and NVTX ranges are recorded without a GPU as well.
 FLAME_DEBUG=1 lets the library say on stderr what it does.
@@ -26,9 +24,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.usage = "flame record [options] [--] CMD …"
     parser.epilog = _EPILOG
-    add = parser.add_argument
+    _add_output(parser.add_argument_group("output"))
+    _add_recorded(parser.add_argument_group("what is recorded"))
+    text = "what to run, with its arguments"
+    parser.add_argument("cmd", metavar="CMD", nargs=argparse.REMAINDER, help=text)
+    parser.set_defaults(run=run)
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     text = "new folder to write to (default: NAME.flame here, after the script or command)"
     add("-o", "--output", metavar="DIR", help=text)
+    text = "write no more than this for each process, such as 500MB or 4GB (default: 16 GiB)"
+    add("--max-size", metavar="SIZE", help=text)
+    text = "record passwords, tokens and keys in command lines as they are (default: as ***)"
+    add("--keep-secrets", action="store_true", help=text)
+    text = "no status line while it runs and no summary after it, only what went wrong"
+    add("-q", "--quiet", action="store_true", help=text)
+
+
+def _add_recorded(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     text = "Python frames of every launch (default; CPython 3.11 to 3.14); launches cost less "
     text += "without them"
     add("--python", action=argparse.BooleanOptionalAction, default=True, help=text)
@@ -45,14 +61,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--pc", metavar="MODE[:N]", default="off", help=text)
     text = "record each process only for this long, such as 30s or 2m; the program runs on"
     add("--duration", metavar="TIME", help=text)
-    text = "write no more than this for each process, such as 500MB or 4GB (default: 16 GiB)"
-    add("--max-size", metavar="SIZE", help=text)
-    text = "record passwords, tokens and keys in command lines as they are (default: as ***)"
-    add("--keep-secrets", action="store_true", help=text)
-    text = "no status line while it runs and no summary after it, only what went wrong"
-    add("-q", "--quiet", action="store_true", help=text)
-    add("cmd", metavar="CMD", nargs=argparse.REMAINDER, help="what to run, with its arguments")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, escaped_on_terminal, print_text, terminal_width
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
+from flame.core.nearest import did_you_mean
 from flame.core.starting import prepare_process
 from flame.options.selection import (
     add_selection,
@@ -36,12 +37,15 @@ _ROWS = 20
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     add_paths(parser)
-    add = parser.add_argument
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON, for scripts: all frames")
-    text = "print CSV, for spreadsheets and scripts: all frames"
-    form.add_argument("--csv", action="store_true", help=text)
-    form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
+    _add_frames(parser.add_argument_group("which frames"))
+    _add_output(parser.add_argument_group("output"))
+    add_selection(parser)
+    add_no_cache(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_frames(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     text = f"frames to list (default: {_ROWS}, in JSON and CSV all)"
     add("-n", "--rows", metavar="N", type=int, help=text)
     text = (
@@ -52,12 +56,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--level", metavar="LEVEL", help="only frames of this level, such as kernel or nvtx")
     text = "only frames whose name matches, wherever in it; small letters match both"
     add("--name", metavar="RE", help=text)
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    add, form = group.add_argument, group.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON, for scripts: all frames")
+    text = "print CSV, for spreadsheets and scripts: all frames"
+    form.add_argument("--csv", action="store_true", help=text)
+    form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
     text = "write into this file; - is standard output, as without it"
     add("-o", "--output", metavar="FILE", help=text)
     add("--force", action="store_true", help="let -o replace a file")
-    add_no_cache(parser)
-    add_selection(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,7 +105,8 @@ def _kind(level: str) -> Kind:
 
     kinds = {kind.title: kind for kind in Kind}
     if level not in kinds:
-        raise UsageError(f"--level {level}: is none of {', '.join(kinds)}")
+        meant = did_you_mean(level, kinds)
+        raise UsageError(f"--level {level}: is none of {', '.join(kinds)}{meant}")
     return kinds[level]
 
 
@@ -125,7 +135,7 @@ def _table(
     tree = project(profile, selection)
     found = FrameColumns(profile, tree, selection)
     if args.by not in found.orders:
-        known = ", ".join(found.orders)
+        known = ", ".join(found.orders) + did_you_mean(args.by, found.orders)
         raise UsageError(f"--by {args.by}: {tree.metric.title} has none; choose from {known}")
     fits = None if name is None else found.matching(name)
     table = found.table(found.rows(args.by, kind, fits))

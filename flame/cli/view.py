@@ -52,8 +52,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--web", action="store_true", help=text)
     text = f"port of --web (default: {_PORT}; 0: any free port)"
     add("--port", metavar="N", type=_port, default=_PORT, help=text)
-    add_no_cache(parser)
     add_selection(parser, in_app=True)
+    add_no_cache(parser)
     parser.epilog = _EPILOG
     parser.set_defaults(run=run)
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from flame.core.errors import InputError, UsageError
+from flame.core.nearest import did_you_mean
 
 TYPE_CHECKING = False  # `flame --help` needs nothing of the module typing.
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        known = None if action.choices is None else [*map(str, action.choices)]
+        if known is not None and value not in known:
+            meant = did_you_mean(str(value), known)
+            text = f"'{value}' is none of {', '.join(dict.fromkeys(known))}{meant}"
+            raise argparse.ArgumentError(action, text)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # argparse passes over what cannot be written.

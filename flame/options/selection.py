@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from flame.core.projection.selection import Selection
 
 
-READING = "reading"
-"""The group of options that say how traces are read."""
+READING = "how traces are read"
+STACKS = "levels, metric and order"
+FILTERS = "filters (all must hold)"
+NAMES = "names"
+EFFICIENCY = "efficiency"
+"""The titles of groups of options that several commands have."""
 
 
 def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:
@@ -38,11 +42,11 @@ def add_selection(parser: argparse.ArgumentParser, *, in_app: bool = False) -> N
     ``in_app``: if nothing is said, names that differ only in numbers are folded, backward passes
     stand below their forward operators, and the app can switch that.
     """
-    _add_stack(parser.add_argument_group("selection"))
-    _add_filters(parser.add_argument_group("filters (all must hold)"))
-    _add_names(parser.add_argument_group("names"))
+    _add_stack(parser.add_argument_group(STACKS))
+    _add_filters(parser.add_argument_group(FILTERS))
+    _add_names(parser.add_argument_group(NAMES))
+    add_work(group_called(EFFICIENCY, parser))
     add_ncu(parser)
-    add_work(parser.add_argument_group("efficiency"))
     parser.set_defaults(in_app=in_app)
 
 

@@ -48,6 +48,29 @@ def test_help_fits_eighty_columns_and_breaks_no_word(
     assert set(text.split()) - set(wide.split()) == set()
 
 
+MOST = 12
+"""Options that a person finds in one list."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_long_lists_of_options_are_groups(command: str) -> None:
+    groups = command_parsers((command,))[command]._action_groups
+    long = {group.title for group in groups if len(group._group_actions) > MOST}
+    assert long <= {"filters (all must hold)"}  # of which each is one thing to choose by
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        (("help",), "usage: flame [-h]"),
+        (("help", "report"), "usage: flame report "),
+        (("help", "nothing"), "usage: flame [-h]"),
+    ],
+)
+def test_help_is_understood_as_a_word(words: tuple[str, ...], begins: str, flame: Flame) -> None:
+    assert flame(*words).out.startswith(begins)
+
+
 def test_levels_are_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(LEVELS) - {"wait"} <= set(re.findall(r"\w+", help_of("view", monkeypatch)))
 
@@ -74,6 +97,10 @@ def test_a_mistyped_word_is_told_what_was_meant(words: list[str], says: str) -> 
         (("--levels", "kernl"), "kernel"),
         (("--metric", "cuont"), "count"),
         (("--arrange", "kernles"), "kernels"),
+        (("--sort", "weigth"), "weight"),
+        (("--colours", "categroy"), "category"),
+        (("--kernel-names", "shrot"), "short"),
+        (("--include", "kernal"), "kernel"),
     ],
 )
 def test_a_mistyped_name_is_told_what_was_meant(
@@ -86,6 +113,28 @@ def test_a_mistyped_name_is_told_what_was_meant(
 def test_a_mistyped_section_is_told_what_was_meant(flame: Flame, trace: object) -> None:
     told = flame("report", "run.sqlite", "--section", "kernles").complaint()
     assert told.endswith("; did you mean kernels?")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("export", "run.sqlite", "-f", "foldd"), "folded"),
+        (("completion", "bsh"), "bash"),
+        (("cache", "claer"), "clear"),
+        (("record", "--graphs", "nod", "true"), "node"),
+        (("report", "run.sqlite", "--unit", "mss"), "ms"),
+        (("report", "run.sqlite", "--by", "confg"), "config"),
+        (("report", "run.sqlite", "--fail-on", "idel > 30%"), "idle"),
+        (("top", "run.sqlite", "--level", "kernle"), "kernel"),
+        (("top", "run.sqlite", "--by", "conut"), "count"),
+        (("diff", "run.sqlite", "run.sqlite", "--per", "setp", "--print"), "step"),
+    ],
+)
+def test_a_mistyped_word_of_a_few_is_told_what_was_meant(
+    words: tuple[str, ...], meant: str, flame: Flame, trace: object
+) -> None:
+    said = flame(*words).complaint()
+    assert re.search(rf"; did you mean {meant}\?( \(see |$)", said), said
 
 
 def test_a_file_called_nearly_like_a_command_is_opened(flame: Flame, folder: object) -> None:

@@ -42,3 +42,9 @@ def usage_of(name: str, command: argparse.ArgumentParser) -> str:
 def _place(name: str, nargs: object) -> str:
     several = {"*": f"[{name} ...]", "+": f"{name} [{name} ...]", "?": f"[{name}]"}
     return several.get(str(nargs), name)
+
+
+def put_common_last(command: argparse.ArgumentParser) -> None:
+    """List the options that are in no group, ``--help`` among them, below the groups."""
+    command._positionals.title = "arguments"
+    command._action_groups.sort(key=lambda group: group is command._optionals)

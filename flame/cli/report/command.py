@@ -15,6 +15,7 @@ from flame.cli.report.output import check_options, check_target, hand_over
 from flame.cli.report.ranks import is_on_ranks, report_ranks
 from flame.cli.streams import print_text
 from flame.core.errors import UsageError
+from flame.core.nearest import did_you_mean
 from flame.core.starting import delay_collection, prepare_process
 from flame.options.selection import (
     add_selection,
@@ -39,8 +40,30 @@ _OF_LAUNCHES = frozenset(("findings", "kernels", "copies", "tails", "processes")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("paths", metavar="PATH", nargs="*", help=TRACES)
-    add = parser.add_argument
-    form = parser.add_mutually_exclusive_group()
+    _add_shown(parser.add_argument_group("what is shown"))
+    _add_output(parser.add_argument_group("output"))
+    _add_reckoning(parser.add_argument_group("iterations, links and a condition"))
+    add_selection(parser)
+    add_no_cache(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_shown(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    text = "sections to show, of all by default; help lists them"
+    add("--section", metavar="S,S,…", help=text)
+    add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
+    text = "tables that are long, too: config (kernels), pace (launches), row (api), path (ranges)"
+    add("--by", metavar="T,T,…", help=text)
+    add("--all", action="store_true", help="all findings, and which rules could not judge")
+    text = "compare the ranks of a summary that flame ranks has written, which is usual of one"
+    add("--ranks", action="store_true", help=text)
+    text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
+    add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    add, form = group.add_argument, group.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, for scripts")
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
     text = "write a CSV file per table into this folder, which must be empty or not there yet"
@@ -51,10 +74,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="FILE", help=text)
     text = "let -o and --html replace a file, and --csv write into a folder that is not empty"
     add("--force", action="store_true", help=text)
-    text = "sections to show, of all by default; help lists them"
-    add("--section", metavar="S,S,…", help=text)
-    text = "compare the ranks of a summary that flame ranks has written, which is usual of one"
-    add("--ranks", action="store_true", help=text)
+    text = "rows of a table in JSON (default: %(default)s)"
+    add("--rows", metavar="N", type=int, default=_ROWS, help=text)
+
+
+def _add_reckoning(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     text = "ranges whose name matches are the iterations"
     add("--iteration", metavar="RE", help=text)
     text = "only these iterations, by their numbers: 3-5, or 7"
@@ -64,17 +89,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "exit with 5 where this condition holds, with 6 where the trace cannot tell: "
     text += "'idle > 30%% or step.p95 > 45ms'"
     add("--fail-on", metavar="EXPR", help=text)
-    add("--top", metavar="N", type=int, default=10, help="rows of a table (default: %(default)s)")
-    text = "rows of a table in JSON (default: %(default)s)"
-    add("--rows", metavar="N", type=int, default=_ROWS, help=text)
-    text = "tables that are long, too: config (kernels), pace (launches), row (api), path (ranges)"
-    add("--by", metavar="T,T,…", help=text)
-    add("--all", action="store_true", help="all findings, and which rules could not judge")
-    text = "unit of all times: ns, us, ms or s (default: the best for each; JSON has ns)"
-    add("--unit", choices=("ns", "us", "ms", "s"), metavar="UNIT", help=text)
-    add_no_cache(parser)
-    add_selection(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -186,7 +200,8 @@ def _details(text: str | None) -> frozenset[str]:
 
     names = [] if text is None else [name.strip() for name in text.split(",")]
     if unknown := [name for name in names if name not in DETAILS]:
-        raise UsageError(f"--by {unknown[0]}: is none of {', '.join(DETAILS)}")
+        meant = did_you_mean(unknown[0], DETAILS)
+        raise UsageError(f"--by {unknown[0]}: is none of {', '.join(DETAILS)}{meant}")
     return frozenset(names)
 
 

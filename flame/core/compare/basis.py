@@ -12,6 +12,7 @@ from flame.core.columns import I8
 from flame.core.compare.sides import KeptRun, Run, Sides
 from flame.core.errors import UsageError
 from flame.core.lazy_dataclass import dataclass
+from flame.core.nearest import did_you_mean
 from flame.core.projection.filters import Filter, Steps
 from flame.core.projection.selection import Selection
 from flame.core.rank_summary.summary import RankInfo
@@ -67,7 +68,7 @@ def parse_per(text: str) -> Per:
         choices = ", ".join(BASES)
         raise UsageError(
             f"--per '{text}': choose from {choices}, or say how many units BASE and NEW had: "
-            "--per 1000,1200"
+            f"--per 1000,1200{did_you_mean(text, BASES)}"
         )
     return Units(numbers[0], numbers[-1])
 

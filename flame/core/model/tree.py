@@ -15,6 +15,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.metrics import Metric
 from flame.core.names.numbers import are_folded_alike
+from flame.core.nearest import did_you_mean
 
 Order = Literal["weight", "name", "start"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -37,7 +38,7 @@ class TreeLayout:
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
-            choices = ", ".join(ORDERS)
+            choices = ", ".join(ORDERS) + did_you_mean(self.order, ORDERS)
             raise UsageError(f"--sort: unknown order '{self.order}': choose from {choices}")
 
 

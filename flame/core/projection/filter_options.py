@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from flame.core.errors import UsageError
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.frames import ACTIVITY_KINDS
+from flame.core.nearest import did_you_mean
 from flame.core.projection.filter_kinds import FILTER_KINDS, FilterKind
 from flame.core.projection.filters import (
     MOMENTS,
@@ -162,7 +163,8 @@ def parse_include(text: str) -> Include:
     wrong = [name for name in names if name not in kinds]
     if wrong or not names:
         reason = f"unknown kind '{wrong[0]}'" if wrong else "no kind given"
-        raise UsageError(f"--include: {reason}: choose from {', '.join(kinds)}")
+        meant = did_you_mean(wrong[0], kinds) if wrong else ""
+        raise UsageError(f"--include: {reason}: choose from {', '.join(kinds)}{meant}")
     return Include(tuple(kinds[name] for name in names))
 
 

@@ -19,6 +19,7 @@ from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.names.kernel_short import Kernel, short_names
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
+from flame.core.nearest import did_you_mean
 from flame.core.regex import Limit
 
 KERNEL_NAMES = ("short", "base", "demangled", "mangled")
@@ -45,7 +46,7 @@ class Naming:
 
     def __post_init__(self) -> None:
         if self.kernel_names not in KERNEL_NAMES:
-            choices = ", ".join(KERNEL_NAMES)
+            choices = ", ".join(KERNEL_NAMES) + did_you_mean(self.kernel_names, KERNEL_NAMES)
             raise UsageError(f"unknown kernel names '{self.kernel_names}': choose from {choices}")
 
     @property

@@ -9,6 +9,7 @@ from flame.core.frame import COLOURS, EFFICIENCY, IMBALANCE
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import TreeLayout
 from flame.core.names.rename import Rename
+from flame.core.nearest import did_you_mean
 from flame.core.projection.filters import At, Filter, Moment
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import add_shapes, parse_levels
@@ -35,7 +36,7 @@ class Selection:
     def __post_init__(self) -> None:
         known = (*COLOURS, EFFICIENCY, IMBALANCE)
         if self.colours not in known:
-            choices = ", ".join(known)
+            choices = ", ".join(known) + did_you_mean(self.colours, known)
             raise UsageError(f"--colours: unknown '{self.colours}': choose from {choices}")
 
 

@@ -30,6 +30,11 @@ _JSON = rb"\A(?:\xef\xbb\xbf)?\s*[\[{]"
 
 # Inside of a JSON text quotes have a backslash before them, so that `"name":` is always a key.
 _FORMATS = (
+    _format(
+        "what flame diff --keep-base has kept of a run: name it there as the base: "
+        "flame diff FILE TRACE",
+        rb'\A\{"flame_base":',
+    ),
     _format("packed twice: unpack it first (gunzip)", rb"\A\x1f\x8b"),
     _format("packed twice: unpack it first (unzstd)", rb"\A\x28\xb5\x2f\xfd"),
     _format("packed twice: unpack it first (unxz)", rb"\A\xfd7zXZ\x00"),

@@ -9,6 +9,7 @@ import pytest
 from flame.core.readers.unsupported import unsupported_advice
 
 KNOWN = {
+    "kept base": (b'{"flame_base":1,"version"', "flame diff FILE TRACE"),
     "zip": (b"PK\x03\x04\x14\0", "zip archive: unpack"),
     "zstd of zstd": (b"\x28\xb5\x2f\xfd\x24", "packed twice: unpack it first (unzstd)"),
     "xz of xz": (b"\xfd7zXZ\0\0", "packed twice: unpack it first (unxz)"),

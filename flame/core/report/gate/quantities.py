@@ -15,6 +15,7 @@ from flame.core.model.calls import CallClass
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import UNKNOWN
 from flame.core.model.tree import StackTree
+from flame.core.nearest import did_you_mean
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
 from flame.core.report.allocations.stacks import devices_with_memory
@@ -57,7 +58,7 @@ def check_name(term: Term, more: Sequence[str] = ()) -> None:
             compile_expression(term.text)
         return
     written = [f'frame("RE").{part}' for part in _FRAME_PARTS]
-    choices = ", ".join([*QUANTITIES, *written, *more])
+    choices = ", ".join([*QUANTITIES, *written, *more]) + did_you_mean(term.name, QUANTITIES)
     raise UsageError(f"--fail-on: no quantity '{term.name}'; there are {choices}")
 
 
