@@ -22,13 +22,14 @@ CORE_CODE    := $(wildcard csrc/*.c csrc/*.h)
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject man wheels pyz test test-deep test-pythons fuzz bench check format clean
+.PHONY: help demo live inject man gif wheels pyz test test-deep test-pythons fuzz bench check format clean
 
 help:
 	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
 	@echo "make live          watch a model run in the app, on a double of the CUDA driver"
 	@echo "make inject        build the library of flame record, what has changed of it"
 	@echo "make man           write the man pages and the generated parts of docs/"
+	@echo "make gif           draw the first minute with flame, docs/first-minute.gif"
 	@echo "make wheels        build wheels for Linux of both machines, with glibc 2.28 and newer, into dist/"
 	@echo "make pyz           pack flame and all it needs into one file, for machines without pip"
 	@echo "make test          the checks and the quick tests: what to run before every commit"
@@ -55,6 +56,11 @@ man: $(VENV)/.installed-dev
 # A compiler of its own (90 MB) into build/, for one machine or MACHINES="x86_64 aarch64"
 wheels: $(VENV)/.installed-dev
 	@$(BIN)/python build_wheels.py $(MACHINES)
+
+# The same picture for picture at every run, with a font of the machine: look at what differs.
+gif: $(VENV)/.installed-dev
+	@$(BIN)/python -c 'import PIL' 2>/dev/null || FLAME_NO_INJECT=1 $(PIP) install --editable '.[film]'
+	@$(BIN)/python docs/make_gif.py
 
 # For this machine and the Python of .venv
 pyz: $(VENV)/.installed-dev
