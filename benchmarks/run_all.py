@@ -65,6 +65,7 @@ JOBS = {
     "bench_reopen": Job("", "--kernels 10M"),
     "bench_report": Job("", "--kernels 1M --rounds 1"),
     "bench_sass": Job("", "--kernels 1M"),
+    "bench_slow_link": Job("--only 'Nsight Systems,diff' --rows 10", ""),
     "bench_speedscope": Job("--samples 200000", "--samples 1000000"),
     "bench_stacks": Job("--stacks 200000 --most 25", "--stacks 1000000"),
     "bench_start": Job("--rounds 5"),

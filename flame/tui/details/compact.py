@@ -29,15 +29,22 @@ _DOT = " · "
 
 
 def compact(
-    view: TreeView, palette: Palette, width: int, facts: Facts | None, terms: Terms, clicks: bool
+    view: TreeView,
+    palette: Palette,
+    width: int,
+    facts: Facts | None,
+    terms: Terms,
+    clicks: bool,
+    remarks: Iterable[tuple[Label, str]] = (),
 ) -> list[Line]:
     """Write `LINES` lines about ``view``'s selected frame: what it is, weighs, and is made of.
 
     Of the root: how busy the GPUs were, and the heaviest kernel, layer and function. ``clicks``
-    makes these clickable, as only those of the projected tree are.
+    makes these clickable, as only those of the projected tree are. ``remarks`` are what else is
+    known of the root.
     """
     if clicks and not view.cursor.node and has_root_facts(view.tree):
-        return _root(facts.root if facts else None, width, terms)
+        return _root(facts.root if facts else None, width, terms, remarks)
     head, weights = _head(view, palette, width, terms), fitting(_weights(view), width)
     return [head, weights, fitting(_spread(facts), width)]
 
@@ -107,14 +114,16 @@ def fitting(facts: Iterable[str], width: int) -> Line:
     return [Piece(cut(text, width))]
 
 
-def _root(found: RootFacts | None, width: int, terms: Terms) -> list[Line]:
+def _root(
+    found: RootFacts | None, width: int, terms: Terms, remarks: Iterable[tuple[Label, str]]
+) -> list[Line]:
     if found is None:
         return [[Piece(" root ", "strong"), Piece("…", "dim")], [], []]
     layers = (Label.LAYERS, found.modules) if found.modules.number else (terms.all, found.ranges)
     named = [(Label.KERNELS, found.kernels), layers, (Label.FUNCTIONS, found.functions)]
     there = [(title, parts) for title, parts in named if parts.number and parts.whole]
     lines = [_heaviest(title, parts, width) for title, parts in there]
-    busy = fitting(_busy(found), width)
+    busy = fitting((*_busy(found), *(text for _, text in remarks)), width)
     # Where two are known, there is a line left for how busy the GPUs were.
     lines = lines if len(lines) == LINES else [busy, *lines]
     return [*lines, [], []][:LINES]

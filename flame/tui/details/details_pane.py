@@ -157,11 +157,12 @@ class DetailsPane(ScrollPane):
         shown, view, terms = self._subject
         facts, projected = self.collector.ask(shown, view), view is shown.view
         palette = palette_of(self)
-        remarks = self.remarks(view) if self.remarks and view.cursor.node else ()
+        remarks = self.remarks(view) if self.remarks else []
         columns = details(
             view, palette, width, facts, clicks=projected, terms=terms, remarks=remarks
         )
-        return Drawn(width, compact(view, palette, width, facts, terms, projected), columns)
+        short = compact(view, palette, width, facts, terms, projected, remarks)
+        return Drawn(width, short, columns)
 
     def _begun(self, width: int) -> Drawn:
         """The first lines of the frame, over what was there before."""

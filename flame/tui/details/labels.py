@@ -98,6 +98,7 @@ class Label(StrEnum):
     # All that is shown
     BUSY = "busy"
     IDLE = "idle"
+    CAUSES = "causes"
     COPIES_ALONE = "copies alone"
     STEPS = "steps"
     KERNELS = "kernels"

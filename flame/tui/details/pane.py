@@ -81,7 +81,7 @@ def details(
     are what else is known of it.
     """
     if _is_root(view, clicks):
-        return _root(view, palette, width, facts, terms)
+        return _root(view, palette, width, facts, terms, remarks)
     summary = header(view, palette, width, clicks=clicks, terms=terms)
     said = fields(remarks, _column(width))
     memory = memory_lines(facts.memory if facts else None, _column(width))
@@ -124,7 +124,12 @@ def _column(width: int) -> int:
 
 
 def _root(
-    view: TreeView, palette: Palette, width: int, facts: Facts | None, terms: Terms
+    view: TreeView,
+    palette: Palette,
+    width: int,
+    facts: Facts | None,
+    terms: Terms,
+    remarks: Iterable[tuple[Label, str]],
 ) -> Columns:
     """How busy the GPUs were and with what; what the activities are like comes last."""
     half = _column(width)
@@ -132,7 +137,7 @@ def _root(
     found = facts.root if facts else None
     if found is None:
         return Columns(summary)
-    busy = root_blocks.busy_lines(found, half)
+    busy = [*root_blocks.busy_lines(found, half), *fields(remarks, half)]
     over_time = [root_blocks.step_lines(found, half), root_blocks.gap_lines(found, half)]
     most = _HEAVIEST if half == width else _FEW_HEAVIEST
     heaviest = HeaviestLines(found, terms, view.tree.metric.unit, half, most)

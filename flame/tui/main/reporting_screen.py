@@ -8,6 +8,7 @@ from textual import on
 
 from flame.core.analysis.utilization import utilizations
 from flame.core.timeline.busy_time import TimeWindow
+from flame.tui.details.root_facts import has_root_facts
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.selection_screen import SelectionScreen
 from flame.tui.report.pane import ReportPane
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from flame.tui.session.tree_view import TreeView
     from flame.tui.shell.command import Command
 
-TAILS = "tails"
-"""The section of which the details tell, too."""
+_UNASKED = (FINDINGS, "budget", "tails")
+"""Sections that are worked out before anybody asks: what the header and the details tell of."""
 
 FEW = 100_000
 """Activities up to which findings are worked out before anybody asks for them: in 0.3 s at most."""
@@ -59,7 +60,7 @@ class ReportingScreen(SelectionScreen):
         profile = self.session.profile
         wanted = not profile.resolved and profile.totals is None and profile.size <= FEW
         if wanted and not isinstance(self.pane, ReportPane) and self._can_be_judged():
-            self.reports.ask(self.shown, (FINDINGS, TAILS))
+            self.reports.ask(self.shown, _UNASKED)
 
     def _can_be_judged(self) -> bool:
         """Whether there is enough on any GPU for a finding that is more than information."""
@@ -96,9 +97,13 @@ class ReportingScreen(SelectionScreen):
         known = self.reports.known(self.shown.selection)
         if not known:
             return []
-        from flame.tui.report.remarks import remarks_on
+        from flame.tui.report.remarks import remarks_on, why_idle
 
         node = view.cursor.node
+        if view is self.shown.view and not node:
+            return why_idle(known) if has_root_facts(view.tree) else []
+        if not node:  # of a sandwich
+            return []
         return remarks_on(known, view.tree.name(node), view.tree.kind(node))
 
     def action_findings(self) -> None:

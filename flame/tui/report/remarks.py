@@ -1,8 +1,9 @@
-"""Tell of the selected frame what the report has found: a tail, and findings that name it."""
+"""Tell of the selected frame what the report has found: a tail, findings, causes of idle time."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,18 @@ from flame.tui.report.worker import FINDINGS
 if TYPE_CHECKING:
     from flame.core.report.table import Table
 
-_TAILS = "tails"
+BUDGET, TAILS = "budget", "tails"
+"""Sections of which the details tell, besides the findings."""
+
 _LEAST = 4
 """Characters of a name that is looked for in what findings claim."""
 
 _MOST = 2
 """Findings that are told of a frame."""
+
+_MOST_CAUSES = 3
+_IDLE = "idle: "
+"""What the parts of a GPU's time begin with in which it ran nothing."""
 
 
 def remarks_on(known: Known, name: str, kind: Kind) -> list[tuple[Label, str]]:
@@ -30,9 +37,25 @@ def remarks_on(known: Known, name: str, kind: Kind) -> list[tuple[Label, str]]:
     return [*remarks[:1], *findings[:_MOST]]
 
 
+def why_idle(known: Known) -> list[tuple[Label, str]]:
+    """Say what the GPUs waited for while they ran nothing, most first, and where more is told."""
+    found = known.get(BUDGET)
+    if found is None or isinstance(found, str):
+        return []
+    sums = Counter[str]()
+    for table in found.tables:
+        for row in _rows(table.table):
+            part, ns = str(row.get("part")), row.get("ns")
+            if part.startswith(_IDLE) and isinstance(ns, int):
+                sums[part.removeprefix(_IDLE)] += ns
+    told = sums.most_common(_MOST_CAUSES)
+    causes = ", ".join(f"{cause} {format_ns(ns)}" for cause, ns in told)
+    return [(Label.CAUSES, f"{causes} (! has all)")] if causes else []
+
+
 def _tails(known: Known, name: str, kind: Kind) -> Iterator[str]:
     """Whether launches of a kernel in one configuration have a tail, or are mixed work."""
-    found = known.get(_TAILS)
+    found = known.get(TAILS)
     if found is None or isinstance(found, str) or kind not in ACTIVITY_KINDS:
         return
     words: dict[str, list[int]] = {}

@@ -15,6 +15,8 @@ from textual._compositor import CompositorUpdate
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType, Keymap
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.screen import Screen
 
@@ -40,8 +42,17 @@ _LONGEST_HOLD = 0.25
 _SOON = 0.001
 """Seconds from one look at what waits to be drawn to the next."""
 
+_BEHIND_PERIOD = 0.01
+"""Seconds from one look to the next whether the terminal has taken what was sent."""
+
 _TERMINAL_PERIOD = 2.0
 """Seconds from one look for the terminal to the next."""
+
+
+def is_behind(driver: Driver | None) -> bool:
+    """Tell whether the terminal has not taken yet what it was sent, as over a slow link."""
+    writer = driver._writer_thread if isinstance(driver, LinuxDriver) else None
+    return writer is not None and not writer._queue.empty()
 
 
 def check_terminal(instead: str) -> None:
@@ -92,6 +103,7 @@ class BaseApp(App[None]):
         self.by_category = False
         self._masked = False
         self._held_until = 0.0
+        self._catches_up = False
         self._cells = TerminalCells(erases_in_background(os.environ))
 
     def on_mount(self) -> None:
@@ -181,6 +193,24 @@ class BaseApp(App[None]):
         """Whether nothing is to be drawn at the moment."""
         return monotonic() < self._held_until
 
+    def await_terminal(self) -> bool:
+        """Return whether the terminal is behind; what changes is drawn when it no longer is.
+
+        Else pictures of keys that are long past would queue up: Textual's thread that writes has
+        room for 30 of them, and stops the app when these are there.
+        """
+        if not self._catches_up and is_behind(self._driver):
+            self._catches_up = True
+            self.set_timer(_BEHIND_PERIOD, self._catch_up)
+        return self._catches_up
+
+    def _catch_up(self) -> None:
+        if is_behind(self._driver):
+            self.set_timer(_BEHIND_PERIOD, self._catch_up)
+        else:
+            self._catches_up = False
+            self._draw_changes()
+
     def release_when_ready(self, complete: Callable[[], bool] = lambda: True) -> None:
         """Draw as soon as all is ``complete`` and nothing waits to be laid out or updated."""
         if not self._held_until:
@@ -206,8 +236,11 @@ class BaseApp(App[None]):
         """Draw what has changed meanwhile."""
         if self._held_until:
             self._held_until = 0.0
-            for screen in self.screen_stack:
-                screen._compositor_refresh()
+            self._draw_changes()
+
+    def _draw_changes(self) -> None:
+        for screen in self.screen_stack:
+            screen._compositor_refresh()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         if self._masked:

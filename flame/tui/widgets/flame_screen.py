@@ -141,7 +141,8 @@ class FlameScreen(Screen[None]):
             self.status_line.update()
 
     def _compositor_refresh(self) -> None:
-        if isinstance(self.app, BaseApp) and self.app.holds:
+        app = self.app
+        if isinstance(app, BaseApp) and (app.holds or app.await_terminal()):
             self._dirty_widgets.clear()  # the compositor knows what they cover
         else:
             super()._compositor_refresh()

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from flame.core.analysis.wording import NVTX
 from flame.core.loading.many import load, load_all
 from flame.core.projection.filters import Filter, HideStacks, Time
 from flame.core.projection.selection import Selection
+from flame.tui.details.compact import compact
 from flame.tui.details.facts import Facts, collect
+from flame.tui.details.labels import Label
 from flame.tui.details.pane import details
 from flame.tui.session.session import Projection, project
 from flame.tui.toolkit.lines import Line, line_width
@@ -81,6 +84,17 @@ def test_it_tells_how_busy_and_with_what(path: Path) -> None:
         "  200 ns at 0.000001 s  ncclDevKernel_AllReduce → memcpy HtoD",
     ]
     assert not any("functions" in line or "modules" in line for line in lines)
+
+
+def test_why_it_was_idle_stands_with_how_long_on_three_lines_too(path: Path) -> None:
+    shown, facts = shown_of(path), facts_of(shown_of(path))[-1]
+    causes = [(Label.CAUSES, "sync 400 ns (! has all)")]
+    whole = text(details(shown.view, PALETTE, 62, facts, remarks=causes).lines)
+    at = whole.index("GPU0 busy 60.0 %  idle 400 ns")
+    assert whole[at + 2] == "causes      sync 400 ns (! has all)"
+    short = text(compact(shown.view, PALETTE, 78, facts, NVTX, True, causes))
+    assert short[0] == " GPU0 busy 60.0 % idle 400 ns · sync 400 ns (! has all)"
+    assert "sync" not in text(compact(shown.view, PALETTE, 40, facts, NVTX, True, causes))[0]
 
 
 def test_it_follows_filters(path: Path) -> None:

@@ -15,7 +15,7 @@ from flame.tui.report.budget_bars import GpuBudget, budget_lines, budgets_of
 from flame.tui.report.entries import FIRST, Entry, EntryList, chip_text
 from flame.tui.report.page import RowAt, Sorting, section_page
 from flame.tui.report.places import node_at
-from flame.tui.report.remarks import remarks_on
+from flame.tui.report.remarks import remarks_on, why_idle
 from flame.tui.report.source import SectionTitle
 from flame.tui.report.written import WrittenSection, WrittenTable
 from flame.tui.toolkit.lines import Line, line_width
@@ -259,3 +259,18 @@ def test_tails_are_told_of_kernels_alone() -> None:
     ]
     assert remarks_on(known, "norm", Kind.KERNEL) == [("slow ones", "mixed, 1 ns above the median")]
     assert remarks_on(known, "gemm", Kind.PYTHON) == []
+
+
+def test_causes_of_idle_time_are_those_of_all_gpus_the_longest_first() -> None:
+    columns = (TableColumn("gpu", "GPU"), TableColumn("part", "part"), TableColumn("ns", "", "ns"))
+    rows = (
+        *(("GPU0", "compute", 9_000), ("GPU0", "idle: sync", 3_000), ("GPU0", "idle: alloc", 10)),
+        *(("GPU1", "idle: host code", 4_000), ("GPU1", "idle: sync", 2_000)),
+        ("GPU1", "idle: unknown", 20),
+    )
+    table = Table("parts", "", columns, rows, len(rows))
+    known = {"budget": WrittenSection.of(Section("budget", "", tables=(table,)))}
+    text = "sync 5.00 µs, host code 4.00 µs, unknown 20 ns (! has all)"
+    assert why_idle(known) == [("causes", text)]
+    busy = {"budget": WrittenSection.of(Section("budget", "", tables=(table.first(1),)))}
+    assert why_idle(busy) == why_idle({"budget": "no GPU"}) == why_idle({}) == []

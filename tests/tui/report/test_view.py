@@ -425,3 +425,14 @@ async def test_findings_are_told_of_the_frames_that_they_name(run: Path) -> None
     async with on_report(run) as user:
         known = user.screen.reports.known(user.screen.shown.selection)
         assert "tails" in known and "findings" in known
+
+
+async def test_the_details_of_all_say_why_gpus_were_idle(run: Path) -> None:
+    async with open_app(run, (160, 50)) as user:
+        await user.until(lambda: "causes" in user.read("details"))
+        text = " ".join(user.read("details").split())
+        assert "idle 52.9 ms" in text
+        assert "causes host code 51.7 ms, after launch 590 µs, in launch 590 µs (! has" in text
+        await user.press("x")  # there the root is a frame like others
+        await user.rest()
+        assert "causes" not in user.read("details")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Event
 
 import pytest
 from textual._compositor import CompositorUpdate
 from textual.app import App
+from textual.drivers._writer_thread import WriterThread
+from textual.drivers.linux_driver import LinuxDriver
 
 from flame.tui.details import details_pane
 from flame.tui.shell import base_app
-from flame.tui.shell.base_app import BaseApp
+from flame.tui.shell.base_app import BaseApp, is_behind
 from flame.tui.timeline import layouts
 from flame.tui.timeline import pane as timeline_pane
 from flame.tui.timeline.prepare import TimelineWork
@@ -78,6 +81,39 @@ async def test_nothing_is_held_for_long(
         user.app.hold()
         await user.press("down")
         await user.until(lambda: sent)
+
+
+async def test_while_the_terminal_is_behind_nothing_is_drawn_and_then_the_last(
+    decode: Path, sent: list[CompositorUpdate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_app(decode) as user:
+        await user.rest()
+        behind = Event()
+        behind.set()
+        monkeypatch.setattr(base_app, "is_behind", lambda _: behind.is_set())
+        sent.clear()
+        await user.press("down", "down", "down")
+        await user.rest()
+        assert sent == []
+        behind.clear()
+        await user.until(lambda: sent)
+        assert user.selected in sent[0].render_segments(user.app.console)
+        sent.clear()
+        await user.press("up")
+        assert sent
+
+
+def test_a_terminal_is_behind_until_it_takes_what_is_sent() -> None:
+    driver = LinuxDriver.__new__(LinuxDriver)
+    with TemporaryFile("w") as file:
+        writer = driver._writer_thread = WriterThread(file)
+        assert not is_behind(driver)
+        writer.write("a picture")
+        assert is_behind(driver)
+        writer.start()
+        writer.stop()
+        assert not is_behind(driver)
+    assert not is_behind(None)
 
 
 def delay_rows(monkeypatch: pytest.MonkeyPatch) -> None:
