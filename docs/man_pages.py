@@ -42,13 +42,25 @@ def _page(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
     yield f".SH SYNOPSIS\n{_escaped(usage)}\n.SH EXAMPLES\n"
     for line, about in EXAMPLES[name]:
         yield from _example(line, about)
-    for group in parser._action_groups:
-        actions = [one for one in group._group_actions if one.help != argparse.SUPPRESS]
-        if actions:
-            yield f".SH {_escaped((group.title or 'options').upper())}\n"
-            yield from (_option(one, parser) for one in actions)
+    yield from _arguments(parser)
     yield from _epilog(parser)
     yield ".SH SEE ALSO\n.BR flame (1)\n"
+
+
+def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """What stands behind the options, and these by their groups, as ``--help`` has them."""
+    places, *others = parser._action_groups
+    if places._group_actions:
+        yield ".SH ARGUMENTS\n"
+        yield from (_option(one, parser) for one in places._group_actions)
+    groups = [group for group in others if group._group_actions]
+    yield ".SH OPTIONS\n"
+    for group in groups:
+        if len(groups) > 1:
+            title = "others" if group is parser._optionals else group.title or ""
+            yield f".SS {_escaped(title.capitalize())}\n"
+        shown = (one for one in group._group_actions if one.help != argparse.SUPPRESS)
+        yield from (_option(one, parser) for one in shown)
 
 
 def _title(name: str) -> str:

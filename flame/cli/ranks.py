@@ -26,8 +26,6 @@ INCOMPLETE = 7
 """The exit code of a summary that is written and lacks ranks."""
 
 _EPILOG = """\
-flame ranks 'runs/*.sqlite' -o run.flamesum         sum up all ranks, on all cores of this machine
-flame ranks run.flamesum                            compare the ranks
 flame ranks run.flamesum late.sqlite -o run.flamesum    add a rank
 flame ranks … -o run.flamesum --dask tcp://head:8786    on a Dask cluster
 srun flame ranks --here --share %q{SLURM_PROCID}/%q{SLURM_NTASKS} 'runs/*.sqlite' \\
