@@ -42,7 +42,7 @@ _LONGEST_HOLD = 0.25
 _SOON = 0.001
 """Seconds from one look at what waits to be drawn to the next."""
 
-_BEHIND_PERIOD = 0.01
+_BEHIND_PERIOD = 0.02
 """Seconds from one look to the next whether the terminal has taken what was sent."""
 
 _TERMINAL_PERIOD = 2.0
