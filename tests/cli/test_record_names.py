@@ -117,5 +117,5 @@ def test_help(command: str, flame: Flame) -> None:
     assert result.code == 0
     assert "exit codes: " in result.out
     if command == "record":
-        assert "example: flame record -o run.flame -- python train.py" in result.out
+        assert "examples:\n  flame record python train.py\n" in result.out
         assert result.out.startswith("usage: flame record [options] [--] CMD")
