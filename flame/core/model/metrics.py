@@ -207,13 +207,14 @@ TRACE_MEMORY_METRICS = tuple(
 """The same of traces of GPU work, where the memory of GPUs was recorded besides."""
 
 NO_SHAPES = "needs shapes: record_shapes=True"
+NO_TYPES = "needs shapes and types: --dtype bf16"
 NO_PEAK = "no peak known: --peak bf16=989,mem=3350"
 
 FLOPS, BYTES, WASTE = WORK = tuple(
     Metric(key, title, unit, partial(_measured, key), about=about, lacking=lacking, when_asked=True)
     for key, title, unit, about, lacking in (
         ("flops", "FLOPs", "count", "number computed in products, attention", NO_SHAPES),
-        ("bytes", "bytes moved", "bytes", "bytes that these move, at least", NO_SHAPES),
+        ("bytes", "bytes moved", "bytes", "bytes that these move, at least", NO_TYPES),
         ("waste", "time above bound", "ns", "time these took above what peaks allow", NO_PEAK),
     )
 )

@@ -11,9 +11,9 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from flame.core.errors import InputError
-from flame.core.model.metrics import ALL_METRICS, WAIT, Metric
+from flame.core.model.metrics import ALL_METRICS, EXPOSED, WAIT, Metric
 from flame.core.model.profile import Profile
-from flame.core.units import format_value
+from flame.core.units import format_short, format_value
 from flame.tui.session.glossary import meaning_of
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog import CURSOR, Dialog
@@ -44,7 +44,8 @@ def listed_metrics(profile: Profile) -> tuple[Metric, ...]:
 def _lacking(metric: Metric, profile: Profile) -> Metric:
     """``metric`` with the reason why ``profile`` may have nothing of it."""
     if profile.ranks is None:
-        return replace(metric, lacking=_NOT_LIVE) if metric.when_asked else metric
+        goes_on = metric.when_asked and EXPOSED not in profile.metrics
+        return replace(metric, lacking=_NOT_LIVE) if goes_on else metric
     if metric.key == WAIT.key:
         return replace(metric, lacking=profile.ranks.why_no_waits or _NONE_WAITED)
     return replace(metric, lacking=_NOT_OF_RANKS) if metric.when_asked else metric
@@ -53,6 +54,12 @@ def _lacking(metric: Metric, profile: Profile) -> Metric:
 def about_metric(metric: Metric) -> str:
     """Say what ``metric`` measures, and in what."""
     return metric.about or f"{_UNITS.get(metric.unit, 'number')}, as the file has it"
+
+
+def _short(total: int, unit: str) -> str:
+    """A total in its column, into which FLOPs in full do not fit."""
+    text = format_value(total, unit)
+    return format_short(total) if unit == "count" and len(text) > _VALUE else text
 
 
 class MetricDialog(Dialog[str | None]):
@@ -122,7 +129,7 @@ class MetricDialog(Dialog[str | None]):
         selected, total = place == self.cursor, self._totals.get(metric.key)
         digit = _DIGITS[place] if place < len(_DIGITS) else " "
         title = fill(cut(printable(metric.title), _TITLE), _TITLE)
-        value = ELLIPSIS if total is None else format_value(total, metric.unit) if total else "–"
+        value = ELLIPSIS if total is None else _short(total, metric.unit) if total else "–"
         tone = "accent" if metric.key == self._shown else "dim" if total == 0 else ""
         line: Line = [
             Piece(f"{CURSOR if selected else ' '} {digit} ", "strong"),

@@ -19,6 +19,7 @@ from flame.core.units import format_value
 from flame.tui.dialogs.metrics import MetricDialog, about_metric, listed_metrics
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import metrics_of
+from tests.support.paths import SAMPLES
 from tests.support.random_ranks import random_summary
 from tests.support.writers.snapshotfile import SnapshotFile
 from tests.tui import sources, traces
@@ -123,6 +124,21 @@ async def test_a_recording_that_goes_on_says_what_it_cannot_measure(recorded: Pr
             assert player.line(title).endswith("–  not while a recording goes on")
         await player.press("7")
         assert player.result is PENDING
+
+
+async def test_a_trace_that_has_ended_says_what_it_lacks(recorded: Profile) -> None:
+    async with stage(dialog(recorded)) as player:
+        await summed(player)
+        assert player.line("FLOPs").endswith("–  needs shapes: record_shapes=True")
+        assert "no peak known: --peak" in player.line("time above bound")
+        assert "goes on" not in player.read()
+
+
+async def test_flops_stand_in_their_column() -> None:
+    async with stage(dialog(load(SAMPLES / "torch_small.pt.trace.json.gz"))) as player:
+        await summed(player)
+        assert "FLOPs                  412G  number computed" in player.line("FLOPs")
+        assert player.line("bytes moved").endswith("–  needs shapes and types: --dtype bf16")
 
 
 def test_a_summary_of_ranks_says_what_it_cannot_measure() -> None:
