@@ -49,6 +49,11 @@ class WorkColumns:
         self.values[VERDICT] = np.where(known, -self.verdicts.astype(float), np.nan)
         self._fast = {key: of(counts) for key, of in _FAST.items()}
 
+    @property
+    def is_rated(self) -> bool:
+        """Whether it is known of any row how near to the peak it ran."""
+        return bool((self.counts.rated > 0).any())
+
     def verdict(self, row: int) -> Verdict | None:
         """Return what is said of ``row``; None where no operator there has a formula."""
         return Verdict(int(self.verdicts[row])) if self.counts.covered[row] else None

@@ -80,7 +80,7 @@ _WANTED = (
 )  # fmt: skip
 
 _RATED = ("own", "total", "share", BOUND, RATED, VERDICT, COMPUTE, BANDWIDTH, TFLOPS)
-"""What is wanted most where shapes of operators are known."""
+"""What is wanted most where it is known how near to the peak operators ran: else all is empty."""
 _MEASURED = ("own", "total", "share", "sm_active", "dram", "tensor_active", EXPOSURE)
 """What is wanted most where there are GPU metrics."""
 
@@ -92,8 +92,8 @@ class Columns(NamedTuple):
 
     ``timed``: the metric is a time of single activities, which `wording.lasts` says. ``order`` is
     what the table is sorted by. Where ``parts`` (the devices, or the files, which ``by`` says) have
-    a column each, there are no percentiles. ``sized``: shapes of operators are known.
-    ``measured``: there are GPU metrics.
+    a column each, there are no percentiles. ``sized``: shapes of operators are known; ``rated``: it
+    is also known how near to the peak some ran. ``measured``: there are GPU metrics.
     """
 
     timed: bool = True
@@ -102,6 +102,7 @@ class Columns(NamedTuple):
     parts: tuple[str, ...] = ()
     measured: bool = False
     sized: bool = False
+    rated: bool = False
 
     @property
     def heads(self) -> tuple[Head, ...]:
@@ -122,8 +123,8 @@ class Columns(NamedTuple):
     @property
     def kept_longest(self) -> tuple[str, ...]:
         """The columns, the one that a narrow table keeps longest first."""
-        sized, measured = _RATED if self.sized else (), _MEASURED if self.measured else ()
-        return (*sized, *measured, *_WANTED)
+        rated, measured = _RATED if self.rated else (), _MEASURED if self.measured else ()
+        return (*rated, *measured, *_WANTED)
 
     @property
     def titles(self) -> dict[str, str]:

@@ -355,7 +355,7 @@ class TopPane(Pane):
         """The columns wanted; those of parts from when these are known."""
         timed, found = lasts(self.shown.metric), self._table and self._table.parts.get(self._by)
         table, names = self._table, found.names if found else ()
-        besides = (False, False) if table is None else (bool(table.measured), bool(table.work))
+        besides = (False, False, False) if table is None else table.besides
         return Columns(timed, self._wanted[0], self._by, names, *besides)
 
     def _heads(self, width: int, height: int) -> list[Line]:

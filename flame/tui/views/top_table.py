@@ -79,6 +79,12 @@ class TopTable:
         """Whether what takes its time is there, so that all cells say something."""
         return self.spread is not None
 
+    @property
+    def besides(self) -> tuple[bool, bool, bool]:
+        """Whether there are GPU metrics, work of operators, and shares of a peak that it had."""
+        work = self.work
+        return self.measured is not None, work is not None, work is not None and work.is_rated
+
     def parts_of(self, profile: Profile, where: tuple[Filter, ...]) -> dict[str, FrameParts]:
         """What each row weighs on every GPU, and in every file, where there are several."""
         given = (profile, self.tree, where, self.totals.frame)

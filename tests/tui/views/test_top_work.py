@@ -60,5 +60,11 @@ async def test_what_cannot_be_told_is_not_guessed(
 
 def test_a_table_without_shapes_has_no_such_columns() -> None:
     assert not {*KEYS} & {head.key for head in Columns().heads}
-    fitting = Columns(order="own", sized=True).fitting(80)
+    fitting = Columns(order="own", sized=True, rated=True).fitting(80)
     assert [head.key for head in fitting] == ["own", "total", "share", "bound_share", "rated_share"]
+
+
+def test_columns_in_which_nothing_is_rated_take_no_room_from_others() -> None:
+    wide, unrated = Columns(sized=True).fitting(300), Columns(sized=True).fitting(80)
+    assert {*KEYS} < {head.key for head in wide}
+    assert [head.key for head in unrated] == [head.key for head in Columns().fitting(80)]
