@@ -58,6 +58,17 @@ async def test_what_cannot_be_told_is_not_guessed(
         assert (await cells_of(user))["gemm"] == cells
 
 
+@pytest.mark.parametrize(("device", "shown"), [("Some GPU", False), (H100, True)])
+async def test_shares_of_a_peak_come_first_where_any_is_known(
+    tmp_path: Path, device: str, shown: bool
+) -> None:
+    path = write_products(tmp_path / "a.json", device, "c10::BFloat16", 300_000)
+    async with open_app(path, size=(110, 40)) as user:
+        await cells_of(user)
+        assert ("% bound" in user.read("heads")) is shown
+        assert ("count" in user.read("heads")) is not shown
+
+
 def test_a_table_without_shapes_has_no_such_columns() -> None:
     assert not {*KEYS} & {head.key for head in Columns().heads}
     fitting = Columns(order="own", sized=True, rated=True).fitting(80)
