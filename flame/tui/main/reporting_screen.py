@@ -13,7 +13,7 @@ from flame.tui.main.layout import MainLayout
 from flame.tui.main.selection_screen import SelectionScreen
 from flame.tui.report.pane import ReportPane
 from flame.tui.report.source import ReportSource, TraceReports
-from flame.tui.report.worker import FINDINGS, ReportWorker, Worked
+from flame.tui.report.worker import BUDGET, FINDINGS, TAILS, ReportWorker, Worked
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from flame.tui.session.session import Projection, Session
     from flame.tui.session.tree_view import TreeView
     from flame.tui.shell.command import Command
-
-_UNASKED = (FINDINGS, "budget", "tails")
-"""Sections that are worked out before anybody asks: what the header and the details tell of."""
 
 FEW = 100_000
 """Activities up to which findings are worked out before anybody asks for them: in 0.3 s at most."""
@@ -60,7 +57,7 @@ class ReportingScreen(SelectionScreen):
         profile = self.session.profile
         wanted = not profile.resolved and profile.totals is None and profile.size <= FEW
         if wanted and not isinstance(self.pane, ReportPane) and self._can_be_judged():
-            self.reports.ask(self.shown, _UNASKED)
+            self.reports.ask(self.shown, (FINDINGS, BUDGET, TAILS))
 
     def _can_be_judged(self) -> bool:
         """Whether there is enough on any GPU for a finding that is more than information."""
@@ -100,11 +97,10 @@ class ReportingScreen(SelectionScreen):
         from flame.tui.report.remarks import remarks_on, why_idle
 
         node = view.cursor.node
-        if view is self.shown.view and not node:
-            return why_idle(known) if has_root_facts(view.tree) else []
-        if not node:  # of a sandwich
-            return []
-        return remarks_on(known, view.tree.name(node), view.tree.kind(node))
+        if node:
+            return remarks_on(known, view.tree.name(node), view.tree.kind(node))
+        is_whole = view is self.shown.view and has_root_facts(view.tree)
+        return why_idle(known) if is_whole else []
 
     def action_findings(self) -> None:
         """Show the first finding of the report."""

@@ -11,13 +11,10 @@ from flame.core.frame import ACTIVITY_KINDS, Kind
 from flame.core.units import format_ns
 from flame.tui.details.labels import Label
 from flame.tui.report.entries import Known, findings_of
-from flame.tui.report.worker import FINDINGS
+from flame.tui.report.worker import BUDGET, FINDINGS, TAILS
 
 if TYPE_CHECKING:
     from flame.core.report.table import Table
-
-BUDGET, TAILS = "budget", "tails"
-"""Sections of which the details tell, besides the findings."""
 
 _LEAST = 4
 """Characters of a name that is looked for in what findings claim."""

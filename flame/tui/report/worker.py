@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from flame.tui.report.written import WrittenSection
     from flame.tui.session.session import Projection
 
-FINDINGS = "findings"
+FINDINGS, BUDGET, TAILS = "findings", "budget", "tails"
+"""Sections of which the header and the details tell, too."""
 
 _COSTLY = (
     *("idle", "tails", "launches", "experts", "ranges", "phases", "layers", "threads"),
