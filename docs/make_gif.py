@@ -89,15 +89,15 @@ OPEN = (
     Step(("x",), "x", "the frame with all its callers and callees", 2.2),
     Step(("tab",), "tab", "all frames as a table", 1.7),
     Step(("tab",), "tab", "what ran when", 2.0),
-    Step(("T",), "T", "the longest idle gap, and why", 2.5),
-    Step(("exclamation_mark",), "!", "the report: what to do first", 3.5),
+    Step(("T",), "T", "the longest idle gap, and why", 2.2),
+    Step(("exclamation_mark",), "!", "the report: what to do first", 3.0),
     Step(("down",), "↓", "its findings, one by one", 2.0),
     Step(("enter",), "enter", "and where to look", 2.2),
 )
 COMPARE = (
     Step((), "", "before and after: ▲ slower, ▼ faster", 3.0),
     Step(("tab", "tab"), "tab", "what has changed most, as a table", 2.5),
-    Step(("exclamation_mark", "down", "down"), "!", "what has changed, as a report", 3.5),
+    Step(("exclamation_mark", "down", "down"), "!", "what has changed, as a report", 3.0),
 )
 
 
