@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import pairwise
@@ -57,7 +58,7 @@ FONTS = (
 
 SIZE, CELL = 13, (8, 17)
 PAPER, INK, QUIET, MARK = "#111318", "#e6e6e6", "#8a8f98", "#ffb454"
-COLOURS = 96
+COLOURS = 128
 CHANGED = {"fused_moe_kernel": 0.7, "FlashAttn": 1.5}
 """The kernels of the second trace that take another time, and how many times that of the first."""
 
@@ -244,17 +245,26 @@ def film(pictures: Sequence[Picture]) -> None:
     """Write the pictures, in colours that all of them share."""
     painter = Painter()
     drawn = [painter.draw(one) for one in pictures]
-    width, height = drawn[0].size
-    sheet = Image.new("RGB", (width, height * len(drawn)))
-    for number, image in enumerate(drawn):
-        sheet.paste(image, (0, number * height))
-    palette = sheet.quantize(COLOURS, method=Image.Quantize.MEDIANCUT)
+    palette = palette_of(drawn)
     flat = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in drawn]
     lengths = [round(1000 * one.seconds) for one in pictures]
     rest = flat[1:]
     flat[0].save(FILM, save_all=True, append_images=rest, duration=lengths, loop=0, optimize=False)
     seconds = sum(one.seconds for one in pictures)
     print(f"{FILM.relative_to(ROOT)}: {FILM.stat().st_size / 1e6:.2f} MB, {seconds:.0f} s")
+
+
+def palette_of(pictures: Sequence[Image.Image]) -> Image.Image:
+    """The colours that most of the pictures have: those of frames and letters, and some between."""
+    counts = Counter[Rgb]()
+    for picture in pictures:
+        colours: Any = picture.getcolors(picture.width * picture.height)
+        for count, found in colours:
+            counts[found] += count
+    common = sorted(counts, key=lambda one: (-counts[one], one))[:COLOURS]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for one in common for part in one])
+    return palette
 
 
 def apps() -> Iterator[tuple[str, App[None], Sequence[Step]]]:
