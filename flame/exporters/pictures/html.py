@@ -46,12 +46,12 @@ def write(
         *(f'<p class="note">{_text(note)}</p>\n' for note in svg.left_out(tree)),
         "<h2>Frames that weigh most</h2>\n",
         _table(tree, table, len(found.totals)),
-        *(f'<p class="note">{_text(note)}</p>\n' for note in profile.warnings),
+        *(f'<p class="note">{_text(note)}</p>\n' for note in (*profile.warnings, *found.notes)),
         f'<p class="about">flame {__version__}</p>\n',
         f"<script>{SCRIPT}</script>\n<script>{svg_script.SCRIPT}</script>\n</body>\n</html>\n",
     ]
     file.write("".join(parts).encode())
-    return svg.left_out(tree)
+    return [*svg.left_out(tree), *found.notes]
 
 
 def _summary(profile: Profile, selection: Selection) -> Iterator[str]:

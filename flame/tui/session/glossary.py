@@ -231,6 +231,8 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("tensor", "how much of the time tensor cores computed, while they ran"),
             Entry("DRAM", "how much of the memory's bandwidth was used, while they ran"),
             Entry("sampled", "how much of that time samples tell of; *: beside others"),
+            Entry("traffic", "what memory moved, by what operators read and write at least"),
+            Entry("× bytes", "how many times the bytes that were counted memory moved"),
             Entry("domain", "the library or part of a program that marked the range"),
             Entry("detail", "what was taken out of the name, such as ids"),
             Entry("payload", "values that the program gave to the range, some of them"),
