@@ -127,7 +127,7 @@ def test_the_printed_view_tells_of_what_it_shows(trace: Path) -> None:
     shown = view(profile, select(levels="nvtx,kernel"), "a.json", 120)
     assert "operators with a formula, 80.0 % of kernel time: 51.5 GFLOP" in shown
     host = view(profile, select(metric="host"), "a.json", 120)
-    assert "FLOPs" not in host
+    assert "FLOP" not in host
 
 
 def test_traces_without_shapes_say_nothing_of_it(tmp_path: Path) -> None:

@@ -206,8 +206,9 @@ class FrameColumns:
         if self.measured is None:
             return
         for key, column in _OF_METRICS:
-            values = np.round(self.measured.columns[key], 3)
-            yield FrameColumn(column, values, ~np.isnan(values))
+            share = self.measured.columns[key]
+            values = self.measured.exposure if key == EXPOSURE else np.round(share, 3)
+            yield FrameColumn(column, values, ~np.isnan(share))
         if self.work is not None:
             moved = measure_moved(profile, self._lanes(profile, where), len(self.totals))
             ratio = np.round(moved.ratio, 3) if moved else np.full(len(self.totals), np.nan)
