@@ -12,6 +12,7 @@ from flame.core.efficiency.precisions import precisions_of
 from flame.core.efficiency.summary import WorkSummary, headline, summarize_work
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
+from flame.core.memory import MemoryShortError
 from flame.core.names.tensors import tensors_text, types_text
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
@@ -73,13 +74,21 @@ def efficiency_section(scope: Scope) -> Section:
     found = summarize_work(profile, rows=scope.rows) if profile.sized_operators else None
     if found is None:
         return Section(NAME, TITLE, why=WHY, how=HOW)
-    moved = moved_by_operator(profile, scope.rows, found.operators)
+    moved = _moved(scope, found)
     tables = (
         Table.of("rows", "", (*_COLUMNS, *_OF_MEMORY), _rows(found, moved)),
         Table.of("peaks", "by these peaks", _PEAKS, _peaks(scope, found)),
         Table.of("shapes", "by shapes", _OF_SHAPES, _shapes(scope, found)),
     )
     return Section(NAME, TITLE, _facts(found), tables, tuple(_notes(scope, found, moved)))
+
+
+def _moved(scope: Scope, found: WorkSummary) -> MovedBytes | None:
+    """What memory moved of each operator; the section of the metrics says why if not read."""
+    try:
+        return moved_by_operator(scope.profile, scope.rows, found.operators)
+    except MemoryShortError:
+        return None
 
 
 def _facts(found: WorkSummary) -> dict[str, object]:
