@@ -51,8 +51,7 @@ def _facts(found: WorkFacts) -> Iterator[tuple[Label, str]]:
     if not np.isnan(counts.compute_share[0]):
         yield Label.OF_PEAK, f"{', '.join(_shares(found))} {_over(counts.rated_coverage[0])}"
         yield Label.WASTE, format_ns(int(counts.waste[0])) if counts.memory_known else ""
-    verdict = found.verdict
-    yield Label.VERDICT, verdict.title if verdict.is_known else f"cannot tell: {verdict.why}"
+    yield Label.VERDICT, found.verdict.words
     if counts.causal_ns[0]:
         part = format_percent(int(counts.causal_ns[0]), int(counts.rated_ns[0]))
         yield Label.CAUSAL, f"{part} of that time: the mask is left out of shares, not of FLOPs"

@@ -228,6 +228,7 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("samples", "PC samples, of these launches or of all of the kernel"),
             Entry("hottest", "the instruction with the most samples"),
             Entry("SM active", "how much of the SMs had any warp, while its kernels ran"),
+            Entry("SM", "the same in the table"),
             Entry("tensor", "how much of the time tensor cores computed, while they ran"),
             Entry("DRAM", "how much of the memory's bandwidth was used, while they ran"),
             Entry("sampled", "how much of that time samples tell of; *: beside others"),

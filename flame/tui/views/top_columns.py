@@ -97,7 +97,7 @@ class Columns(NamedTuple):
     ``timed``: the metric is a time of single activities, which `wording.lasts` says. ``order`` is
     what the table is sorted by. Where ``parts`` (the devices, or the files, which ``by`` says) have
     a column each, there are no percentiles. ``sized``: shapes of operators are known.
-    ``measured``: there are GPU metrics.
+    ``measured``: there are GPU metrics. ``rated``: the peak of a GPU is known, of which are shares.
     """
 
     timed: bool = True
@@ -106,13 +106,15 @@ class Columns(NamedTuple):
     parts: tuple[str, ...] = ()
     measured: bool = False
     sized: bool = False
+    rated: bool = False
 
     @property
     def heads(self) -> tuple[Head, ...]:
         """All columns but the name, in order."""
         heads = HEADS if self.timed else [*map(_widened, _untimed(HEADS))]
         if not self.parts:
-            sized, measured = OF_WORK if self.sized else (), OF_METRICS if self.measured else ()
+            sized = () if not self.sized else OF_WORK if self.rated else OF_WORK[:1]
+            measured = OF_METRICS if self.measured else ()
             both = OF_BOTH if self.sized and self.measured else ()
             return (*heads, *sized, *measured, *both)
         return (*(head for head in heads if head.key in _BESIDE_PARTS), *self._part_heads())

@@ -77,6 +77,12 @@ class TopTable:
         """Whether what takes its time is there, so that all cells say something."""
         return self.spread is not None
 
+    @property
+    def besides(self) -> tuple[bool, bool, bool]:
+        """Whether rows have what GPU metrics say, work, and shares of a peak."""
+        rated = self.work is not None and bool(self.work.counts.rated.any())
+        return self.measured is not None, self.work is not None, rated
+
     def parts_of(self, profile: Profile, where: tuple[Filter, ...]) -> dict[str, FrameParts]:
         """What each row weighs on every GPU, and in every file, where there are several."""
         given = (profile, self.tree, where, self.totals.frame)

@@ -184,8 +184,7 @@ def _notes(scope: Scope, found: WorkSummary, moved: MovedBytes | None) -> Iterat
         yield f"in all {said}"
     part = share(int(counts.covered_ns[0]), int(counts.kernel_ns[0]))
     yield f"operators with a formula have {part or 0:.1f} % of the time of kernels"
-    verdict = found.verdict
-    yield f"in all {verdict.title}" if verdict.is_known else f"in all it is open: {verdict.why}"
+    yield f"in all: {found.verdict.words}"
     if not any(scope.profile.peaks):
         yield "no peak of these GPUs is known: --peak bf16=989,mem=3350 says it"
     if counts.causal_ns[0]:
