@@ -132,6 +132,10 @@ def test_frames_have_what_gpu_metrics_say_while_they_ran(flame: Flame, tmp_path:
     assert all(word in text for word in ("DRAM %", "sampled", "3.0 %", "1.00 ms"))
     exported = flame("export", *options, "-f", "json", "-o", str(tmp_path / "b.json"))
     assert exported.code == 0 and '"moved_ratio": 4.768' in (tmp_path / "b.json").read_text()
+    made = ("-f", "html", "--metric", "flops", "-o", str(tmp_path / "c.html"))
+    assert flame("export", *options, *made).code == 0
+    page = (tmp_path / "c.html").read_text()
+    assert ">4.8×<" in page and ">1.00 ms<" in page and ">2.15 GFLOP<" in page
 
 
 def test_kernels_that_run_beside_others_are_marked(flame: Flame, tmp_path: Path) -> None:

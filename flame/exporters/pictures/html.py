@@ -102,6 +102,10 @@ def _number(column: TableColumn, value: float, unit: str) -> str:
         return format_percent(value, 100)
     if column.unit == "number":
         return str(value)
+    if column.unit == "ratio":
+        return f"{value:.1f}×"
+    if column.unit == "ns":
+        return escape(format_ns(value))
     return format_count(value) if column.title == "count" else escape(format_value(value, unit))
 
 
