@@ -105,7 +105,7 @@ def load_side(
 
     where, paths = side_filters(args, name.lower()), [path for one in inputs for path in one.paths]
     if len(paths) == 1 and is_kept_base(paths[0]):
-        return open_runs(paths[0], name, where)
+        return open_runs(paths[0], name, where, load_options_of(args).phases)
     known, options = {} if known is None else known, load_options_of(args)
     for one in inputs:
         if one.paths not in known:

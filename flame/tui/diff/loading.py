@@ -97,7 +97,8 @@ class Loader:
 
     def _runs(self, side: int, sides: SideInputs, progress: Progress) -> Iterator[Run]:
         if kept := _kept_base(sides[side]):
-            yield from open_runs(kept, SIDES[side], sides[side][0].where)
+            where = sides[side][0].where
+            yield from open_runs(kept, SIDES[side], where, self._options.phases)
             return
         loaded = [one for one in sides if not _kept_base(one)]
         different = [*dict.fromkeys(run.inputs.paths for runs in loaded for run in runs)]

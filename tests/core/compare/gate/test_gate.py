@@ -180,7 +180,7 @@ def test_what_traces_cannot_tell_is_not_decided(tmp_path: Path) -> None:
         (tmp_path / f"{name}.folded").write_text("main 3\n")
     a, b = (Run(load(tmp_path / f"{name}.folded"), name) for name in ("a", "b"))
     [one] = decided(compare(Sides((a,), (b,))), "kernels > +0").undecided
-    assert (one.values, one.why) == (None, "the traces do not tell")
+    assert (one.values, one.why) == (None, "there are no activities with times")
 
 
 @pytest.mark.parametrize(
