@@ -24,7 +24,7 @@ from flame.core.report.gate.decide import COMPARE, holds, limit_of, spelled
 from flame.core.report.gate.percentiles import P99, fewest
 from flame.core.report.gate.quantity import Quantity
 from flame.core.report.table import CONTRACT
-from flame.core.units import format_counted, format_value
+from flame.core.units import format_count, format_counted, format_value
 
 RUN_NOISE = 2.0
 """Percent by which two runs of one program may differ in all that takes time."""
@@ -152,9 +152,8 @@ def _beyond(term: Term, limit: float, interval: ChangeInterval) -> bool | None:
 
 
 def _why(interval: ChangeInterval, noise: float) -> str:
-    if interval.few_activities:
-        found = format_counted(interval.few_activities, "activity is", "activities are")
-        return f"{found} too few for this percentile: {fewest(P99)} of each side are needed"
+    if interval.activities and interval.spread:
+        return _why_not_of_activities(interval)
     more = interval.more_steps
     if more is not None:
         return (
@@ -172,6 +171,16 @@ def _why(interval: ChangeInterval, noise: float) -> str:
     if not noise:
         return "the change is too close to the limit"
     return f"two runs may differ by ± {noise:g} %: compare several runs by --base and --new"
+
+
+def _why_not_of_activities(interval: ChangeInterval) -> str:
+    if interval.activities < fewest(P99):
+        found = format_counted(interval.activities, "activity is", "activities are")
+        return f"{found} too few for this percentile: {fewest(P99)} of each side are needed"
+    return (
+        f"{format_count(interval.activities)} activities tell it to ± {interval.spread:.1f} %, and "
+        "two runs may differ: record more of them, or compare several runs by --base and --new"
+    )
 
 
 def _written(value: float, unit: str) -> str:

@@ -17,7 +17,7 @@ from flame.core.compare.gate.terms import SideValues, durations_of_sides
 from flame.core.compare.sides import BASE, NEW
 from flame.core.compare.statistics import drawn_ratio, drawn_sums, shift
 from flame.core.report.gate.condition import Term
-from flame.core.report.gate.percentiles import P99, fewest
+from flame.core.report.gate.percentiles import P99
 from flame.core.report.program.iteration_verdicts import judge
 
 FEWEST_STEPS_OF_INTERVAL = 3
@@ -34,8 +34,9 @@ class ChangeInterval(NamedTuple):
     """Hold where a change lies, in percent of the base; ``spread`` is half of it without noise.
 
     ``steps`` is how many of both sides it is known from, 0 where it is from something else;
-    ``of_runs`` whether it is from runs, ``of_ranks`` from how far ranks are apart. Of a percentile
-    of so ``few_activities`` that one of its ends is not known, that is infinite.
+    ``of_runs`` whether it is from runs, ``of_ranks`` from how far ranks are apart. ``activities``
+    is how many the side with fewer has, of a percentile: one of its ends is infinite where these
+    are too few for that to be known.
     """
 
     low: float
@@ -44,7 +45,7 @@ class ChangeInterval(NamedTuple):
     steps: int = 0
     of_runs: bool = False
     of_ranks: bool = False
-    few_activities: int = 0
+    activities: int = 0
 
     @property
     def more_steps(self) -> int | None:
@@ -95,13 +96,12 @@ def _from_activities(
     sides = durations_of_sides(comparison, term)
     assert sides is not None  # there would be no value of it
     base, new = (side.bounds(P99) for side in sides)
-    few = min(side.total for side in sides)
+    fewer = min(side.total for side in sides)
     low = 100 * (new[0] / base[1] - 1)
     high = 100 * (new[1] / base[0] - 1) if base[0] else math.inf
     low, high = min(low, change), max(high, change)
     half = max(high - change, change - low)
-    few = few if few < fewest(P99) else 0
-    return ChangeInterval(low - noise, high + noise, half, few_activities=few)
+    return ChangeInterval(low - noise, high + noise, half, activities=fewer)
 
 
 def _from_steps(

@@ -97,9 +97,11 @@ def _decided(scope: Scope, term: Term) -> tuple[bool | None, float | None]:
 def limit_of(term: Term, found: Quantity) -> float:
     """Find the limit of ``term`` in the unit of what was measured.
 
-    Raises UsageError where it is written in another one.
+    Nothing has none. Raises UsageError where it is written in another one.
     """
     limit = term.limit
+    if not limit.value and limit.kind == "count":
+        return 0.0
     if limit.kind == "percent" and found.whole is not None:
         return limit.value * found.whole / 100
     if limit.kind != found.unit and not (found.unit == "percent" and limit.kind == "count"):

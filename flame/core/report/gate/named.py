@@ -12,6 +12,7 @@ from flame.core.columns import I8, Bool, distinct
 from flame.core.errors import NoMatchError
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.names.kernel_category import RULES
 from flame.core.names.phases import TOLD_BY_RANGES
 from flame.core.projection.filters import Phases
 from flame.core.projection.matching import matching_frames
@@ -71,9 +72,12 @@ def _work_of_phase(scope: Scope, name: str) -> NamedWork | None:
 
 def known_phases(profile: Profile) -> tuple[str, ...]:
     """List the phases that a trace tells, also those that none of its work is of."""
-    phases = profile.phases
-    told = phases is not None and phases.told is not None
-    return tuple(dict.fromkeys([*phase_names(profile), *(TOLD_BY_RANGES if told else ())]))
+    others: list[str] = []
+    if profile.phases is None:
+        others = [name for name, _ in RULES]
+    elif profile.phases.told is not None:
+        others = [*TOLD_BY_RANGES]
+    return tuple(dict.fromkeys([*phase_names(profile), *others]))
 
 
 def _work_at(tree: StackTree, nodes: I8, whole: int) -> NamedWork:

@@ -78,6 +78,14 @@ def test_a_tail_that_grew(
     assert decided(runs[of_kept], runs[2], text)[1].holds is holds
 
 
+def test_slow_activities_that_differ_are_not_enough(tmp_path: Path) -> None:
+    """Of a tail from 3 to 9 ms the hundredth part is known badly."""
+    lengths = [LONG * (3 + at % 7) if at % 66 == 5 else LONG for at in range(1_200)]
+    base, new = (trace(tmp_path / name, lengths) for name in ("BASE", "NEW"))
+    [undecided] = decided(base, new, 'frame("gemm").p99 > +5%')[1].undecided
+    assert undecided.why.startswith("1,200 activities tell it to ± ")
+
+
 def test_kept_durations_are_off_by_less_than_a_percent(runs: tuple[Run, Run, Run]) -> None:
     text = 'frame("gemm").p99 > +50%'
     values = [decided(base, runs[2], text)[1].terms[0].values for base in runs[:2]]

@@ -78,6 +78,11 @@ def test_quantities(scope: Scope, name: str, value: float | None) -> None:
     assert value is None or decided(scope, f"{name} > {limit}").holds is False
 
 
+@pytest.mark.parametrize("name", ["idle", "bytes.dtoh", "kernels", "idle_percent"])
+def test_nothing_needs_no_unit(scope: Scope, name: str) -> None:
+    assert decided(scope, f"{name} >= 0").holds is True
+
+
 def test_shares_are_of_the_window(scope: Scope) -> None:
     assert decided(scope, "idle >= 30%").holds is True
     assert decided(scope, "idle > 30%").holds is False
@@ -117,7 +122,8 @@ def test_what_cannot_be_told_is_not_decided(scope: Scope) -> None:
         ('frame("nothing").mean > 1ns', "no frame has such a name"),
         (
             'phase("prefill").total > 1ns',
-            "no phase is called so; there are matrix product, communication, copy",
+            "no phase is called so; there are matrix product, communication, copy, elementwise, "
+            "normalisation and reduction, attention, other, indexing and sorting",
         ),
     ],
 )
@@ -179,7 +185,9 @@ def test_what_there_is_not_is_told_before_the_trace_is_read(text: str, says: str
     assert says in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["idle > 3", "kernels > 3ms", "kernels > 3%", "idle > 2GB"])
+@pytest.mark.parametrize(
+    "text", ["idle > 3", "idle > 0kB", "kernels > 3ms", "kernels > 3%", "idle > 2GB"]
+)
 def test_another_unit_is_refused(scope: Scope, text: str) -> None:
     with pytest.raises(UsageError, match="at 1 is compared with"):
         decided(scope, text)
