@@ -47,6 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text += "many units BASE and NEW had: 1000,1200 (default: rank where one is a summary of "
     text += "ranks, step where both have some, else total)"
     add("--per", metavar="BASIS", help=text)
+    text = "ranges whose name matches are the iterations, of traces on both sides"
+    add("--iteration", metavar="RE", help=text)
     text = "from which part of a frame's base, and of all, on a change counts (default: 5%%,0.5%%)"
     add("--min-change", metavar="P,P", default="5%,0.5%", help=text)
     form = parser.add_mutually_exclusive_group()
