@@ -16,11 +16,15 @@ _MOST_CELLS = 1 << 28
 _MOST_OF_GAP = 1 << 24
 """Pairs that are looked at together before instructions that occur once divide them."""
 
-_WINDOWS = (32, 8, 1)
-"""How many instructions in a row are looked for that occur once on either side."""
+_TEXTS, _OPCODES = 0, 1
+_WINDOWS = ((_TEXTS, 32), (_OPCODES, 32), (_TEXTS, 8), (_OPCODES, 12), (_TEXTS, 1))
+"""By what, and how many in a row, instructions are looked for that occur once on either side."""
 
 _SAME, _ALIKE = 3, 2
 """What a pair of instructions is worth: of one text; of one opcode, with other registers."""
+
+_Numbers = tuple[I4, I4]
+"""Numbers of the instructions of one code, and of the other."""
 
 
 def align_code(one: Sequence[str], other: Sequence[str]) -> tuple[I8, I8]:
@@ -30,16 +34,15 @@ def align_code(one: Sequence[str], other: Sequence[str]) -> tuple[I8, I8]:
     others wherever anything was compiled otherwise. What is worth most in all is paired; of very
     many instructions that are all alike those at the same places, as that takes too long.
     """
-    texts, opcodes = _numbers(one, other), _numbers(*map(_opcodes, (one, other)))
+    texts = _numbers(one, other)
+    both = texts, _numbers(*map(_opcodes, (one, other)))
     begin = _common(texts[0], texts[1])
     ends = tuple(side[begin:][::-1] for side in texts)
     end = _common(ends[0], ends[1])
     room, pairs = _MOST_CELLS, [np.tile(np.arange(begin), (2, 1))]
     inner = len(one) - end, len(other) - end
-    for first, last in _gaps(texts, (begin, begin), inner, _WINDOWS):
-        parts = [
-            (side[0][first[0] : last[0]], side[1][first[1] : last[1]]) for side in (texts, opcodes)
-        ]
+    for first, last in _gaps(both, (begin, begin), inner, _WINDOWS):
+        parts = [(one[first[0] : last[0]], other[first[1] : last[1]]) for one, other in both]
         cells = len(parts[0][0]) * len(parts[0][1])
         found = _best(*parts) if cells <= room else _at_same_places(parts[1])
         room -= cells if cells <= room else 0
@@ -61,7 +64,7 @@ def _opcodes(texts: Sequence[str]) -> list[str]:
     return [known[text] for text in texts]
 
 
-def _numbers(one: Sequence[str], other: Sequence[str]) -> tuple[I4, I4]:
+def _numbers(one: Sequence[str], other: Sequence[str]) -> _Numbers:
     """Number the texts of both, the same ones alike."""
     known: dict[str, int] = {}
     numbers = np.array([known.setdefault(text, len(known)) for text in (*one, *other)], np.int32)
@@ -75,22 +78,23 @@ _Place = tuple[int, int]
 
 
 def _gaps(
-    texts: tuple[I4, I4], first: _Place, last: _Place, windows: Sequence[int]
+    both: tuple[_Numbers, _Numbers], first: _Place, last: _Place, windows: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[_Place, _Place]]:
     """Divide both sides from ``first`` until before ``last`` into parts that are looked at."""
     if (last[0] - first[0]) * (last[1] - first[1]) <= _MOST_OF_GAP or not windows:
         yield first, last
         return
     at = first
-    for anchor in _anchors(texts, first, last, windows[0]):
-        yield from _gaps(texts, at, anchor, windows[1:])
+    what, window = windows[0]
+    for anchor in _anchors(both[what], first, last, window):
+        yield from _gaps(both, at, anchor, windows[1:])
         at = anchor
-    yield from _gaps(texts, at, last, windows[1:])
+    yield from _gaps(both, at, last, windows[1:])
 
 
-def _anchors(texts: tuple[I4, I4], first: _Place, last: _Place, window: int) -> list[_Place]:
+def _anchors(numbers: _Numbers, first: _Place, last: _Place, window: int) -> list[_Place]:
     """Find as many places as can be, in order on both sides, of rows that occur once on each."""
-    rows = [side[low:high] for side, low, high in zip(texts, first, last, strict=True)]
+    rows = [side[low:high] for side, low, high in zip(numbers, first, last, strict=True)]
     if min(map(len, rows)) < window:
         return []
     keys = distinct(np.concatenate([_hashes(row, window) for row in rows]))[1]
@@ -135,7 +139,7 @@ def _longest_ascent(values: list[int]) -> list[int]:
 # What is paired
 
 
-def _best(texts: tuple[I4, I4], opcodes: tuple[I4, I4]) -> I8:
+def _best(texts: _Numbers, opcodes: _Numbers) -> I8:
     """Pair what is worth most in all, (places in one, in other), i8[2, k]."""
     size, width = len(texts[0]), len(texts[1])
     worth = np.zeros(width + 1, np.int32)
@@ -151,7 +155,7 @@ def _best(texts: tuple[I4, I4], opcodes: tuple[I4, I4]) -> I8:
     return _traced(without, size, width)
 
 
-def _at_same_places(opcodes: tuple[I4, I4]) -> I8:
+def _at_same_places(opcodes: _Numbers) -> I8:
     size = min(map(len, opcodes))
     return np.tile(np.flatnonzero(opcodes[0][:size] == opcodes[1][:size]), (2, 1))
 

@@ -43,8 +43,9 @@ def listing(chance: random.Random, size: int) -> list[str]:
     return [f"{chance.choice(opcodes)} R{chance.randrange(96)}" for _ in range(size)]
 
 
+@pytest.mark.parametrize("other_registers", [False, True])
 @pytest.mark.parametrize("size", [2_000, 20_000])
-def test_a_long_code_that_was_shifted(size: int) -> None:
+def test_a_long_code_that_was_shifted(size: int, other_registers: bool) -> None:
     """Every hundredth instruction is new, and 50 stand before the first."""
     one = listing(random.Random(size), size)
     more = [f"BAR.SYNC 0x{at:x}" for at in range(size // 100)]
@@ -53,7 +54,7 @@ def test_a_long_code_that_was_shifted(size: int) -> None:
         if at % 100 == 7:
             other.append(more[at // 100])
         place.append(len(other))
-        other.append(text)
+        other.append(f"{opcode(text)} R{at % 97 + 100}" if other_registers else text)
     here, there = align_code(one, other)
     assert here.tolist() == [*range(size)] and there.tolist() == place
 

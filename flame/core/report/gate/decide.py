@@ -106,6 +106,7 @@ def limit_of(term: Term, found: Quantity) -> float:
         return limit.value * found.whole / 100
     if limit.kind != found.unit and not (found.unit == "percent" and limit.kind == "count"):
         wanted = _WRITTEN[found.unit] + (", or a share" if found.whole is not None else "")
+        wanted += ", or a part of the base in %" if limit.change else ""
         raise UsageError(f"--fail-on: {term.name} at {term.place + 1} is compared with {wanted}")
     return limit.value
 
