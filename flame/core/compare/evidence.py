@@ -287,6 +287,7 @@ def _by_runs(comparison: Comparison, nodes: HeaviestNodes, samples: Samples) -> 
     usual = comparison.changes.base.value[nodes.node]
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = (np.where(usual > 0, bound / usual, np.nan) for bound in bounds)
+        low = np.maximum(low, -1.0)  # nothing takes less than no time
     return _of_samples(EvidenceLevel.RUNS, samples, found.p, Interval(low, high), found.probability)
 
 

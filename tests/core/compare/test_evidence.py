@@ -162,6 +162,21 @@ def test_runs_are_the_best_evidence(tmp_path: Path) -> None:
     assert verdict_of(found, "a") == NodeVerdict.SAME
 
 
+def test_nothing_takes_less_than_no_time(tmp_path: Path) -> None:
+    def runs(side: str, gone: bool) -> tuple[Run, ...]:
+        return tuple(
+            folded(
+                tmp_path / f"{side}{at}.folded", {"a": 90} | ({} if gone else {"b": 90 + 9 * at})
+            )
+            for at in range(5)
+        )
+
+    found = compare(Sides(runs("base", False), runs("new", True)))
+    seen, gone = find_evidence(found), node_called(found, "b")
+    assert seen.verdict[gone] == NodeVerdict.CHANGED
+    assert seen.low[gone] == -1 < seen.high[gone]
+
+
 def test_without_samples_nothing_is_known_and_it_says_why(tmp_path: Path) -> None:
     one, other = (folded(tmp_path / f"{x}.folded", {"a": x}) for x in (1, 2))
     seen = find_evidence(one_by_one(one, other))
