@@ -19,6 +19,7 @@ from flame.core.compare.changes import (
     widths,
 )
 from flame.core.compare.levels import LeftOut, common_levels
+from flame.core.compare.paired_code import pair_code
 from flame.core.compare.sides import Sides
 from flame.core.compare.union_tree import UnionTree, unite
 from flame.core.errors import NoMatchError
@@ -106,7 +107,8 @@ def compare(
         raise NoMatchError("nothing in BASE or NEW matches the selection")
     scale = [basis.divisor[-1] / divisor for divisor in basis.divisor]
     iterations = [run.profile.iterations.frames for run in counted.runs]
-    union = unite(trees, iterations, scale, _min_share(selection))
+    named = pair_code(trees, [run.profile for run in counted.runs])
+    union = unite(named, iterations, scale, _min_share(selection))
     return Comparison(sides, counted, selection, basis, left_out, trees, union, limits)
 
 

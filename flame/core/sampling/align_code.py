@@ -34,6 +34,9 @@ def align_code(one: Sequence[str], other: Sequence[str]) -> tuple[I8, I8]:
     others wherever anything was compiled otherwise. What is worth most in all is paired; of very
     many instructions that are all alike those at the same places, as that takes too long.
     """
+    if list(one) > list(other):  # either way round the pairs are the same
+        there, here = align_code(other, one)
+        return here, there
     texts = _numbers(one, other)
     both = texts, _numbers(*map(_opcodes, (one, other)))
     begin = _common(texts[0], texts[1])
