@@ -13,6 +13,7 @@ from flame.core.compare.comparison import Comparison
 from flame.core.compare.gate.rank_terms import measure_ranks
 from flame.core.compare.kept.kept_durations import kept_durations
 from flame.core.compare.sides import BASE, NEW, SIDES, KeptRun, Run
+from flame.core.errors import NoMatchError
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
 from flame.core.report.gate.condition import Condition, Term, parse_condition, terms_of
@@ -121,6 +122,14 @@ def why_not_measured(comparison: Comparison, term: Term) -> str:
 
 
 def _measured(run: Run, scope: Scope, term: Term) -> Quantity | None:
+    try:
+        return _measured_of_some(run, scope, term)
+    except NoMatchError:
+        return None
+
+
+def _measured_of_some(run: Run, scope: Scope, term: Term) -> Quantity | None:
+    """Do that; NoMatchError where filters leave nothing of the run."""
     if run.summary is not None:
         return measure_ranks(run, scope, term)
     if not isinstance(run, KeptRun):
@@ -139,6 +148,10 @@ def _kept_durations(run: KeptRun, scope: Scope, groups: Bool) -> Durations | Non
 
 def _why_not(run: Run, scope: Scope, term: Term) -> str:
     """Why `_measured` finds nothing."""
+    try:
+        _measured_of_some(run, scope, term)
+    except NoMatchError:
+        return "nothing of it is compared"
     if run.summary is not None:
         return "a summary of ranks does not tell it"
     if not isinstance(run, KeptRun):

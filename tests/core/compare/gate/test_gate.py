@@ -17,6 +17,8 @@ from flame.core.compare.statistics import drawn_ratio
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
+from flame.core.projection.filters import Kernel
+from flame.core.projection.selection import select
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
 
@@ -164,6 +166,17 @@ def test_a_name_that_no_frame_has_is_not_decided(folder: Path) -> None:
     [one] = decided(comparison, 'frame("flash").mean > +5%').undecided
     assert one.why == "no frame of BASE has such a name"
     assert decided(comparison, 'frame("flash").count > 0 or frame("none").count > 0').holds is True
+
+
+@pytest.mark.parametrize(
+    "text", ["gpu_time > +5%", "kernels > +0", 'frame("flash").total > +0%', "launches > +0"]
+)
+def test_filters_that_leave_nothing_of_a_side_decide_nothing(folder: Path, text: str) -> None:
+    base, new = trace(folder / "base", STEADY), trace(folder / "new", STEADY, other="flash")
+    sides = Sides(runs_of("BASE", [base]), runs_of("NEW", [new]))
+    comparison = compare(sides, select(where=(Kernel("flash"),)))
+    [one] = decided(comparison, text).undecided
+    assert one.why == "BASE: nothing of it is compared"
 
 
 def test_changes_of_what_cannot_be_compared_are_not_decided(folder: Path) -> None:
