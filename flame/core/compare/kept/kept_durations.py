@@ -11,8 +11,8 @@ from flame.core.report.gate.percentiles import Durations
 _DIGITS = 8
 """Binary digits that are kept of a duration, which is off by 0.8 % at most then."""
 
-_MOST = 30_000
-"""Different durations that are kept: of the heaviest groups. They take some 100 kB."""
+_MOST = 60_000
+"""Different durations that are kept: of the heaviest groups. They take 70 kB."""
 
 
 def keep_durations(group: I8, duration: I8, size: int) -> KeptDurations:
