@@ -19,7 +19,6 @@ from flame.core.compare.changes import (
     widths,
 )
 from flame.core.compare.levels import LeftOut, common_levels
-from flame.core.compare.paired_code import pair_code
 from flame.core.compare.sides import Sides
 from flame.core.compare.union_tree import UnionTree, unite
 from flame.core.errors import NoMatchError
@@ -29,6 +28,7 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.filters import MinShare
 from flame.core.projection.selection import Selection
 from flame.core.report.scope import Scope
+from flame.core.sampling.paired_code import pair_code
 
 
 @dataclass(frozen=True, eq=False)
