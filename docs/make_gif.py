@@ -279,7 +279,8 @@ def apps() -> Iterator[tuple[str, App[None], Sequence[Step]]]:
         for path in pair:
             shutil.copy(TRACE, path)
         change(pair[1])
-        sides = SideInputs(*([RunInputs(Inputs((path,)))] for path in pair))
+        before, after = ([RunInputs(Inputs((path,)))] for path in pair)
+        sides = SideInputs(before, after)
         words = [path.name for path in pair]
         compared = diff_selection(selection)
         app = DiffApp(sides, options, compared, words, config=config)

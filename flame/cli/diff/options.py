@@ -6,8 +6,10 @@ import argparse
 
 from flame.cli.arguments import TRACES
 from flame.cli.reopening import add_no_cache
-from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection
+
+_FORMATS = ("folded", "speedscope", "svg")
+"""What is written of two sides: other formats have a value for each stack, and not two."""
 
 
 def declare_options(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +47,8 @@ def _add_comparing(group: argparse._ArgumentGroup) -> None:
     text += "many units BASE and NEW had: 1000,1200 (default: rank where one is a summary of "
     text += "ranks, step where both have some, else total)"
     add("--per", metavar="BASIS", help=text)
+    text = "ranges whose name matches are the iterations, of traces on both sides"
+    add("--iteration", metavar="RE", help=text)
     text = "from which part of a frame's base, and of all, on a change counts (default: 5%%,0.5%%)"
     add("--min-change", metavar="P,P", default="5%,0.5%", help=text)
     text = "by how much two runs of one program may differ; told where there are not 4 runs of "
@@ -61,8 +65,8 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
     text = "write a file of both sides (folded has two columns, as difffolded.pl writes them; svg "
     text += "is the icicle coloured by the change)"
-    text += f": {', '.join(SUFFIXES)}"
-    form.add_argument("-f", "--format", choices=SUFFIXES, metavar="FORMAT", help=text)
+    text += f": {', '.join(_FORMATS)}"
+    form.add_argument("-f", "--format", choices=_FORMATS, metavar="FORMAT", help=text)
     text = "write into this file; - is standard output, as without it"
     add("-o", "--output", metavar="FILE", help=text)
     add("--force", action="store_true", help="let -o replace a file")

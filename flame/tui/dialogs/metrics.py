@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from flame.core.errors import InputError
 from flame.core.model.metrics import ALL_METRICS, EXPOSED, WAIT, Metric
 from flame.core.model.profile import Profile
-from flame.core.units import format_short, format_value
+from flame.core.units import format_value
 from flame.tui.session.glossary import meaning_of
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog import CURSOR, Dialog
@@ -54,12 +54,6 @@ def _lacking(metric: Metric, profile: Profile) -> Metric:
 def about_metric(metric: Metric) -> str:
     """Say what ``metric`` measures, and in what."""
     return metric.about or f"{_UNITS.get(metric.unit, 'number')}, as the file has it"
-
-
-def _short(total: int, unit: str) -> str:
-    """A total in its column, into which FLOPs in full do not fit."""
-    text = format_value(total, unit)
-    return format_short(total) if unit == "count" and len(text) > _VALUE else text
 
 
 class MetricDialog(Dialog[str | None]):
@@ -129,7 +123,7 @@ class MetricDialog(Dialog[str | None]):
         selected, total = place == self.cursor, self._totals.get(metric.key)
         digit = _DIGITS[place] if place < len(_DIGITS) else " "
         title = fill(cut(printable(metric.title), _TITLE), _TITLE)
-        value = ELLIPSIS if total is None else _short(total, metric.unit) if total else "–"
+        value = ELLIPSIS if total is None else format_value(total, metric.unit) if total else "–"
         tone = "accent" if metric.key == self._shown else "dim" if total == 0 else ""
         line: Line = [
             Piece(f"{CURSOR if selected else ' '} {digit} ", "strong"),

@@ -137,7 +137,7 @@ async def test_a_trace_that_has_ended_says_what_it_lacks(recorded: Profile) -> N
 async def test_flops_stand_in_their_column() -> None:
     async with stage(dialog(load(SAMPLES / "torch_small.pt.trace.json.gz"))) as player:
         await summed(player)
-        assert "FLOPs                  412G  number computed" in player.line("FLOPs")
+        assert "412 GFLOP  number computed" in player.line("FLOPs")
         assert player.line("bytes moved").endswith("–  needs shapes and types: --dtype bf16")
 
 
