@@ -13,6 +13,7 @@ import os
 import platform
 import resource
 import select
+import selectors
 import signal
 import socket
 import subprocess  # noqa: F401
@@ -87,6 +88,7 @@ platform.system = lambda: "Darwin"
 platform.machine = lambda: "arm64"
 platform.libc_ver = lambda *_, **__: ("", "")
 tempfile._O_TMPFILE_WORKS = False  # type: ignore[attr-defined]
+selectors.DefaultSelector = selectors.PollSelector  # type: ignore[misc, assignment]
 ctypes.CDLL = _Library  # type: ignore[misc]
 for module, names in _OF_LINUX.items():
     for name in names:
