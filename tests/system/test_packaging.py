@@ -193,7 +193,7 @@ def test_wheel_reads_by_numpy_where_there_is_no_c_compiler(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "folder", ["flame", "docs", "csrc", "inject", "samples", "tests", "benchmarks"]
+    "folder", ["flame", "docs", "csrc", "inject", "release", "samples", "tests", "benchmarks"]
 )
 def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> None:
     assert below(folder, sdist_names) == files_in(folder)
@@ -201,7 +201,7 @@ def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> Non
 
 def test_sdist_can_be_checked_like_a_checkout(sdist_names: set[str]) -> None:
     papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE"}
-    scripts = {"Makefile", "pyproject.toml", "build_wheels.py", "hatch_build.py", ".ci/run"}
+    scripts = {"Makefile", "pyproject.toml", "hatch_build.py", ".ci/run"}
     assert papers | scripts <= sdist_names
 
 
