@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
-import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -56,8 +55,7 @@ def make_files(folder: Path, version: str, machines: list[str], trial: bool) -> 
     python = environment()
     sdist = build(python, ROOT, folder, "--sdist")
     with TemporaryDirectory(prefix="source.", dir=PLACE) as scratch:
-        with tarfile.open(sdist) as archive:
-            archive.extractall(scratch, filter="data")
+        run(sys.executable, "-m", "tarfile", "-e", sdist, scratch)
         source = Path(scratch) / sdist.name.removesuffix(".tar.gz")
         pure = build_pure_wheel(python, source, folder)
         wheels = {machine: build_wheel(machine, python, source, folder) for machine in machines}

@@ -213,7 +213,7 @@ def test_every_level_and_metric_is_documented() -> None:
 def test_nobody_is_told_to_install_a_name_that_is_not_published() -> None:
     papers = {name_of(path): text_of(path) for path in PAGES if path.name != "releasing.md"}
     code = {name_of(path): text_of(path) for path in sorted((ROOT / "flame").rglob("*.py"))}
-    remedy = re.compile(r"install[^\n]*flame-view\b", re.IGNORECASE)
+    remedy = re.compile(r"\binstall\b[^\n]*flame-view\b", re.IGNORECASE)
     told = {name: remedy.findall(text) for name, text in (papers | code).items()}
     assert {name: lines for name, lines in told.items() if lines} == {}
 
