@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,11 +55,12 @@ def make_files(folder: Path, version: str, machines: list[str], trial: bool) -> 
     """
     python = environment()
     sdist = build(python, ROOT, folder, "--sdist")
-    with TemporaryDirectory(prefix="source.", dir=PLACE) as scratch:
-        run(sys.executable, "-m", "tarfile", "-e", sdist, scratch)
-        source = Path(scratch) / sdist.name.removesuffix(".tar.gz")
-        pure = build_pure_wheel(python, source, folder)
-        wheels = {machine: build_wheel(machine, python, source, folder) for machine in machines}
+    # Always the same place: the compiler does again only what has changed there.
+    shutil.rmtree(PLACE / "source", ignore_errors=True)
+    run(sys.executable, "-m", "tarfile", "-e", sdist, PLACE / "source")
+    source = PLACE / "source" / sdist.name.removesuffix(".tar.gz")
+    pure = build_pure_wheel(python, source, folder)
+    wheels = {machine: build_wheel(machine, python, source, folder) for machine in machines}
     here = wheels.get(platform.machine())
     packed = [pack(here, python, folder)] if here else []
     files = [sdist, pure, *wheels.values(), *packed]

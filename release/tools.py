@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PLACE = ROOT / "build" / "release"
+PLACE = (ROOT / "build" / "release").resolve()
 """The folder of everything that may be removed: environments, caches, what is under way."""
 
 LOCKED_TOOLS = ROOT / "release" / "tools.lock"
