@@ -27,7 +27,9 @@ def _try(file: Path, version: str, expected: str) -> str:
     with TemporaryDirectory(prefix="trial.", dir=PLACE) as scratch:
         home = Path(scratch)
         if file.suffix == ".pyz":
-            return _try_command([sys.executable, "-I", file], home, version, expected)
+            # Without what is installed for that Python: all that flame needs is in the file.
+            bare = Path(sys.base_prefix, "bin", "python3")
+            return _try_command([bare, "-I", "-S", file], home, version, expected)
         if file.suffix == ".whl" and not file.stem.endswith(("-any", platform.machine())):
             return "not run: of another machine"
         command = [_installed(file, home / "venv") / "flame"]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from flame._version import __version__
 from tests.cli.job_terminal import PROMPT, Shell
 from tests.support.paths import ROOT, SAMPLES
 from tests.support.waiting import PATIENCE
@@ -56,6 +57,8 @@ def flame(*words: str | Path, home: Path, macos: bool = True) -> tuple[int, str,
         ("info", "--json", RECORDING),
         ("report", DECODE),
         ("diff", DECODE, DECODE),
+        ("top", PYTORCH),
+        ("export", "-f", "svg", "-o", "-", DECODE),
         ("export", "-f", "folded", "-o", "-", PYTORCH),
         ("export", "-f", "speedscope", "-o", "-", DECODE),
     ],
@@ -71,6 +74,22 @@ def test_what_views_says_the_same_as_on_linux(
 def test_several_files_are_read_by_processes_that_look_so_too(tmp_path: Path) -> None:
     code, told, _ = flame("info", "--json", DECODE, PYTORCH, home=tmp_path)
     assert code == 0 and len(json.loads(told)["sources"]) == 2
+
+
+@pytest.mark.deep
+def test_what_is_built_there_is_the_wheel_without_compiled_parts(tmp_path: Path) -> None:
+    build = ("-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path, ROOT)
+    done = subprocess.run(
+        [sys.executable, *map(str, build)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests" / "support" / "darwin")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [
+        f"flame_view-{__version__}-py3-none-any.whl"
+    ]
+    assert "flame will not be able to record, only to view: no library for darwin" in done.stderr
 
 
 @pytest.mark.parametrize(
