@@ -49,5 +49,5 @@ def put(built: Path, target: Path, replace: bool) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         target.rename(old)
-    built.rename(target)
+    shutil.move(built, target)
     shutil.rmtree(old, ignore_errors=True)

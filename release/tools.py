@@ -72,16 +72,19 @@ def _run(
     """Run a command without variables that change what is built, and with one umask."""
     words = [str(word) for word in command]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_DISTURBING)}
-    done = subprocess.run(
-        words,
-        cwd=cwd,
-        env={**kept, "SOURCE_DATE_EPOCH": EPOCH, **variables},
-        umask=0o022,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            words,
+            cwd=cwd,
+            env={**kept, "SOURCE_DATE_EPOCH": EPOCH, **variables},
+            umask=0o022,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise ReleaseError(f"{error.filename}: no such program") from None
     if done.returncode:
         told = f"{done.stdout.rstrip()}\n{done.stderr.rstrip()}".strip()
         raise ReleaseError(f"{shlex.join(words)} failed:\n{told}")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from release import command
 from release.command import check_tree
 from release.folder import put, write_sums
-from release.tools import ReleaseError
+from release.tools import ReleaseError, run
 
 
 def folder_of(path: Path, **files: str) -> Path:
@@ -58,21 +59,36 @@ def test_checksums_are_those_of_sha256sum(tmp_path: Path) -> None:
     assert done.stdout == "sdist: OK\nwheel: OK\n"
 
 
-@pytest.mark.skipif(not shutil.which("git"), reason="no git")
-def test_a_tree_with_changes_is_refused(tmp_path: Path) -> None:
-    def git(*words: str) -> str:
-        name = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-        command = ["git", *name, *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    git("init", "--quiet")
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A checkout with one file, which is committed."""
+    if not shutil.which("git"):
+        pytest.skip("no git")
     (tmp_path / "file").write_text("1")
-    with pytest.raises(ReleaseError, match=r"^not committed: file$"):
-        check_tree(tmp_path)
-    git("add", "file")
-    git("commit", "--quiet", "-m", "Add a file")
-    assert check_tree(tmp_path) == git("rev-parse", "HEAD")
-    (tmp_path / "file").write_text("2")
-    with pytest.raises(ReleaseError, match=r"^not committed: file$"):
-        check_tree(tmp_path)
+    name = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    for words in (("init", "--quiet"), ("add", "file"), (*name, "commit", "-qm", "Add a file")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_a_tree_as_it_was_committed_is_named_by_its_commit(repository: Path) -> None:
+    assert len(check_tree(repository)) == 40
+
+
+@pytest.mark.parametrize("name", ["file", "another"])
+def test_a_tree_with_changes_is_refused_and_nothing_built(
+    name: str,
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (repository / name).write_text("2")
+    monkeypatch.setattr(command, "ROOT", repository)
+    monkeypatch.setattr(command, "make_files", pytest.fail)
+    assert command.main([]) == 1
+    assert capsys.readouterr() == ("", f"error: not committed: {name}\n")
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    with pytest.raises(ReleaseError, match=r"^/nonexistent/git: no such program$"):
+        run("/nonexistent/git")
