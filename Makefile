@@ -89,7 +89,7 @@ test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(VENV)/.tried-dataframes 
 test-pythons: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	$(BIN)/python tests/pythons.py $(VERSIONS)
 
-# The tests of the app with each version of Textual; make test-textual VERSIONS="8.0.0 8.2.8"
+# Each Textual in a folder of its own in build/; make test-textual VERSIONS="8.2.5 8.2.9"
 test-textual: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	$(BIN)/python tests/textual_versions.py $(VERSIONS)
 

@@ -19,13 +19,14 @@ _RANGE = re.compile(r'"textual>=([\d.]+),<=([\d.]+)"')
 
 def main(words: list[str]) -> int:
     """Run the tests with each version that ``words`` name; returns the exit code."""
-    results = {version: _test(version) for version in words or _allowed()}
+    results = {version: _test(version) for version in words or allowed()}
     for version, code in results.items():
         print(f"textual {version}: {'passed' if code == 0 else f'failed (exit {code})'}")
     return int(any(results.values()))
 
 
-def _allowed() -> list[str]:
+def allowed() -> list[str]:
+    """Read the oldest and the newest version that pyproject.toml allows."""
     found = _RANGE.search((ROOT / "pyproject.toml").read_text("utf-8"))
     assert found, "pyproject.toml gives no range of Textual"
     return list(found.groups())

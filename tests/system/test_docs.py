@@ -19,6 +19,7 @@ from flame.cli.record import plan_of
 from flame.core.model.metrics import ALL_METRICS
 from flame.core.projection.levels import LEVELS
 from flame.options.selection import load_options_of, selection_of
+from tests import textual_versions
 from tests.support.paths import ROOT
 
 MANUAL = sorted((ROOT / "docs").glob("*.md"))
@@ -216,6 +217,13 @@ def test_nobody_is_told_to_install_a_name_that_is_not_published() -> None:
     remedy = re.compile(r"\binstall\b[^\n]*flame-view\b", re.IGNORECASE)
     told = {name: remedy.findall(text) for name, text in (papers | code).items()}
     assert {name: lines for name, lines in told.items() if lines} == {}
+
+
+def test_the_versions_of_textual_are_those_that_are_installed() -> None:
+    first, last = textual_versions.allowed()
+    assert f"Textual, which draws the app, {first} to {last} and no other" in text_of(
+        ROOT / "docs" / "install.md"
+    )
 
 
 # Size
