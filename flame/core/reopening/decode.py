@@ -14,7 +14,7 @@ import numpy as np
 from flame.core.analysis.waiting.measures import MEASURES
 from flame.core.columns import I4, Column
 from flame.core.efficiency.operator_calls import operator_costs
-from flame.core.efficiency.work import SharedWork, measure_work, rate_work
+from flame.core.efficiency.work import measure_work, rate_work
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping
@@ -26,7 +26,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackTable
 from flame.core.operators.cost import Cost
-from flame.core.operators.work import OperatorWork
+from flame.core.operators.work import OperatorWork, SharedWork
 from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
 from flame.core.reopening.column_file import ColumnFile, DamagedError
 from flame.core.reopening.kept_rows import KeptRows

@@ -77,9 +77,9 @@ def test_a_node_has_what_is_below_it_and_a_share_between_those_of_its_parts(
 
 
 def profile_rows(profile: Profile) -> WorkCounts:
-    from flame.core.efficiency.sums import of_rows
+    from flame.core.efficiency.sums import of_covered
 
-    return of_rows(profile)
+    return of_covered(profile)
 
 
 @random_calls
