@@ -287,6 +287,13 @@ API int64_t flamecore_sum_above(const void* group, int32_t size, const int64_t* 
                                 int64_t count, int64_t groups, const int64_t* limits,
                                 int64_t* counts, int64_t* sums);
 
+// Finds the row of each group, of integers of `size` bytes below `groups`, with the least key, of equal
+// ones the least of the `ties`, of equal ones the first, or the `last`; -1 of no rows. Returns `count`;
+// refuses other groups.
+API int64_t flamecore_first_of_groups(const void* group, int32_t size, const int64_t* keys,
+                                      const int64_t* ties, int64_t count, int64_t groups, int32_t last,
+                                      int64_t* row);
+
 // Finds where in the `order` of each of some rows of `size` values, of which in each of the `draws` so
 // many are drawn, half of those are reached: `times` are how often each value is, `draws` numbers of
 // `width` bytes a value, and `place` becomes how many come before, as wide. Returns how many rows there

@@ -58,6 +58,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int64,
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
     ),
+    "flamecore_first_of_groups": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_void_p, c_int64, c_int64, c_int32, c_void_p],
+    ),
     "flamecore_drawn_places": (
         c_int64,
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_int64, c_void_p],

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from flame.core.analysis.frame_totals import outermost_by_frame
-from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.columns import I8, Bool, Column, is_any, sum_by
 from flame.core.efficiency.overlaps import overlapped_times
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.kept_results import kept
@@ -185,7 +185,7 @@ def of_covered(profile: Profile, part: slice = slice(None)) -> WorkCounts:
         bound_ps=np.maximum(rating.compute_ps, rating.memory_ps) if is_rated else none,
         fast_bound_ps=np.maximum(rating.fast_compute_ps, rating.memory_ps) if is_rated else none,
         overlapped_ns=overlapped_times(profile)[rows] * rating.rated if is_rated else none,
-        causal_ns=rated_ns * np.isin(work.shared.operator[part], causal) if causal else none,
+        causal_ns=rated_ns * is_any(work.shared.operator[part], causal) if causal else none,
         waste=rating.waste,
         memory_known=work.memory_known,
     )

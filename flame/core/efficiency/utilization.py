@@ -50,7 +50,7 @@ def step_utilization(profile: Profile) -> StepUtilization | None:
         wall += gpus * int((steps.end[own] - steps.start[own]).sum())
     if not wall:
         return None
-    count = len(np.unique(steps.number))
+    count = len(unique(steps.number))
     return StepUtilization(count, wall, needed / (wall * 1000), _model(profile, count, wall))
 
 

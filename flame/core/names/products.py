@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
 from flame.core.names.dtypes import bytes_of
 
 PRODUCTS = frozenset({"aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm", "aten::linear"})
@@ -89,6 +87,8 @@ def _least(shape: Shape) -> int:
 
 
 def _decoded(text: str, of: type[_T]) -> list[_T]:
+    import msgspec
+
     try:
         return msgspec.json.decode(text, type=list[of])  # type: ignore[valid-type]
     except (ValueError, RecursionError):

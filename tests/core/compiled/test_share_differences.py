@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core.columns import first_by_group
 from flame.core.compiled.library import compiled
 from flame.core.compiled.nesting import times_beside
+from flame.core.compiled.order import first_of_groups
 from flame.core.compiled.search import last_open
 from flame.core.compiled.shares import apportion_values
 from flame.core.efficiency.operator_calls import OperatorCalls
@@ -103,6 +105,35 @@ def test_lanes_that_there_are_not_are_left_to_numpy() -> None:
     none, start = np.full(3, -1), np.arange(3)
     assert last_open((none, start, start), (none, start)) is None
     assert last_open((none[:0], start[:0], start[:0]), (none, start)) is None
+
+
+KEYED = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2), st.integers(-2, 2)), max_size=40)
+
+
+@examples(0.5)
+@given(rows=KEYED, last=st.booleans(), dtype=st.sampled_from([np.int64, np.int32, np.uint8]))
+def test_the_first_of_each_group_is_that_of_a_plain_loop(
+    rows: list[tuple[int, int, int]], last: bool, dtype: Any
+) -> None:
+    table = np.array(rows, np.int64).reshape(len(rows), 3).T.copy()
+    group, keys, ties = table[0].astype(dtype), table[1], table[2]
+    expected = []
+    for one in range(6):
+        mine = [
+            (key, tie, -at if last else at) for at, (of, key, tie) in enumerate(rows) if of == one
+        ]
+        expected.append(abs(min(mine)[2]) if mine else -1)
+    assert first_by_group(group, keys, ties, 6, last).tolist() == expected
+    assert first_of_groups(group, keys, ties, 6, last) is not None
+    with only_numpy():
+        assert first_by_group(group, keys, ties, 6, last).tolist() == expected
+
+
+def test_groups_that_there_are_not_have_no_first_row() -> None:
+    values = np.arange(3)
+    assert first_of_groups(values - 1, values, values, 3, False) is None
+    assert first_of_groups(values, values, values, 2, False) is None
+    assert first_of_groups(values, values.astype(np.int32), values, 3, False) is None
 
 
 def beside(rows: list[tuple[int, int, int]]) -> list[int]:

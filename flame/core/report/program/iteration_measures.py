@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
-from flame.core.columns import I8, Bool, run_starts, sum_by, taken, unique
+from flame.core.columns import I8, Bool, Column, run_starts, sum_by, taken, unique
 from flame.core.compiled.nesting import LaneTimes
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
@@ -37,6 +37,8 @@ LEADS = tuple(f"before it, idle: {cause.title}" for cause in IdleCause)
 """
 
 _LATEST = np.iinfo(np.int64).max
+
+_MOST_I4 = (1 << 31) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,24 +199,24 @@ def _extent(profile: Profile, rows: I8) -> dict[str, I8]:
 @kept
 def _work_times(profile: Profile) -> LaneTimes:
     """When all that was launched in each iteration ran, i8[iterations, devices + 1]."""
-    return _times_of(profile, np.arange(len(profile.activities)))
+    return _times_of(profile, slice(None))
 
 
-def _times_of(profile: Profile, rows: I8) -> LaneTimes:
+def _times_of(profile: Profile, rows: I8 | slice) -> LaneTimes:
     """When those ``rows`` ran that were launched in an iteration, by that and by device.
 
     The first is the one that is not known.
     """
-    table, devices = profile.activities, len(profile.devices) + 1
+    table, devices, size = profile.activities, len(profile.devices) + 1, len(profile.iterations)
     of, timed = iteration_of_activities(profile), has_times(table)
-    lane = taken(of, rows).astype(np.int64)
+    lane: Column = of[rows].astype(np.int32 if size * devices <= _MOST_I4 else np.int64)
     lane *= devices  # below 0 where it was in none
-    lane += taken(table.device, rows)
+    lane += table.device[rows]
     lane += 1
     if not timed.all():
         lane[~timed[rows]] = NONE
-    start, size = taken(table.start, rows), len(profile.iterations)
-    found = measure_lanes(lane, start, start + taken(table.duration, rows), size * devices)
+    start = table.start[rows]
+    found = measure_lanes(lane, start, start + table.duration[rows], size * devices)
     return LaneTimes(*(column.reshape(size, devices) for column in found))
 
 
@@ -311,10 +313,10 @@ def _collections(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
 
 def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:
     """Find the rows that pass and were launched in an iteration: (rows, place in ``numbers``)."""
-    of = iteration_of_activities(scope.profile)[scope.rows]
+    of = taken(iteration_of_activities(scope.profile), scope.rows)
     place = scope.profile.iterations.places_among(numbers, of)
-    inside = np.flatnonzero(place >= 0)
-    return scope.rows[inside], place[inside]
+    inside = place >= 0
+    return (scope.rows, place) if inside.all() else (scope.rows[inside], place[inside])
 
 
 class IterationWork(NamedTuple):
@@ -327,9 +329,14 @@ class IterationWork(NamedTuple):
 @kept
 def iteration_work(scope: Scope) -> IterationWork | None:
     """Sum up what was launched in iterations; None where there are none."""
-    numbers = unique(scope.profile.iterations.number)
-    if not len(numbers):
+    found = scope.profile.iterations
+    if not len(found):
         return None
-    rows, place = work_of(scope, numbers)
-    used = int(np.count_nonzero(np.bincount(place, minlength=1)))
-    return IterationWork(weights_of(scope.profile.activities, rows), max(used, 1))
+    of = taken(iteration_of_activities(scope.profile), scope.rows)
+    inside = of >= 0
+    every = bool(inside.all())
+    launched = np.bincount(of if every else of[inside], minlength=len(found))
+    used = len(unique(found.number[launched > 0]))
+    if every:
+        return IterationWork(scope.own_weights, max(used, 1))
+    return IterationWork(weights_of(scope.profile.activities, scope.rows[inside]), max(used, 1))
