@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +11,25 @@ from flame.core.attribution.nesting import lane_clock, outer_first
 from flame.core.columns import I4, I8, Column, places_on_lanes, taken, unique_rows
 from flame.core.compiled.nesting import outermost_spans
 from flame.core.compiled.search import last_open
-from flame.core.model.activities import NONE, repeat
+from flame.core.model.activities import NONE, Activities, ThreadSpans, repeat
 from flame.core.model.frames import Kind
+from flame.core.model.launches import CaptureTimes
 from flame.core.model.profile import Profile
 from flame.core.operators.cost import Cost
 from flame.core.operators.frame_cost import frame_cost
+
+
+class OperatorSource(NamedTuple):
+    """Hold what of a `Profile` tells which activities its operators caused."""
+
+    activities: Activities
+    spans_finder: Callable[[Sequence[int]], ThreadSpans] | None
+    captures_builder: Callable[[], CaptureTimes] | None
+
+    @classmethod
+    def of(cls, profile: Profile) -> OperatorSource:
+        """Take it of ``profile``, which may go on to be freed."""
+        return cls(profile.activities, profile.spans_finder, profile.captures_builder)
 
 
 class OperatorCalls(NamedTuple):
@@ -48,10 +62,10 @@ def operator_costs(profile: Profile) -> dict[int, Cost]:
     return {at: cost for at, cost in costs if cost is not None}
 
 
-def find_calls(profile: Profile, costs: Mapping[int, Cost]) -> OperatorCalls:
+def find_calls(source: OperatorSource, costs: Mapping[int, Cost]) -> OperatorCalls:
     """Find the calls of operators with ``costs``: one within another is a part of that."""
-    assert profile.spans_finder is not None
-    spans = profile.spans_finder(list(costs))
+    assert source.spans_finder is not None
+    spans = source.spans_finder(list(costs))
     outer = _outermost(spans.thread, spans.start, spans.end)
     return OperatorCalls(
         spans.thread[outer], spans.frame[outer], spans.start[outer], spans.end[outer]
@@ -83,12 +97,12 @@ class CalledWork(NamedTuple):
     call_of: I8
 
 
-def find_called(profile: Profile, calls: OperatorCalls) -> CalledWork:
+def find_called(source: OperatorSource, calls: OperatorCalls) -> CalledWork:
     """Find the kernels that ``calls`` launched, or that were captured in them and replayed."""
-    table = profile.activities
+    table = source.activities
     rows = np.flatnonzero((table.kind == Kind.KERNEL) & table.launched)
     thread, start = taken(table.thread, rows), taken(table.launch_start, rows)
-    captured, call = _captured(profile, calls, rows), calls.open_at(thread, start)
+    captured, call = _captured(source, calls, rows), calls.open_at(thread, start)
     replayed = captured >= 0
     call[replayed] = captured[replayed]
     instance, call_of = call, np.arange(len(calls.thread))
@@ -102,9 +116,9 @@ def find_called(profile: Profile, calls: OperatorCalls) -> CalledWork:
     return CalledWork(rows, call, instance, call_of)
 
 
-def _captured(profile: Profile, calls: OperatorCalls, rows: I8) -> I4:
+def _captured(source: OperatorSource, calls: OperatorCalls, rows: I8) -> I4:
     """The call in which the graph node of each of ``rows`` was captured, or -1."""
-    captures = profile.captures_builder() if profile.captures_builder is not None else None
+    captures = source.captures_builder() if source.captures_builder is not None else None
     if captures is None or captures.thread.max(initial=NONE) < 0:
         return repeat(np.int32(NONE), len(rows))
     return calls.open_at(taken(captures.thread, rows), taken(captures.time, rows))

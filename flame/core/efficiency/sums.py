@@ -17,7 +17,7 @@ from flame.core.model.activities import repeat
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree, subtree_sums
-from flame.core.operators.work import OperatorWork
+from flame.core.operators.work import SharedWork
 from flame.core.projection.filters import Filter
 from flame.core.projection.weights import row_indices
 
@@ -84,18 +84,17 @@ def count_operators(profile: Profile, rows: I8 | None = None) -> WorkCounts | No
         return None
     if rows is None or len(rows) == len(profile.activities):
         return _of_all_operators(profile)
-    return _of_operators(profile, profile.work, _mask(profile, rows))
+    return _of_operators(profile, profile.work.shared, _mask(profile, rows))
 
 
 @kept
 def _of_all_operators(profile: Profile) -> WorkCounts:
     assert profile.work is not None
-    return _of_operators(profile, profile.work, None)
+    return _of_operators(profile, profile.work.shared_once(), None)
 
 
-def _of_operators(profile: Profile, work: OperatorWork, chosen: Bool | None) -> WorkCounts:
-    operator = work.shared.operator
-    return _add_up(profile, chosen, lambda part: operator[part], len(profile.frames))
+def _of_operators(profile: Profile, shared: SharedWork, chosen: Bool | None) -> WorkCounts:
+    return _add_up(profile, shared, chosen, lambda part: shared.operator[part], len(profile.frames))
 
 
 def whole_of(profile: Profile, operators: WorkCounts, rows: I8 | None = None) -> WorkCounts:
@@ -117,7 +116,8 @@ def _of_groups(profile: Profile, tree: StackTree, filters: tuple[Filter, ...]) -
     own = (group, table.duration) if rows is None else (group[rows], table.duration[rows])
     times = sum_by(*own, len(table.groups))
     chosen = None if rows is None else _mask(profile, rows)
-    counts = _add_up(profile, chosen, lambda part: group[work.shared.rows[part]], len(times))
+    shared = work.shared
+    counts = _add_up(profile, shared, chosen, lambda part: group[shared.rows[part]], len(times))
     return replace(counts, kernel_ns=np.where(table.groups.kind == Kind.KERNEL, times, 0))
 
 
@@ -128,19 +128,23 @@ def _mask(profile: Profile, rows: I8) -> Bool:
 
 
 def _add_up(
-    profile: Profile, chosen: Bool | None, place: Callable[[slice], Column], size: int
+    profile: Profile,
+    shared: SharedWork,
+    chosen: Bool | None,
+    place: Callable[[slice], Column],
+    size: int,
 ) -> WorkCounts:
-    """Add up the work of the ``chosen`` activities (None: all) by a ``place`` below ``size``.
+    """Add up the ``shared`` work of the ``chosen`` activities (None: all) by a ``place``.
 
-    ``place`` tells it of a slice of those with any.
+    ``place`` tells it of a slice of those with any; it is below ``size``.
     """
     assert profile.work is not None
-    rows, found = profile.work.shared.rows, WorkCounts.none(size, profile.work.memory_known)
-    for begin in range(0, len(rows), _AT_ONCE):
+    found = WorkCounts.none(size, profile.work.memory_known)
+    for begin in range(0, len(shared.rows), _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)
-        at, counts = place(part), of_covered(profile, part)
+        at, counts = place(part), of_covered(profile, shared, part)
         if chosen is not None:
-            inside = np.flatnonzero(chosen[rows[part]])
+            inside = np.flatnonzero(chosen[shared.rows[part]])
             at, counts = at[inside], counts.map(partial(_some, inside))
         found = found.plus(counts.map(partial(_sum, at, size=size)))
     return found
@@ -158,11 +162,11 @@ def _sum(place: Column, column: I8, size: int) -> I8:
     return sum_by(place, column, size)
 
 
-def of_covered(profile: Profile, part: slice = slice(None)) -> WorkCounts:
-    """Count the work of each activity alone of a ``part`` of those with any; there must be some."""
+def of_covered(profile: Profile, shared: SharedWork, part: slice = slice(None)) -> WorkCounts:
+    """Count the ``shared`` work of each activity alone, of a ``part`` of those with any."""
     work, duration = profile.work, profile.activities.duration
     assert work is not None
-    rows, rating = work.shared.rows[part], work.rate(part)
+    rows, rating = shared.rows[part], work.rate(shared, part)
     time, ones, none = (
         duration[rows],
         repeat(np.int64(1), len(rows)),
@@ -175,8 +179,8 @@ def of_covered(profile: Profile, part: slice = slice(None)) -> WorkCounts:
         kernel_ns=time,
         covered=ones,
         covered_ns=time,
-        flops=work.shared.flops[part],
-        bytes=work.shared.bytes[part],
+        flops=shared.flops[part],
+        bytes=shared.bytes[part],
         rated=rating.rated.astype(np.int64) if is_rated else none,
         rated_ns=rated_ns,
         compute_ps=rating.compute_ps,
@@ -185,7 +189,7 @@ def of_covered(profile: Profile, part: slice = slice(None)) -> WorkCounts:
         bound_ps=np.maximum(rating.compute_ps, rating.memory_ps) if is_rated else none,
         fast_bound_ps=np.maximum(rating.fast_compute_ps, rating.memory_ps) if is_rated else none,
         overlapped_ns=overlapped_times(profile)[rows] * rating.rated if is_rated else none,
-        causal_ns=rated_ns * is_any(work.shared.operator[part], causal) if causal else none,
+        causal_ns=rated_ns * is_any(shared.operator[part], causal) if causal else none,
         waste=rating.waste,
         memory_known=work.memory_known,
     )

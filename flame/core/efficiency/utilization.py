@@ -38,7 +38,11 @@ def step_utilization(profile: Profile) -> StepUtilization | None:
     counts, work, steps = count_operators(profile), profile.work, profile.iterations
     if counts is None or work is None or not len(steps.number) or not counts.rated.any():
         return None
-    table, rows, compute_ps = profile.activities, work.shared.rows, work.rate(_ALL).compute_ps
+    table, rows, compute_ps = (
+        profile.activities,
+        work.shared.rows,
+        work.rate(work.shared, _ALL).compute_ps,
+    )
     needed = wall = 0
     for process in unique(steps.process).tolist():
         own = steps.process == process
@@ -67,7 +71,7 @@ def _model(profile: Profile, steps: int, wall: int) -> float | None:
     if needs is None or work is None:
         return None
     precision = precisions_of(profile, work)[0]
-    rated = work.shared.rows[work.rate(_ALL).rated]
+    rated = work.shared.rows[work.rate(work.shared, _ALL).rated]
     used = unique(profile.activities.device[rated]).tolist()
     peaks = {peak.tflops[precision] for at in used if (peak := profile.peaks[at])}
     return needs * steps / (peaks.pop() * wall * 1000) if len(peaks) == 1 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,12 @@ from flame.core.columns import I8, Column, taken
 from flame.core.efficiency.operator_calls import (
     CalledWork,
     OperatorCalls,
+    OperatorSource,
     find_called,
     find_calls,
     operator_costs,
 )
-from flame.core.model.activities import repeat
+from flame.core.model.activities import Activities, repeat
 from flame.core.model.profile import Profile
 from flame.core.operators.cost import Cost
 from flame.core.operators.peaks import PRECISIONS
@@ -30,21 +32,21 @@ _LONGEST = float(1 << 53)
 def measure_work(profile: Profile) -> OperatorWork:
     """Measure what each activity of ``profile`` did of the work of operators with a formula."""
     costs = operator_costs(profile)
-    return rate_work(profile, share_work(profile, costs), costs)
+    return rate_work(profile, partial(share_work, OperatorSource.of(profile), costs), costs)
 
 
-def share_work(profile: Profile, costs: Mapping[int, Cost]) -> SharedWork:
+def share_work(source: OperatorSource, costs: Mapping[int, Cost]) -> SharedWork:
     """Share the work of the calls of operators with ``costs``, by frame, among their kernels.
 
     It is shared in proportion to their time, so that that of all kernels adds up to that of all
     calls exactly. Where sums would not fit 64 bits, as damage has it, no operator counts.
     """
-    calls = find_calls(profile, costs) if costs else _NO_CALLS
-    called = find_called(profile, calls)
+    calls = find_calls(source, costs) if costs else _NO_CALLS
+    called = find_called(source, calls)
     work = _CallWork.of(calls, costs)
     if not work.fits(len(called.rows)):
-        return share_work(profile, {})
-    weights = taken(profile.activities.duration, called.rows)
+        return share_work(source, {})
+    weights = taken(source.activities.duration, called.rows)
     flops, moved = (_shared(column, called, weights) for column in work)
     used = np.zeros(len(calls.thread), bool)
     used[called.call] = True
@@ -85,16 +87,13 @@ def _shared(values: I8, called: CalledWork, weights: I8) -> I8:
     return apportion(values[called.call_of], weights, called.instance)
 
 
-def rate_work(profile: Profile, shared: SharedWork, costs: Mapping[int, Cost]) -> OperatorWork:
-    """Tell how long the ``shared`` work would take at the peaks that ``profile`` knows."""
-    peaks = _Peaks.of(profile, costs)
-    table = profile.activities
-
-    def rate(part: slice) -> Rating:
-        return _rating(peaks, shared, part, table.device, table.duration)
-
-    known = peaks.all_have_memory or _is_memory_known(peaks, shared, rate, table.device)
-    return OperatorWork(len(table), shared, rate, costs, known)
+def rate_work(
+    profile: Profile, share: Callable[[], SharedWork], costs: Mapping[int, Cost]
+) -> OperatorWork:
+    """Tell how long the work that ``share`` finds would take at the peaks ``profile`` knows."""
+    peaks, table = _Peaks.of(profile, costs), profile.activities
+    rate, knows_memory = partial(_rating, peaks, table), partial(_is_memory_known, peaks, table)
+    return OperatorWork(len(table), share, rate, knows_memory, costs)
 
 
 class _Peaks(NamedTuple):
@@ -128,19 +127,14 @@ class _Peaks(NamedTuple):
         used[self.place] = True
         return bool(self.slow[:, used].any())
 
-    @property
-    def all_have_memory(self) -> bool:
-        """Whether the bandwidth is known of all GPUs whose peak is."""
-        return bool((self.bandwidth[self.slow.any(axis=1)] > 0).all())
 
-
-def _rating(peaks: _Peaks, shared: SharedWork, part: slice, device: Column, duration: I8) -> Rating:
+def _rating(peaks: _Peaks, table: Activities, shared: SharedWork, part: slice) -> Rating:
     rows, operator = shared.rows[part], shared.operator[part]
     if not peaks.rate_any:
         none = repeat(np.int64(0), len(rows))
         return Rating(repeat(np.False_, len(rows)), none, none, none, none)
     place, unmasked = peaks.place[operator], peaks.unmasked[operator]
-    device, duration = device[rows], duration[rows]  # device -1, which is not known, is the last
+    device, duration = table.device[rows], table.duration[rows]  # device -1 is the last
     slow, fast = (table[device, place] for table in (peaks.slow, peaks.fast))
     bandwidth = peaks.bandwidth[device]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -158,12 +152,12 @@ def _rating(peaks: _Peaks, shared: SharedWork, part: slice, device: Column, dura
     return Rating(good, compute_ps, fast_ps, memory_ps, waste)
 
 
-def _is_memory_known(
-    peaks: _Peaks, shared: SharedWork, rate: Callable[[slice], Rating], device: Column
-) -> bool:
+def _is_memory_known(peaks: _Peaks, table: Activities, shared: SharedWork) -> bool:
     """Whether the bandwidth is known of all GPUs that ran what is rated."""
-    rows = shared.rows[rate(slice(None)).rated]
-    return bool((peaks.bandwidth[device[rows]] > 0).all())
+    if (peaks.bandwidth[peaks.slow.any(axis=1)] > 0).all():
+        return True
+    rows = shared.rows[_rating(peaks, table, shared, slice(None)).rated]
+    return bool((peaks.bandwidth[table.device[rows]] > 0).all())
 
 
 def _of_costs(costs: Mapping[int, Cost]) -> tuple[I8, Column]:

@@ -62,8 +62,9 @@ class Rating(NamedTuple):
 class OperatorWork:
     """Hold what each activity of a profile did of the work of operators with a formula.
 
-    ``shared`` is what those did that are of one, ``rate`` tells how long a slice of them takes at
-    the peak: for sums, which need no more at once. Columns by activity are made when one asks:
+    ``share`` finds what those did that are of one, ``rate`` tells how long a slice of them takes at
+    the peak, and ``knows_memory`` whether the bandwidth is known of all GPUs that ran what is
+    rated: for sums, which need no more at once. Columns by activity are made when one asks:
 
     | column | dtype | meaning |
     |---|---|---|
@@ -76,32 +77,54 @@ class OperatorWork:
     | waste | i8[n] | time above the larger of the two, ns; 0 where not ``rated`` |
 
     A causal mask is in the times at the peak: what it leaves of the FLOPs. The FLOPs themselves are
-    by the convention, without any mask. ``memory_known`` tells whether the bandwidth is known of
-    all GPUs that ran what is ``rated``. ``calls`` operators had kernels; ``bare`` had none, and are
+    by the convention, without any mask. ``calls`` operators had kernels; ``bare`` had none, and are
     in no column, nor are their ``bare_flops``: they ran on the CPU, were only captured, or what
     they launched was not recorded.
     """
 
     size: int
-    shared: SharedWork
-    rate: Callable[[slice], Rating]
+    share: Callable[[], SharedWork]
+    rate: Callable[[SharedWork, slice], Rating]
+    knows_memory: Callable[[SharedWork], bool]
     costs: Mapping[int, Cost]
-    memory_known: bool
+
+    @cached_property
+    def shared(self) -> SharedWork:
+        """What those activities did that are of an operator with a formula; kept."""
+        return self.share()
+
+    def shared_once(self) -> SharedWork:
+        """`shared`, but not kept for this: for sums, which are kept themselves, and far smaller."""
+        known: SharedWork | None = self.__dict__.get("shared")
+        shared = self.share() if known is None else known
+        self.__dict__.setdefault("counts", shared.counts)
+        self.__dict__.setdefault("memory_known", self.knows_memory(shared))
+        return shared
+
+    @cached_property
+    def counts(self) -> I8:
+        """``calls``, ``bare`` and ``bare_flops``, i8[3]."""
+        return self.shared.counts
+
+    @cached_property
+    def memory_known(self) -> bool:
+        """Whether the bandwidth is known of all GPUs that ran what is ``rated``."""
+        return self.knows_memory(self.shared)
 
     @property
     def calls(self) -> int:
         """How many operators had kernels."""
-        return int(self.shared.counts[0])
+        return int(self.counts[0])
 
     @property
     def bare(self) -> int:
         """How many had none."""
-        return int(self.shared.counts[1])
+        return int(self.counts[1])
 
     @property
     def bare_flops(self) -> int:
         """What these would have computed."""
-        return int(self.shared.counts[2])
+        return int(self.counts[2])
 
     @cached_property
     def operator(self) -> I4:
@@ -138,7 +161,7 @@ class OperatorWork:
 
     @property
     def _rating(self) -> Rating:
-        return self.rate(slice(None))
+        return self.rate(self.shared, slice(None))
 
     def _placed(self, values: Column, none: int = 0) -> Column:
         column = (

@@ -290,6 +290,7 @@ def _in_layers(
     path = paths.of_tree(pieces.depth, pieces.parent, pieces.frame)
     rows = np.flatnonzero(names.is_layer[pieces.frame])
     wanted = path[rows].astype(np.int64)
+    del path
     wanted <<= 32
     wanted |= names.index[pieces.frame[rows]]
     place = np.searchsorted(keys, wanted)
