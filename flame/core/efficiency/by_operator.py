@@ -51,6 +51,13 @@ def by_operator(profile: Profile, counts: WorkCounts, shapes: bool = False) -> O
     return OperatorRows(frames, sums.map(lambda column: column[order]))
 
 
+def rows_of_operator(profile: Profile, rows: I8, name: str) -> I8:
+    """Choose those of ``rows`` of the activities that are of operators shown as ``name``."""
+    assert profile.work is not None
+    frames = [at for at in profile.work.costs if fold_indices(profile.frames[at].name) == name]
+    return rows[np.isin(profile.work.operator[rows], frames)]
+
+
 def _by_name(profile: Profile, frames: I8) -> tuple[I8, I8]:
     """The row of each of ``frames`` by its name, and which of them is the first of each row."""
     names = [profile.frames[at].name for at in frames.tolist()]
