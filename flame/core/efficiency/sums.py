@@ -84,7 +84,7 @@ def count_operators(profile: Profile, rows: I8 | None = None) -> WorkCounts | No
         return None
     if rows is None or len(rows) == len(profile.activities):
         return _of_all_operators(profile)
-    return _of_operators(profile, profile.work.shared, _mask(profile, rows))
+    return _of_operators(profile, profile.work.shared_once(), _mask(profile, rows))
 
 
 @kept

@@ -32,7 +32,14 @@ _LONGEST = float(1 << 53)
 def measure_work(profile: Profile) -> OperatorWork:
     """Measure what each activity of ``profile`` did of the work of operators with a formula."""
     costs = operator_costs(profile)
-    return rate_work(profile, partial(share_work, OperatorSource.of(profile), costs), costs)
+    source, calls = OperatorSource.of(profile), list[OperatorCalls]()
+
+    def share() -> SharedWork:
+        if not calls:  # hundreds of times fewer than kernels, and half of the time
+            calls.append(find_calls(source, costs) if costs else _NO_CALLS)
+        return _share(source, calls[0], costs)
+
+    return rate_work(profile, share, costs)
 
 
 def share_work(source: OperatorSource, costs: Mapping[int, Cost]) -> SharedWork:
@@ -41,7 +48,10 @@ def share_work(source: OperatorSource, costs: Mapping[int, Cost]) -> SharedWork:
     It is shared in proportion to their time, so that that of all kernels adds up to that of all
     calls exactly. Where sums would not fit 64 bits, as damage has it, no operator counts.
     """
-    calls = find_calls(source, costs) if costs else _NO_CALLS
+    return _share(source, find_calls(source, costs) if costs else _NO_CALLS, costs)
+
+
+def _share(source: OperatorSource, calls: OperatorCalls, costs: Mapping[int, Cost]) -> SharedWork:
     called = find_called(source, calls)
     work = _CallWork.of(calls, costs)
     if not work.fits(len(called.rows)):
