@@ -46,7 +46,8 @@ def show_app(args: argparse.Namespace, sides: InputSides, per: Per, limits: Limi
     with started(config, said_by(args)) as start:
         words = list(_words(args))
         options = load_options_of(args)
-        return run_diff_app(SideInputs(base, new), options, chosen, words, state, config, start)
+        both = SideInputs(base, new, args.iteration)
+        return run_diff_app(both, options, chosen, words, state, config, start)
 
 
 def _words(args: argparse.Namespace) -> Iterator[str]:
@@ -59,6 +60,8 @@ def _words(args: argparse.Namespace) -> Iterator[str]:
             yield from (given.get(path) or _path_word(path) for path in paths)
         if text := getattr(args, f"{name}_select"):
             yield f"--{name}-select={text}"
+    if args.iteration is not None:
+        yield f"--iteration={args.iteration}"
 
 
 def _path_word(path: str) -> str:

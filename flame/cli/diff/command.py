@@ -18,7 +18,6 @@ from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import is_on_terminal
 from flame.core.errors import UsageError
 from flame.core.starting import delay_collection, prepare_process
-from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, selection_of
 
 if TYPE_CHECKING:
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
     from flame.core.compare.basis import Per
     from flame.core.compare.changes import Limits
+
+_FORMATS = ("folded", "speedscope", "svg")
+"""What is written of two sides: other formats have a value for each stack, and not two."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text += "many units BASE and NEW had: 1000,1200 (default: rank where one is a summary of "
     text += "ranks, step where both have some, else total)"
     add("--per", metavar="BASIS", help=text)
+    text = "ranges whose name matches are the iterations, of traces on both sides"
+    add("--iteration", metavar="RE", help=text)
     text = "from which part of a frame's base, and of all, on a change counts (default: 5%%,0.5%%)"
     add("--min-change", metavar="P,P", default="5%,0.5%", help=text)
     form = parser.add_mutually_exclusive_group()
@@ -53,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
     text = "write a file of both sides: folded has two columns, as difffolded.pl writes them; svg "
     text += "is the icicle coloured by the change"
-    form.add_argument("-f", "--format", choices=[*SUFFIXES, "svg"], help=text)
+    form.add_argument("-f", "--format", choices=_FORMATS, help=text)
     text = "how wide frames are: both (the wider of both; default in the app), new (default of -f "
     text += "folded: the last column) or base"
     add("--widths", choices=("both", "new", "base"), metavar="SIDE", help=text)

@@ -102,14 +102,16 @@ def load_side(
     from flame.console.progress import load_with_progress
     from flame.core.compare.kept.base_file import is_kept_base
     from flame.core.compare.sides import open_runs, runs_of
+    from flame.core.report.options import with_given_iteration
 
     where, paths = side_filters(args, name.lower()), [path for one in inputs for path in one.paths]
     if len(paths) == 1 and is_kept_base(paths[0]):
-        return open_runs(paths[0], name, where)
+        return open_runs(paths[0], name, where, load_options_of(args).phases)
     known, options = {} if known is None else known, load_options_of(args)
     for one in inputs:
         if one.paths not in known:
             # Findings and samples of kernels tell by them; several files are read elsewhere.
             wanted = args.format is None and len(one.paths) == 1
-            known[one.paths] = load_with_progress(one, replace(options, launches=wanted), cache)
+            loaded = load_with_progress(one, replace(options, launches=wanted), cache)
+            known[one.paths] = with_given_iteration(loaded, args.iteration)
     return runs_of(name, [known[one.paths] for one in inputs], where)

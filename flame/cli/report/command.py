@@ -14,6 +14,7 @@ from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.report.output import check_options, check_target, hand_over
 from flame.cli.report.ranks import is_on_ranks, report_ranks
 from flame.cli.streams import print_text
+from flame.console.terminal import say
 from flame.core.errors import UsageError
 from flame.core.starting import delay_collection, prepare_process
 from flame.options.selection import (
@@ -116,7 +117,11 @@ def run(args: argparse.Namespace) -> int:
             facts = as_facts(args.fail_on, decision)
         link = _link(args, inputs, scope)
         hand_over(args, inputs, sections, link, partial(_icicle, args, scope), facts)
-    return 0 if decision is None else GATE_EXIT_CODES[decision.holds]
+    if decision is None:
+        return 0
+    for name, why in decision.undecided.items():
+        say(f"{name} cannot be decided: {why}")
+    return GATE_EXIT_CODES[decision.holds]
 
 
 def _read_condition(text: str) -> Condition:

@@ -38,7 +38,7 @@ _USED = 1
 """Percent of the GPU time from which on a GPU counts."""
 
 _MORE_PROFILER = 2
-_TIMES_MORE = 2
+_TIMES_MORE, _TIMES_ALIKE = 2, 1.02
 
 _LOST = lazy_regex("could not be written|dropped|damaged|cut off|not whole", re.IGNORECASE)
 
@@ -273,12 +273,21 @@ def _gpu_differences(comparison: Comparison, base: GpuFacts, new: GpuFacts) -> I
     for level, _ in comparison.left_out:
         if why := unlike_coverage(comparison.whole, level):
             yield f"{level} is {why}"
-    changes = comparison.changes
+    yield from _unlike_counts(comparison)
+
+
+def _unlike_counts(comparison: Comparison) -> Iterator[str]:
+    """Tell how many activities both sides have: in total already where they are not alike."""
+    changes, basis = comparison.changes, comparison.basis
     counts = [float(side.scaled_count[0]) for side in (changes.base, changes.new)]
+    told = " and ".join(format_count(count) for count in counts)
     if not max(counts) <= _TIMES_MORE * min(counts):
-        words = comparison.basis.words
-        told = " and ".join(format_count(count) for count in counts)
-        yield f"the numbers of activities{words and ' ' + words} are {told}"
+        yield f"the numbers of activities{basis.words and ' ' + basis.words} are {told}"
+    elif basis.kind == "total" and max(counts) > _TIMES_ALIKE * min(counts):
+        yield (
+            f"the numbers of activities are {told}: --per activity compares their means, and "
+            "--iteration says which ranges are steps"
+        )
 
 
 def _ranks_and_trace(comparison: Comparison) -> str:

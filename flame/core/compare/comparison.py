@@ -28,6 +28,7 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.filters import MinShare
 from flame.core.projection.selection import Selection
 from flame.core.report.scope import Scope
+from flame.core.sampling.paired_code import pair_code
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,8 @@ def compare(
         raise NoMatchError("nothing in BASE or NEW matches the selection")
     scale = [basis.divisor[-1] / divisor for divisor in basis.divisor]
     iterations = [run.profile.iterations.frames for run in counted.runs]
-    union = unite(trees, iterations, scale, _min_share(selection))
+    named = pair_code(trees, [run.profile for run in counted.runs])
+    union = unite(named, iterations, scale, _min_share(selection))
     return Comparison(sides, counted, selection, basis, left_out, trees, union, limits)
 
 

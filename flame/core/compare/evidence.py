@@ -67,6 +67,10 @@ SAMPLES = {
 """What samples of a level are called."""
 
 
+_KINDS = {"ncu": "reports of Nsight Compute", "memory snapshot": "memory snapshots"}
+"""What files of a format without activities are called, where they are not files of stacks."""
+
+
 class NodeVerdict(IntEnum):
     """Say what is known of a node."""
 
@@ -217,12 +221,20 @@ def _why_none(comparison: Comparison) -> str:
     if any(isinstance(run, KeptRun) for run in comparison.sides.runs):
         return f"{fewest}, fewer than {FEWEST_STEPS} iterations, and kept bases have no activities"
     if not all(run.has_rows for run in comparison.sides.runs):
-        memory = comparison.union.tree.metric.table == "memory"
-        files = "memory snapshots" if memory else "files of stacks"
-        return f"{fewest}, and {files} have nothing else to tell noise from"
+        return (
+            f"{fewest}, and {_kinds_without_rows(comparison)} have nothing else to tell noise from"
+        )
     if comparison.union.tree.metric.table != "gpu":
         return f"{fewest}, and fewer than {FEWEST_STEPS} iterations"
     return f"{fewest}, and shares say nothing of times" if comparison.basis.kind == "share" else ""
+
+
+def _kinds_without_rows(comparison: Comparison) -> str:
+    """Name the kinds of files that have no activities: ``files of stacks``."""
+    without = [run.profile for run in comparison.sides.runs if not run.has_rows]
+    formats = [one.meta.format for profile in without for one in profile.sources or [profile]]
+    kinds = (_KINDS.get(one, "files of stacks") for one in formats)
+    return " and ".join(dict.fromkeys(kinds))
 
 
 def _nothing(comparison: Comparison, why: str) -> NodeTests:
@@ -275,6 +287,7 @@ def _by_runs(comparison: Comparison, nodes: HeaviestNodes, samples: Samples) -> 
     usual = comparison.changes.base.value[nodes.node]
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = (np.where(usual > 0, bound / usual, np.nan) for bound in bounds)
+        low = np.maximum(low, -1.0)  # nothing takes less than no time
     return _of_samples(EvidenceLevel.RUNS, samples, found.p, Interval(low, high), found.probability)
 
 

@@ -15,6 +15,7 @@ from flame.core.compare.comparable import (
 )
 from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.kept.base_file import (
+    KeptDurations,
     KeptFacts,
     KeptPart,
     KeptQuantity,
@@ -22,6 +23,7 @@ from flame.core.compare.kept.base_file import (
     KeptSteps,
 )
 from flame.core.compare.kept.keep_table import KeptTable, keep_table
+from flame.core.compare.kept.kept_durations import keep_durations
 from flame.core.compare.kept.kept_profile import MEASURED
 from flame.core.compare.sections.budget import run_budget
 from flame.core.compare.sections.finding_changes import run_findings
@@ -82,7 +84,24 @@ def _part(comparison: Comparison, table: KeptTable, weights: Weights) -> KeptPar
         dict(run_budget(run, scope)),
         {name: KeptQuantity(*one) for name, one in measured.items() if one is not None},
         run_findings(run, scope) or [],
+        _durations(run, comparison.selection, table),
     )
+
+
+def _durations(run: Run, selection: Selection, table: KeptTable) -> KeptDurations:
+    rows, group = _kept_rows(run, selection, table)
+    durations = np.maximum(run.profile.activities.duration[rows], 0)
+    return keep_durations(group, durations, len(table.groups.kind))
+
+
+def _kept_rows(run: Run, selection: Selection, table: KeptTable) -> tuple[I8, I8]:
+    """(row, kept group) of the activities that pass the filters."""
+    profile, activities = run.profile, run.profile.activities
+    chosen = passing_rows(profile, activities, run.selection(selection).where)
+    rows = np.flatnonzero(np.ones(len(activities), bool) if chosen is None else chosen)
+    group = table.of_group[activities.groups.of_row[rows]]
+    kept = group >= 0
+    return rows[kept], group[kept]
 
 
 def _steps(comparison: Comparison, table: KeptTable) -> KeptSteps:
@@ -99,13 +118,10 @@ def _steps(comparison: Comparison, table: KeptTable) -> KeptSteps:
 def _launched(run: Run, selection: Selection, table: KeptTable, number: I8) -> tuple[I8, I8, I8]:
     """(place in ``number``, kept group, ns) of the activities launched in these iterations."""
     profile, activities = run.profile, run.profile.activities
-    where = run.selection(selection).where
-    chosen = passing_rows(profile, activities, where)
-    rows = np.flatnonzero(np.ones(len(activities), bool) if chosen is None else chosen)
-    group = table.of_group[activities.groups.of_row[rows]]
+    rows, group = _kept_rows(run, selection, table)
     of = iteration_of_activities(profile)[rows]
     place = profile.iterations.places_among(number, of)
-    inside = np.flatnonzero((group >= 0) & (place >= 0))
+    inside = np.flatnonzero(place >= 0)
     return place[inside], group[inside], activities.duration[rows[inside]]
 
 

@@ -14,10 +14,12 @@ from flame.core.compare.basis import Basis
 from flame.core.compare.changes import Changes, Whole, side_sums
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.sides import BASE, NEW
+from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree, subtree_sums
 
 _BOTH = (BASE, NEW)
+_SUMS = ("_total", "_count", "changes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,12 @@ class SidedTree:
         ]
         return self._changes(summed[0], summed[1])
 
+    def beside(self, tree: StackTree) -> SidedTree:
+        """Put the sides beside ``tree``, which differs in how wide it is: sums stay as they are."""
+        made = replace(self, tree=tree)
+        made.__dict__.update({name: getattr(self, name) for name in _SUMS})
+        return made
+
     def derive(self, make: Callable[[StackTree], StackTree]) -> SidedTree:
         """Make another tree of this one, with what each side has of its nodes.
 
@@ -96,6 +104,11 @@ class SidedTree:
 
 def sided(comparison: Comparison, tree: StackTree) -> SidedTree:
     """Put the two sides of ``comparison`` beside ``tree``, its union in any width."""
+    return _sided(comparison).beside(tree)
+
+
+@kept
+def _sided(comparison: Comparison) -> SidedTree:
     side_of_run, union = np.array(comparison.sides.side_of_run), comparison.union
     own, count = (
         np.stack([column[side_of_run == side].sum(axis=0) for side in _BOTH])
@@ -104,4 +117,4 @@ def sided(comparison: Comparison, tree: StackTree) -> SidedTree:
     divisor = np.array(comparison.basis.divisor)
     divisors = tuple(float(divisor[side_of_run == side].sum()) for side in _BOTH)
     basis = replace(comparison.basis, divisor=divisors)
-    return SidedTree(tree, basis, own, count, own.sum(axis=1))
+    return SidedTree(union.tree, basis, own, count, own.sum(axis=1))

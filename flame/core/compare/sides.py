@@ -16,6 +16,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.names.phases import Phase, read_phases
 from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import (
     Devices,
@@ -29,6 +30,7 @@ from flame.core.projection.filters import (
     Time,
 )
 from flame.core.projection.labels import Naming
+from flame.core.projection.phases import name_phases, tell_own_phases
 from flame.core.projection.project import empty_tree, project
 from flame.core.projection.selection import Selection, moment_of
 from flame.core.rank_summary.opened import summary_of
@@ -98,17 +100,19 @@ class Run:
 class KeptRun(Run):
     """Hold a run of a kept base: its ``data``, and the ``part`` of it that ``profile`` is of.
 
-    It has sums of groups and no activities.
+    It has sums of groups and no activities. ``phases`` are those that the user has named.
     """
 
     data: KeptRunData = field(kw_only=True)
     part: KeptPart = field(kw_only=True)
+    phases: Sequence[Phase] = field(kw_only=True, default=())
 
     @classmethod
-    def of(cls, data: KeptRunData, label: str) -> KeptRun:
+    def of(cls, data: KeptRunData, label: str, phases: Sequence[Phase] = ()) -> KeptRun:
         """Make the run of ``data``; InputError where that does not hold together."""
         whole = data.whole
-        return cls(kept_profile(data, whole), label, data=data, part=whole)
+        profile = _with_phases(kept_profile(data, whole), phases)
+        return cls(profile, label, data=data, part=whole, phases=phases)
 
     @property
     def steps(self) -> KeptSteps | None:
@@ -129,22 +133,32 @@ class KeptRun(Run):
         steady = self.data.steady
         if steady is None or not any(isinstance(one, Steps) for one in where):
             return self
-        return replace(self, profile=kept_profile(self.data, steady), part=steady)
+        profile = _with_phases(kept_profile(self.data, steady), self.phases)
+        return replace(self, profile=profile, part=steady)
 
 
-def open_runs(path: Path, side: str, where: tuple[Filter, ...] = ()) -> tuple[KeptRun, ...]:
+def _with_phases(profile: Profile, phases: Sequence[Phase]) -> Profile:
+    """Name the ``phases`` of a kept run, or those that its ranges tell, as of a trace."""
+    return name_phases(profile, phases) if phases else tell_own_phases(profile)
+
+
+def open_runs(
+    path: Path, side: str, where: tuple[Filter, ...] = (), phases: str | None = None
+) -> tuple[KeptRun, ...]:
     """Open the runs of the kept base at ``path``, which are called after their ``side``.
 
-    Raises InputError, in a line, where it is damaged, UsageError for filters of that side alone.
+    ``phases`` is a file that names those. Raises InputError, in a line, where the base or that file
+    is damaged, UsageError for filters of that side alone.
     """
     if where:
         raise UsageError(f"--{side.lower()}-select: {path} is a kept base; filter when keeping it")
     runs = read_base(path).runs
     if not runs:
         raise InputError(f"{path}: holds no run")
+    named = () if phases is None else read_phases(phases)
     try:
         labelled = zip(runs, _labels(side, len(runs)), strict=True)
-        return tuple(KeptRun.of(data, label) for data, label in labelled)
+        return tuple(KeptRun.of(data, label, named) for data, label in labelled)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

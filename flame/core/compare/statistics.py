@@ -244,26 +244,50 @@ def _draw_blocks(size: int, random: np.random.Generator) -> Column:
 def drawn_ratio(base: F8, new: F8, statistic: str) -> tuple[float, float]:
     """Find the interval of a ``statistic`` of ``new``, f8[n], over that of ``base``, f8[m].
 
-    It is ``p50``, ``p95``, ``p99``, ``mean`` or ``max``, of no values that are 0; blocks are drawn
-    as in `ratio_interval`.
+    It is ``p50``, ``p95``, ``p99``, ``mean`` or ``max``; blocks are drawn as in `ratio_interval`.
+    The upper end is infinite where what is drawn of ``base`` may be nothing.
     """
     random = np.random.default_rng(_SEED)
     below, above = (_drawn_statistic(side, statistic, random) for side in (base, new))
-    ratios = above / below
+    return _interval_of_ratio(below, above)
+
+
+def drawn_sums(base: F8, new: F8) -> tuple[float, float]:
+    """Find the interval of the mean of ``new``, f8[n], over that of ``base``, f8[m].
+
+    Of equally many the first of each are drawn together, and so on: a program that does other work
+    in each step, and the same in each run, does not differ by that.
+    """
+    if len(base) != len(new):
+        return drawn_ratio(base, new, "mean")
+    random = np.random.default_rng(_SEED)
+    some = _some(np.stack([base, new]), random)
+    below, above = some[:, _drawn_places(some.shape[1], random)].mean(axis=2)
+    return _interval_of_ratio(below, above)
+
+
+def _drawn_places(size: int, random: np.random.Generator) -> I8:
+    """The places of values that are drawn in blocks, i8[draws, size]."""
+    length = int(np.ceil(np.sqrt(size)))
+    first = random.integers(0, size, (_DRAWS, -(-size // length), 1))
+    places: I8 = ((first + np.arange(length)) % size).reshape(_DRAWS, -1)[:, :size]
+    return places
+
+
+def _interval_of_ratio(below: F8, above: F8) -> tuple[float, float]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.nan_to_num(above / below, nan=1.0, posinf=np.inf)
     low, high = np.quantile(ratios, [0.025, 0.975], method="nearest")
     return float(low), float(high)
 
 
 def _drawn_statistic(values: F8, statistic: str, random: np.random.Generator) -> F8:
     [some] = _some(values[None], random)
-    size = len(some)
-    length = int(np.ceil(np.sqrt(size)))
-    first = random.integers(0, size, (_DRAWS, -(-size // length), 1))
-    drawn = some[((first + np.arange(length)) % size).reshape(_DRAWS, -1)[:, :size]]
+    drawn = some[_drawn_places(len(some), random)]
     if statistic == "mean":
         mean: F8 = drawn.mean(axis=1)
         return mean
     share = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}[statistic]
-    place = max(int(np.ceil(share * size)) - 1, 0)
+    place = max(int(np.ceil(share * len(some))) - 1, 0)
     found: F8 = np.partition(drawn, place, axis=1)[:, place]
     return found

@@ -31,6 +31,9 @@ Outcome = Literal["regression", "improvement", "same", "unclear", "not comparabl
 STEP = "step.p50_ns"
 """The measure where values are compared per step: the median of their periods."""
 
+SHARE = "share_percent"
+"""The measure where parts of each side's own total are compared, of which all is the same."""
+
 
 class Measured(NamedTuple):
     """Hold a measure of both sides, ``of`` so much ``per`` unit, and how sure the change is.
@@ -123,10 +126,11 @@ def _root(comparison: Comparison) -> Measured:
     found = find_evidence(comparison)
     low, high = 100 * float(found.low[0]), 100 * float(found.high[0])
     level = EvidenceLevel(int(found.level[0]))
+    of_shares = comparison.basis.kind == "share"
     return Measured(
-        _measure_of(metric),
+        SHARE if of_shares else _measure_of(metric),
         metric.title,
-        metric.unit,
+        "percent" if of_shares else metric.unit,
         comparison.basis.words,
         float(changes.base.value[0]),
         float(changes.new.value[0]),
@@ -192,7 +196,12 @@ def _tested(base: F8, new: F8, level: EvidenceLevel) -> tuple[tuple[float, float
 def _words(verdict: Verdict) -> Iterator[str]:
     found, per = verdict.measured, f" {verdict.measured.per}".rstrip()
     if verdict.outcome == "identical":
-        yield f"BASE and NEW are identical: {format_value(found.new, found.unit)}{per}"
+        of = "" if found.measure == SHARE else f": {format_value(found.new, found.unit)}{per}"
+        yield f"BASE and NEW are identical{of}"
+        return
+    if found.measure == SHARE:
+        yield f"parts of each side's own {found.title} are compared: all of it says nothing"
+        yield f" · no evidence: {found.why}" if found.why else ""
         return
     yield f"NEW {_comparison_in_words(verdict)}: "
     yield f"{format_pair(found.base, found.new, found.unit)}{per}"

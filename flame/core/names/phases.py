@@ -32,6 +32,9 @@ Details are what `clean_range` sets aside: ``phase=`` of vLLM and TensorRT-LLM, 
 behind it. SGLang writes ``step[DECODE bs=16]``.
 """
 
+TELLING = {MIXED: "phase=mixed", PREFILL: "phase=context", DECODE: "phase=generation"}
+"""The shortest detail that tells each phase."""
+
 _TOLD = lazy_regex("|".join(f"(?P<{name}>{'|'.join(p)})" for name, p in TOLD_BY_RANGES.items()))
 _WORDS = lazy_regex(rf"({PREFILL}|{DECODE})(?:[ _-]?(?:step|phase|batch|[0-9]++))*+", re.IGNORECASE)
 

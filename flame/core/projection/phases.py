@@ -38,8 +38,11 @@ def tell_phases(profile: Profile) -> Profile:
 
     Those that a user has named stay.
     """
-    if profile.phases is not None or profile.resolved:
-        return profile
+    return profile if profile.phases is not None or profile.resolved else tell_own_phases(profile)
+
+
+def tell_own_phases(profile: Profile) -> Profile:
+    """Make the same profile with the phases that ranges tell, also of a kept base; or itself."""
     told = _told_by_ranges(profile.frames)
     if not told:
         return profile

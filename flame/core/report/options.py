@@ -54,6 +54,11 @@ def with_iteration(profile: Profile, pattern: str) -> Profile:
     return found
 
 
+def with_given_iteration(profile: Profile, pattern: str | None) -> Profile:
+    """Do that where a ``pattern`` is given."""
+    return profile if pattern is None else with_iteration(profile, pattern)
+
+
 def with_usual_iteration(profile: Profile, pattern: str) -> Profile:
     """Do the same where any range matches; else it is the same profile."""
     expression = compile_expression(pattern)

@@ -170,6 +170,9 @@ def _changed_most(view: TreeView, delta: np.ndarray, node: int) -> I8:
     first, last = np.searchsorted(row, [node + 1, int(tree.end[node])])
     children = row[first:last]
     size = np.abs(delta[children])
+    if len(children) > _CHILDREN:  # in a tenth of the time that it takes to order all
+        some = np.flatnonzero(size >= np.partition(size, -_CHILDREN)[-_CHILDREN])
+        children, size = children[some], size[some]
     most: I8 = children[np.argsort(-size, kind="stable")][: min(_CHILDREN, np.count_nonzero(size))]
     return most
 

@@ -66,6 +66,8 @@ def _of_node(word: str, found: Evidence, node: int) -> Iterator[tuple[str, str]]
     yield "evidence", f"{word}: {many}"
     chance = float(found.adjusted[node])
     yield "chance", _chance(chance) if math.isfinite(chance) else ""
+    longer = float(found.probability[node])
+    yield "NEW > BASE", f"in {100 * longer:.0f} of 100 pairs" if math.isfinite(longer) else ""
     low, high = float(found.low[node]), float(found.high[node])
     of_ranks = found.level[node] == EvidenceLevel.RANKS
     yield (

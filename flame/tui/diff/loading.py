@@ -14,6 +14,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
 from flame.core.projection.filters import Filter
 from flame.core.reopening.profile_cache import ProfileCache
+from flame.core.report.options import with_given_iteration
 from flame.tui.diff.selection import DiffSelection
 from flame.tui.diff.session import DiffProjection, DiffSession, metrics_of_both
 
@@ -30,10 +31,16 @@ class RunInputs(NamedTuple):
 
 
 class SideInputs(NamedTuple):
-    """Name the runs of both sides, one each at least."""
+    """Name the runs of both sides, one each at least; ``iteration`` matches the ranges of steps."""
 
     base: Sequence[RunInputs]
     new: Sequence[RunInputs]
+    iteration: str | None = None
+
+    @property
+    def each(self) -> tuple[Sequence[RunInputs], Sequence[RunInputs]]:
+        """The runs of either side."""
+        return self.base, self.new
 
     @property
     def both(self) -> Inputs:
@@ -96,25 +103,28 @@ class Loader:
             cache.write()
 
     def _runs(self, side: int, sides: SideInputs, progress: Progress) -> Iterator[Run]:
-        if kept := _kept_base(sides[side]):
-            yield from open_runs(kept, SIDES[side], sides[side][0].where)
+        runs = sides.each[side]
+        if kept := _kept_base(runs):
+            where = runs[0].where
+            yield from open_runs(kept, SIDES[side], where, self._options.phases)
             return
-        loaded = [one for one in sides if not _kept_base(one)]
-        different = [*dict.fromkeys(run.inputs.paths for runs in loaded for run in runs)]
+        loaded = [one for one in sides.each if not _kept_base(one)]
+        different = [*dict.fromkeys(run.inputs.paths for side in loaded for run in side)]
         share = _LOADED / len(different)
-        for run in sides[side]:
+        for run in runs:
             at = different.index(run.inputs.paths)
             part = LoadPart(progress, at * share, (at + 1) * share)
-            label = run.inputs.title if len(sides[side]) > 1 else SIDES[side]
-            yield Run(self._load(run.inputs, part), label, run.where)
+            label = run.inputs.title if len(runs) > 1 else SIDES[side]
+            yield Run(self._load(run.inputs, part, sides.iteration), label, run.where)
 
-    def _load(self, inputs: Inputs, progress: Progress) -> Profile:
+    def _load(self, inputs: Inputs, progress: Progress, iteration: str | None) -> Profile:
         from flame.core.loading.many import load_inputs
 
         paths = inputs.paths
         if paths not in self._known:
             cache = ProfileCache() if self._use_cache else None
-            self._known[paths] = load_inputs(inputs, self._options, progress, cache)
+            loaded = load_inputs(inputs, self._options, progress, cache)
+            self._known[paths] = with_given_iteration(loaded, iteration)
             self.caches += [cache] if cache is not None else []
         return self._known[paths]
 

@@ -57,7 +57,9 @@ def other_words(version: Version, other: OtherCode) -> str:
         return f"the same code as in {other.side}"
     alike, size = int(other.alike.sum()), len(version)
     number = f"{format_count(alike)} of {format_counted(size, 'instruction', 'instructions')}"
-    return f"other code than in {other.side}: {number} in both"
+    changed = alike - int(other.unchanged.sum())
+    operands = f", {format_count(changed)} with other operands" if changed else ""
+    return f"other code than in {other.side}: {number} in both{operands}"
 
 
 def _samples(subject: Subject, version: int, report: str, sides: list[str], width: int) -> Line:

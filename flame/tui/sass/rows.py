@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
+from flame.core.compare.sides import BASE, SIDES
 from flame.core.model.frames import Kind
 from flame.core.names.cuda import split_instruction
 from flame.core.units import format_count, format_percent, format_value
@@ -222,10 +223,12 @@ class SassRows(RowView):
 
 
 def _other_share(listing: Listing, row: ListingRow) -> str:
-    """The share of the other side's samples: a dash where it has not these instructions."""
+    """The share of the other side's samples; or that the instructions are new, or gone since."""
     samples, other = listing.other_samples(row), listing.other
-    if samples is None or other is None:
+    if other is None or not other.whole:
         return NONE
+    if samples is None:
+        return "new" if other.side == SIDES[BASE] else "gone"
     return format_percent(samples, other.whole) if samples else ""
 
 

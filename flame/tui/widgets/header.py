@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import Terms, coverage_of, level_word, terms_of
+from flame.core.columns import unique
 from flame.core.compare.amounts import change_counts, change_words
 from flame.core.compare.colouring import Colouring
 from flame.core.model.allocator.recorded import MemoryOfDevice
-from flame.core.model.frames import ACTIVITY_KINDS
+from flame.core.model.frames import ACTIVITY_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
 from flame.core.projection.filters import Filter
@@ -213,7 +212,7 @@ def choices(tree: StackTree, palette: Palette, terms: Terms) -> Line:
 
 def shown_levels(tree: StackTree) -> list[str]:
     """Return the levels of ``tree`` that have any frame in it."""
-    kinds = {tree.frames[frame].kind for frame in np.flatnonzero(np.bincount(tree.frame)).tolist()}
+    kinds = map(Kind, unique(tree.frames.kind[tree.frame]).tolist())
     titles = {"kernel" if kind in ACTIVITY_KINDS else kind.title for kind in kinds}
     # What stands in a stack that a file has resolved may be of any kind.
     titles |= {"stack"} | ({*MADE_LEVELS} if titles & {"python", "nvtx"} else set())

@@ -76,7 +76,7 @@ def test_the_same_kernels_in_other_steps_are_not_identical(tmp_path: Path) -> No
 
 def test_graphs_traced_as_a_whole_on_one_side_are_in_the_way(tmp_path: Path) -> None:
     graphs = both(gemms(3), lambda file: file.graph(0, 50, graph_id=1))
-    (note,) = facts(tmp_path, gemms(3), graphs).notes
+    note, *_ = facts(tmp_path, gemms(3), graphs).notes
     assert note == Note("no", "NEW has 1 launch of a graph traced as a whole, BASE none")
     assert not facts(tmp_path, graphs, gemms(3)).is_comparable
 
@@ -108,6 +108,9 @@ def test_gpus_are_counted_that_matter(tmp_path: Path) -> None:
 def test_numbers_of_activities_are_compared_by_the_basis(tmp_path: Path) -> None:
     (note,) = facts(tmp_path, gemms(3), gemms(7)).notes
     assert note == Note("warn", "the numbers of activities are 3 and 7")
+    (note,) = facts(tmp_path, gemms(100), gemms(103)).notes
+    assert note.text.startswith("the numbers of activities are 100 and 103: --per activity")
+    assert facts(tmp_path, gemms(100), gemms(102)).notes == ()
     base, new = (write_steps(tmp_path / str(n), [{"gemm": [9]}] * n) for n in (4, 12))
     assert compare_facts(one_by_one(base, new)).notes == ()
 

@@ -27,6 +27,7 @@ from flame.core.projection.selection import Selection, select
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.compared import Step, node_called, one_by_one, some_of, write_steps
 from tests.support.tiers import deep_except
+from tests.support.writers.ncufile import Row, sass_page
 from tests.support.writers.nsysfile import NsysFile
 
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
@@ -161,6 +162,21 @@ def test_runs_are_the_best_evidence(tmp_path: Path) -> None:
     assert verdict_of(found, "a") == NodeVerdict.SAME
 
 
+def test_nothing_takes_less_than_no_time(tmp_path: Path) -> None:
+    def runs(side: str, gone: bool) -> tuple[Run, ...]:
+        return tuple(
+            folded(
+                tmp_path / f"{side}{at}.folded", {"a": 90} | ({} if gone else {"b": 90 + 9 * at})
+            )
+            for at in range(5)
+        )
+
+    found = compare(Sides(runs("base", False), runs("new", True)))
+    seen, gone = find_evidence(found), node_called(found, "b")
+    assert seen.verdict[gone] == NodeVerdict.CHANGED
+    assert seen.low[gone] == -1 < seen.high[gone]
+
+
 def test_without_samples_nothing_is_known_and_it_says_why(tmp_path: Path) -> None:
     one, other = (folded(tmp_path / f"{x}.folded", {"a": x}) for x in (1, 2))
     seen = find_evidence(one_by_one(one, other))
@@ -171,6 +187,15 @@ def test_without_samples_nothing_is_known_and_it_says_why(tmp_path: Path) -> Non
         seen.why
         == "fewer than 4 runs a side, and files of stacks have nothing else to tell noise from"
     )
+
+
+def test_reports_of_nsight_compute_are_called_so(tmp_path: Path) -> None:
+    code = [Row("LDG.E R2, [R4]", {"stall_wait": 6}), Row("EXIT", {"stall_wait": 3})]
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(sass_page("void gemm<1>(float*)", code), "utf-8")
+    a, b = (Run(load(tmp_path / name), name) for name in "ab")
+    found = find_evidence(compare(Sides((a,), (b,))))
+    assert found.why.endswith("and reports of Nsight Compute have nothing else to tell noise from")
 
 
 def test_the_least_change_is_parsed() -> None:

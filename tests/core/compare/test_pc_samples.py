@@ -11,10 +11,11 @@ from flame.core.compare.sections.frames import frames_section
 from flame.core.compare.sections.kernels import kernels_section
 from flame.core.compare.sides import Run, Sides
 from flame.core.loading.many import load
+from flame.core.model.pc_samples import CodeSamples
 from flame.core.projection.selection import select
 from tests.support.report_rows import table_rows
-from tests.tui.diff.test_sampled import compiled_otherwise, faster
-from tests.tui.sampled import sampled
+from tests.tui.diff.test_sampled import compiled_otherwise, faster, shifted
+from tests.tui.sampled import GEMM, GEMM_SAMPLES, code, sampled, samples
 
 LEVELS = "kernel,sass,stall"
 
@@ -51,6 +52,37 @@ def test_the_instructions_that_changed_are_told(tmp_path: Path) -> None:
     section = frames_section(pair)
     for key, text in (("new", "FFMA"), ("gone", "FMUL")):
         assert any(text in row["frame"] for row in table_rows(section, key))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_instructions_of_recompiled_code_are_paired(tmp_path: Path, turned: bool) -> None:
+    base, new = sampled(tmp_path / "a"), sampled(tmp_path / "b", of_gemm=shifted)
+    runs = (Run(base, "base"),), (Run(new, "new"),)
+    pair = compare(Sides(*(runs[::-1] if turned else runs)), select("kernel,sass", metric="stalls"))
+    tree, changes = pair.union.tree, pair.changes
+    assert not changes.delta.any() and not changes.is_new.any() and not changes.is_gone.any()
+    names = {tree.name(at) for at in range(len(tree))}
+    assert ("+0x0060 FMUL R8, R8, R9" if turned else "+0x0080 FMUL R8, R8, R9") in names
+
+
+def test_what_is_called_so_by_now_is_another_instruction(tmp_path: Path) -> None:
+    """Where FMUL is now another one was, of the same text: that is gone."""
+    base, new = sampled(tmp_path / "a", of_gemm=twice), sampled(tmp_path / "b")
+    sides = Sides((Run(base, "base"),), (Run(new, "new"),))
+    pair = compare(sides, select("kernel,sass", metric="stalls"))
+    tree, changes = pair.union.tree, pair.changes
+    there = [at for at in range(len(tree)) if tree.name(at) == "+0x0060 FMUL R8, R8, R9"]
+    found = {(int(changes.base.total[at]), int(changes.new.total[at])) for at in there}
+    assert found == {(69, 69), (7, 0)}
+
+
+def twice() -> list[CodeSamples]:
+    """The same code with two instructions more, before the load."""
+    text = [*GEMM[:5], ("LDS R8, [R2]", 4), GEMM[6], *GEMM[5:]]
+    counts = {
+        reason: [*at[:5], 0, 7 * (reason == "wait"), *at[5:]] for reason, at in GEMM_SAMPLES.items()
+    }
+    return [samples(code(text), counts)]
 
 
 def test_samples_themselves_are_compared_by_instruction(tmp_path: Path) -> None:

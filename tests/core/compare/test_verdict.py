@@ -36,6 +36,18 @@ def steps(folder: Path, name: str, seed: int, longer: float, size: int = 20) -> 
     return write_steps(folder / name, [{"gemm": [one]} for one in durations])
 
 
+def test_all_of_shares_says_nothing(tmp_path: Path) -> None:
+    base, new = steps(tmp_path, "a", 1, 1), steps(tmp_path, "b", 2, 1.5)
+    found = find_verdict(one_by_one(base, new, selection=SHOWN, per="share"))
+    assert found.words.startswith(
+        "parts of each side's own GPU time are compared: all of it says nothing · no evidence: "
+    )
+    assert found.facts["measure"] == "share_percent"
+    assert found.facts["base"] == pytest.approx(100)
+    same = find_verdict(one_by_one(base, base, selection=SHOWN, per="share"))
+    assert same.words == "BASE and NEW are identical"
+
+
 @pytest.mark.parametrize(
     ("longer", "outcome", "words"),
     [

@@ -70,7 +70,8 @@ async def test_the_table_and_the_details_say_what_is_known(traces: tuple[Path, P
         assert user.read("table").splitlines()[0].split()[-1] == user.selected
         await user.rest()
         details = " ".join(user.read("details").split())
-        assert "evidence changed beyond noise: 10 steps each chance <0.1 % 95 % within +" in details
+        assert "evidence changed beyond noise: 10 steps each chance <0.1 %" in details
+        assert "NEW > BASE in 100 of 100 pairs 95 % within +" in details
         await user.press("x")
         await user.rest()
         assert details[details.index("evidence") :] in " ".join(user.read("details").split())

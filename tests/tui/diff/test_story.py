@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,36 @@ def test_what_changed_where_and_why(tmux: Tmux, tmp_path: Path) -> None:
     tmux.until("copied the command line of this view")
     tmux.press("q")
     ended(tmux)
+
+
+@pytest.mark.deep
+def test_why_it_changed_is_exported_and_guarded(tmux: Tmux, tmp_path: Path) -> None:
+    """From the picture to a gate: why, in the details; both columns; exit codes by a kept base."""
+    written(tmp_path / "before.sqlite", BASE)
+    written(tmp_path / "after.sqlite", NEW)
+    tmux.line(f"{FLAME} diff before.sqlite after.sqlite --levels nvtx,kernel")
+    tmux.until("▏▲ attention")
+    tmux.press("Down", "Down")
+    tmux.until(r"(?m)^ gemm", r"by count +\+10.0 ms", r"by duration \+6.00 ms", "20.0 ms → 36.0 ms")
+    tmux.press("q")
+    ended(tmux)
+
+    tmux.line("clear")
+    tmux.line(f"{FLAME} diff before.sqlite after.sqlite --levels nvtx,kernel -f folded")
+    tmux.until("attention;gemm 20000000 36000000", "mlp;relu 5000000 0", "mlp;gelu 0 7000000")
+    tmux.line("clear")
+    tmux.line(f"{FLAME} diff before.sqlite --keep-base main.flame-base.json.gz")
+    tmux.until(r"wrote main.flame-base.json.gz")
+    gate = f"{FLAME} diff main.flame-base.json.gz after.sqlite --section summary --fail-on"
+    for condition, code in (
+        ('frame("attention").total > +50%', 5),
+        ('new("gelu") > 0', 5),
+        ('frame("mlp").total > +50%', 0),
+        ('frame("attention").p99 > +5%', 6),
+    ):
+        tmux.line("clear")
+        tmux.line(f"{gate} {shlex.quote(condition)}; echo left with $?")
+        tmux.until(rf"(?m)^left with {code}$", '"flame_diff": 1')
 
 
 @pytest.mark.deep

@@ -9,16 +9,22 @@ import numpy as np
 
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.gate.intervals import ENOUGH, ChangeInterval, change_interval
-from flame.core.compare.gate.terms import SideValues, measure_sides, sides_without
+from flame.core.compare.gate.terms import (
+    SideValues,
+    measure_sides,
+    sides_without,
+    why_not_measured,
+)
 from flame.core.compare.sections.frames import changed_frames
 from flame.core.compare.sides import SIDES
 from flame.core.compare.verdict import find_verdict
 from flame.core.errors import UsageError
 from flame.core.report.gate.condition import Condition, Term, terms_of
 from flame.core.report.gate.decide import COMPARE, holds, limit_of, spelled
-from flame.core.report.gate.quantities import Quantity
+from flame.core.report.gate.percentiles import P99, fewest
+from flame.core.report.gate.quantity import Quantity
 from flame.core.report.table import CONTRACT
-from flame.core.units import format_value
+from flame.core.units import format_count, format_counted, format_value
 
 RUN_NOISE = 2.0
 """Percent by which two runs of one program may differ in all that takes time."""
@@ -100,7 +106,8 @@ def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
     if len(without) == len(SIDES):
         return TermDecision(term, None, None, None, "no frame of either side has such a name")
     if values is None:
-        why = f"no frame of {without[0]} has such a name" if without else _not_told(comparison)
+        named = f"no frame of {without[0]} has such a name" if without else ""
+        why = named or why_not_measured(comparison, term)
         return TermDecision(term, None, None, None, why)
     if not term.limit.change:
         quantity = Quantity(values.new, values.unit, values.whole)
@@ -115,11 +122,6 @@ def _decided(comparison: Comparison, term: Term, noise: float) -> TermDecision:
     outcome = _beyond(term, limit, interval)
     why = "" if outcome is not None else _why(interval, noise)
     return TermDecision(term, outcome, values, interval, why)
-
-
-def _not_told(comparison: Comparison) -> str:
-    summed = comparison.sides.has_summary
-    return "a summary of ranks does not tell it" if summed else "the traces do not tell"
 
 
 def _percent_limit(term: Term, values: SideValues) -> float | None:
@@ -150,11 +152,15 @@ def _beyond(term: Term, limit: float, interval: ChangeInterval) -> bool | None:
 
 
 def _why(interval: ChangeInterval, noise: float) -> str:
+    if interval.activities and interval.spread:
+        return _why_not_of_activities(interval)
     more = interval.more_steps
     if more is not None:
         return (
             f"record more: {interval.steps:,} steps now, about {more:,} needed for ± {ENOUGH:g} %"
         )
+    if not math.isfinite(interval.spread):
+        return f"record more: in most of the {interval.steps:,} steps there is nothing of it"
     if interval.of_runs:
         return "the runs differ too much for this limit: compare more of them"
     if interval.of_ranks:
@@ -165,6 +171,16 @@ def _why(interval: ChangeInterval, noise: float) -> str:
     if not noise:
         return "the change is too close to the limit"
     return f"two runs may differ by ± {noise:g} %: compare several runs by --base and --new"
+
+
+def _why_not_of_activities(interval: ChangeInterval) -> str:
+    if interval.activities < fewest(P99):
+        found = format_counted(interval.activities, "activity is", "activities are")
+        return f"{found} too few for this percentile: {fewest(P99)} of each side are needed"
+    return (
+        f"{format_count(interval.activities)} activities tell it to ± {interval.spread:.1f} %, and "
+        "two runs may differ: record more of them, or compare several runs by --base and --new"
+    )
 
 
 def _written(value: float, unit: str) -> str:
@@ -207,7 +223,9 @@ def _values(one: TermDecision) -> dict[str, object] | None:
     if values is None:
         return None
     change = None if values.change is None else round(values.change, 3)
-    bounds = None if interval is None else [round(interval.low, 3), round(interval.high, 3)]
+    bounds = None
+    if interval is not None and math.isfinite(interval.low + interval.high):
+        bounds = [round(interval.low, 3), round(interval.high, 3)]
     return {
         "base": values.base,
         "new": values.new,

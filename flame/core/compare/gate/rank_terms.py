@@ -25,7 +25,8 @@ from flame.core.rank_summary.rank_values import values_of_ranks
 from flame.core.ranks.rank_diff import DEVIATIONS, compare_ranks
 from flame.core.ranks.rank_sections.rank_findings import find_in_ranks
 from flame.core.report.gate.condition import Term
-from flame.core.report.gate.quantities import Quantity, measure_frames, outermost_matches
+from flame.core.report.gate.named import measure_named, outermost_matches
+from flame.core.report.gate.quantity import Quantity
 from flame.core.report.scope import Scope
 
 _TIMES = ("gpu_time", "frame.total")
@@ -35,7 +36,8 @@ _TIMES = ("gpu_time", "frame.total")
 def measure_ranks(run: Run, scope: Scope, term: Term) -> Quantity | None:
     """Measure what ``term`` names on all ranks of ``run``; None where a summary cannot tell."""
     if term.text is not None:
-        return measure_frames(scope, term)
+        alone = term.name.startswith("frame.")
+        return measure_named(scope, term, lambda scope, groups: None) if alone else None
     what, _, part = term.name.partition(".")
     if term.name == "gpu_time":
         return Quantity(int(scope.tree.total[0]), "ns")

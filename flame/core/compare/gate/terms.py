@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import F8, unique
+from flame.core.columns import F8, Bool, unique
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.gate.rank_terms import measure_ranks
+from flame.core.compare.kept.kept_durations import kept_durations
 from flame.core.compare.sides import BASE, NEW, SIDES, KeptRun, Run
+from flame.core.errors import NoMatchError
 from flame.core.projection.matching import matching_frames
 from flame.core.regex import compile_expression
 from flame.core.report.gate.condition import Condition, Term, parse_condition, terms_of
+from flame.core.report.gate.named import measure_named, named_work, recorded_durations
+from flame.core.report.gate.percentiles import Durations
 from flame.core.report.gate.quantities import (
     BUDGET_PARTS,
-    Quantity,
+    check_expression,
     check_name,
     measure,
-    measure_frames,
 )
+from flame.core.report.gate.quantity import Quantity
+from flame.core.report.gate.unknown import why_no_phase, why_unknown
 from flame.core.report.scope import Scope
 
 ONE_SIDED = ("new", "gone")
 """Quantities of a comparison alone: how many frames one side only has, by their names."""
 
-_NOT_ADDED_UP = ("step.", "findings.", "memory.")
+_NOT_ADDED_UP = ("step.", "findings.", "memory.", "peak_memory")
 """Beginnings of quantities that say as much of several runs, or steps, as of one."""
 
 _OF_ALL_NAMES = ("step.", *BUDGET_PARTS)
@@ -58,7 +64,7 @@ def read_condition(text: str) -> Condition:
         if not _is_one_sided(term):
             check_name(term, more=[f'{name}("RE")' for name in ONE_SIDED])
         elif term.text is not None:
-            compile_expression(term.text)
+            check_expression(term)
     return condition
 
 
@@ -69,7 +75,7 @@ def _is_one_sided(term: Term) -> bool:
 def adds_up(term: Term) -> bool:
     """Tell whether what ``term`` names is a sum over the run, so that it is scaled."""
     if term.text is not None:
-        return not term.name.endswith(".mean")
+        return not term.name.endswith((".mean", ".p99"))
     return not term.name.startswith(_NOT_ADDED_UP) and not term.name.endswith("_percent")
 
 
@@ -94,7 +100,7 @@ def measure_sides(comparison: Comparison, term: Term) -> SideValues | None:
 
 def sides_without(comparison: Comparison, term: Term) -> list[str]:
     """List the sides of which no frame has a name that ``term`` asks for; none of other terms."""
-    if term.text is None or _is_one_sided(term):
+    if not term.name.startswith("frame."):
         return []
     found = measure_sides(comparison, replace(term, name="frame.count"))
     if found is None:
@@ -102,17 +108,79 @@ def sides_without(comparison: Comparison, term: Term) -> list[str]:
     return [side for side, count in zip(SIDES, (found.base, found.new), strict=True) if not count]
 
 
+def why_not_measured(comparison: Comparison, term: Term) -> str:
+    """Say why ``term`` cannot be measured, and of which run, where not of all alike."""
+    reasons = [
+        (run.label, _why_not(run, scope, term))
+        for run, scope in zip(comparison.sides.runs, comparison.scopes, strict=True)
+        if _measured(run, scope, term) is None
+    ]
+    label, why = reasons[0]
+    if len(reasons) == len(comparison.sides.runs) and len({why for _, why in reasons}) == 1:
+        return why
+    return f"{label}: {why}"
+
+
 def _measured(run: Run, scope: Scope, term: Term) -> Quantity | None:
+    try:
+        return _measured_of_some(run, scope, term)
+    except NoMatchError:
+        return None
+
+
+def _measured_of_some(run: Run, scope: Scope, term: Term) -> Quantity | None:
+    """Do that; NoMatchError where filters leave nothing of the run."""
     if run.summary is not None:
         return measure_ranks(run, scope, term)
     if not isinstance(run, KeptRun):
         return measure(scope, term)
     if term.text is not None:
-        return measure_frames(scope, term)
+        return measure_named(scope, term, partial(_kept_durations, run))
     if scope.selection.where and not term.name.startswith(_OF_ALL_NAMES):
         return None  # It was measured of what was kept, before these filters.
     kept = run.part.quantities.get(term.name)
     return None if kept is None else Quantity(kept.value, kept.unit, kept.whole)
+
+
+def _kept_durations(run: KeptRun, scope: Scope, groups: Bool) -> Durations | None:
+    return None if scope.tree.parts else kept_durations(run.part, groups)
+
+
+def _why_not(run: Run, scope: Scope, term: Term) -> str:
+    """Why `_measured` finds nothing."""
+    try:
+        _measured_of_some(run, scope, term)
+    except NoMatchError:
+        return "nothing of it is compared"
+    if run.summary is not None:
+        return "a summary of ranks does not tell it"
+    if not isinstance(run, KeptRun):
+        return why_unknown(scope, term)
+    if term.name.startswith("phase."):
+        return why_no_phase(scope.profile)
+    if term.text is None:
+        if scope.selection.where and not term.name.startswith(_OF_ALL_NAMES):
+            return "a kept base has it of all names alone: compare without filters"
+        return "the base was kept without it: its trace does not tell, or an older flame kept it"
+    if run.part.durations is None:
+        return "an older flame kept the base, without how long activities took: keep it again"
+    return "how long activities took was kept of the heaviest frames alone"
+
+
+def durations_of_sides(comparison: Comparison, term: Term) -> tuple[Durations, Durations] | None:
+    """Collect how long the activities took that ``term`` names, of all runs of each side."""
+    sides: dict[int, Durations] = {}
+    for run, scope, side in zip(
+        comparison.sides.runs, comparison.scopes, comparison.sides.side_of_run, strict=True
+    ):
+        work = None if run.summary is not None else named_work(scope, term)
+        if work is None:
+            return None
+        of = partial(_kept_durations, run) if isinstance(run, KeptRun) else recorded_durations
+        if (found := of(scope, work.groups)) is None:
+            return None
+        sides[side] = sides[side].joined(found) if side in sides else found
+    return sides[BASE], sides[NEW]
 
 
 def _scaled(comparison: Comparison, values: F8, divisor: F8) -> tuple[float, float]:

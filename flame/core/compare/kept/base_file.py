@@ -72,11 +72,22 @@ class KeptFinding(Struct, frozen=True):
     title: str
 
 
+class KeptDurations(Struct, frozen=True):
+    """Hold how long the activities of the heaviest groups took.
+
+    ``count`` activities of a ``group`` took ``ns``, of which 8 binary digits were kept.
+    """
+
+    group: list[Count]
+    ns: list[Count]
+    count: list[Count]
+
+
 class KeptPart(Struct, frozen=True):
     """Hold what is compared of a run: all of it, or its iterations after the warm-up.
 
     ``total`` (ns) and ``count`` are those of the activities of each group, ``seconds`` how long
-    the GPUs were looked at.
+    the GPUs were looked at. ``durations`` are None where an earlier flame kept it.
     """
 
     total: list[Count]
@@ -85,6 +96,7 @@ class KeptPart(Struct, frozen=True):
     budget: dict[str, Count]
     quantities: dict[str, KeptQuantity]
     findings: list[KeptFinding]
+    durations: KeptDurations | None = None
 
 
 class KeptSteps(Struct, frozen=True):

@@ -8,17 +8,18 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, sum_by, unique_rows
 from flame.core.compare.kept.base_file import KeptFrame, KeptGroups
-from flame.core.frame import Frame
+from flame.core.frame import Frame, Kind
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable
+from flame.core.names.phases import TELLING, told_phase
 from flame.core.projection.weights import Weights
 
 _STACKS = ("python", "native", "nvtx")
 _FRAMES = ("launch", "frame")
 
 _NOT_KEPT = ("mangled", "detail", "strides", "values")
-"""What is known of frames, and of no use to a comparison."""
+"""What is known of frames, and of no use to a comparison: of details the phase alone is kept."""
 
 
 class KeptTable(NamedTuple):
@@ -96,4 +97,7 @@ def _keep_frames(profile: Profile, columns: list[Column]) -> tuple[I4, list[Kept
 
 def _kept_frame(frame: Frame) -> KeptFrame:
     marks = [pair for pair in frame.extra if pair[0] not in _NOT_KEPT]
+    phase = told_phase(frame.name, frame.get("detail")) if frame.kind == Kind.NVTX else ""
+    if phase and not told_phase(frame.name, ""):
+        marks.append(("detail", TELLING[phase]))
     return KeptFrame(int(frame.kind), frame.name, frame.file, frame.line, marks)

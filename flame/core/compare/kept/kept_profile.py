@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.compare.kept.base_file import KeptPart, KeptRunData, KeptSteps
+from flame.core.compare.kept.base_file import KeptDurations, KeptPart, KeptRunData, KeptSteps
 from flame.core.errors import InputError
 from flame.core.frame import Frame, Kind
 from flame.core.model.activities import NONE, Activities, Groups, off_gpu_columns, repeat
@@ -74,6 +74,7 @@ def _check(data: KeptRunData, part: KeptPart) -> None:
     fits &= all(kind < len(Kind) for kind in groups.kind) and _is_trie(data)
     fits &= sum(part.total) < 1 << 62 and sum(part.count) < 1 << 62
     fits &= data.steps is None or _steps_fit(data.steps, size)
+    fits &= part.durations is None or _durations_fit(part.durations, size)
     if not fits:
         raise InputError("the kept base does not hold together: keep it again")
 
@@ -83,6 +84,12 @@ def _steps_fit(steps: KeptSteps, groups: int) -> bool:
     fits &= max(steps.step, default=-1) < len(steps.period)
     fits &= max(steps.group, default=-1) < groups
     return fits and sum(steps.period) + sum(steps.total) < 1 << 62
+
+
+def _durations_fit(durations: KeptDurations, groups: int) -> bool:
+    fits = len(durations.group) == len(durations.ns) == len(durations.count)
+    fits &= max(durations.group, default=-1) < groups
+    return fits and sum(durations.count) < 1 << 62
 
 
 def _is_trie(data: KeptRunData) -> bool:

@@ -15,7 +15,9 @@ from flame.core.report.gate.condition import (
     parse_condition,
     terms_of,
 )
-from flame.core.report.gate.quantities import Quantity, check_name, measure
+from flame.core.report.gate.quantities import check_name, measure
+from flame.core.report.gate.quantity import Quantity
+from flame.core.report.gate.unknown import why_unknown
 from flame.core.report.scope import Scope
 from flame.core.report.table import CONTRACT
 
@@ -36,11 +38,18 @@ _WRITTEN = {
 class Decision(NamedTuple):
     """Hold what became of a condition: ``holds`` is None where that cannot be decided.
 
-    ``values`` are what its terms were measured as, by name; None where the trace cannot tell.
+    ``values`` are what its terms were measured as, by name; None where the trace cannot tell, and
+    ``unknown`` says why.
     """
 
     holds: bool | None
     values: dict[str, float | None]
+    unknown: dict[str, str]
+
+    @property
+    def undecided(self) -> dict[str, str]:
+        """What could not be measured, with the reasons, where the condition cannot be decided."""
+        return self.unknown if self.holds is None else {}
 
 
 def read_condition(text: str) -> Condition:
@@ -50,8 +59,8 @@ def read_condition(text: str) -> Condition:
         check_name(term)
         if term.limit.change:
             raise UsageError(
-                f"--fail-on: {term.name} is compared with a change, and a report has no base: "
-                "write a value without a sign"
+                f"--fail-on: {term.name} at {term.place + 1} is compared with a change, and a "
+                "report has no base: write a value without a sign"
             )
     return condition
 
@@ -61,7 +70,12 @@ def decide(scope: Scope, condition: Condition) -> Decision:
     found = {term: _decided(scope, term) for term in terms_of(condition)}
     values = {spelled(term): value for term, (_, value) in found.items()}
     outcome = holds(condition, {term: is_so for term, (is_so, _) in found.items()})
-    return Decision(outcome, values)
+    unknown = {
+        spelled(term): why_unknown(scope, term)
+        for term, (is_so, _) in found.items()
+        if is_so is None
+    }
+    return Decision(outcome, values, unknown)
 
 
 def spelled(term: Term) -> str:
@@ -83,14 +97,17 @@ def _decided(scope: Scope, term: Term) -> tuple[bool | None, float | None]:
 def limit_of(term: Term, found: Quantity) -> float:
     """Find the limit of ``term`` in the unit of what was measured.
 
-    Raises UsageError where it is written in another one.
+    Nothing has none. Raises UsageError where it is written in another one.
     """
     limit = term.limit
+    if not limit.value and limit.kind == "count":
+        return 0.0
     if limit.kind == "percent" and found.whole is not None:
         return limit.value * found.whole / 100
     if limit.kind != found.unit and not (found.unit == "percent" and limit.kind == "count"):
         wanted = _WRITTEN[found.unit] + (", or a share" if found.whole is not None else "")
-        raise UsageError(f"--fail-on: {term.name} is compared with {wanted}")
+        wanted += ", or a part of the base in %" if limit.change else ""
+        raise UsageError(f"--fail-on: {term.name} at {term.place + 1} is compared with {wanted}")
     return limit.value
 
 
@@ -114,5 +131,6 @@ def as_facts(text: str, decision: Decision) -> dict[str, object]:
         "flame_report": CONTRACT,
         "condition": text,
         "result": decision.holds,
+        "undecided": decision.undecided,
         "values": decision.values,
     }

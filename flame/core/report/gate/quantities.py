@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.allocator.growth import LEAST_BOUNDARIES
-from flame.core.columns import I8, distinct, unique_rows
+from flame.core.columns import distinct, unique_rows
 from flame.core.errors import UsageError
 from flame.core.model.allocator.recorded import MemoryOfDevice
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.launches import UNKNOWN
-from flame.core.model.tree import StackTree
-from flame.core.projection.matching import matching_frames
+from flame.core.model.launches import DEVICE, UNKNOWN
 from flame.core.regex import compile_expression
 from flame.core.report.allocations.stacks import devices_with_memory
 from flame.core.report.findings.findings import find
 from flame.core.report.gate.condition import Term
+from flame.core.report.gate.named import PARTS, measure_named, recorded_durations
+from flame.core.report.gate.quantity import Quantity
+from flame.core.report.measures.allocator_memory import given_out
 from flame.core.report.measures.copy_work import copy_work
+from flame.core.report.measures.device_memory import memory_use
 from flame.core.report.program.iterations import report_iterations
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget, budgets
-
-
-class Quantity(NamedTuple):
-    """Hold a measured value in its ``unit``; ``whole`` is what shares of it are of, if of any."""
-
-    value: float
-    unit: str
-    whole: float | None = None
-
 
 Measure = Callable[[Scope], Quantity | None]
 """None: the trace cannot tell."""
@@ -41,8 +33,9 @@ _SEVERITIES = ("high", "medium", "low", "info")
 WAYS = ("HtoD", "DtoH", "DtoD", "PtoP")
 """Ways of copies: from the host, to the host, within a GPU, between GPUs."""
 
+_TEXTS = {"frame": "RE", "phase": "NAME"}
+
 _STEPS = ("p50", "p95", "p99", "mean", "max")
-_FRAME_PARTS = ("total", "count", "mean")
 
 
 def check_name(term: Term, more: Sequence[str] = ()) -> None:
@@ -50,22 +43,31 @@ def check_name(term: Term, more: Sequence[str] = ()) -> None:
 
     ``more`` are choices besides.
     """
-    frames = [f"frame.{part}" for part in _FRAME_PARTS]
-    known = QUANTITIES if term.text is None else frames
-    if term.name in known:
-        if term.text is not None:
-            compile_expression(term.text)
+    named = {f"{name}.{part}": name for name, parts in PARTS.items() for part in parts}
+    if term.name in (QUANTITIES if term.text is None else named):
+        if named.get(term.name) == "frame":
+            check_expression(term)
         return
-    written = [f'frame("RE").{part}' for part in _FRAME_PARTS]
+    written = [f'{name}("{_TEXTS[name]}").{at.partition(".")[2]}' for at, name in named.items()]
     choices = ", ".join([*QUANTITIES, *written, *more])
-    raise UsageError(f"--fail-on: no quantity '{term.name}'; there are {choices}")
+    raise UsageError(
+        f"--fail-on: no quantity '{term.name}' (at {term.place + 1}); there are {choices}"
+    )
+
+
+def check_expression(term: Term) -> None:
+    """Check that the text of ``term`` is a regular expression; UsageError with its place if not."""
+    try:
+        compile_expression(term.text or "")
+    except UsageError as error:
+        raise UsageError(f"--fail-on: {term.name} at {term.place + 1}: {error}") from None
 
 
 def measure(scope: Scope, term: Term) -> Quantity | None:
     """Measure what ``term`` names, which `check_name` lets pass; None: the trace cannot tell."""
     if term.text is None:
         return QUANTITIES[term.name](scope)
-    return None if scope.profile.resolved else measure_frames(scope, term)
+    return None if scope.profile.resolved else measure_named(scope, term, recorded_durations)
 
 
 def _budget_part(part: Callable[[Budget], int]) -> Measure:
@@ -176,6 +178,15 @@ def _memory(value: Callable[[MemoryOfDevice], int | None], whole: bool = False) 
     return measured
 
 
+def _peak_memory(scope: Scope) -> Quantity | None:
+    """Find how much memory of a GPU was in use at most: by a snapshot, by CUDA, or by PyTorch."""
+    if (of_snapshot := QUANTITIES["memory.peak"](scope)) is not None:
+        return of_snapshot
+    peaks = [one.peak for one in memory_use(scope) if one.place.kind in (DEVICE, "")]
+    peaks = peaks or [one.most for one in given_out(scope)]
+    return Quantity(max(peaks), "bytes") if peaks else None
+
+
 def _part(name: str) -> Callable[[MemoryOfDevice], int | None]:
     return lambda one: getattr(one.parts, name) if one.parts else None
 
@@ -213,6 +224,7 @@ QUANTITIES: dict[str, Measure] = {
     **{f"bytes.{way.lower()}": _copied(way) for way in WAYS},
     **{f"findings.{severity}": _findings(severity) for severity in _SEVERITIES},
     **{f"step.{part}": _steps(part) for part in _STEPS},
+    "peak_memory": _peak_memory,
     "memory.peak": _memory(lambda one: one.peak),
     "memory.live": _memory(lambda one: one.live_end),
     "memory.reserved": _memory(_part("reserved")),
@@ -221,30 +233,3 @@ QUANTITIES: dict[str, Measure] = {
     "memory.failed": _failures,
 }
 """What conditions may name, and how it is measured."""
-
-
-def outermost_matches(tree: StackTree, text: str) -> I8:
-    """List the outermost nodes whose names match the expression ``text``."""
-    used = distinct(tree.frame.astype(np.int64))[0]
-    marked = np.isin(
-        tree.frame, matching_frames(tree.frames, tree.text, used, compile_expression(text))
-    )
-    # Nodes within another one that matches are a part of that.
-    reach = np.maximum.accumulate(np.where(marked, tree.end, 0))
-    outermost = np.arange(len(tree)) >= np.append(0, reach[:-1])
-    return np.flatnonzero(marked & outermost)
-
-
-def measure_frames(scope: Scope, term: Term) -> Quantity | None:
-    """Sum up the GPU time of the outermost frames whose names match: ``frame("attention").total``.
-
-    None where none has a mean.
-    """
-    part, tree = term.name.partition(".")[2], scope.tree
-    nodes = outermost_matches(tree, term.text or "")
-    total, count = int(tree.total[nodes].sum()), int(tree.count[nodes].sum())
-    if part == "mean":
-        return Quantity(total / count, "ns") if count else None
-    return (
-        Quantity(count, "count") if part == "count" else Quantity(total, "ns", int(tree.total[0]))
-    )

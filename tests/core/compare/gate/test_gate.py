@@ -17,6 +17,8 @@ from flame.core.compare.statistics import drawn_ratio
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
+from flame.core.projection.filters import Kernel
+from flame.core.projection.selection import select
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
 
@@ -166,6 +168,17 @@ def test_a_name_that_no_frame_has_is_not_decided(folder: Path) -> None:
     assert decided(comparison, 'frame("flash").count > 0 or frame("none").count > 0').holds is True
 
 
+@pytest.mark.parametrize(
+    "text", ["gpu_time > +5%", "kernels > +0", 'frame("flash").total > +0%', "launches > +0"]
+)
+def test_filters_that_leave_nothing_of_a_side_decide_nothing(folder: Path, text: str) -> None:
+    base, new = trace(folder / "base", STEADY), trace(folder / "new", STEADY, other="flash")
+    sides = Sides(runs_of("BASE", [base]), runs_of("NEW", [new]))
+    comparison = compare(sides, select(where=(Kernel("flash"),)))
+    [one] = decided(comparison, text).undecided
+    assert one.why == "BASE: nothing of it is compared"
+
+
 def test_changes_of_what_cannot_be_compared_are_not_decided(folder: Path) -> None:
     comparison = compared(folder, STEADY, STEADY, kernel="flash")
     for text in ("step.p50 > +5%", "kernels > +100", "gpu_time < +1ms"):
@@ -180,7 +193,7 @@ def test_what_traces_cannot_tell_is_not_decided(tmp_path: Path) -> None:
         (tmp_path / f"{name}.folded").write_text("main 3\n")
     a, b = (Run(load(tmp_path / f"{name}.folded"), name) for name in ("a", "b"))
     [one] = decided(compare(Sides((a,), (b,))), "kernels > +0").undecided
-    assert (one.values, one.why) == (None, "the traces do not tell")
+    assert (one.values, one.why) == (None, "there are no activities with times")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +214,9 @@ def test_mistakes(text: str, why: str) -> None:
 def test_units_must_fit(tenth: Comparison) -> None:
     with pytest.raises(UsageError, match="compared with"):
         decided(tenth, "kernels > +5ms")
-    with pytest.raises(UsageError, match="compared with"):
+    with pytest.raises(
+        UsageError, match="a time, with ns, us, ms or s, or a part of the base in %"
+    ):
         decided(tenth, "step.p50 > +5")
 
 

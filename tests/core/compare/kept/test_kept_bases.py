@@ -160,7 +160,7 @@ def test_what_was_kept_of_all_names_is_not_told_of_some() -> None:
     )
     for text in ("gpu_time > +0%", "kernels > +0", "launches > +0", "findings.high > +0"):
         [one] = decide(found, read_condition(text)).undecided
-        assert one.why == "the traces do not tell"
+        assert one.why == "BASE: a kept base has it of all names alone: compare without filters"
     for text in ("busy > +9%", "idle_percent > +9", 'frame("Kernel2").count > +0'):
         assert decide(found, read_condition(text)).holds is False, text
 
@@ -248,3 +248,10 @@ def test_a_later_flame_reads_the_bases_of_this_one() -> None:
     assert SCHEMA >= 1 and not found.changes.delta.any()
     told = {section.name for section in diff_sections(found)}
     assert told == {*SECTIONS} - {"ranks"}
+    [undecided] = decide(found, read_condition('frame("Kernel2").p99 > +5%')).undecided
+    assert undecided.why == (
+        "BASE: an older flame kept the base, without how long activities took: keep it again"
+    )
+    for text in ("peak_memory > +5%", 'phase("prefill").total > +5%'):
+        assert decide(found, read_condition(text)).holds is None
+    assert decide(found, read_condition('phase("*").total > +5%')).holds is False
