@@ -97,8 +97,9 @@ class OperatorWork:
         """`shared`, but not kept for this: for sums, which are kept themselves, and far smaller."""
         known: SharedWork | None = self.__dict__.get("shared")
         shared = self.share() if known is None else known
-        self.__dict__.setdefault("counts", shared.counts)
-        self.__dict__.setdefault("memory_known", self.knows_memory(shared))
+        if "counts" not in self.__dict__:  # both are small, and asked for beside any sums
+            known_memory = self.knows_memory(shared)
+            self.__dict__.update(counts=shared.counts, memory_known=known_memory)
         return shared
 
     @cached_property
