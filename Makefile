@@ -22,7 +22,8 @@ CORE_CODE    := $(wildcard csrc/*.c csrc/*.h)
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject man wheels pyz test test-deep test-pythons fuzz bench check format clean
+.PHONY: help demo live inject man wheels pyz release locks test test-deep \
+	test-pythons test-textual fuzz bench check format clean
 
 help:
 	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
@@ -31,9 +32,12 @@ help:
 	@echo "make man           write the man pages and the generated parts of docs/"
 	@echo "make wheels        build wheels for Linux of both machines, with glibc 2.28 and newer, into dist/"
 	@echo "make pyz           pack flame and all it needs into one file, for machines without pip"
+	@echo "make release       build and try what is published, into dist/; VERSION=0.3.0 prepares one"
+	@echo "make locks         write anew which versions build a release"
 	@echo "make test          the checks and the quick tests: what to run before every commit"
 	@echo "make test-deep     the other tests, and the properties with many examples; CI runs both"
 	@echo "make test-pythons  the quick tests on every Python that flame supports and this machine has"
+	@echo "make test-textual  the tests of the app with the oldest and the newest Textual it may have"
 	@echo "make fuzz          look for inputs that break a reader, for MINUTES=10"
 	@echo "make bench         measure, and write docs/performance.md; SIZE=large, ONLY=\"bench_load …\""
 	@echo "make check         format, lint, types, import contracts: what needs no test to run"
@@ -54,11 +58,19 @@ man: $(VENV)/.installed-dev
 
 # A compiler of its own (90 MB) into build/, for one machine or MACHINES="x86_64 aarch64"
 wheels: $(VENV)/.installed-dev
-	@$(BIN)/python build_wheels.py $(MACHINES)
+	@$(BIN)/python -m release.wheels $(MACHINES)
 
 # For this machine and the Python of .venv
 pyz: $(VENV)/.installed-dev
-	@$(BIN)/python build_pyz.py
+	@$(BIN)/python -m release.pyz
+
+# docs/releasing.md. With VERSION=0.3.0 only the version is written, to be committed.
+release: $(VENV)/.installed-dev
+	@$(BIN)/python $(if $(VERSION),-m release.versions $(VERSION),-m release $(if $(REPLACE),--replace))
+
+# What builds a release, and what the one file packs: the newest versions, by their hashes.
+locks: $(VENV)/.installed-dev
+	@$(BIN)/python -m release.locks
 
 # The checks run beside the tests and are heard when those have ended: their lines stay together.
 test: $(VENV)/.installed-dev $(CORE_LIBRARY)
@@ -76,6 +88,10 @@ test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(VENV)/.tried-dataframes 
 # Each Python in an environment of its own in build/; make test-pythons VERSIONS="3.12 3.14"
 test-pythons: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	$(BIN)/python tests/pythons.py $(VERSIONS)
+
+# Each Textual in a folder of its own in build/; make test-textual VERSIONS="8.2.5 8.2.9"
+test-textual: $(VENV)/.installed-dev $(CORE_LIBRARY)
+	$(BIN)/python tests/textual_versions.py $(VERSIONS)
 
 fuzz: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(CORE_LIBRARY)
 	@$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES)

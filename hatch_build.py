@@ -63,7 +63,7 @@ class LibraryHook(BuildHookInterface[Any]):
         script.build(library)
         build_data["force_include"][str(library)] = f"flame/{library.name}"
         build_data["pure_python"] = False
-        # build_wheels.py has a compiler for another machine than this one.
+        # release/wheels.py has a compiler for another machine than this one.
         machine = os.environ.get("FLAME_MACHINE") or platform.machine()
         build_data["tag"] = f"py3-none-linux_{machine}"
 

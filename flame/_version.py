@@ -1,3 +1,3 @@
 """The version, here alone: read by the package, the command line and the build."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

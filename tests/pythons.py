@@ -36,7 +36,7 @@ def _name(version: tuple[int, int]) -> str:
 
 def _test(version: tuple[int, int]) -> str:
     """Run the quick tests on ``version``; returns how that ended, in a line."""
-    interpreter = next(filter(lambda path: _is(path, version), _candidates(version)), None)
+    interpreter = next(filter(lambda path: is_version(path, version), candidates(version)), None)
     if interpreter is None:
         return "skipped: no such interpreter here (pyenv install, uv python install, apt install)"
     print(f"Python {_name(version)}: {interpreter}", flush=True)
@@ -51,7 +51,7 @@ def _test(version: tuple[int, int]) -> str:
     return last if process.returncode == 0 else f"{last} - failed (exit {process.returncode})"
 
 
-def _candidates(version: tuple[int, int]) -> Iterator[str]:
+def candidates(version: tuple[int, int]) -> Iterator[str]:
     name = _name(version)
     if named := os.environ.get(f"FLAME_PYTHON{name.replace('.', '')}"):
         yield named
@@ -63,7 +63,7 @@ def _candidates(version: tuple[int, int]) -> Iterator[str]:
         yield from found.stdout.split("\n")[:1]
 
 
-def _is(path: str, version: tuple[int, int]) -> bool:
+def is_version(path: str, version: tuple[int, int]) -> bool:
     """Tell whether the program at ``path`` runs, and is that version: pyenv's shims may not."""
     try:
         asked = subprocess.run([path, "-c", _IDENTIFY], capture_output=True, text=True, check=False)

@@ -66,6 +66,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List what can be watched, watch it in the app, stop it or switch its PC sampling."""
+    if sys.platform != "linux":
+        raise UsageError(
+            "programs can be watched on Linux only; what was recorded: flame view PATH"
+        )
     check(args)
     prepare_process()
     from flame.attach.command import listing, stop, switch_sampling, target_of

@@ -188,7 +188,7 @@ def _engine(args: argparse.Namespace) -> Iterator[Engine]:
         from flame.engines.dask_cluster import dask_engine
     except ModuleNotFoundError as error:
         need = f"--dask needs {error.name}, which is not installed"
-        raise UsageError(f"{need}: pip install 'flame-view[dask]'") from None
+        raise UsageError(f"{need}: pip install dask distributed") from None
     with dask_engine(args.dask, workers) as (engine, warning):
         if warning:
             say(warning)

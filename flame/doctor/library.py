@@ -88,12 +88,12 @@ def _facts(dump: Path) -> dict[str, str]:
 
 def _library(path: Path, trial: _Trial) -> Check:
     if trial.error:
-        fix = "FLAME_DEBUG=1 flame record -- CMD shows more; else install flame-view again"
+        fix = "FLAME_DEBUG=1 flame record -- CMD shows more; else install flame again"
         return Check("library", "library", "missing", f"{path}: {trial.error}", fix)
     version = trial.fact("library")
     if version != __version__:
         text = f"{path} is of version {version}, flame of {__version__}"
-        return Check("library", "library", "limited", text, "install flame-view again")
+        return Check("library", "library", "limited", text, "install flame again")
     return Check("library", "library", "ok", f"{version}, {path}")
 
 

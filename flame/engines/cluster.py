@@ -111,7 +111,7 @@ class Cluster:
     def _check_versions(self) -> None:
         for worker, found in self._ask(self._versions).items():
             if isinstance(found, BaseException):
-                remedy = f"install flame-view {__version__} there"
+                remedy = f"install flame {__version__} there"
                 raise InputError(f"the worker {worker} cannot run flame: {found}: {remedy}")
             if found != __version__:
                 what = f"runs flame {found}, and this is {__version__}"

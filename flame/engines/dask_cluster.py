@@ -67,7 +67,7 @@ def _slurm(workers: int) -> Iterator[Any]:
         from dask_jobqueue import SLURMCluster
     except ModuleNotFoundError as error:
         need = f"--dask slurm needs {error.name}, which is not installed"
-        raise UsageError(f"{need}: pip install 'flame-view[slurm]'") from None
+        raise UsageError(f"{need}: pip install dask-jobqueue") from None
     try:
         cluster = SLURMCluster()
         cluster.scale(workers)

@@ -51,7 +51,7 @@ def library_path() -> Path:
     if not path.is_file():
         raise UsageError(
             f"this flame can only view: {LIBRARY} was not built; in a checkout: make inject, "
-            "else install g++, then pip install --force-reinstall --no-binary flame-view flame-view"
+            "else install g++, and flame again from its sources"
         )
     return path
 

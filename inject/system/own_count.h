@@ -9,7 +9,9 @@ namespace flame {
 // in the middle of an instruction.
 inline void add_to_own(std::atomic<uint64_t>& count, uint64_t by) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-  asm volatile("addq %1, %0" : "+m"(count) : "er"(by) : "memory", "cc");
+  static_assert(sizeof count == sizeof by);
+  // Clang takes no object of a class for an operand.
+  asm volatile("addq %1, %0" : "+m"(reinterpret_cast<uint64_t&>(count)) : "er"(by) : "memory", "cc");
 #else
   count.fetch_add(by, std::memory_order_release);
 #endif

@@ -115,5 +115,5 @@ sys.exit(main())
 def test_without_dask_its_option_is_one_line(folder: Path) -> None:
     command = [sys.executable, "-c", _WITHOUT_DASK, "ranks", "a", "-o", "x", "--dask", "local"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    need = "--dask needs distributed, which is not installed: pip install 'flame-view[dask]'"
+    need = "--dask needs distributed, which is not installed: pip install dask distributed"
     assert (done.returncode, done.stderr) == (2, f"flame: {need}\n")

@@ -19,6 +19,7 @@ from flame.cli.record import plan_of
 from flame.core.model.metrics import ALL_METRICS
 from flame.core.projection.levels import LEVELS
 from flame.options.selection import load_options_of, selection_of
+from tests import textual_versions
 from tests.support.paths import ROOT
 
 MANUAL = sorted((ROOT / "docs").glob("*.md"))
@@ -208,6 +209,21 @@ def test_every_level_and_metric_is_documented() -> None:
     first = re.findall(r"^\| (`.+?) \|", page, re.MULTILINE)
     named = {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
     assert named >= set(LEVELS)
+
+
+def test_nobody_is_told_to_install_a_name_that_is_not_published() -> None:
+    papers = {name_of(path): text_of(path) for path in PAGES if path.name != "releasing.md"}
+    code = {name_of(path): text_of(path) for path in sorted((ROOT / "flame").rglob("*.py"))}
+    remedy = re.compile(r"\binstall\b[^\n]*flame-view\b", re.IGNORECASE)
+    told = {name: remedy.findall(text) for name, text in (papers | code).items()}
+    assert {name: lines for name, lines in told.items() if lines} == {}
+
+
+def test_the_versions_of_textual_are_those_that_are_installed() -> None:
+    first, last = textual_versions.allowed()
+    assert f"Textual, which draws the app, {first} to {last} and no other" in text_of(
+        ROOT / "docs" / "install.md"
+    )
 
 
 # Size

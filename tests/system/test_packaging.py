@@ -11,6 +11,7 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -34,12 +35,13 @@ COMMON = f"flame_view-{__version__}-py3-none-"
 
 
 def run(
-    *command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None
+    *command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None, umask: int = -1
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", **(env or {})},
+        umask=umask,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -60,6 +62,10 @@ def files_in(folder: str) -> set[str]:
     paths = (path for path in (ROOT / folder).rglob("*") if path.is_file())
     names = {path.relative_to(ROOT).as_posix() for path in paths}
     return {name for name in names if not ignored.match_file(name)}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
 def below(folder: str, names: set[str]) -> set[str]:
@@ -192,8 +198,21 @@ def test_wheel_reads_by_numpy_where_there_is_no_c_compiler(tmp_path: Path) -> No
     assert "by numpy alone: no C compiler: /nonexistent/cc not found" in output
 
 
+def test_the_same_sources_give_the_same_bytes_wherever_they_are_built(
+    dist: Path, tmp_path: Path
+) -> None:
+    (sdist,) = dist.glob("*.tar.gz")
+    succeed(sys.executable, "-m", "tarfile", "-e", sdist, tmp_path)
+    elsewhere, again = tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "again"
+    other = {"TZ": "Asia/Kolkata", "LC_ALL": "C", "PYTHONHASHSEED": "7", "HOME": str(tmp_path)}
+    build = (sys.executable, "-m", "build", "--no-isolation", "--outdir", again, elsewhere)
+    done = run(*build, cwd=tmp_path, env=other, umask=0o077)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert digests(again) == digests(dist)
+
+
 @pytest.mark.parametrize(
-    "folder", ["flame", "docs", "csrc", "inject", "samples", "tests", "benchmarks"]
+    "folder", ["flame", "docs", "csrc", "inject", "release", "samples", "tests", "benchmarks"]
 )
 def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> None:
     assert below(folder, sdist_names) == files_in(folder)
@@ -201,7 +220,7 @@ def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> Non
 
 def test_sdist_can_be_checked_like_a_checkout(sdist_names: set[str]) -> None:
     papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE"}
-    scripts = {"Makefile", "pyproject.toml", "build_wheels.py", "hatch_build.py", ".ci/run"}
+    scripts = {"Makefile", "pyproject.toml", "hatch_build.py", ".ci/run"}
     assert papers | scripts <= sdist_names
 
 

@@ -27,7 +27,7 @@ PATIENCE = 5.0
 _INJECTED = Path(__file__).with_name("injected.py")
 _RECORD = "start it with flame record"
 _INSIDE = (
-    "it sees other files than flame does (a container): install flame-view in there and run flame "
+    "it sees other files than flame does (a container): install flame in there and run flame "
     f"attach in there, or {_RECORD}"
 )
 

@@ -15,7 +15,7 @@ _MOST = 2_000
 
 _LEVEL = 0.01
 
-HOW = "install flame-view[statistics] to see whether they get slower"
+HOW = "install scipy to see whether they get slower"
 
 
 class Trend(NamedTuple):
