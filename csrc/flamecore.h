@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FLAMECORE_ABI 9  // _ABI of flame/core/compiled/library.py: raise both together
+#define FLAMECORE_ABI 10  // _ABI of flame/core/compiled/library.py: raise both together
 
 #define REFUSED (-1)    // for the other implementation to do
 #define NO_MEMORY (-2)
@@ -237,6 +237,17 @@ typedef struct {
 // are; refuses those of a lane that do not come in order of their starts.
 API int64_t flamecore_lane_times(const LaneSpans* spans, int32_t lanes, const LaneTimes* out);
 
+// Measures for how long each interval was open beside others of its lane; 0 of lane -1. Returns how
+// many intervals there are; refuses those of a lane that do not come in order of their starts.
+API int64_t flamecore_times_beside(const LaneSpans* spans, int32_t lanes, int64_t* beside);
+
+// Splits the value of each unit in proportion to the weights of its parts; `unit`, an integer of `size`
+// bytes, says whose each is. Each share is its quota rounded down, or up for the largest remainders, of
+// equal ones the first; where all parts weigh nothing the first has all. Returns how many parts there
+// are; refuses other units, values and weights below 0, and sums of weights that do not fit 63 bits.
+API int64_t flamecore_apportion(const int64_t* values, int64_t units, const void* unit, int32_t size,
+                                const int64_t* weights, int64_t count, int64_t* shares);
+
 // Finds the stable order of `count` rows by columns of integers of `sizes` bytes (1, 4, 8), the last
 // of which counts most. Returns `count`.
 API int64_t flamecore_order(const void* const* columns, const int32_t* sizes, int32_t width,
@@ -254,6 +265,11 @@ API int64_t flamecore_number_runs(const void* const* columns, const int32_t* siz
 API int64_t flamecore_search(const Moments* sorted, const Moments* wanted, int32_t lanes,
                              int32_t after, int64_t* place);
 
+// Finds which of some intervals, by lane and start, is open at each moment wanted, both ends included: of
+// those of its lane that have begun the last one, if that has not ended; -1 of none.
+API int64_t flamecore_last_open(const Moments* starts, const int64_t* ends, const Moments* wanted,
+                                int32_t lanes, int32_t* open);
+
 // Orders `count` values by their groups, of integers of `size` bytes below `groups`, and by
 // themselves. Counts those of each group. Returns `count`; refuses others, and values that differ too
 // much.
@@ -270,6 +286,13 @@ API int64_t flamecore_sum_groups(const void* group, int32_t size, const int64_t*
 API int64_t flamecore_sum_above(const void* group, int32_t size, const int64_t* values,
                                 int64_t count, int64_t groups, const int64_t* limits,
                                 int64_t* counts, int64_t* sums);
+
+// Finds the row of each group, of integers of `size` bytes below `groups`, with the least key, of equal
+// ones the least of the `ties`, of equal ones the first, or the `last`; -1 of no rows. Returns `count`;
+// refuses other groups.
+API int64_t flamecore_first_of_groups(const void* group, int32_t size, const int64_t* keys,
+                                      const int64_t* ties, int64_t count, int64_t groups, int32_t last,
+                                      int64_t* row);
 
 // Finds where in the `order` of each of some rows of `size` values, of which in each of the `draws` so
 // many are drawn, half of those are reached: `times` are how often each value is, `draws` numbers of

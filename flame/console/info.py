@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flame.console.iterations import iteration_facts, iteration_lines, step_facts
 from flame.console.memory_info import memory_facts, memory_lines
 from flame.console.metric_info import metric_facts, metric_lines
-from flame.console.rank_info import rank_facts, rank_lines
 from flame.console.recorder_words import unusual_counts
 from flame.console.trace_words import notes
 from flame.console.work_info import work_facts, work_lines
@@ -22,8 +22,6 @@ from flame.core.analysis.wording import Terms, level_word
 from flame.core.loading.inputs import Inputs
 from flame.core.model.meta import Device, DeviceFacts, Process, Share, file_labels
 from flame.core.model.profile import Profile
-from flame.core.rank_summary.opened import summary_of
-from flame.core.rank_summary.summary import RankSummary
 from flame.core.shown_text import cells, cut, printable
 from flame.core.units import (
     format_bytes,
@@ -33,6 +31,9 @@ from flame.core.units import (
     format_shares,
     format_value,
 )
+
+if TYPE_CHECKING:
+    from flame.core.rank_summary.summary import RankSummary
 
 _ATTRIBUTION = {
     "launch": "known by launch",
@@ -44,10 +45,8 @@ CHUNKS = 60
 
 HEAVIEST = ("kernels", "copies", "communication", "ranges", "modules", "functions")
 
-_MOST_LISTED = 10
-_MOST_SHORT = 5
-_LABEL = 12
-_LONGEST_LABEL = 40
+_MOST_LISTED, _MOST_SHORT = 10, 5
+_LABEL, _LONGEST_LABEL = 12, 40
 _TITLE = 20
 _NARROWEST = 40
 
@@ -62,7 +61,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
     of ranks, which has no processes. ``counters`` of a source are the recorder's, for diagnosis:
     their names may change.
     """
-    summary, ranks = summarize(profile), summary_of(profile)
+    summary, ranks = summarize(profile), _summary_of(profile)
     meta, samples = summary.meta, summary.pc_samples
     return {
         "path": _path(inputs),
@@ -117,9 +116,24 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "efficiency": work_facts(profile),
         "gpu_metrics": metric_facts(summary),
         "levels": list(summary.levels),
-        "ranks": None if ranks is None else rank_facts(ranks),
+        "ranks": None if ranks is None else _rank_facts(ranks),
         "warnings": list(summary.warnings),
     }
+
+
+def _summary_of(profile: Profile) -> RankSummary | None:
+    """The summary of ranks that this is, for which alone all that tells of ranks is imported."""
+    if profile.ranks is None:
+        return None
+    from flame.core.rank_summary.opened import summary_of
+
+    return summary_of(profile)
+
+
+def _rank_facts(ranks: RankSummary) -> dict[str, object]:
+    from flame.console.rank_info import rank_facts
+
+    return rank_facts(ranks)
 
 
 def _source(total: SourceTotal) -> dict[str, object]:
@@ -199,7 +213,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
 
     Sentences are wrapped at ``width`` cells.
     """
-    summary, ranks = summarize(profile), summary_of(profile)
+    summary, ranks = summarize(profile), _summary_of(profile)
     sections = [
         [printable(_path(inputs) or inputs.title)],
         list(_sources(summary)),
@@ -242,6 +256,8 @@ def _capture(summary: TraceSummary, ranks: RankSummary | None) -> Iterator[str]:
         yield from _list("GPUs", devices or list(summary.device_names))
     known = [process for process in summary.processes if process.pid >= 0 or not summary.resolved]
     if ranks is not None:
+        from flame.console.rank_info import rank_lines
+
         for label, texts in rank_lines(ranks):
             yield from _list(label, texts)
     elif known or not summary.resolved:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from flame.core.analysis.node_activities import rows_in_tree
-from flame.core.efficiency.by_operator import OperatorRows, work_by_operator
-from flame.core.efficiency.sums import count_whole
+from flame.core.efficiency.by_operator import OperatorRows, by_operator
+from flame.core.efficiency.sums import count_operators, whole_of
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.model.profile import Profile
@@ -122,12 +122,14 @@ def tree_work_lines(
     profile: Profile, tree: StackTree, filters: tuple[Filter, ...], width: int
 ) -> list[str]:
     """Tell in lines of what ``tree`` shows, which `project` made with ``filters``."""
-    if tree.metric.table != "gpu" or not profile.sized_operators or profile.work is None:
+    if tree.metric.table != "gpu" or not profile.sized_operators:
         return []
     rows = rows_in_tree(profile, tree, filters)
-    counts, operators = count_whole(profile, rows=rows), work_by_operator(profile, rows)
-    assert counts is not None and operators is not None
-    return _laid_out([*_whole(counts)], operators, width)
+    operators = count_operators(profile, rows)
+    if operators is None:
+        return []
+    told = _whole(whole_of(profile, operators, rows))
+    return _laid_out([*told], by_operator(profile, operators), width)
 
 
 def _laid_out(told: Sequence[str], operators: OperatorRows, width: int) -> list[str]:

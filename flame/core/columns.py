@@ -15,6 +15,7 @@ from flame.core.compiled.order import (
     order_rows,
     sum_groups,
 )
+from flame.core.compiled.order import first_of_groups as compiled_first
 from flame.core.compiled.order import sum_above as compiled_sum_above
 from flame.core.compiled.rows import number_rows
 from flame.core.compiled.search import search_moments
@@ -65,6 +66,25 @@ def sum_above(group: Column, values: I8, limits: I8) -> tuple[I8, I8]:
     some = group[rows]
     counts = np.bincount(some, minlength=size).astype(np.int64)
     return counts, sum_by(some, values[rows], size)
+
+
+def first_by_group(group: Column, keys: I8, ties: I8, size: int, last: bool = False) -> I8:
+    """Find the row of each ``group`` (0 to ``size`` - 1) with the least of ``keys``, i8[size].
+
+    Of equal ones it is that with the least of ``ties``, of equal ones the first, or the ``last``;
+    -1 of no rows.
+    """
+    if (found := compiled_first(group, keys, ties, size, last)) is not None:
+        return found
+    least = np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(least, group, keys)
+    some = np.flatnonzero(keys == least[group])
+    some = some[::-1] if last else some
+    order = some[order_by([ties[some], group[some]])]
+    first = order[run_starts(group[order])]
+    row = np.full(size, -1)
+    row[group[first]] = first
+    return row
 
 
 def _are_exact_floats(values: I8) -> bool:

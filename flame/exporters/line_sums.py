@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import chain, groupby, islice
 from operator import itemgetter
-from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 AT_ONCE = 1 << 16
 """Lines in memory at the same time."""
@@ -26,7 +25,7 @@ def sum_sorted(lines: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]
     with ExitStack() as stack:
         files: list[BinaryIO] = []
         while ahead := list(islice(rest, 1)):
-            files.append(_write_part(part, stack.enter_context(TemporaryFile())))
+            files.append(_write_part(part, stack.enter_context(_temporary_file())))
             part.clear()
             part = _sum_part(chain(ahead, rest))
         if not files:
@@ -43,6 +42,12 @@ def _sum_part(lines: Iterator[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
     for line, value in islice(lines, AT_ONCE):
         sums[line] += value
     return sorted(sums.items())
+
+
+def _temporary_file() -> BinaryIO:
+    from tempfile import TemporaryFile  # takes as long as a tenth of numpy, and few need it
+
+    return cast("BinaryIO", TemporaryFile())
 
 
 def _write_part(part: list[tuple[bytes, int]], file: BinaryIO) -> BinaryIO:

@@ -28,7 +28,7 @@ def test_lines_come_once_and_sorted(at_once: int, lines: Lines) -> None:
 
 
 def test_nothing_is_written_where_all_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(line_sums, "TemporaryFile")
+    monkeypatch.delattr(line_sums, "_temporary_file")
     assert list(sum_sorted([(b"b", 2), (b"a", 1), (b"b", 3)])) == [(b"a", 1), (b"b", 5)]
 
 

@@ -15,6 +15,7 @@ from flame.core.kept_results import kept
 from flame.core.model.activities import Activities, Groups, ThreadSpans
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, TreeLayout
+from flame.core.operators.work import OperatorWork
 from flame.core.projection.filters import Time
 from flame.core.projection.selection import Selection, select
 from flame.core.timeline.devices import device_times
@@ -30,6 +31,10 @@ LEVELS = (
 _PARTS = (
     *("host", "launches", "ranges", "functions", "calls", "callrows", "failures", "events"),
     *("steps", "iterations", "grouping", "work", "peaks"),
+)
+_WORK = (
+    *("shared", "costs", "memory_known", "operator", "flops", "bytes", "rated", "compute_ps"),
+    *("fast_compute_ps", "memory_ps", "waste"),
 )
 _PLAIN = ("processes", "threads", "devices", "meta", "begin", "end", "graph_nodes", "warnings")
 _MORE = ("sources", "timed", "gpu_time", "counts", "coverage", "size", "has_forward", "resolved")
@@ -81,6 +86,8 @@ def is_same(left: Any, right: Any) -> bool:
         return is_same(left.groups, right.groups) and _have_same_fields(left, right, Activities)
     if isinstance(left, Groups):
         return _have_same_fields(left, right, Groups)
+    if isinstance(left, OperatorWork) and right is not None:
+        return all(is_same(getattr(left, name), getattr(right, name)) for name in _WORK)
     if is_dataclass(left) and right is not None:
         return _have_same_fields(left, right, type(left))
     if isinstance(left, dict):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 LIBRARY = Path(__file__).parents[2] / "libflamecore.so"
-_ABI = 9  # FLAMECORE_ABI of csrc/flamecore.h
+_ABI = 10  # FLAMECORE_ABI of csrc/flamecore.h
 _NO_MEMORY = -2
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -45,6 +45,11 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
     ),
     "flamecore_lane_times": (c_int64, [c_void_p, c_int32, c_void_p]),
+    "flamecore_times_beside": (c_int64, [c_void_p, c_int32, c_void_p]),
+    "flamecore_apportion": (
+        c_int64,
+        [c_void_p, c_int64, c_void_p, c_int32, c_void_p, c_int64, c_void_p],
+    ),
     "flamecore_order_groups": (
         c_int64,
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p, c_void_p],
@@ -52,6 +57,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "flamecore_sum_groups": (
         c_int64,
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p],
+    ),
+    "flamecore_first_of_groups": (
+        c_int64,
+        [c_void_p, c_int32, c_void_p, c_void_p, c_int64, c_int64, c_int32, c_void_p],
     ),
     "flamecore_drawn_places": (
         c_int64,
@@ -66,6 +75,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_int32, c_void_p, c_int64, c_int64, c_void_p, c_int32, c_void_p],
     ),
     "flamecore_search": (c_int64, [c_void_p, c_void_p, c_int32, c_int32, c_void_p]),
+    "flamecore_last_open": (c_int64, [c_void_p, c_void_p, c_void_p, c_int32, c_void_p]),
     "flamecore_paths_new": (c_void_p, [c_uint64]),
     "flamecore_paths_free": (None, [c_void_p]),
     "flamecore_paths_count": (c_int64, [c_void_p]),

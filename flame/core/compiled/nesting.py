@@ -175,6 +175,23 @@ def lane_times(
     return None if checked(done) is None else made
 
 
+def times_beside(
+    lane: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """Measure for how long each interval was open beside others of its lane, i8[n]; 0 of lane -1.
+
+    None where this is refused: without the library, and where the intervals of a lane do not come
+    in order of their starts.
+    """
+    library, lanes = compiled(), 1 + int(lane.max(initial=-1))
+    if library is None or lanes > MOST_LANES:
+        return None
+    spans = whole((lane, start, end), (np.int32, *_TIMES))
+    given, beside = lane_spans(spans), np.empty(len(lane), np.int64)
+    done = library.flamecore_times_beside(ctypes.byref(given), lanes, address(beside))
+    return None if checked(done) is None else beside
+
+
 def _room(size: int) -> LanePieces:
     return LanePieces(np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int64))
 

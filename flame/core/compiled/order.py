@@ -116,6 +116,30 @@ def sum_above(
     return None if checked(done) is None else (counts, sums)
 
 
+def first_of_groups(
+    group: NDArray[Any],
+    keys: NDArray[np.int64],
+    ties: NDArray[np.int64],
+    groups: int,
+    last: bool,
+) -> NDArray[np.int64] | None:
+    """Find the row of each ``group`` (0 to ``groups`` - 1) with the least of ``keys``, i8[groups].
+
+    Of equal ones it is that with the least of ``ties``, of equal ones the first, or the ``last``;
+    -1 of no rows. None where numpy is to do it.
+    """
+    library = compiled()
+    if library is None or {keys.dtype, ties.dtype} != {np.dtype(np.int64)}:
+        return None
+    of, keys, ties = whole([_readable(group), keys, ties])
+    row = np.empty(groups, np.int64)
+    done = library.flamecore_first_of_groups(
+        *(address(of), of.itemsize, address(keys), address(ties), len(keys)),
+        *(groups, last, address(row)),
+    )
+    return None if checked(done) is None else row
+
+
 def summarize_groups(
     group: NDArray[Any], values: NDArray[np.int64], groups: int, percents: Sequence[int]
 ) -> NDArray[np.int64] | None:

@@ -45,6 +45,33 @@ def search_moments(
     return None if checked(done) is None else place
 
 
+def last_open(
+    spans: tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]],
+    wanted: tuple[NDArray[Any], NDArray[np.int64]],
+) -> NDArray[np.int32] | None:
+    """Find which of ``spans`` (lane, start, end) is open at each of ``wanted`` (lane, time), i4[n].
+
+    It is the last that has begun on the lane, if it has not ended by then; -1: none. Spans are in
+    order of lane and start. None where numpy is to do it.
+    """
+    library, (lane, start, end) = compiled(), spans
+    if library is None or not len(lane):
+        return None
+    lanes = int(lane[-1]) + 1
+    if lanes > _MOST_LANES or int(lane[0]) < 0:
+        return None
+    kept = whole((lane, start, end), (np.int32, np.int64, np.int64))
+    moments = _columns(*wanted)
+    found = np.empty(len(moments[-1]), np.int32)
+    done = library.flamecore_last_open(
+        ctypes.byref(Moments(len(lane), *_places(kept[:2]))),
+        address(kept[2]),
+        ctypes.byref(Moments(len(found), *_places(moments))),
+        *(lanes, address(found)),
+    )
+    return None if checked(done) is None else found
+
+
 def _columns(lane: NDArray[Any] | None, time: NDArray[np.int64]) -> list[NDArray[Any]]:
     return whole([time]) if lane is None else whole((lane, time), (np.int32, np.int64))
 

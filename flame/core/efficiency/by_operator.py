@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, sum_by
-from flame.core.efficiency.sums import of_rows
+from flame.core.efficiency.sums import count_operators
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.frame import Frame
 from flame.core.model.profile import Profile
@@ -32,16 +32,19 @@ def work_by_operator(
 
     None where nothing tells of work.
     """
-    work = profile.work
-    if work is None:
-        return None
-    chosen = np.flatnonzero(work.operator >= 0) if rows is None else rows[work.operator[rows] >= 0]
-    place, first = _places(profile, shapes)
-    of_row = place[work.operator[chosen]]
-    sums = of_rows(profile).map(lambda column: sum_by(of_row, column[chosen], len(first)))
+    counts = count_operators(profile, rows)
+    return None if counts is None else by_operator(profile, counts, shapes)
+
+
+def by_operator(profile: Profile, counts: WorkCounts, shapes: bool = False) -> OperatorRows:
+    """Add up ``counts``, as `count_operators` makes them, by operator, or by ``shapes``, too."""
+    assert profile.work is not None
+    sized = np.array([*profile.work.costs], np.int64)
+    place, first = (np.arange(len(sized)),) * 2 if shapes else _by_name(profile, sized)
+    sums = counts.map(lambda column: sum_by(place, column[sized], len(first)))
     order = np.argsort(-sums.covered_ns, kind="stable")
     order = order[sums.covered[order] > 0]
-    listed = (profile.frames[first[at]] for at in order.tolist())
+    listed = (profile.frames[at] for at in sized[first[order]].tolist())
     frames = tuple(
         frame if shapes else frame._replace(name=fold_indices(frame.name)) for frame in listed
     )
@@ -55,14 +58,10 @@ def rows_of_operator(profile: Profile, rows: I8, name: str) -> I8:
     return rows[np.isin(profile.work.operator[rows], frames)]
 
 
-def _places(profile: Profile, shapes: bool) -> tuple[I8, list[int]]:
-    """The row of each frame that has a cost, and the first frame of each row."""
-    assert profile.work is not None
-    place = np.zeros(len(profile.frames), np.int64)
-    rows, first = dict[object, int](), list[int]()
-    for frame in profile.work.costs:
-        key = frame if shapes else fold_indices(profile.frames[frame].name)
-        place[frame] = rows.setdefault(key, len(rows))
-        if place[frame] == len(first):
-            first.append(frame)
-    return place, first
+def _by_name(profile: Profile, frames: I8) -> tuple[I8, I8]:
+    """The row of each of ``frames`` by its name, and which of them is the first of each row."""
+    names = [profile.frames[at].name for at in frames.tolist()]
+    folded = {name: fold_indices(name) for name in set(names)}
+    rows = {name: row for row, name in enumerate(dict.fromkeys(folded[one] for one in names))}
+    place = np.array([rows[folded[name]] for name in names], np.int64)
+    return place, np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.attribution.nesting import lane_clock, outer_first
-from flame.core.columns import I4, I8, Column, places_on_lanes, unique_rows
-from flame.core.model.activities import NONE
+from flame.core.columns import I4, I8, Column, places_on_lanes, taken, unique_rows
+from flame.core.compiled.nesting import outermost_spans
+from flame.core.compiled.search import last_open
+from flame.core.model.activities import NONE, Activities, ThreadSpans, repeat
 from flame.core.model.frames import Kind
+from flame.core.model.launches import CaptureTimes
 from flame.core.model.profile import Profile
 from flame.core.operators.cost import Cost
 from flame.core.operators.frame_cost import frame_cost
+
+
+class OperatorSource(NamedTuple):
+    """Hold what of a `Profile` tells which activities its operators caused."""
+
+    activities: Activities
+    spans_finder: Callable[[Sequence[int]], ThreadSpans] | None
+    captures_builder: Callable[[], CaptureTimes] | None
+
+    @classmethod
+    def of(cls, profile: Profile) -> OperatorSource:
+        """Take it of ``profile``, which may go on to be freed."""
+        return cls(profile.activities, profile.spans_finder, profile.captures_builder)
 
 
 class OperatorCalls(NamedTuple):
@@ -27,13 +43,16 @@ class OperatorCalls(NamedTuple):
     start: I8
     end: I8
 
-    def open_at(self, thread: Column, time: Column) -> I8:
-        """Find the call that is open on ``thread`` (-1: unknown) at ``time``, or -1."""
+    def open_at(self, thread: Column, time: Column) -> I4:
+        """Find the call that is open on ``thread`` (-1: unknown) at ``time``, or -1; i4[n]."""
+        spans = self.thread, self.start, self.end
+        if (found := last_open(spans, (thread, time))) is not None:
+            return found
         if not len(self.thread):
-            return np.full(len(thread), NONE, np.int64)
+            return np.full(len(thread), NONE, np.int32)
         place = places_on_lanes(self.thread, self.start, thread, time, "right") - 1
         is_open = (self.thread[place] == thread) & (self.end[place] >= time) & (thread >= 0)
-        return np.where(is_open & (place >= 0), place, NONE)
+        return np.where(is_open & (place >= 0), place, NONE).astype(np.int32)
 
 
 def operator_costs(profile: Profile) -> dict[int, Cost]:
@@ -43,50 +62,63 @@ def operator_costs(profile: Profile) -> dict[int, Cost]:
     return {at: cost for at, cost in costs if cost is not None}
 
 
-def find_calls(profile: Profile, costs: Mapping[int, Cost]) -> OperatorCalls:
+def find_calls(source: OperatorSource, costs: Mapping[int, Cost]) -> OperatorCalls:
     """Find the calls of operators with ``costs``: one within another is a part of that."""
-    assert profile.spans_finder is not None
-    spans = profile.spans_finder(list(costs))
-    clock = lane_clock(spans.thread, spans.start, spans.end)
-    begin, stop = (clock.shift(spans.thread, time) for time in (spans.start, spans.end))
-    order = outer_first(begin, stop)
-    reach = np.maximum.accumulate(stop[order])
-    outer = order[np.append(np.ones(min(len(order), 1), bool), begin[order[1:]] >= reach[:-1])]
+    assert source.spans_finder is not None
+    spans = source.spans_finder(list(costs))
+    outer = _outermost(spans.thread, spans.start, spans.end)
     return OperatorCalls(
         spans.thread[outer], spans.frame[outer], spans.start[outer], spans.end[outer]
     )
 
 
-class CalledWork(NamedTuple):
-    """Hold which call the activities ``rows`` (i8[k]) are of: ``call`` i8[k].
+def _outermost(thread: I4, start: I8, end: I8) -> Column:
+    """The intervals that begin in no other one, by thread and start."""
+    clock = lane_clock(thread, start, end)
+    if found := outermost_spans(thread, start, end):
+        return np.asarray(found.piece[found.start == start[found.piece]])
+    begin, stop = (clock.shift(thread, time) for time in (start, end))
+    order = outer_first(begin, stop)
+    reach = np.maximum.accumulate(stop[order])
+    is_outer = np.append(np.ones(min(len(order), 1), bool), begin[order[1:]] >= reach[:-1])
+    return np.asarray(order[is_outer])
 
-    ``instance`` i8[k] numbers the calls, and each replay of one that was captured in a CUDA graph.
+
+class CalledWork(NamedTuple):
+    """Hold which call the activities ``rows`` (i8[k]) are of: ``call`` i4[k].
+
+    ``instance`` i4[k] numbers the calls, and behind them each replay of one that was captured in a
+    CUDA graph; ``call_of`` i8[instances] are the calls that these are of.
     """
 
     rows: I8
-    call: I8
-    instance: I8
+    call: I4
+    instance: I4
+    call_of: I8
 
 
-def find_called(profile: Profile, calls: OperatorCalls) -> CalledWork:
+def find_called(source: OperatorSource, calls: OperatorCalls) -> CalledWork:
     """Find the kernels that ``calls`` launched, or that were captured in them and replayed."""
-    table = profile.activities
+    table = source.activities
     rows = np.flatnonzero((table.kind == Kind.KERNEL) & table.launched)
-    thread, start = table.thread[rows], table.launch_start[rows]
-    captured = _captured(profile, calls, rows)
+    thread, start = taken(table.thread, rows), taken(table.launch_start, rows)
+    captured, call = _captured(source, calls, rows), calls.open_at(thread, start)
     replayed = captured >= 0
-    call = np.where(replayed, captured, calls.open_at(thread, start))
-    instance = call.copy()
+    call[replayed] = captured[replayed]
+    instance, call_of = call, np.arange(len(calls.thread))
     if replayed.any():
-        keys = [column[replayed] for column in (call, thread, start)]
-        instance[replayed] = len(calls.thread) + unique_rows(keys)[1]
-    inside = call >= 0
-    return CalledWork(rows[inside], call[inside], instance[inside])
+        first, number = unique_rows([column[replayed] for column in (call, thread, start)])
+        instance = call.copy()
+        instance[replayed] = len(call_of) + number
+        call_of = np.append(call_of, call[replayed][first])
+    inside = np.flatnonzero(call >= 0)
+    rows, call, instance = (taken(column, inside) for column in (rows, call, instance))
+    return CalledWork(rows, call, instance, call_of)
 
 
-def _captured(profile: Profile, calls: OperatorCalls, rows: I8) -> I8:
+def _captured(source: OperatorSource, calls: OperatorCalls, rows: I8) -> I4:
     """The call in which the graph node of each of ``rows`` was captured, or -1."""
-    if profile.captures_builder is None:
-        return np.full(len(rows), NONE, np.int64)
-    captures = profile.captures_builder()
-    return calls.open_at(captures.thread[rows], captures.time[rows])
+    captures = source.captures_builder() if source.captures_builder is not None else None
+    if captures is None or captures.thread.max(initial=NONE) < 0:
+        return repeat(np.int32(NONE), len(rows))
+    return calls.open_at(taken(captures.thread, rows), taken(captures.time, rows))

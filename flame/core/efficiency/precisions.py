@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import sum_by
+from flame.core.efficiency.sums import count_operators
 from flame.core.model.profile import Profile
 from flame.core.operators.work import OperatorWork
 
@@ -16,8 +16,8 @@ def precisions_of(profile: Profile, work: OperatorWork) -> tuple[str, ...]:
 
     Those that have less than 1 % of the time are left out.
     """
-    rows = np.flatnonzero(work.rated)
-    time = sum_by(work.operator[rows], profile.activities.duration[rows], len(profile.frames))
+    counts = count_operators(profile)
+    time = counts.rated_ns if counts is not None else np.zeros(0, np.int64)
     times = dict[str, int]()
     for frame in np.flatnonzero(time).tolist():
         name = work.costs[frame].precision

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.efficiency.by_operator import OperatorRows, work_by_operator
+from flame.core.efficiency.by_operator import OperatorRows, by_operator
 from flame.core.efficiency.precisions import precisions_of
-from flame.core.efficiency.sums import count_whole
+from flame.core.efficiency.sums import count_operators, whole_of
 from flame.core.efficiency.utilization import StepUtilization, step_utilization
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
@@ -45,18 +45,17 @@ def summarize_work(
 
     None where nothing tells of any.
     """
-    counts, work = count_whole(profile, filters, rows), profile.work
-    if counts is None or work is None:
-        return None
     chosen = row_indices(profile, profile.activities, filters) if rows is None else rows
-    operators = work_by_operator(profile, chosen)
-    assert operators is not None
+    operators, work = count_operators(profile, chosen), profile.work
+    if operators is None or work is None:
+        return None
+    counts = whole_of(profile, operators, chosen)
     return WorkSummary(
         counts,
         Verdict(int(judge(counts)[0])),
         profile.peaks,
         precisions_of(profile, work),
-        operators,
+        by_operator(profile, operators),
         work,
         step_utilization(profile),
     )

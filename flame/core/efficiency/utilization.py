@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, unique
 from flame.core.efficiency.precisions import precisions_of
+from flame.core.efficiency.sums import count_operators
 from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
+
+_ALL = slice(None)
 
 
 class StepUtilization(NamedTuple):
@@ -32,21 +35,26 @@ def step_utilization(profile: Profile) -> StepUtilization | None:
 
     A kernel is of the step in which it starts, on a GPU of the process whose step it is.
     """
-    work, steps, table = profile.work, profile.iterations, profile.activities
-    if work is None or not len(steps.number) or not work.rated.any():
+    counts, work, steps = count_operators(profile), profile.work, profile.iterations
+    if counts is None or work is None or not len(steps.number) or not counts.rated.any():
         return None
+    table, rows, compute_ps = (
+        profile.activities,
+        work.shared.rows,
+        work.rate(work.shared, _ALL).compute_ps,
+    )
     needed = wall = 0
-    for process in np.unique(steps.process).tolist():
+    for process in unique(steps.process).tolist():
         own = steps.process == process
-        mine = np.flatnonzero(table.process == process) if process != NONE else slice(None)
-        rows = np.arange(len(table))[mine]
-        gpus = len(np.unique(table.device[rows]))
-        inside = rows[_within(table.start[rows], steps.start[own], steps.end[own])]
-        needed += int(work.compute_ps[inside].sum())
+        mine = _ALL if process == NONE else np.flatnonzero(table.process == process)
+        gpus = len(unique(table.device[mine]))
+        some = _ALL if process == NONE else np.flatnonzero(table.process[rows] == process)
+        inside = _within(table.start[rows[some]], steps.start[own], steps.end[own])
+        needed += int(compute_ps[some][inside].sum())
         wall += gpus * int((steps.end[own] - steps.start[own]).sum())
     if not wall:
         return None
-    count = len(np.unique(steps.number))
+    count = len(unique(steps.number))
     return StepUtilization(count, wall, needed / (wall * 1000), _model(profile, count, wall))
 
 
@@ -63,6 +71,7 @@ def _model(profile: Profile, steps: int, wall: int) -> float | None:
     if needs is None or work is None:
         return None
     precision = precisions_of(profile, work)[0]
-    used = np.unique(profile.activities.device[work.rated]).tolist()
+    rated = work.shared.rows[work.rate(work.shared, _ALL).rated]
+    used = unique(profile.activities.device[rated]).tolist()
     peaks = {peak.tflops[precision] for at in used if (peak := profile.peaks[at])}
     return needs * steps / (peaks.pop() * wall * 1000) if len(peaks) == 1 else None

@@ -52,6 +52,17 @@ class WorkCounts:
     def __len__(self) -> int:
         return len(self.kernel_ns)
 
+    @classmethod
+    def none(cls, size: int, memory_known: bool) -> WorkCounts:
+        """Make counts of ``size`` rows below which nothing is."""
+        columns = {name: np.zeros(size, np.int64) for name in COLUMNS}
+        return cls(**columns, memory_known=memory_known)
+
+    def plus(self, other: WorkCounts) -> WorkCounts:
+        """Add those of ``other``, which has as many rows."""
+        columns = {name: getattr(self, name) + getattr(other, name) for name in COLUMNS}
+        return WorkCounts(**columns, memory_known=self.memory_known)
+
     def map(self, change: Callable[[I8], I8]) -> WorkCounts:
         """Make the counts whose every column is what ``change`` makes of it."""
         columns = {name: change(getattr(self, name)) for name in COLUMNS}

@@ -381,8 +381,9 @@ class Profile:
             return self.memory.table(metric.key, self._cut)
         if not metric.when_asked:
             return self.activities
-        measures = self.work.measures if metric.key in WORK_KEYS and self.work else None
-        return self.activities.with_measures(measures or {metric.key: self.exposed_times})
+        work = self.work if metric.key in WORK_KEYS else None
+        values = work.column(metric.key) if work else self.exposed_times
+        return self.activities.with_measures({metric.key: values})
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
         """Sum (value, number of activities) per group, over ``rows`` (indices) or all."""

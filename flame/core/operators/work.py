@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import cached_property
+from typing import NamedTuple
 
-from flame.core.columns import I4, I8, Bool
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool, Column
 from flame.core.lazy_dataclass import dataclass
 from flame.core.operators.cost import Cost
 
 WORK_KEYS = ("flops", "bytes", "waste")
 """Columns of `OperatorWork` that are metrics, by their keys."""
+
+_NONE = -1
 
 
 @dataclass(frozen=True)
@@ -28,9 +34,37 @@ class WorkOptions:
     model_flops: int | None = None
 
 
+class SharedWork(NamedTuple):
+    """Hold the work of operators by kernel, whatever the peaks are: of the activities ``rows``.
+
+    ``rows`` i8[k] rise; ``operator`` i4[k], ``flops`` and ``bytes`` i8[k] are as in `OperatorWork`.
+    ``counts`` i8[3] are ``calls``, ``bare`` and ``bare_flops`` there.
+    """
+
+    rows: I8
+    operator: I4
+    flops: I8
+    bytes: I8
+    counts: I8
+
+
+class Rating(NamedTuple):
+    """Hold how long the work of some activities takes at the peak: columns of `OperatorWork`."""
+
+    rated: Bool
+    compute_ps: I8
+    fast_compute_ps: I8
+    memory_ps: I8
+    waste: I8
+
+
 @dataclass(frozen=True, eq=False)
 class OperatorWork:
     """Hold what each activity of a profile did of the work of operators with a formula.
+
+    ``share`` finds what those did that are of one, ``rate`` tells how long a slice of them takes at
+    the peak, and ``knows_memory`` whether the bandwidth is known of all GPUs that ran what is
+    rated: for sums, which need no more at once. Columns by activity are made when one asks:
 
     | column | dtype | meaning |
     |---|---|---|
@@ -43,27 +77,101 @@ class OperatorWork:
     | waste | i8[n] | time above the larger of the two, ns; 0 where not ``rated`` |
 
     A causal mask is in the times at the peak: what it leaves of the FLOPs. The FLOPs themselves are
-    by the convention, without any mask. ``memory_known`` tells whether the bandwidth is known of
-    all GPUs that ran what is ``rated``. ``calls`` operators had kernels; ``bare`` had none, and are
+    by the convention, without any mask. ``calls`` operators had kernels; ``bare`` had none, and are
     in no column, nor are their ``bare_flops``: they ran on the CPU, were only captured, or what
     they launched was not recorded.
     """
 
-    operator: I4
-    flops: I8
-    bytes: I8
-    rated: Bool
-    compute_ps: I8
-    fast_compute_ps: I8
-    memory_ps: I8
-    waste: I8
+    size: int
+    share: Callable[[], SharedWork]
+    rate: Callable[[SharedWork, slice], Rating]
+    knows_memory: Callable[[SharedWork], bool]
     costs: Mapping[int, Cost]
-    memory_known: bool
-    calls: int
-    bare: int
-    bare_flops: int
+
+    @cached_property
+    def shared(self) -> SharedWork:
+        """What those activities did that are of an operator with a formula; kept."""
+        return self.share()
+
+    def shared_once(self) -> SharedWork:
+        """`shared`, but not kept for this: for sums, which are kept themselves, and far smaller."""
+        known: SharedWork | None = self.__dict__.get("shared")
+        shared = self.share() if known is None else known
+        if "counts" not in self.__dict__:  # both are small, and asked for beside any sums
+            known_memory = self.knows_memory(shared)
+            self.__dict__.update(counts=shared.counts, memory_known=known_memory)
+        return shared
+
+    @cached_property
+    def counts(self) -> I8:
+        """``calls``, ``bare`` and ``bare_flops``, i8[3]."""
+        return self.shared.counts
+
+    @cached_property
+    def memory_known(self) -> bool:
+        """Whether the bandwidth is known of all GPUs that ran what is ``rated``."""
+        return self.knows_memory(self.shared)
 
     @property
-    def measures(self) -> dict[str, I8]:
-        """Values of the metrics, by key."""
-        return {key: getattr(self, key) for key in WORK_KEYS}
+    def calls(self) -> int:
+        """How many operators had kernels."""
+        return int(self.counts[0])
+
+    @property
+    def bare(self) -> int:
+        """How many had none."""
+        return int(self.counts[1])
+
+    @property
+    def bare_flops(self) -> int:
+        """What these would have computed."""
+        return int(self.counts[2])
+
+    @cached_property
+    def operator(self) -> I4:
+        """The column of that name, as all below."""
+        return self._placed(self.shared.operator, _NONE)
+
+    @cached_property
+    def flops(self) -> I8:
+        return self._placed(self.shared.flops)
+
+    @cached_property
+    def bytes(self) -> I8:
+        return self._placed(self.shared.bytes)
+
+    @cached_property
+    def rated(self) -> Bool:
+        return self._placed(self._rating.rated)
+
+    @cached_property
+    def compute_ps(self) -> I8:
+        return self._placed(self._rating.compute_ps)
+
+    @cached_property
+    def fast_compute_ps(self) -> I8:
+        return self._placed(self._rating.fast_compute_ps)
+
+    @cached_property
+    def memory_ps(self) -> I8:
+        return self._placed(self._rating.memory_ps)
+
+    @cached_property
+    def waste(self) -> I8:
+        return self._placed(self._rating.waste)
+
+    @property
+    def _rating(self) -> Rating:
+        return self.rate(self.shared, slice(None))
+
+    def _placed(self, values: Column, none: int = 0) -> Column:
+        column = (
+            np.full(self.size, none, values.dtype) if none else np.zeros(self.size, values.dtype)
+        )
+        column[self.shared.rows] = values
+        return column
+
+    def column(self, metric: str) -> I8:
+        """Values of the ``metric``, one of `WORK_KEYS`."""
+        values: I8 = getattr(self, metric)
+        return values

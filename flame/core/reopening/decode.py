@@ -13,8 +13,8 @@ import numpy as np
 
 from flame.core.analysis.waiting.measures import MEASURES
 from flame.core.columns import I4, Column
-from flame.core.efficiency.operator_calls import operator_costs
-from flame.core.efficiency.work import SharedWork, measure_work, rate_work
+from flame.core.efficiency.operator_calls import OperatorSource, operator_costs
+from flame.core.efficiency.work import measure_work, rate_work, share_work
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping
@@ -26,7 +26,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackTable
 from flame.core.operators.cost import Cost
-from flame.core.operators.work import OperatorWork
+from flame.core.operators.work import OperatorWork, SharedWork
 from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
 from flame.core.reopening.column_file import ColumnFile, DamagedError
 from flame.core.reopening.kept_rows import KeptRows
@@ -191,10 +191,14 @@ def _kept_work(file: ColumnFile, profile: Profile) -> OperatorWork:
     if profile.work_options.dtype:
         return measure_work(profile)
     costs = operator_costs(profile)
+    return rate_work(profile, partial(_kept_shares, file, OperatorSource.of(profile), costs), costs)
+
+
+def _kept_shares(file: ColumnFile, source: OperatorSource, costs: Mapping[int, Cost]) -> SharedWork:
     try:
-        return rate_work(profile, _read_work(file, costs), costs)
+        return _read_work(file, costs)
     except (DamagedError, OSError):
-        return measure_work(profile)
+        return share_work(source, costs)
 
 
 def _read_work(file: ColumnFile, costs: Mapping[int, Cost]) -> SharedWork:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from flame.core.columns import Column
-from flame.core.efficiency.operator_calls import operator_costs
+from flame.core.efficiency.operator_calls import OperatorSource, operator_costs
 from flame.core.efficiency.work import share_work
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import PackedFrames
@@ -111,7 +111,9 @@ def _columns(profile: Profile) -> Iterator[tuple[str, Column]]:
     if profile.steps is not None:
         yield from _named("steps", profile.steps, STEP_COLUMNS)
     if profile.sized_operators:
-        yield from _named("work", share_work(profile, operator_costs(profile)), WORK_COLUMNS)
+        yield from _named(
+            "work", share_work(OperatorSource.of(profile), operator_costs(profile)), WORK_COLUMNS
+        )
     for metric in _kept_metrics(profile):
         values, counts = profile.totals_by_group(metric)
         yield f"sums.{metric.key}", values

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distributions, distributions
-from flame.core.columns import I4, I8, U1, Bool, Column, distinct, unique
+from flame.core.columns import I4, I8, U1, Bool, Column, distinct, first_by_group, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.calls import CallClass
@@ -121,19 +121,12 @@ class HostCalls:
             found[rows] = next(until) - next(until)
         return found
 
-    def longest(self, group: Column, most: I8) -> I8:
-        """The place of the longest call of each group, i8[groups]; of equals the first.
+    def longest(self, group: Column, groups: int) -> I8:
+        """The place of the longest call of each ``group`` (0 to ``groups`` - 1), i8[groups].
 
-        ``most`` is how long that took, i8[groups] in ns.
+        Of equals it is the first; -1 of no calls.
         """
-        rows = np.flatnonzero(self.length == most[group.astype(np.intp)])
-        start, of = self.start[rows], group[rows].astype(np.intp)
-        earliest = np.full(len(most), np.iinfo(np.int64).max)
-        np.minimum.at(earliest, of, start)
-        first = np.flatnonzero(start == earliest[of])
-        found = np.full(len(most), NONE, np.int64)
-        found[of[first]] = rows[first]  # of several the last one stays
-        return found
+        return first_by_group(group, self.start - self.end, self.start, groups, last=True)
 
 
 def _busy_on(profile: Profile, devices: I8) -> BusyTime:

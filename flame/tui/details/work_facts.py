@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, distinct, sum_by
-from flame.core.efficiency.by_operator import OperatorRows, work_by_operator
-from flame.core.efficiency.sums import count_whole
+from flame.core.efficiency.by_operator import OperatorRows, by_operator
+from flame.core.efficiency.sums import count_operators, whole_of
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.model.profile import Profile
@@ -47,12 +47,10 @@ class WorkFacts(NamedTuple):
 
 def work_facts(profile: Profile, rows: I8) -> WorkFacts | None:
     """Sum up the work of ``rows`` of the activities; None where no operator has a formula."""
-    counts, shapes = (
-        count_whole(profile, rows=rows),
-        work_by_operator(profile, rows, shapes=True),
-    )
-    if counts is None or shapes is None or not counts.covered[0]:
+    operators = count_operators(profile, rows)
+    if operators is None or not operators.covered.any():
         return None
+    counts, shapes = whole_of(profile, operators, rows), by_operator(profile, operators, True)
     verdict = Verdict(int(judge(counts)[0]))
     return WorkFacts(counts, verdict, shapes, tuple(_rated_on(profile, rows)))
 

@@ -132,8 +132,8 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     code, place, stall = (
         column[entries] for column in (sampling.code, sampling.place, sampling.stall)
     )
-    samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
-    worth = apportion(value, samples, of, np.cumsum(size) - size)
+    samples = sampling.samples[entries]
+    worth = apportion(value, samples, np.repeat(np.arange(len(used)), size))
     versions = []
     for whole, numbers in merge_codes({at: sampling.codes[at] for at in unique(code).tolist()}):
         rows = np.flatnonzero(np.isin(code, numbers))

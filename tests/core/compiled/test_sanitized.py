@@ -20,6 +20,7 @@ STRICT = ("-Werror", "-fno-sanitize-recover=all")
 TESTS = (
     "tests/core/compiled/test_differences.py",
     "tests/core/compiled/test_ordered_differences.py",
+    "tests/core/compiled/test_share_differences.py",
     "tests/core/readers/sqlite/test_pages.py",
     "tests/core/attribution/test_nesting.py",
     "tests/core/attribution/test_thread_pieces.py",

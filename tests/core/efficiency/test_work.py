@@ -77,9 +77,10 @@ def test_a_node_has_what_is_below_it_and_a_share_between_those_of_its_parts(
 
 
 def profile_rows(profile: Profile) -> WorkCounts:
-    from flame.core.efficiency.sums import of_rows
+    from flame.core.efficiency.sums import of_covered
 
-    return of_rows(profile)
+    assert profile.work is not None
+    return of_covered(profile, profile.work.shared)
 
 
 @random_calls

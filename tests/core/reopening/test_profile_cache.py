@@ -138,8 +138,9 @@ def test_work_of_operators_is_kept_and_rated_by_what_is_said_now(trace: Path) ->
     assert loaded is not None and found is not None and found.work is not None
     assert loaded.flops.any() and found.work.flops.tolist() == loaded.flops.tolist()
     typed = replace(found, work_options=WorkOptions({"fp16": 1.0}, dtype="fp16"))
+    assert typed.work is not None
     with pytest.raises(AssertionError, match="has been loaded"):  # bytes are to be counted
-        typed.work  # noqa: B018 (asked for)
+        typed.work.shared  # noqa: B018 (asked for)
 
 
 def test_only_what_the_cache_lacks_is_read_from_the_trace(trace: Path) -> None:

@@ -94,4 +94,4 @@ def lacking() -> str | None:
     return None
 
 
-TARGETS = (Target("pages.c"), Target("tables.c"), Target("open_at.c"), Target("pieces.c"))
+TARGETS = tuple(Target(f"{name}.c") for name in ("pages", "tables", "open_at", "pieces", "shares"))

@@ -12,11 +12,13 @@ from flame.core.columns import (
     I8,
     Column,
     expand_ranges,
+    order_by,
     run_starts,
     sum_by,
     unique,
     unique_rows,
 )
+from flame.core.compiled.shares import apportion_values
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import StackColumns
@@ -105,8 +107,7 @@ class _Splitter:
         unit = np.repeat(np.arange(len(distribution)), size)
         entry = expand_ranges(begin, size)
         samples = np.append(entries.samples, 1)[entry]
-        first = np.cumsum(size) - size
-        parts = Weights(*(apportion(column, samples, unit, first) for column in weights))
+        parts = Weights(*(apportion(column, samples, unit) for column in weights))
         kept = (parts.value > 0) | (parts.activities > 0)
         frames = {
             level: np.append(column, np.int32(-1))[entry[kept]]
@@ -149,14 +150,28 @@ def _entry_limit(sizes: I8, most: int) -> int:
     return low
 
 
-def apportion(values: I8, weights: I8, unit: I8, first: I8) -> I8:
+def apportion(values: I8, weights: I8, unit: Column) -> I8:
     """Split ``values`` in proportion to ``weights``, exact in sum, i8[parts].
 
-    The parts of values[u] have ``unit`` u (ascending) and begin at ``first[u]``. Each is its quota
-    rounded down, or up for the largest remainders (Hamilton's method).
+    Each part is of the value number ``unit``, its quota rounded down, or up for the largest
+    remainders (Hamilton's method), of equal ones the first. Where the parts of a value all weigh
+    nothing the first of them has all.
     """
-    if not len(unit):
-        return np.zeros(0, np.int64)
+    if (found := apportion_values(values, weights, unit)) is not None:
+        return found
+    order = order_by([unit])
+    parts = np.zeros(len(weights), np.int64)
+    if len(order):
+        parts[order] = _apportion_in_order(values, weights[order], unit[order])
+    return parts
+
+
+def _apportion_in_order(values: I8, weights: I8, of: Column) -> I8:
+    """Split ``values`` among parts that are in order of the values that they are ``of``."""
+    first = run_starts(of)
+    unit = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(of))))
+    values = values[of[first]]
+    weights[first[np.add.reduceat(weights, first) == 0]] = 1
     exact = weights if _products_fit(weights, first) else weights.astype(object)
     whole = np.add.reduceat(exact, first)
     quotient = values // whole

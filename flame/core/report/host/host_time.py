@@ -37,7 +37,8 @@ class HostTime:
         """Measure what counts of each interval, i8[n] in ns."""
         low = start if self._begin is None else np.maximum(start, self._begin)
         high = end if self._end is None else np.minimum(end, self._end)
-        length: I8 = np.maximum(high - low, 0)
+        length: I8 = high - low
+        np.maximum(length, 0, out=length)
         if not self._threads.all():
             length[~self._threads[thread]] = 0
         if self._steps is None:

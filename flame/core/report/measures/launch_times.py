@@ -14,8 +14,8 @@ from flame.core.columns import (
     I4,
     I8,
     Bool,
+    first_by_group,
     order_by,
-    run_starts,
     sum_by,
     taken,
     unique,
@@ -261,12 +261,8 @@ def _launched_first(table: Activities, rows: I8, group: I8, size: int) -> I8:
 
     Of several that is what began first.
     """
-    time = taken(table.launch_start, rows)
-    earliest = np.full(size, np.iinfo(np.int64).max)
-    np.minimum.at(earliest, group, time)
-    some = np.flatnonzero(time == earliest[group])
-    order = some[np.lexsort((table.start[rows[some]], group[some]))]
-    return order[run_starts(group[order])]
+    time, start = taken(table.launch_start, rows), taken(table.start, rows)
+    return first_by_group(group, time, start, size)
 
 
 def _first_of_calls(table: Activities, rows: I8) -> I8:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.columns import I8, sum_by
+from flame.core.columns import I8, Column, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
@@ -38,6 +38,10 @@ _COLUMNS = (
 )
 
 
+_MOST_THREADS = 1 << 24
+"""Of more the number of a thread and a class of calls may not fit 32 bits."""
+
+
 @dataclass(frozen=True, eq=False)
 class ThreadColumns:
     """Hold what each thread did, i8[threads], ns.
@@ -64,12 +68,8 @@ class ThreadColumns:
 def measure_threads(scope: Scope) -> ThreadColumns:
     """Divide the recorded time of each thread among calls by class, and host code."""
     profile, size = scope.profile, len(scope.profile.threads) + 1
-    time, made = HostTime(scope), profile.calls or no_pieces()
-    length = time.within(made.thread, made.start, made.end)
-    classes = call_classes(profile)
-    key = classes.astype(np.int64) * size + made.thread
-    sums = sum_by(key, length, (max(CallClass) + 1) * size).reshape(-1, size)
-    calls = sums[list(CallClass)]
+    time = HostTime(scope)
+    calls = _in_calls(profile, time, size)
     runs = _anything(profile)
     host = sum_by(runs.lane, time.within(runs.lane, runs.begin, runs.end), size)
     groups, weights = profile.activities.groups, scope.own_weights
@@ -82,6 +82,17 @@ def measure_threads(scope: Scope) -> ThreadColumns:
         sum_by(thread, weights.value[launched], size),
         _in_os_calls(scope, time, size),
     )
+
+
+def _in_calls(profile: Profile, time: HostTime, size: int) -> I8:
+    """How long each of so many threads was in calls of each class, i8[classes, threads]."""
+    made = profile.calls or no_pieces()
+    length = time.within(made.thread, made.start, made.end)
+    key: Column = call_classes(profile).astype(np.intp if size > _MOST_THREADS else np.int32)
+    key *= size
+    key += made.thread
+    sums = sum_by(key, length, (max(CallClass) + 1) * size)
+    return sums.reshape(-1, size)[list(CallClass)]
 
 
 def _anything(profile: Profile) -> LaneIntervals:

@@ -94,7 +94,7 @@ def _moved(scope: Scope, found: WorkSummary) -> MovedBytes | None:
 def _facts(found: WorkSummary) -> dict[str, object]:
     counts = found.counts
     names = [column.key for column in _COLUMNS[1:]]
-    facts: dict[str, object] = dict(zip(names, _row(counts, 0, counts), strict=True))
+    facts: dict[str, object] = dict(zip(names, *_cells(counts, counts), strict=True))
     steps = found.steps
     return {
         "kernel_ns": int(counts.kernel_ns[0]),
@@ -107,11 +107,12 @@ def _facts(found: WorkSummary) -> dict[str, object]:
 
 def _rows(found: WorkSummary, moved: MovedBytes | None) -> Iterator[tuple[Value, ...]]:
     rows = found.operators
-    for row, frame in enumerate(rows.frames):
+    cells = _cells(rows.counts, found.counts)
+    for row, (frame, told) in enumerate(zip(rows.frames, cells, strict=True)):
         ratio = np.nan if moved is None else moved.ratio[row]
         known = moved is not None and not np.isnan(ratio)
         measured = round(float(moved.measured[row])) if moved is not None and known else None
-        yield (frame.name, *_row(rows.counts, row, found.counts), measured, _number(ratio))
+        yield (frame.name, *told, measured, _number(ratio))
 
 
 def _shapes(scope: Scope, found: WorkSummary) -> Iterator[tuple[Value, ...]]:
@@ -119,33 +120,39 @@ def _shapes(scope: Scope, found: WorkSummary) -> Iterator[tuple[Value, ...]]:
     rows = work_by_operator(scope.profile, scope.rows, shapes=True)
     assert rows is not None
     costs = {scope.profile.frames[at]: cost for at, cost in found.work.costs.items()}
-    for row, frame in enumerate(rows.frames):
+    for frame, told in zip(rows.frames, _cells(rows.counts, found.counts), strict=True):
         yield (
             *(frame.name, tensors_text(frame.get("shapes"))),
             types_text(frame.get("types")) or scope.dtype or None,
-            *_row(rows.counts, row, found.counts),
+            *told,
             costs[frame].bytes,
         )
 
 
-def _row(counts: WorkCounts, row: int, whole: WorkCounts) -> Iterator[Value]:
-    verdict = Verdict(int(judge(counts)[row]))
-    slow, fast = counts.compute_share[row], counts.fast_compute_share[row]
-    yield int(counts.covered_ns[row])
-    yield share(int(counts.covered_ns[row]), int(whole.kernel_ns[0]))
-    yield _percent(counts.bound_share[row])
-    yield int(counts.waste[row]) if counts.rated[row] and counts.memory_known else None
-    yield verdict.key if counts.covered[row] else None
-    yield _percent(slow)
-    yield _percent(fast) if slow != fast else None
-    yield _percent(counts.bandwidth_share[row])
-    yield _percent(counts.rated_coverage[row]) if counts.rated[row] else None
-    yield _number(counts.tflops[row])
-    yield _number(counts.gb_per_s[row])
-    yield int(counts.flops[row])
-    yield int(counts.bytes[row]) or None
-    yield int(counts.covered[row])
-    yield (verdict.why or None) if counts.covered[row] else None
+def _cells(counts: WorkCounts, whole: WorkCounts) -> Iterator[tuple[Value, ...]]:
+    """The cells of each row of ``counts``, below the first column."""
+    slow, fast, verdicts = counts.compute_share, counts.fast_compute_share, judge(counts)
+    bound, memory, coverage = counts.bound_share, counts.bandwidth_share, counts.rated_coverage
+    tflops, gb_per_s = counts.tflops, counts.gb_per_s
+    for row, verdict in enumerate(map(Verdict, verdicts.tolist())):
+        is_rated, is_covered = counts.rated[row], counts.covered[row]
+        yield (
+            int(counts.covered_ns[row]),
+            share(int(counts.covered_ns[row]), int(whole.kernel_ns[0])),
+            _percent(bound[row]),
+            int(counts.waste[row]) if is_rated and counts.memory_known else None,
+            verdict.key if is_covered else None,
+            _percent(slow[row]),
+            _percent(fast[row]) if slow[row] != fast[row] else None,
+            _percent(memory[row]),
+            _percent(coverage[row]) if is_rated else None,
+            _number(tflops[row]),
+            _number(gb_per_s[row]),
+            int(counts.flops[row]),
+            int(counts.bytes[row]) or None,
+            int(is_covered),
+            (verdict.why or None) if is_covered else None,
+        )
 
 
 def _number(value: float) -> float | None:

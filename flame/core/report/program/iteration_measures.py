@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
-from flame.core.columns import I8, Bool, run_starts, sum_by, taken, unique
+from flame.core.columns import I4, I8, Bool, Column, run_starts, sum_by, taken, unique
 from flame.core.compiled.nesting import LaneTimes
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
@@ -37,6 +37,8 @@ LEADS = tuple(f"before it, idle: {cause.title}" for cause in IdleCause)
 """
 
 _LATEST = np.iinfo(np.int64).max
+
+_MOST_I4 = (1 << 31) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,30 +165,38 @@ def _periods(found: Iterations) -> I8:
 
 def _work(scope: Scope, found: Iterations) -> dict[str, I8]:
     """Sum what passes the filters, by the iteration that launched it."""
-    table, size = scope.profile.activities, len(found)
-    of_all = iteration_of_activities(scope.profile)
-    inside = taken(of_all, scope.rows) >= 0
-    rows = scope.rows if inside.all() else scope.rows[inside]
-    of = taken(of_all, rows)
-    activities = np.bincount(of, minlength=size)
+    profile, table, size = scope.profile, scope.profile.activities, len(found) + 1
+    of = _iteration_of_passing(scope)
+    place = of + 1  # what is in none is at the first
+    activities = np.bincount(place, minlength=size)[1:]
 
     def count(marks: Bool) -> I8:
-        return activities if marks.all() else np.bincount(of[marks], minlength=size)
+        return activities if marks.all() else np.bincount(place[marks], minlength=size)[1:]
 
     return {
-        "gpu_time": sum_by(of, taken(table.duration, rows), size),
+        "gpu_time": sum_by(place, table.duration, size)[1:],
         "activities": activities,
-        "kernels": count(taken(table.kind, rows) == Kind.KERNEL),
-        "launches": count(taken(first_of_launches(scope.profile), rows)),
-        "launch_ns": sum_by(of, taken(table.launch_share, rows), size),
-        **_extent(scope.profile, rows),
+        "kernels": count(table.kind == Kind.KERNEL),
+        "launches": count(first_of_launches(profile)),
+        "launch_ns": sum_by(place, table.launch_share, size)[1:],
+        **_extent(profile, of),
     }
 
 
-def _extent(profile: Profile, rows: I8) -> dict[str, I8]:
-    """How long the ``rows`` ran on each GPU, and from the first start to the last stop."""
-    all_rows = len(rows) == len(profile.activities)
-    times = _work_times(profile) if all_rows else _times_of(profile, rows)
+def _iteration_of_passing(scope: Scope) -> I4:
+    """The iteration that each activity was launched in, i4[n]; -1 where that is none, or hidden."""
+    of, rows = iteration_of_activities(scope.profile), scope.rows
+    if len(rows) == len(of):
+        return of
+    passing = np.full(len(of), NONE, np.int32)
+    passing[rows] = of[rows]
+    return passing
+
+
+def _extent(profile: Profile, of: I4) -> dict[str, I8]:
+    """How long what is ``of`` iterations ran on each GPU, and from the first start to the end."""
+    is_all = of is iteration_of_activities(profile)
+    times = _work_times(profile) if is_all else _times_of(profile, of)
     first, last = times.first.min(axis=1), times.last.max(axis=1)
     return {
         "busy": times.busy.sum(axis=1),
@@ -197,24 +207,23 @@ def _extent(profile: Profile, rows: I8) -> dict[str, I8]:
 @kept
 def _work_times(profile: Profile) -> LaneTimes:
     """When all that was launched in each iteration ran, i8[iterations, devices + 1]."""
-    return _times_of(profile, np.arange(len(profile.activities)))
+    return _times_of(profile, iteration_of_activities(profile))
 
 
-def _times_of(profile: Profile, rows: I8) -> LaneTimes:
-    """When those ``rows`` ran that were launched in an iteration, by that and by device.
+def _times_of(profile: Profile, of: I4) -> LaneTimes:
+    """When activities ran, by the iteration that each is ``of`` (i4[n], -1: none) and by device.
 
     The first is the one that is not known.
     """
-    table, devices = profile.activities, len(profile.devices) + 1
-    of, timed = iteration_of_activities(profile), has_times(table)
-    lane = taken(of, rows).astype(np.int64)
+    table, devices, size = profile.activities, len(profile.devices) + 1, len(profile.iterations)
+    timed = has_times(table)
+    lane: Column = of.astype(np.int32 if size * devices <= _MOST_I4 else np.int64)
     lane *= devices  # below 0 where it was in none
-    lane += taken(table.device, rows)
+    lane += table.device
     lane += 1
     if not timed.all():
-        lane[~timed[rows]] = NONE
-    start, size = taken(table.start, rows), len(profile.iterations)
-    found = measure_lanes(lane, start, start + taken(table.duration, rows), size * devices)
+        lane[~timed] = NONE
+    found = measure_lanes(lane, table.start, table.start + table.duration, size * devices)
     return LaneTimes(*(column.reshape(size, devices) for column in found))
 
 
@@ -311,10 +320,10 @@ def _collections(profile: Profile, found: Iterations) -> dict[str, I8 | None]:
 
 def work_of(scope: Scope, numbers: I8) -> tuple[I8, I8]:
     """Find the rows that pass and were launched in an iteration: (rows, place in ``numbers``)."""
-    of = iteration_of_activities(scope.profile)[scope.rows]
+    of = taken(iteration_of_activities(scope.profile), scope.rows)
     place = scope.profile.iterations.places_among(numbers, of)
-    inside = np.flatnonzero(place >= 0)
-    return scope.rows[inside], place[inside]
+    inside = place >= 0
+    return (scope.rows, place) if inside.all() else (scope.rows[inside], place[inside])
 
 
 class IterationWork(NamedTuple):
@@ -327,9 +336,14 @@ class IterationWork(NamedTuple):
 @kept
 def iteration_work(scope: Scope) -> IterationWork | None:
     """Sum up what was launched in iterations; None where there are none."""
-    numbers = unique(scope.profile.iterations.number)
-    if not len(numbers):
+    found = scope.profile.iterations
+    if not len(found):
         return None
-    rows, place = work_of(scope, numbers)
-    used = int(np.count_nonzero(np.bincount(place, minlength=1)))
-    return IterationWork(weights_of(scope.profile.activities, rows), max(used, 1))
+    of = taken(iteration_of_activities(scope.profile), scope.rows)
+    inside = of >= 0
+    every = bool(inside.all())
+    launched = np.bincount(of if every else of[inside], minlength=len(found))
+    used = len(unique(found.number[launched > 0]))
+    if every:
+        return IterationWork(scope.own_weights, max(used, 1))
+    return IterationWork(weights_of(scope.profile.activities, scope.rows[inside]), max(used, 1))

@@ -12,7 +12,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column, distinct, order_by, run_starts, sum_by
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.activities import NONE
+from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.stacks import StackBuilder, StackTable
 from flame.core.names.numbers import STAR, split_numbers
@@ -277,15 +277,26 @@ def _host_times(scope: Scope, names: _IndexedNames, paths: _Paths, keys: I8) -> 
         return host
     for pieces in (scope.profile.ranges, scope.profile.functions):
         if pieces is not None and len(pieces):
-            path = paths.of_tree(pieces.depth, pieces.parent, pieces.frame)
-            rows = np.flatnonzero(names.is_layer[pieces.frame])
-            wanted = (path[rows].astype(np.int64) << 32) | names.index[pieces.frame[rows]]
-            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            known = keys[place] == wanted
-            rows, place = rows[known], place[known]
+            rows, place = _in_layers(names, paths, keys, pieces)
             length = time.within(pieces.thread[rows], pieces.start[rows], pieces.end[rows])
             host += sum_by(place, length, len(keys))
     return host
+
+
+def _in_layers(
+    names: _IndexedNames, paths: _Paths, keys: I8, pieces: ThreadPieces
+) -> tuple[I8, I8]:
+    """Find the ``pieces`` that are one of the layers ``keys``: their rows, and which they are."""
+    path = paths.of_tree(pieces.depth, pieces.parent, pieces.frame)
+    rows = np.flatnonzero(names.is_layer[pieces.frame])
+    wanted = path[rows].astype(np.int64)
+    del path
+    wanted <<= 32
+    wanted |= names.index[pieces.frame[rows]]
+    place = np.searchsorted(keys, wanted)
+    np.minimum(place, len(keys) - 1, out=place)
+    known = keys[place] == wanted
+    return (rows, place) if known.all() else (rows[known], place[known])
 
 
 # Tables

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, distinct, sum_by
+from flame.core.columns import I8, Bool, distinct, sum_by, taken
 from flame.core.report.labels import PART_NAMES, innermost_ranges, labels_without_numbers, shown_as
 from flame.core.report.program.iteration_measures import (
     LEADS,
@@ -111,8 +111,8 @@ class _Work(NamedTuple):
         inside = shown_as(labels, innermost_ranges(scope.profile))
         keys, of_group = distinct((kernel << 32) | (inside & 0xFFFFFFFF))
         low = (keys & 0xFFFFFFFF).astype(np.uint32).view(np.int32).astype(np.int64)
-        key = of_group[groups.of_row[rows]]
-        return cls(order[place], key, table.duration[rows], keys >> 32, low)
+        key = of_group[taken(groups.of_row, rows)]
+        return cls(order[place], key, taken(table.duration, rows), keys >> 32, low)
 
     def sums(self, marks: Bool) -> _Sums:
         """Sum up the work of the iterations in ``marks``."""

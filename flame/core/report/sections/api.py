@@ -69,7 +69,7 @@ def call_times(scope: Scope, failures: ShownFailures | None) -> CallTimes | None
     own, own_place, own_times = calls.by_name
     shown = unique(np.concatenate([own, nested, *([] if failed is None else [failed])]))
     size, place = len(shown), np.searchsorted(shown, own)
-    times, own_longest = own_times.placed(place, size), calls.longest(own_place, own_times.maximum)
+    times, own_longest = own_times.placed(place, size), calls.longest(own_place, len(own))
     longest = np.full(size, NONE, np.int64)
     longest[place] = own_longest
     place_of_pair, thread_of_pair = _pairs(own_place, calls.thread)

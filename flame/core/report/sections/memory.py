@@ -54,7 +54,7 @@ def allocations(calls: HostCalls) -> Allocations:
         times,
         np.bincount(place[is_long], minlength=size).astype(np.int64),
         sum_by(place[is_long], calls.length[is_long], size),
-        calls.longest(place, times.maximum),
+        calls.longest(place, size),
     )
 
 

@@ -79,7 +79,7 @@ def _wait_times(calls: HostCalls) -> WaitTimes:
         calls.shown[first],
         times,
         sum_by(place, calls.while_busy, len(first)),
-        calls.longest(place, times.maximum),
+        calls.longest(place, len(first)),
     )
 
 
