@@ -70,25 +70,26 @@ def _peak_facts(profile: Profile, summary: WorkSummary) -> Iterator[dict[str, ob
         }
 
 
-def _row_facts(counts: WorkCounts, row: int) -> dict[str, object]:
-    verdict = Verdict(int(judge(counts)[row]))
+def _row_facts(table: WorkCounts, at: int) -> dict[str, object]:
+    counts = table.map(lambda column: column[at : at + 1])
+    verdict = Verdict(int(judge(counts)[0]))
     return {
-        "kernel_ns": int(counts.kernel_ns[row]),
-        "kernels": int(counts.covered[row]),
-        "covered_ns": int(counts.covered_ns[row]),
-        "covered_percent": _percent(counts.coverage[row]),
-        "flops": int(counts.flops[row]),
-        "bytes": int(counts.bytes[row]) or None,
-        "tflops": _rounded(counts.tflops[row]),
-        "gb_per_s": _rounded(counts.gb_per_s[row]),
-        "rated_ns": int(counts.rated_ns[row]),
-        "rated_percent": _percent(counts.rated_coverage[row]),
-        "compute_share": _percent(counts.compute_share[row]),
-        "compute_share_tf32": _percent(counts.fast_compute_share[row]),
-        "bandwidth_share": _percent(counts.bandwidth_share[row]),
-        "bound_share": _percent(counts.bound_share[row]),
-        "waste_ns": int(counts.waste[row]) if counts.rated[row] else None,
-        "causal_ns": int(counts.causal_ns[row]),
+        "kernel_ns": int(counts.kernel_ns[0]),
+        "kernels": int(counts.covered[0]),
+        "covered_ns": int(counts.covered_ns[0]),
+        "covered_percent": _percent(counts.coverage[0]),
+        "flops": int(counts.flops[0]),
+        "bytes": int(counts.bytes[0]) or None,
+        "tflops": _rounded(counts.tflops[0]),
+        "gb_per_s": _rounded(counts.gb_per_s[0]),
+        "rated_ns": int(counts.rated_ns[0]),
+        "rated_percent": _percent(counts.rated_coverage[0]),
+        "compute_share": _percent(counts.compute_share[0]),
+        "compute_share_tf32": _percent(counts.fast_compute_share[0]),
+        "bandwidth_share": _percent(counts.bandwidth_share[0]),
+        "bound_share": _percent(counts.bound_share[0]),
+        "waste_ns": int(counts.waste[0]) if counts.rated[0] else None,
+        "causal_ns": int(counts.causal_ns[0]),
         "verdict": verdict.key,
         "why_not": verdict.why or None,
     }

@@ -29,7 +29,8 @@ def product(m: int, k: int, n: int, dtype: str = BF16) -> dict[str, Any]:
 class Call:
     """A call of an operator: its name, arguments, thread, and the lengths of its kernels, ns.
 
-    It may be ``inside`` another one that has a formula, or one without, or none.
+    It may be ``inside`` another one that has a formula, or one without, or none. Kernels of `TALKS`
+    ns are collectives.
     """
 
     name: str
@@ -38,6 +39,12 @@ class Call:
     kernels: tuple[int, ...]
     inside: tuple[str, dict[str, Any]] | None
 
+
+ALL_REDUCE, TALKS = (
+    "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    900,
+)
+"""A kernel that moves data between GPUs, and how long each of them takes in ns: no other does."""
 
 sizes = st.integers(1, 3000)
 _mm = st.builds(product, sizes, sizes, sizes, st.sampled_from([BF16, BF16, "float", "mystery"]))
@@ -68,7 +75,7 @@ calls = st.lists(
         lambda operator, *rest: Call(*operator, *rest),
         _operators,
         st.sampled_from([1, 2]),
-        st.lists(st.sampled_from([0, 1, 7, 900, 20_000]), max_size=4).map(tuple),
+        st.lists(st.sampled_from([0, 1, 7, TALKS, 20_000]), max_size=4).map(tuple),
         _outer,
     ),
     max_size=8,
@@ -87,7 +94,10 @@ def write_calls(path: Path, made: list[Call], device: str = H100) -> Path:
             now += 10
             file.runtime(correlation, now, now + 5, tid=call.tid)
             gpu = max(gpu, now)
-            file.kernel(f"kernel {call.name}", gpu, gpu + length, correlation)
+            file.kernel(
+                ALL_REDUCE if length == TALKS else f"kernel {call.name}",
+                *(gpu, gpu + length, correlation),
+            )
             gpu += length
         now += 100
         if call.inside is not None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.attribution.nesting import lane_clock, outer_first
-from flame.core.columns import I4, I8, Column, places_on_lanes, taken, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, places_on_lanes, taken, unique_rows
 from flame.core.compiled.nesting import outermost_spans
 from flame.core.compiled.search import last_open
 from flame.core.model.activities import NONE, Activities, ThreadSpans, repeat
@@ -17,19 +17,28 @@ from flame.core.model.launches import CaptureTimes
 from flame.core.model.profile import Profile
 from flame.core.operators.cost import Cost
 from flame.core.operators.frame_cost import frame_cost
+from flame.core.timeline.exposure import WorkClass, class_of_groups
 
 
 class OperatorSource(NamedTuple):
-    """Hold what of a `Profile` tells which activities its operators caused."""
+    """Hold what of a `Profile` tells which activities its operators caused.
+
+    ``computing`` bool[groups] are the groups of kernels that may do their work: those that move
+    data between GPUs, as the all-reduce in a parallel layer does, calculate nothing of it.
+    """
 
     activities: Activities
+    computing: Bool
     spans_finder: Callable[[Sequence[int]], ThreadSpans] | None
     captures_builder: Callable[[], CaptureTimes] | None
 
     @classmethod
     def of(cls, profile: Profile) -> OperatorSource:
         """Take it of ``profile``, which may go on to be freed."""
-        return cls(profile.activities, profile.spans_finder, profile.captures_builder)
+        groups = profile.activities.groups
+        computing = groups.kind == Kind.KERNEL
+        computing &= class_of_groups(profile) == WorkClass.COMPUTE
+        return cls(profile.activities, computing, profile.spans_finder, profile.captures_builder)
 
 
 class OperatorCalls(NamedTuple):
@@ -100,7 +109,7 @@ class CalledWork(NamedTuple):
 def find_called(source: OperatorSource, calls: OperatorCalls) -> CalledWork:
     """Find the kernels that ``calls`` launched, or that were captured in them and replayed."""
     table = source.activities
-    rows = np.flatnonzero((table.kind == Kind.KERNEL) & table.launched)
+    rows = np.flatnonzero(source.computing[table.groups.of_row] & table.launched)
     thread, start = taken(table.thread, rows), taken(table.launch_start, rows)
     captured, call = _captured(source, calls, rows), calls.open_at(thread, start)
     replayed = captured >= 0

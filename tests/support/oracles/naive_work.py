@@ -140,17 +140,21 @@ def split(total: int, weights: list[int]) -> list[int]:
 
 
 class _Events(NamedTuple):
-    """Operators with a formula by thread, launches by correlation id, kernels in order."""
+    """Operators with a formula by thread, launches by correlation id, kernels in order.
+
+    Which of these are collectives: they do nothing of what an operator calculates.
+    """
 
     operators: dict[Json, list[Json]]
     launches: dict[Json, Json]
     kernels: list[tuple[int, Json]]
+    collectives: set[int]
 
     @classmethod
     def read(cls, path: Path) -> _Events:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             events = json.load(file)["traceEvents"]
-        found = cls(defaultdict(list), {}, [])
+        found = cls(defaultdict(list), {}, [], set())
         for event in events:
             found.add(event, event.get("args") or {}, event.get("cat"))
         return found
@@ -164,18 +168,20 @@ class _Events(NamedTuple):
         elif category in ("cuda_runtime", "cuda_driver") and "correlation" in args:
             self.launches[args["correlation"]] = (event["pid"], event["tid"], event["ts"])
         elif category == "kernel":
+            if event["name"].startswith("nccl"):
+                self.collectives.add(len(self.kernels))
             self.kernels.append((round(event["dur"] * 1000), args.get("correlation")))
 
 
 def naive_work(path: Path) -> NaiveWork:
     """The work of the kernels of the trace at ``path``, whose times are in µs."""
-    operators, launches, kernels = _Events.read(path)
+    operators, launches, kernels, collectives = _Events.read(path)
     outer = {thread: _outermost(rows) for thread, rows in operators.items()}
     groups: dict[Json, list[int]] = defaultdict(list)
     for number, (_, correlation) in enumerate(kernels):
         *thread, time = launches.get(correlation, (None, None, 0))
         for place, (begin, end, *_) in enumerate(outer.get(tuple(thread), [])):
-            if begin <= time <= end:
+            if begin <= time <= end and number not in collectives:
                 groups[(*thread, place)].append(number)
     found = [NaiveKernel(ns) for ns, _ in kernels]
     for (*thread, place), members in groups.items():
