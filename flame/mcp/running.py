@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from tempfile import TemporaryFile
+from threading import BoundedSemaphore
+from typing import IO
 
 from flame.core.errors import InputError
 from flame.core.external import start_group
@@ -16,6 +18,10 @@ MOST = 30_000
 SECONDS = 300
 _LONGEST_COMPLAINT = 2_000
 
+_AT_ONCE = 2
+_running = BoundedSemaphore(_AT_ONCE)
+"""Commands that run at the same time: each may take as much memory as its trace needs."""
+
 
 def run_flame(words: Sequence[str]) -> str:
     """Run the command ``words`` of this flame, and return what it printed, cut to `MOST`.
@@ -24,22 +30,24 @@ def run_flame(words: Sequence[str]) -> str:
     InputError with what it complained of where it fails, or takes longer than `SECONDS`.
     """
     command = [sys.executable, "-P", "-m", "flame", *words]
-    with TemporaryFile() as out, TemporaryFile() as errors:
-        with start_group(command, out, errors) as process:
-            try:
+    try:
+        with _running, TemporaryFile() as out, TemporaryFile() as errors:
+            with start_group(command, out, errors) as process:
                 code = process.wait(SECONDS)
-            except subprocess.TimeoutExpired:
-                raise InputError(
-                    f"not done after {SECONDS} s: choose a part of the trace"
-                ) from None
-        if code:
-            raise InputError(_read(errors, _LONGEST_COMPLAINT) or f"failed with exit code {code}")
-        return _read(out, MOST)
+            if not code:
+                return _read(out, MOST)
+            complaint = _read(errors, _LONGEST_COMPLAINT)
+    except subprocess.TimeoutExpired:
+        raise InputError(f"not done after {SECONDS} s: choose a part of the trace") from None
+    except OSError as error:
+        raise InputError(f"cannot be worked out: {error.strerror or error}") from None
+    raise InputError(complaint or f"failed with exit code {code}")
 
 
-def _read(file: object, most: int) -> str:
-    file.seek(0)  # type: ignore[attr-defined]
-    text: str = file.read(4 * most + 4).decode("utf-8", "replace")  # type: ignore[attr-defined]
+def _read(file: IO[bytes], most: int) -> str:
+    file.seek(0)
+    text = file.read(4 * most + 4).decode("utf-8", "replace")
     if len(text) <= most:
         return text.strip()
-    return text[:most].rpartition("\n")[0] + "\n… cut: ask for fewer rows, or a part of it"
+    whole_lines = text[:most].rpartition("\n")[0] or text[:most]
+    return f"{whole_lines}\n… cut: ask for fewer rows, or a part of it"

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -59,9 +60,16 @@ def fetch_paths(runs: list[list[str]], given: dict[str, str], stack: ExitStack) 
 
 
 def _refuse_twice(runs: list[list[str]]) -> None:
-    used = [path for run in runs for path in run if path in NAMES_OF_STDIN]
-    if len(used) > 1:
-        raise UsageError("standard input is named twice, and can be read once")
+    """Raise UsageError for a stream that is named twice: to open a pipe again may wait for ever."""
+    streams = [path for run in runs for path in run if is_foreign(path) and "://" not in path]
+    for path, times in Counter(map(_stream, streams)).items():
+        if times > 1:
+            raise UsageError(f"{path} is named twice, and can be read once")
+
+
+def _stream(path: str) -> str:
+    """Name the stream at ``path``, which may have several names."""
+    return "standard input" if path in NAMES_OF_STDIN else str(Path(path).resolve())
 
 
 def _bring(path: str, room: Path, progress: Progress) -> Path:

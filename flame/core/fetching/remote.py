@@ -54,8 +54,7 @@ def fetch(url: str, folder: Path, progress: Progress) -> Path:
     info = _guarded(shown, lambda: system.info(place))
     if info.get("type") == "directory":
         raise InputError(f"{shown}: is a folder: name one trace in it")
-    size = info.get("size")
-    size = size if isinstance(size, int) and size >= 0 else None
+    size = _size_of(info)
     version = _version_of(info, size)
     download = _Download(system, place, shown, size, progress)
     if version is None:
@@ -82,6 +81,16 @@ def _fetch_to_cache(url: str, version: str, download: _Download, progress: Progr
             except OSError as error:
                 reason = error.strerror or error
                 raise InputError(f"{download.shown}: cannot be kept: {reason}") from None
+
+
+def _size_of(info: Mapping[str, Any]) -> int | None:
+    """The bytes that will come; None where that is not known.
+
+    What Google's storage keeps packed comes unpacked, and its size is that of the packed.
+    """
+    size = info.get("size")
+    known = isinstance(size, int) and size >= 0 and not info.get("contentEncoding")
+    return size if known else None
 
 
 def _version_of(info: Mapping[str, Any], size: int | None) -> str | None:
@@ -122,8 +131,9 @@ def _web_options(scheme: str) -> dict[str, Any]:
 
 async def _refuse_plain_text(_session: object, _context: object, params: Any) -> None:
     """Refuse to be sent from https to http, by which anybody on the way could read and write."""
-    target = params.response.headers.get("Location") or ""
-    if target.lower().startswith("http:"):
+    headers = params.response.headers
+    target = headers.get("Location") or headers.get("URI") or ""  # as aiohttp takes it
+    if target.strip().lower().startswith("http:"):
         raise _StoppedError("the server sends on to http://, which is not safe")
 
 
