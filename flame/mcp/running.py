@@ -49,5 +49,7 @@ def _read(file: IO[bytes], most: int) -> str:
     text = file.read(4 * most + 4).decode("utf-8", "replace")
     if len(text) <= most:
         return text.strip()
-    whole_lines = text[:most].rpartition("\n")[0] or text[:most]
-    return f"{whole_lines}\n… cut: ask for fewer rows, or a part of it"
+    line_end = text.rfind("\n", most // 2, most)  # A line may be longer than all that is answered.
+    return (
+        f"{text[: line_end if line_end > 0 else most]}\n… cut: ask for fewer rows, or a part of it"
+    )

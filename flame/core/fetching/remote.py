@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -33,6 +33,10 @@ _VERSIONS = (
 _CONNECTING, _SILENCE = 30.0, 60.0
 """Seconds that a server may take to answer, and to go on."""
 _LONGEST_REASON = 200
+_IN_ONE_PIECE: dict[str, dict[str, Any]] = {"s3": {"max_concurrency": 1}, "gs": {"headers": {}}}
+"""Arguments without which s3fs (from 50 MB on) and gcsfs (from 100 MB on) ask for parts of a file,
+several at a time: they may be of different versions of it. Older ones take them, too."""
+
 _SIGNED = lazy_regex(r"(://[^\s?'\"]*)\?[^\s'\"]*")
 
 
@@ -56,7 +60,8 @@ def fetch(url: str, folder: Path, progress: Progress) -> Path:
         raise InputError(f"{shown}: is a folder: name one trace in it")
     size = _size_of(info)
     version = _version_of(info, size)
-    download = _Download(system, place, shown, size, progress)
+    get = partial(system.get_file, place, **_IN_ONE_PIECE.get(scheme, {}))
+    download = _Download(get, shown, size, progress)
     if version is None:
         return download.to(folder / "fetched")
     try:
@@ -138,13 +143,13 @@ async def _refuse_plain_text(_session: object, _context: object, params: Any) ->
 
 
 class _Download:
-    """Copies one file of a file system, within bounds."""
+    """Copies one file of a file system by its ``get_file``, within bounds."""
 
     def __init__(
-        self, system: Any, place: str, shown: str, size: int | None, progress: Progress
+        self, get: Callable[..., object], shown: str, size: int | None, progress: Progress
     ) -> None:
         self.shown = shown
-        self._system, self._place = system, place
+        self._get = get
         self._size = size
         self._progress = progress
         self._done = 0
@@ -164,8 +169,7 @@ class _Download:
             def relative_update(self, inc: int = 1) -> None:
                 took(inc)
 
-        get = partial(self._system.get_file, self._place, str(target), callback=Told())
-        _guarded(self.shown, get)
+        _guarded(self.shown, lambda: self._get(str(target), callback=Told()))
         size = target.stat().st_size
         if self._size is not None and size != self._size:
             what = f"{format_bytes(size)} of {format_bytes(self._size)} came"

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import NamedTuple
 
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.waiting import PATIENCE
 
 TRACE = b"main;work 12\nmain 3\n"
 
@@ -76,7 +78,12 @@ class Machine:
         """Run a command."""
         assert self._loop.stdin and self._loop.stdout
         print(json.dumps(words), file=self._loop.stdin, flush=True)
-        return Answer(*json.loads(self._loop.stdout.readline()))
+        ended = Timer(PATIENCE, self._loop.kill)
+        ended.start()
+        answer = self._loop.stdout.readline()
+        ended.cancel()
+        assert answer, f"no answer to {words}"
+        return Answer(*json.loads(answer))
 
     def fetched(self) -> list[Path]:
         """What lies in the cache and among temporary files."""

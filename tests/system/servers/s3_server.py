@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import WSGIRequestHandler, make_server
+_moto = import_module("moto.server")
+_serving = import_module("werkzeug.serving")
+_APP = _moto.DomainDispatcherApplication(_moto.create_backend_app)
 
-_APP = DomainDispatcherApplication(create_backend_app)
 
-
-class _Quiet(WSGIRequestHandler):
+class _Quiet(_serving.WSGIRequestHandler):  # type: ignore[misc, name-defined]
     def log(self, *_: object) -> None: ...
 
 
@@ -25,7 +25,7 @@ def _told(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]
 
 def main() -> None:
     """Serve until the process is ended."""
-    server = make_server("127.0.0.1", 0, _told, threaded=True, request_handler=_Quiet)
+    server = _serving.make_server("127.0.0.1", 0, _told, threaded=True, request_handler=_Quiet)
     print(server.server_port, flush=True)
     server.serve_forever()
 

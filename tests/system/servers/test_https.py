@@ -102,7 +102,7 @@ def test_what_has_another_size_than_was_told_is_refused(
     class Growing(dict[str, tuple[bytes, dict[str, str]]]):
         """A file that has grown each time that it is looked at."""
 
-        def get(self, path: str, default: object = None) -> tuple[bytes, dict[str, str]]:  # type: ignore[override]
+        def get(self, path: str, default: object = None) -> tuple[bytes, dict[str, str]]:
             grown = TRACE * (1 + len(server.asked))
             return grown, {"ETag": "1"}
 
