@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -14,9 +15,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from backports import zstd
 
 from flame.cli.main import main
-from tests.support.paths import ROOT, SAMPLES
+from tests.support.paths import ROOT
+from tests.support.worked import product
+from tests.support.writers.fdumpfile import DumpFile
+from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.ncufile import Row, sass_page
 from tests.support.writers.nsysfile import HTOD, NsysFile
 from tests.support.writers.snapshotfile import SnapshotFile
@@ -25,13 +30,14 @@ from tests.system.test_docs import PAGES, command_lines, fenced, name_of, text_o
 pytestmark = pytest.mark.deep
 
 NOT_RUN = {
-    r"^flame (attach|record) ": "needs a program that records, and most of them a GPU",
+    r"^flame (attach|record)\b": "needs a program that records, and most of them a GPU",
     r"^flame mcp ": "answers until its client goes: tests/mcp",
     r" --web\b": "serves until it is ended: tests/web",
     r" (https|s3|gs)://|ssh host": "needs a server: tests/system/servers",
     r" --dask ": "needs a cluster: tests/engines",
     r"\.ncu-rep": "needs ncu",
     r"view --state$": "needs what the app has copied",
+    r"^flame$": "is a list in the app: tests/tui/picker",
     r"flamegraph\.pl": "needs flamegraph.pl: tests/system/test_flamegraph_scripts.py",
 }
 """Why command lines are not run here, by an expression of theirs."""
@@ -57,7 +63,7 @@ def piped_lines() -> Iterator[tuple[str, str]]:
     """Command lines that begin with another program."""
     for path in PAGES:
         for line in fenced(text_of(path)):
-            if re.search(r"\| flame ", line) and not line.startswith(("|", "flame ")):
+            if re.match(r"\w[^|]*\| flame \w", line) and not line.startswith("flame "):
                 yield name_of(path), line
 
 
@@ -75,17 +81,42 @@ def write_run(path: Path, slower: int = 0) -> None:
     """Write nine steps of a trace with all that the examples name."""
     with NsysFile(path) as file:
         for step in range(9):
-            begin = 1_000_000 * step
-            for name, end in (("step", 900_000), ("forward", 500_000), ("decode 1", 400_000)):
-                title = f"step {step}" if name == "step" else name
-                file.nvtx(title, begin, begin + end)
-            file.nvtx("attention", begin + 10, begin + 300_000)
+            begin = 1_000_000_000 * step
+            names = f"step {step}", f"batch {step}", "forward", f"decode {step}"
+            for at, name in enumerate(names):
+                file.nvtx(name, begin + at, begin + 900_000 - 100_000 * at)
+            file.nvtx("attention", begin + 10, begin + 500_000)
             file.api("cudaLaunchKernel_v7000", begin + 100, begin + 200, corr=3 * step + 1)
             file.kernel("gemm", begin + 300, begin + 200_300 + slower, 3 * step + 1, demangled=GEMM)
             file.api("cudaMemcpyAsync_v3020", begin + 600, begin + 700, corr=3 * step + 2)
             file.memcpy(HTOD, begin + 250_000 + slower, begin + 260_000 + slower, 3 * step + 2)
             file.api("cudaLaunchKernel_v7000", begin + 800, begin + 900, corr=3 * step + 3)
             file.kernel("ncclDevKernel", begin + 300_000, begin + 390_000, corr=3 * step + 3)
+
+
+def write_torch(path: Path, rank: int) -> None:
+    """Write nine steps of PyTorch's profiler, with shapes and memory."""
+    file = KinetoFile()
+    file.top["distributedInfo"] = {"rank": rank, "world_size": 4}
+    file.device(0, "NVIDIA H100 80GB HBM3")
+    for step in range(9):
+        at = 1_000_000 * step
+        file.annotation(f"ProfilerStep#{step}", at, at + 900_000)
+        file.python("train.py(3): forward", at + 10, at + 800_000, call=step + 1)
+        file.op("aten::mm", at + 100, at + 700_000, **product(4096, 4096, 4096))
+        file.memory(at + 150, 1 << 20, 1 << 30, (step + 1) << 20, order=step)
+        file.launch(step + 1, (at + 200, at + 300), (at + 1_000, at + 601_000), "gemm")
+    file.write(path)
+
+
+def write_recording(path: Path, rank: int) -> None:
+    """Write what `flame record` does of a rank."""
+    file = DumpFile(pid=100 + rank)
+    file.meta("rank", str(rank))
+    file.meta("world_size", "4")
+    file.launch(0, 10, 1)
+    file.kernel("gemm", 20, 120, 1)
+    file.write(path)
 
 
 def write_snapshot(path: Path, size: int) -> None:
@@ -108,16 +139,18 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(folder / "trace.sqlite", folder / f"{name}.sqlite")
     for name in ("n1", "n2"):
         shutil.copy(folder / "after.sqlite", folder / f"{name}.sqlite")
-    torch = SAMPLES / "torch_small.pt.trace.json.gz"
-    for name in ("trace", *(f"rank{n}" for n in range(4)), "run/rank0", "runs/a", "log/rank0"):
-        shutil.copy(torch, folder / f"{name}.json.gz")
+    for rank in range(4):
+        write_torch(folder / f"rank{rank}.json.gz", rank)
+    for name in ("trace", "run/rank0", "runs/a", "log/rank0"):
+        shutil.copy(folder / "rank0.json.gz", folder / f"{name}.json.gz")
+    text = gzip.decompress((folder / "trace.json.gz").read_bytes())
+    (folder / "trace.json.zst").write_bytes(zstd.compress(text))
     for name in ("train", "node0", "node1"):
         (folder / f"{name}.flame").mkdir()
-        for number in range(4):
-            dump = SAMPLES / "six_levels" / "tiny_llm.fdump"
-            shutil.copy(dump, folder / f"{name}.flame" / f"{number}.fdump")
+        for rank in range(4):
+            write_recording(folder / f"{name}.flame" / f"{rank}.fdump", rank)
     for at, name in enumerate(("before", "after", "snapshot", "rank0", "rank1")):
-        write_snapshot(folder / f"{name}.pickle", 1 << 20 + at)
+        write_snapshot(folder / f"{name}.pickle", (1 << 20) + at)
     code = [Row("LDG.E R2, [R4]", {"stall_long_sb": 6}), Row("EXIT", {"stall_wait": 4})]
     (folder / "source.csv").write_text(sass_page(GEMM, code))
     (folder / "phases.json").write_text('{"attention": ["nvtx:attention"], "rest": ["."]}')
@@ -192,18 +225,16 @@ def blocks(kind: str) -> list[tuple[str, str]]:
 def test_examples_in_python_run_one_after_another(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pages = dict.fromkeys(page for page, _ in blocks("python"))
-    assert "docs/scripting.md" in pages
-    for page in pages:
-        names: dict[str, object] = {}
-        for at, code in enumerate(code for each, code in blocks("python") if each == page):
-            compiled = compile(code, page, "exec")
-            if NEEDS[page] == "torch":
-                continue  # and a GPU, for a program that is the reader's
-            if at:
-                pytest.importorskip("pandas")
-                pytest.importorskip("pyarrow")
-            exec(compiled, names)
+    names: dict[str, dict[str, object]] = {}
+    for page, code in blocks("python"):
+        compiled = compile(code, page, "exec")
+        if NEEDS[page] == "torch":
+            continue  # and a GPU, for a program that is the reader's
+        if "to_pandas" in code:
+            pytest.importorskip("pandas")
+            pytest.importorskip("pyarrow")
+        exec(compiled, names.setdefault(page, {}))
+    assert list(names) == ["docs/scripting.md"]
     assert "gemm" in capsys.readouterr().out
 
 
