@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from collections import defaultdict
@@ -37,7 +36,7 @@ SAMPLE_TRACES = ("decode_small.sqlite", "torch_small.pt.trace.json.gz")
 def export(profile: Profile, selection: Selection = EXACT) -> dict[str, Any]:
     file = io.BytesIO()
     chrome.write(project(profile, selection), profile, selection, file, name="trace")
-    document: dict[str, Any] = json.loads(gzip.decompress(file.getvalue()))
+    document: dict[str, Any] = json.loads(file.getvalue())
     return document
 
 

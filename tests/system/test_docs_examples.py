@@ -127,18 +127,21 @@ def write_snapshot(path: Path, size: int) -> None:
     file.write(path)
 
 
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that the examples name."""
-    folder = tmp_path_factory.mktemp("examples")
-    for name in ("runs", "run", "late", "log"):
-        (folder / name).mkdir()
+def fill_with_exports(folder: Path) -> None:
+    """Write exports of Nsight Systems, and what is joined with them."""
     write_run(folder / "trace.sqlite")
     write_run(folder / "after.sqlite", slower=5_000)
     for name in ("before", "run", "b1", "b2", "runs/rank0", "runs/rank1", "late/rank99"):
         shutil.copy(folder / "trace.sqlite", folder / f"{name}.sqlite")
     for name in ("n1", "n2"):
         shutil.copy(folder / "after.sqlite", folder / f"{name}.sqlite")
+    code = [Row("LDG.E R2, [R4]", {"stall_long_sb": 6}), Row("EXIT", {"stall_wait": 4})]
+    (folder / "source.csv").write_text(sass_page(GEMM, code))
+    (folder / "phases.json").write_text('{"attention": ["nvtx:attention"], "rest": ["."]}')
+
+
+def fill_with_others(folder: Path) -> None:
+    """Write traces of PyTorch, snapshots of memory and recordings."""
     for rank in range(4):
         write_torch(folder / f"rank{rank}.json.gz", rank)
     for name in ("trace", "run/rank0", "runs/a", "log/rank0"):
@@ -151,15 +154,27 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write_recording(folder / f"{name}.flame" / f"{rank}.fdump", rank)
     for at, name in enumerate(("before", "after", "snapshot", "rank0", "rank1")):
         write_snapshot(folder / f"{name}.pickle", (1 << 20) + at)
-    code = [Row("LDG.E R2, [R4]", {"stall_long_sb": 6}), Row("EXIT", {"stall_wait": 4})]
-    (folder / "source.csv").write_text(sass_page(GEMM, code))
-    (folder / "phases.json").write_text('{"attention": ["nvtx:attention"], "rest": ["."]}')
+
+
+def fill_with_what_is_made(folder: Path) -> None:
+    """Have flame make summaries of ranks, and bases to compare with."""
     for name in ("run", "before", "after", "part.0", "part.1"):
         traces = [str(folder / "runs" / f"rank{number}.sqlite") for number in (0, 1)]
         assert main(["ranks", *traces, "-o", str(folder / f"{name}.flamesum")]) == 0
     for name in ("main", "before"):
         kept = str(folder / f"{name}.flame-base.json.gz")
         assert main(["diff", str(folder / "trace.sqlite"), "--keep-base", kept]) == 0
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the examples name."""
+    folder = tmp_path_factory.mktemp("examples")
+    for name in ("runs", "run", "late", "log"):
+        (folder / name).mkdir()
+    fill_with_exports(folder)
+    fill_with_others(folder)
+    fill_with_what_is_made(folder)
     return folder
 
 
