@@ -18,7 +18,6 @@ from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import is_on_terminal
 from flame.core.errors import UsageError
 from flame.core.starting import delay_collection, prepare_process
-from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, selection_of
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
     from flame.core.compare.basis import Per
     from flame.core.compare.changes import Limits
+
+_FORMATS = ("folded", "speedscope", "svg")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
     text = "write a file of both sides: folded has two columns, as difffolded.pl writes them; svg "
     text += "is the icicle coloured by the change"
-    form.add_argument("-f", "--format", choices=[*SUFFIXES, "svg"], help=text)
+    form.add_argument("-f", "--format", choices=_FORMATS, help=text)
     text = "how wide frames are: both (the wider of both; default in the app), new (default of -f "
     text += "folded: the last column) or base"
     add("--widths", choices=("both", "new", "base"), metavar="SIDE", help=text)

@@ -66,6 +66,11 @@ _FORMATS = (
         rb'"(?:hitCount|timeDeltas|positionTicks)"\s*:',
     ),
     _format(f"a Firefox profile: {_BY_SPEEDSCOPE}", _JSON, rb'"preprocessedProfileVersion"\s*:'),
+    _format(
+        "a base that flame diff has kept: flame diff FILE TRACE compares a trace with it",
+        rb'\A\{"flame_base":',
+    ),
+    _format("a table of flame top, which has no stacks: open its trace", rb'\A\{"flame_top":'),
     _format(f"JSON, but not a trace flame knows; {READS}", _JSON),
     _format("a picture: open the folded stacks that it was drawn from", rb"<svg\b"),
     _format(
