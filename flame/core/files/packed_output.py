@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from flame.core.files.atomic import atomic_output
 
+if TYPE_CHECKING:
+    from io import RawIOBase
+
 GZIP = ".gz"
+_LEVEL = 6
+"""What gzip itself takes. With Python's own default, 9, a million stacks are 14.31 MB, not 14.33."""
+
+_AT_ONCE = 1 << 16
+
 _NOT_WRITTEN = (".zst", ".xz", ".bz2", ".zip")
 
 
@@ -25,7 +33,17 @@ def packed_output(path: str, *, replace: bool = True) -> Iterator[BinaryIO]:
         if not path.endswith(GZIP):
             yield file
             return
-        from gzip import GzipFile
+        with open_gzip(file) as packing:
+            yield packing
 
-        with GzipFile("", "wb", fileobj=file, mtime=0) as packing:
-            yield cast("BinaryIO", packing)
+
+@contextmanager
+def open_gzip(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Pack by gzip into ``file`` what is written; the same is the same bytes every time."""
+    from gzip import GzipFile
+    from io import BufferedWriter
+
+    # To pack every message of 20 bytes by itself takes as long as all the rest.
+    packing = cast("RawIOBase", GzipFile("", "wb", _LEVEL, file, 0))
+    with BufferedWriter(packing, _AT_ONCE) as buffer:
+        yield buffer
