@@ -104,11 +104,13 @@ def _output(args: argparse.Namespace, inputs: Inputs) -> str:
         if os.path.lexists(name):
             raise UsageError(f"{name}: is there already; {_NAME_ONE}")
         return name
+    from flame.core.files.atomic import refuse_missing_folder
     from flame.core.files.packed_output import packing_problem
     from flame.core.loading.inputs import Inputs
 
     if args.output == "-" and args.format in BINARY and sys.stdout and sys.stdout.isatty():
         raise UsageError(f"-f {args.format} is no text: name a file with -o, or use a pipe")
+    refuse_missing_folder(args.output)
     if args.format not in PACKED and (problem := packing_problem(args.output)):
         raise UsageError(f"-o {args.output}: {problem}")
     if inputs.hold(Path(args.output)):

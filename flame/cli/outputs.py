@@ -28,11 +28,12 @@ def check_output(
     name: str | None, inputs: Iterable[Inputs], force: bool, option: str = "-o"
 ) -> None:
     """Raise UsageError before anything is read where what is there must not be replaced."""
-    from flame.core.files.atomic import is_stream
+    from flame.core.files.atomic import is_stream, refuse_missing_folder
     from flame.core.files.packed_output import packing_problem
 
     if name is None or is_stream(name):
         return
+    refuse_missing_folder(name)
     if problem := packing_problem(name):
         raise UsageError(f"{option} {name}: {problem}")
     if any(each.hold(Path(name)) for each in inputs):

@@ -55,6 +55,17 @@ def test_chrome_is_packed_by_default_and_text_for_a_pipe(flame: Flame, trace: Pa
     assert json.loads(piped.out) == json.loads(gzip.decompress(packed))
 
 
+@pytest.mark.parametrize("command", ["export -f svg", "top", "report", "diff"])
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(
+    command: str, flame: Flame, folder: Path
+) -> None:
+    """The traces are not there either, which would be told next."""
+    told = flame(*command.split(), "gone.sqlite", "gone.json", "-o", "nowhere/x.json")
+    assert told.code == 3
+    said = "nowhere/x.json: cannot be written: there is no folder nowhere"
+    assert told.complaint() == said
+
+
 @pytest.mark.parametrize("command", ["export -f svg", "top", "report", "diff run.sqlite"])
 @pytest.mark.parametrize("ending", [".zst", ".xz", ".bz2", ".zip"])
 def test_other_packings_are_refused_before_anything_is_read(
