@@ -126,6 +126,14 @@ def test_a_pipe_is_not_opened_twice(flame: Flame, folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("option", ["--ncu", "--phases"])
+def test_only_traces_are_fetched(option: str, flame: Flame, folder: Path) -> None:
+    (folder / "a.folded").write_bytes(TRACE)
+    told = flame("view", "a.folded", option, "https://me:pw@host/x.csv?key=secret")
+    said = f"{option} https://host/x.csv: only traces are fetched: copy it here"
+    assert (told.code, told.complaint()) == (2, said)
+
+
 def test_a_file_called_like_a_pattern_is_opened(flame: Flame, folder: Path) -> None:
     (folder / "a[1].folded").write_bytes(TRACE)
     (folder / "a1.folded").write_bytes(b"other 1\n")

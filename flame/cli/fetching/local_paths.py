@@ -25,6 +25,7 @@ def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
     copied to one, which is gone when the command ends. Errors name it as it was given.
     """
     runs = list(_runs(args))
+    _refuse_remote_side_inputs(args)
     if args.command == "ranks":
         return _run_on_files(command, args, runs)
     if not any(_is_special(path) for run in runs for path in run):
@@ -42,6 +43,15 @@ def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
             return command(args)
         except FlameError as error:
             raise type(error)(_respelled(str(error), given)) from None
+
+
+def _refuse_remote_side_inputs(args: argparse.Namespace) -> None:
+    """Raise UsageError where what is read besides traces is elsewhere: only these are fetched."""
+    named = [("--ncu", path) for path in getattr(args, "ncu", None) or ()]
+    named += [("--phases", path) for path in (getattr(args, "phases", None),) if path]
+    for option, path in named:
+        if "://" in path:
+            raise UsageError(f"{option} {shown_name(path)}: only traces are fetched: copy it here")
 
 
 def _run_on_files(command: Command, args: argparse.Namespace, runs: list[list[str]]) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -51,7 +53,22 @@ def fetch(url: str, folder: Path, progress: Progress) -> Path:
     InputError where it cannot be fetched, or is larger than 100 GB or than the disk has room for,
     UsageError where flame does not fetch by that scheme, and what ``progress`` does.
     """
-    scheme = scheme_of(url)
+    with _quiet_libraries():
+        return _fetch(url, scheme_of(url), folder, progress)
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Keep from standard error what libraries log and warn of: a line tells what has failed."""
+    before, logging.lastResort = logging.lastResort, logging.NullHandler()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.lastResort = before
+
+
+def _fetch(url: str, scheme: str, folder: Path, progress: Progress) -> Path:
     shown = shown_url(url)
     system, place = _open_system(scheme, url)
     progress(f"asking for {shown}", 0, 0)

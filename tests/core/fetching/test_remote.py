@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -180,6 +184,32 @@ def test_what_a_bucket_unpacks_as_it_sends_has_no_known_size(
 def test_other_schemes_are_refused(url: str) -> None:
     with pytest.raises(UsageError, match="flame fetches by https://, http://, s3://, gs://"):
         scheme_of(url)
+
+
+@pytest.mark.parametrize("url", ["https://", "s3:///", "gs://me@?key=1"])
+def test_what_names_no_file_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="names no file"):
+        scheme_of(url)
+
+
+def test_what_libraries_log_and_warn_of_is_not_printed(
+    bucket: _Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it become an error, as it does in tests."""
+
+    def info(self: object, path: str) -> None:
+        logging.getLogger("gcsfs").error("out of retries")
+        warnings.warn("no quota project", stacklevel=1)
+        raise OSError("the server is gone")
+
+    told, printed = logging.lastResort, io.StringIO()
+    assert isinstance(told, logging.StreamHandler)
+    monkeypatch.setattr(sys, "stderr", printed)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(_Bucket, "info", info)
+    assert refusal("s3://traces/a", tmp_path).endswith("cannot be fetched: the server is gone")
+    assert printed.getvalue() == ""
+    assert logging.lastResort is told
 
 
 @pytest.mark.parametrize(
