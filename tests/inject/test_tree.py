@@ -40,6 +40,8 @@ def recording(
     """A program with four threads in three contexts on two devices, which forks and starts one."""
     folder = tmp_path_factory.mktemp("tree")
     env = injected_env(folder / "dumps", FAKE_CUPTI="shuffle", FLAME_FLUSH_MS="20")
+    # Processes are of one recording by this alone, and their GPUs the same.
+    env |= {"FLAME_CLOCK": "1700000000000000000"}
     env |= {"FAKE_TRUTH": str(folder / "truth"), "FAKE_DEVICES": "2"}
     command = [sys.executable, str(WORKLOAD), str(folder / "log"), "1"]
     subprocess.run(command, env=env, check=True, timeout=2 * PATIENCE)
@@ -81,14 +83,14 @@ def test_every_stack_has_its_value_and_count_to_the_nanosecond(launching: list[P
 def test_a_recording_is_the_sum_of_its_processes(
     recording: list[Process], launching: list[Process]
 ) -> None:
+    """Its processes use the same GPUs, so one is idle only while none of them keeps it busy."""
     profile = load_all([recording[0].dump.parent])
+    each = [process.work() for process in launching]
+    rows = [row for those in each for row in those]
     for metric, weigh in WEIGHTS.items():
-        wanted: dict[Stack, list[int]] = defaultdict(lambda: [0, 0])
-        for process in launching:
-            rows = process.work()
-            for path, value in stacks(rows, weigh(rows), ORDERS[0]).items():
-                wanted[path] = [a + b for a, b in zip(wanted[path], value, strict=True)]
-        assert tree(profile, ORDERS[0], metric) == wanted
+        whole = weigh is idle_times
+        weights = weigh(rows) if whole else [one for those in each for one in weigh(those)]
+        assert tree(profile, ORDERS[0], metric) == stacks(rows, weights, ORDERS[0])
 
 
 @pytest.mark.deep
