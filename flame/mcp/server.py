@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
+from threading import Thread
 from typing import Any
 
 from flame._version import __version__
@@ -14,7 +17,7 @@ from flame.core.projection.filter_kinds import FILTER_KINDS
 from flame.core.shown_text import cut
 from flame.exporters.stacks import encodable
 from flame.mcp.folders import Folders
-from flame.mcp.running import run_flame
+from flame.mcp.running import run_flame, stop_commands
 
 _MOST_TRACES, _MOST_ROWS = 200, 200
 _LONGEST_WORD, _LONGEST_COMPLAINT = 10_000, 2_000
@@ -144,9 +147,31 @@ def _selected(metric: str, levels: str, filters: Mapping[str, str] | None) -> li
 
 
 def serve(folders: Folders) -> None:
-    """Answer on standard input and output until that ends; UsageError without the SDK."""
+    """Answer on standard input and output until that ends; UsageError without the SDK.
+
+    Commands that still run then end, too, as they do by SIGTERM and SIGHUP.
+    """
     os.environ["COLUMNS"] = _WIDTH
-    make_server(Tools(folders)).run("stdio")
+    server = make_server(Tools(folders))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    asked_by = os.dup(0)  # The SDK puts another file in the place of standard input.
+    Thread(target=_stop_when_alone, args=(asked_by,), daemon=True).start()
+    server.run("stdio")
+
+
+def _end(number: int, _: object) -> None:
+    stop_commands()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _stop_when_alone(asked_by: int) -> None:
+    """Stop commands when nobody can ask any more: the SDK waits for them, which may be minutes."""
+    closed = select.poll()
+    closed.register(asked_by, 0)  # that its other end is closed is told in any case
+    closed.poll()
+    stop_commands()
 
 
 def make_server(tools: Tools) -> Any:

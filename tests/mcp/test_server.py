@@ -7,15 +7,18 @@ import json
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 from typing import Any
 
+import psutil
 import pytest
 
 from flame.core.errors import InputError, UsageError
@@ -138,6 +141,65 @@ def test_many_questions_at_once_are_answered_and_bounded(folder: Path) -> None:
         assert all(len(text_of(answer)) < running.MOST for answer in answers)
 
     served(folder, ask)
+
+
+NO_CHECK = """
+import sys
+from pathlib import Path
+from flame.cli.main import main
+from flame.mcp.folders import Folders
+Folders.find = lambda self, name: Path(name)
+sys.exit(main(["mcp", "."]))
+"""
+"""A server that takes any path, so that a pipe keeps a command waiting."""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("how", ["close", "SIGTERM"])
+def test_no_command_outlives_its_server(how: str, folder: Path) -> None:
+    pytest.importorskip("mcp")
+    os.mkfifo(folder / "pipe")
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    about["clientInfo"] = {"name": "test", "version": "1"}
+    asked = {"name": "summary", "arguments": {"path": str(folder / "pipe")}}
+    with subprocess.Popen(
+        [sys.executable, "-c", NO_CHECK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin and server.stdout
+
+        def send(method: str, **more: object) -> None:
+            message = {"jsonrpc": "2.0", "method": method, **more}
+            print(json.dumps(message), file=server.stdin, flush=True)
+
+        send("initialize", id=1, params=about)
+        server.stdout.readline()
+        send("notifications/initialized")
+        send("tools/call", id=2, params=asked)
+        wait_until(lambda: psutil.Process(server.pid).children())
+        [command] = psutil.Process(server.pid).children()
+        if how == "close":
+            server.stdin.close()
+        else:
+            server.terminate()
+        ended = Timer(PATIENCE, server.kill)
+        ended.start()
+        assert server.wait() == (0 if how == "close" else -signal.SIGTERM)
+        ended.cancel()
+        wait_until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_commands_that_are_stopped_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_stopped", Event())
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(running.run_flame, ["info", str(tmp_path / "pipe")])
+        wait_until(lambda: running._started)
+        running.stop_commands()
+        with pytest.raises(InputError, match=r"exit code -9|the server has ended"):
+            asked.result(PATIENCE)
+    with pytest.raises(InputError, match="the server has ended"):
+        running.run_flame(["info", "x"])
+    assert not running._started
 
 
 def collected() -> tuple[Tools, list[list[str]]]:
