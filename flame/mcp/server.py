@@ -155,7 +155,10 @@ def serve(folders: Folders) -> None:
     server = make_server(Tools(folders))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
-    asked_by = os.dup(0)  # The SDK puts another file in the place of standard input.
+    try:
+        asked_by = os.dup(0)  # The SDK puts another file in the place of standard input.
+    except OSError:
+        raise UsageError("standard input is closed: an assistant asks there") from None
     Thread(target=_stop_when_alone, args=(asked_by,), daemon=True).start()
     server.run("stdio")
 

@@ -188,6 +188,15 @@ def test_no_command_outlives_its_server(how: str, folder: Path) -> None:
         wait_until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE)
 
 
+@pytest.mark.deep
+def test_a_server_that_nobody_can_ask_is_none(folder: Path) -> None:
+    pytest.importorskip("mcp")
+    command = f"{sys.executable} -m flame mcp . <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    said = b"flame: standard input is closed: an assistant asks there\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", said)
+
+
 def test_commands_that_are_stopped_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_stopped", Event())
     os.mkfifo(tmp_path / "pipe")
