@@ -11,11 +11,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from backports import zstd
 
 from flame.cli.main import main
 from tests.support.paths import ROOT
@@ -74,6 +74,7 @@ def is_run(line: str) -> bool:
 RUN = [(page, line) for page, line in shell_lines() if is_run(line)]
 
 
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 GEMM = "gemm(float *)"
 
 
@@ -147,7 +148,8 @@ def fill_with_others(folder: Path) -> None:
     for name in ("trace", "run/rank0", "runs/a", "log/rank0"):
         shutil.copy(folder / "rank0.json.gz", folder / f"{name}.json.gz")
     text = gzip.decompress((folder / "trace.json.gz").read_bytes())
-    (folder / "trace.json.zst").write_bytes(zstd.compress(text))
+    packed = import_module(ZSTD).compress(text)
+    (folder / "trace.json.zst").write_bytes(packed)
     for name in ("train", "node0", "node1"):
         (folder / f"{name}.flame").mkdir()
         for rank in range(4):
