@@ -118,15 +118,18 @@ def test_a_certificate_of_nobody_known_is_refused(server: FileServer, tmp_path: 
         assert "certificate" in told.lower()
 
 
-def test_ctrl_c_ends_a_server_that_falls_silent(server: FileServer, machine: Machine) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_a_fetch_from_a_server_that_falls_silent(
+    number: signal.Signals, server: FileServer, machine: Machine
+) -> None:
     before = machine.fetched()
     server.files["/slow"] = TRACE * 100_000, {"ETag": "1"}
     server.stalled["/slow"] = Event()
     command = [sys.executable, "-m", "flame", "info", server.url("/slow")]
     with subprocess.Popen(command, env=machine.environment, stderr=subprocess.PIPE) as one:
         wait_until(lambda: machine.fetched() != before)
-        one.send_signal(signal.SIGINT)
+        one.send_signal(number)
         _, err = one.communicate(timeout=PATIENCE)
     server.stalled["/slow"].set()
-    assert (one.returncode, err) == (130, b"")
+    assert (one.returncode, err) == (130 if number == signal.SIGINT else -number, b"")
     assert machine.fetched() == before
