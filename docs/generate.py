@@ -184,10 +184,11 @@ def peak_table() -> str:
             _cell(row.fp8),
             _cell(row.gb_per_s),
             row.source,
+            row.checked,
         )
         for row in ROWS
     )
-    heads = ("FP16", "BF16", "TF32", "FP32", "FP8", "GB/s", "source")
+    heads = ("FP16", "BF16", "TF32", "FP32", "FP8", "GB/s", "source", "checked")
     lines = [f"| {' | '.join(('GPU', *heads))} |", f"|{'---|' * (len(heads) + 1)}"]
     return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows), ""])
 

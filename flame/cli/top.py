@@ -47,7 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = (
         "what to sort by: self, total, count, mean, p50, p95, p99 or max; where shapes of operators"
     )
-    text += " are known, tflops, peak, bandwidth or bound (default: %(default)s)"
+    text += " are known, tflops, peak, bandwidth or bound; where GPU metrics were sampled, sm, "
+    text += "tensor, dram, sampled or moved (default: %(default)s)"
     add("--by", metavar="COLUMN", default="self", help=text)
     add("--level", metavar="LEVEL", help="only frames of this level, such as kernel or nvtx")
     text = "only frames whose name matches, wherever in it; small letters match both"
@@ -134,6 +135,8 @@ def _table(
         of += "" if name is None else f" called {args.name}"
         raise NoMatchError(f"{title}: no frame{of} has any {tree.metric.title}")
     is_all = args.rows is None and (args.json or args.csv)
+    for note in found.notes:
+        say(f"note: {note}")
     return tree, table if is_all else table.first(args.rows or _ROWS)
 
 

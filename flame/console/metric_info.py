@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from flame.core.analysis.frame_totals import frame_totals, heaviest_rows, rows_by_frame
+from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.trace_summary import TraceSummary
 from flame.core.analysis.utilization import Utilization
+from flame.core.efficiency.moved_bytes import measure_moved
+from flame.core.errors import InputError
 from flame.core.gpu_metrics.averages import MetricAverage
+from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE, KernelMetrics, kernel_times
 from flame.core.gpu_metrics.names import NAMES, MetricKey
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.filters import Filter
+from flame.core.shown_text import cut, printable
 from flame.core.units import format_bytes, format_counted, format_ns
 
 _WORDS = {
@@ -16,6 +27,9 @@ _WORDS = {
     MetricKey.READ: "DRAM read",
     MetricKey.WRITE: "DRAM written",
 }
+
+_MOST = 15
+_BESIDE = "*"
 
 
 def metric_facts(summary: TraceSummary) -> list[dict[str, object]]:
@@ -65,3 +79,48 @@ def _words(
     one = max(known.values(), key=lambda one: one.exposure)
     text = f"{format_ns(one.exposure)} sampled, {format_counted(one.samples, 'sample', 'samples')}"
     yield text if any(each.mean is not None for each in known.values()) else f"{text}: too few"
+
+
+def tree_metric_lines(
+    profile: Profile, tree: StackTree, filters: tuple[Filter, ...], width: int
+) -> list[str]:
+    """Tell in lines what metrics say while the heaviest frames ran; none where nothing is known.
+
+    ``tree`` is what `project` made with ``filters``.
+    """
+    if profile.side_tables.gpu_metrics is None or tree.metric.table != "gpu":
+        return []
+    try:
+        times = kernel_times(profile)
+    except InputError as error:
+        return [cut(printable(f"GPU metrics are left out: {error}"), width)]
+    if times is None:
+        return []
+    sums = frame_totals(tree)
+    members, rows = NodeActivities.from_tree(profile, tree, filters), heaviest_rows(sums, _MOST)
+    frames = np.sort(sums.frame[rows])
+    found = times.measure(rows_by_frame(members, frames), len(frames))
+    moved = None
+    if profile.sized_operators:
+        moved = measure_moved(profile, rows_by_frame(members, frames), len(frames))
+    places = np.searchsorted(frames, sums.frame[rows]).tolist()
+    known = [at for at in places if not np.isnan(found.columns[EXPOSURE][at])]
+    if not known:
+        return []
+    ratio = np.full(len(frames), np.nan) if moved is None else moved.ratio
+    head = f"{'SM':>8} {'tensor':>8} {'DRAM':>8} {'sampled':>9} {'× bytes':>8}  while it ran"
+    lines = (f"{_cells(found, at, ratio[at])}  {tree.text[frames[at]]}" for at in known)
+    return [head, *(cut(printable(line), width) for line in lines)]
+
+
+def _cells(found: KernelMetrics, at: int, ratio: float) -> str:
+    keys = (MetricKey.SM, MetricKey.TENSOR, DRAM)
+    shares = (_share(float(found.columns[key][at])) for key in keys)
+    mark = _BESIDE if found.shared[at] else " "
+    times = "" if np.isnan(ratio) else f"{ratio:.1f}×"
+    sampled = format_ns(int(found.exposure[at]))
+    return f"{' '.join(f'{each:>8}' for each in shares)} {sampled:>8}{mark} {times:>8}"
+
+
+def _share(percent: float) -> str:
+    return "" if np.isnan(percent) else f"{percent:.1f} %"

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.console.metric_info import tree_metric_lines
 from flame.console.trace_words import gpus, notes
 from flame.console.work_info import tree_work_lines
 from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.chains import SIGN, chain_words, find_chains
-from flame.core.analysis.frame_totals import FrameTotals, frame_totals
+from flame.core.analysis.frame_totals import FrameTotals, frame_totals, heaviest_rows
 from flame.core.analysis.memory_words import moment_words
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.utilization import utilizations
@@ -65,7 +66,8 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     sections = [_header(summary, tree, title, selection, width), icicle, table]
     shown = shown_profile(profile, selection)
     work = tree_work_lines(shown, tree, selection.where, width)
-    sections += [work, notes(summary.warnings, width)]
+    measured = tree_metric_lines(shown, tree, selection.where, width)
+    sections += [work, measured, notes(summary.warnings, width)]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
@@ -210,8 +212,7 @@ def _bar(share: float) -> str:
 
 def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
     sums = frame_totals(tree)
-    heaviest = np.lexsort((-sums.total, -sums.own))[:MOST_NAMES]
-    rows = [row for row in heaviest.tolist() if sums.own[row]]
+    rows = heaviest_rows(sums, MOST_NAMES)
     if not rows:
         return []
     wide = _wide(tree)

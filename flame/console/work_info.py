@@ -17,7 +17,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
 from flame.core.shown_text import cut, printable
-from flame.core.units import format_count, format_counted, format_ns
+from flame.core.units import format_counted, format_flops, format_ns, format_percent
 
 if TYPE_CHECKING:
     from flame.core.efficiency.summary import WorkSummary
@@ -141,7 +141,7 @@ def _whole(counts: WorkCounts) -> Iterator[str]:
         return
     yield (
         f"operators with a formula, {_share(counts.coverage[0])} of kernel time: "
-        f"{format_count(int(counts.flops[0]))} FLOPs, {_rate(counts.tflops[0])} TFLOP/s"
+        f"{format_flops(int(counts.flops[0]))}, {_rate(counts.tflops[0])} TFLOP/s"
     )
     if not np.isnan(counts.compute_share[0]):
         shares = [f"{_share(counts.compute_share[0])} of compute peak"]
@@ -151,7 +151,7 @@ def _whole(counts: WorkCounts) -> Iterator[str]:
         waste = format_ns(int(counts.waste[0]))
         of = f"over {_share(counts.rated_coverage[0])} of kernel time"
         yield f"{', '.join(shares)}, {of}; {waste} above the bound"
-    yield f"verdict: {verdict.title}" if verdict.is_known else f"cannot tell: {verdict.why}"
+    yield f"verdict: {verdict.words}" if verdict.is_known else verdict.words
 
 
 def _steps(summary: WorkSummary) -> Iterator[str]:
@@ -165,7 +165,7 @@ def _bare(summary: WorkSummary) -> Iterator[str]:
     work = summary.work
     if work.bare:
         number = format_counted(work.bare, "operator", "operators")
-        yield f"{number} with a formula had no kernel: {format_count(work.bare_flops)} FLOPs"
+        yield f"{number} with a formula had no kernel: {format_flops(work.bare_flops)}"
 
 
 def _lacks(profile: Profile, summary: WorkSummary) -> Iterator[str]:
@@ -214,11 +214,11 @@ def _table(rows: OperatorRows) -> Iterator[str]:
 
 
 def _cell(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.1f}"
+    return "" if np.isnan(value) else format_percent(value, 100).removesuffix(" %")
 
 
 def _share(value: float) -> str:
-    return _UNKNOWN if np.isnan(value) else f"{100 * value:.1f} %"
+    return _UNKNOWN if np.isnan(value) else format_percent(value, 1)
 
 
 def _rate(value: float) -> str:

@@ -13,8 +13,19 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 
 MINUS = "−"
 
+FLOP = "FLOP"
+"""The unit of metrics and columns that count floating-point operations."""
+
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_WORK = (
+    (1e18, "EFLOP"),
+    (1e15, "PFLOP"),
+    (1e12, "TFLOP"),
+    (1e9, "GFLOP"),
+    (1e6, "MFLOP"),
+    (1e3, "kFLOP"),
+)
 _PREFIXED = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _AGES = ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800))
 """Seconds of a unit, its name, and the seconds up to which it is used."""
@@ -48,6 +59,14 @@ def format_bytes(size: float) -> str:
         if size >= scale * _UP:
             return f"{_digits(size / scale)} {unit}"
     return f"{size:.0f} B"
+
+
+def format_flops(number: float) -> str:
+    """Format a number of floating-point operations: ``6.01 TFLOP``, ``512 FLOP``."""
+    for scale, unit in _WORK:
+        if number >= scale * _UP:
+            return f"{_digits(number / scale)} {unit}"
+    return f"{number:.0f} FLOP"
 
 
 def format_count(count: float) -> str:
@@ -89,6 +108,8 @@ def format_value(value: float, unit: str) -> str:
         return format_ns(value)
     if unit == "bytes":
         return format_bytes(value)
+    if unit == FLOP:
+        return format_flops(value)
     return format_count(value) if unit == "count" else format_parts(value, unit)
 
 

@@ -15,6 +15,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.selection import Selection
+from flame.core.units import FLOP
 from flame.exporters.protobuf import data, number, packed, varint
 from flame.exporters.stacks import NO_NAME, encodable, fraction_digits, metric_trees, weighed_stacks
 
@@ -31,7 +32,7 @@ _NAME, _SYSTEM_NAME, _FILE, _FIRST_LINE = 2, 3, 4, 5
 _ONLY_MAPPING = 1
 """All frames are of one: without any, pprof looks for the program to find names by addresses."""
 
-_UNITS = {"ns": "nanoseconds"}
+_UNITS = {"ns": "nanoseconds", FLOP: "count"}
 
 
 class _Place(NamedTuple):

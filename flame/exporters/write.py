@@ -28,13 +28,15 @@ class Exported(NamedTuple):
     name: str
     is_part: bool = False
 
-    @property
-    def table(self) -> Table:
-        """The table of all frames of the tree, those first that weigh most themselves."""
+    def table(self) -> tuple[Table, list[str]]:
+        """Make the table of all frames of the tree, those first that weigh most themselves.
+
+        Returns notes on what is not in it, too.
+        """
         from flame.exporters.tables.frame_table import FrameColumns
 
         found = FrameColumns(self.profile, self.tree, self.selection)
-        return found.table(found.rows("self"))
+        return found.table(found.rows("self")), [*found.notes]
 
 
 def open_export(path: str, format_name: str, *, replace: bool) -> AbstractContextManager[BinaryIO]:
@@ -96,22 +98,28 @@ def _html(exported: Exported, file: BinaryIO) -> list[str]:
     return html.write(tree, profile, selection, file, name=name)
 
 
-def _csv(exported: Exported, file: BinaryIO) -> None:
+def _csv(exported: Exported, file: BinaryIO) -> list[str]:
     from flame.exporters.tables import files
 
-    file.write(files.as_csv(exported.table).encode())
+    table, notes = exported.table()
+    file.write(files.as_csv(table).encode())
+    return notes
 
 
-def _json(exported: Exported, file: BinaryIO) -> None:
+def _json(exported: Exported, file: BinaryIO) -> list[str]:
     from flame.exporters.tables import files
 
-    file.write(files.as_json(exported.table, exported.tree, exported.name).encode())
+    table, notes = exported.table()
+    file.write(files.as_json(table, exported.tree, exported.name).encode())
+    return notes
 
 
-def _parquet(exported: Exported, file: BinaryIO) -> None:
+def _parquet(exported: Exported, file: BinaryIO) -> list[str]:
     from flame.exporters.tables import files
 
-    files.write_parquet(exported.table, exported.tree, exported.name, file)
+    table, notes = exported.table()
+    files.write_parquet(table, exported.tree, exported.name, file)
+    return notes
 
 
 _WRITERS: dict[str, Callable[[Exported, BinaryIO], list[str] | None]] = {

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from flame.core.report.table import Section, Table, TableColumn, Value
 from flame.core.shown_text import printable
-from flame.core.units import format_bytes, format_count, format_ns, format_percent, sign_of
+from flame.core.units import (
+    format_bytes,
+    format_count,
+    format_flops,
+    format_ns,
+    format_percent,
+    sign_of,
+)
 
 TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Units that ``--unit`` knows, in ns."""
@@ -71,6 +78,7 @@ _WRITERS: dict[str, Callable[[float], str]] = {
     "ns": format_ns,
     "moment": lambda value: f"{value / 1e9:.6f} s",
     "bytes": format_bytes,
+    "FLOP": format_flops,
     "count": format_count,
     "percent": _percent,
     "GB/s": _decimal,
@@ -78,6 +86,7 @@ _WRITERS: dict[str, Callable[[float], str]] = {
     "number": str,
     "ns_change": _signed(format_ns),
     "bytes_change": _signed(format_bytes),
+    "FLOP_change": _signed(format_flops),
     "count_change": _signed(format_count),
     "ratio_change": _signed(_decimal),
     "percent_change": _percent_change,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import Flame
 from tests.support.paths import SAMPLES
-from tests.support.worked import write_products
+from tests.support.worked import write_products, write_sampled
 from tests.support.writers.kinetofile import KinetoFile
 
 DECODE = SAMPLES / "decode_small.sqlite"
@@ -113,3 +113,43 @@ def test_a_trace_without_shapes_has_no_such_columns(flame: Flame, tmp_path: Path
     [row] = json.loads(flame("top", trace, "--json", "-n", "1").out)["rows"]
     assert not {"tflops", "bound_percent", "verdict"} & set(row)
     assert flame("top", trace, "--by", "bound").code == 2
+
+
+RUNS = [("relu", 1_000, 2_000), ("mm", 3_000, 4_000), ("short", 5_000, 5_050)]
+
+
+def test_frames_have_what_gpu_metrics_say_while_they_ran(flame: Flame, tmp_path: Path) -> None:
+    trace = write_sampled(tmp_path / "a.sqlite", RUNS, read=2, write=1)
+    options = (trace, "--levels", "kernel", "--dtype", "bf16")
+    rows = json.loads(flame("top", *options, "--json", "--by", "moved").out)["rows"]
+    assert [row["name"] for row in rows] == ["mm", "relu", "short"]
+    keys = ("dram_percent", "sampled_ns", "shared", "moved_ratio")
+    found = [[row.get(key) for key in keys] for row in rows]
+    assert found == [[3.0, 1e6, None, 4.768], [3.0, 1e6, None, None], [None] * 4]
+    [first, *_] = csv.DictReader(io.StringIO(flame("top", *options, "--csv", "--by", "dram").out))
+    assert (first["dram_percent"], first["sampled_ns"]) == ("3.0", "1000000")
+    text = flame("top", *options, "-n", "3").out
+    assert all(word in text for word in ("DRAM %", "sampled", "3.0 %", "1.00 ms"))
+    exported = flame("export", *options, "-f", "json", "-o", str(tmp_path / "b.json"))
+    assert exported.code == 0 and '"moved_ratio": 4.768' in (tmp_path / "b.json").read_text()
+    made = ("-f", "html", "--metric", "flops", "-o", str(tmp_path / "c.html"))
+    assert flame("export", *options, *made).code == 0
+    page = (tmp_path / "c.html").read_text()
+    assert ">4.8×<" in page and ">1.00 ms<" in page and ">2.15 GFLOP<" in page
+
+
+def test_kernels_that_run_beside_others_are_marked(flame: Flame, tmp_path: Path) -> None:
+    runs = [("relu", 1_000, 2_000), ("mm", 1_500, 2_000)]
+    trace = write_sampled(tmp_path / "a.sqlite", runs, read=2)
+    rows = json.loads(flame("top", trace, "--levels", "kernel", "--json").out)["rows"]
+    assert [row["shared"] for row in rows] == ["yes", "yes"]
+
+
+def test_the_printed_view_has_them_too(flame: Flame, tmp_path: Path) -> None:
+    trace = write_sampled(tmp_path / "a.sqlite", RUNS, read=2, write=1)
+    text = flame("view", trace, "--print", "--dtype", "bf16").out
+    lines = text[text.index("while it ran") :].splitlines()[1:3]
+    assert [line.split() for line in lines] == [
+        ["3.0", "%", "1.00", "ms", "relu"],
+        ["3.0", "%", "1.00", "ms", "4.8×", "mm"],
+    ]

@@ -39,7 +39,7 @@ def products(path: Path, device: str, dtype: str = "c10::BFloat16", ns: int = 20
 
 def test_the_whole_says_what_share_of_which_time_it_is_of(trace: Path) -> None:
     assert work_lines(load(trace, LoadOptions(model_flops="5e10")), 300) == [
-        "operators with a formula, 80.0 % of kernel time: 51,539,607,552 FLOPs, 859 TFLOP/s",
+        "operators with a formula, 80.0 % of kernel time: 51.5 GFLOP, 859 TFLOP/s",
         "86.8 % of compute peak, at least 43.8 % of bandwidth, 86.8 % of the bound, over 80.0 % of "
         "kernel time; 7.91 µs above the bound",
         "verdict: compute-bound",
@@ -55,7 +55,7 @@ def test_the_whole_says_what_share_of_which_time_it_is_of(trace: Path) -> None:
 def test_no_share_stands_anywhere_where_the_gpu_is_not_known(tmp_path: Path) -> None:
     profile = load(products(tmp_path / "b.json", "\x1b[31mSome GPU"))
     assert work_lines(profile, 200) == [
-        "operators with a formula, 80.0 % of kernel time: 51,539,607,552 FLOPs, 859 TFLOP/s",
+        "operators with a formula, 80.0 % of kernel time: 51.5 GFLOP, 859 TFLOP/s",
         "cannot tell: the peak of the GPU for this type is not known",
         "\\x1b[31mSome GPU: no peak known: --peak",
         " GPU time  TFLOP/s  % peak % bandwidth  % bound  verdict         operator",
@@ -125,9 +125,9 @@ def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
 def test_the_printed_view_tells_of_what_it_shows(trace: Path) -> None:
     profile = load(trace)
     shown = view(profile, select(levels="nvtx,kernel"), "a.json", 120)
-    assert "operators with a formula, 80.0 % of kernel time: 51,539,607,552 FLOPs" in shown
+    assert "operators with a formula, 80.0 % of kernel time: 51.5 GFLOP" in shown
     host = view(profile, select(metric="host"), "a.json", 120)
-    assert "FLOPs" not in host
+    assert "FLOP" not in host
 
 
 def test_traces_without_shapes_say_nothing_of_it(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def old_trace() -> Iterator[NsysFile]:
         yield file
 
 
-def read_never(_: object) -> Callable[[], Any]:
+def read_never(_: object, rows: object = None, /) -> Callable[[], Any]:
     """What would be read later, of a file that is closed then."""
     return lambda: pytest.fail("the file is closed")
 

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.support.writers.kinetofile import KinetoFile
+from tests.support.writers.nsysfile import NsysFile
 
 H100 = "NVIDIA H100 80GB HBM3"
 BF16 = "c10::BFloat16"
@@ -113,3 +114,30 @@ def write_products(path: Path, device: str = H100, dtype: str = BF16, ns: int = 
         kernel, length = ("gemm", ns) if number else ("add", 15_000)
         file.kernel(kernel, at + 1000, at + 1000 + length, number + 1)
     return file.write(path)
+
+
+READ, WRITE = "DRAM Read Bandwidth [Throughput %]", "DRAM Write Bandwidth [Throughput %]"
+MOVED = 6 * 1024 * 1024
+"""Bytes that a product of two matrices of 1024×1024 in BF16 reads and writes."""
+
+
+def write_sampled(path: Path, runs: list[tuple[str, int, int]], read: int, write: int = 0) -> Path:
+    """Write products (``mm``) and other kernels on an H100 whose memory is sampled every 10 µs.
+
+    ``runs`` are names, and when they begin and end, µs; the memory, of 1 TB/s, reads and writes so
+    many per cent of that all the time.
+    """
+    with NsysFile(path) as file:
+        file.gpu(0, H100, pid=100)
+        file.db.execute("UPDATE TARGET_INFO_GPU SET memoryBandwidth = 1000000000000")
+        for number, (name, start, end) in enumerate(runs, 1):
+            at = 100 * number
+            if name == "mm":
+                text = f"aten::mm, op_id = {number}, sizes = [[1024, 1024], [1024, 1024]]"
+                file.nvtx(text, at, at + 50)
+            file.api("cudaLaunchKernel_v7000", at + 10, at + 20, corr=number)
+            file.kernel(name, 1000 * start, 1000 * end, corr=number, stream=number)
+        for at in range(0, max(end for *_, end in runs) + 20, 10):
+            file.metric(READ, 1000 * at, read)
+            file.metric(WRITE, 1000 * at, write)
+    return path

@@ -117,6 +117,7 @@ def _named_values() -> dict[str, Value]:
     from flame.core.ranks.report import SECTIONS as RANK_SECTIONS
     from flame.core.report.report import SECTIONS
     from flame.core.report.scope import DETAILS
+    from flame.exporters.tables.frame_table import METRIC_ORDERS, ORDERS, WORK_ORDERS
 
     sections = dict.fromkeys(("help", *SECTIONS, *RANK_SECTIONS))
     lists = {
@@ -135,7 +136,7 @@ def _named_values() -> dict[str, Value]:
         "--nvtx-names": NVTX_NAMES,
         "--pc": ("continuous", "serialized", "off"),
         "--window": ("10s", "60s", "all"),
-        "top --by": ("self", "total", "count", "mean", "p50", "p95", "p99", "max"),
+        "top --by": (*ORDERS, *WORK_ORDERS, *METRIC_ORDERS),
         "--level": LEVELS,
         "--at": ("peak", "oom", "end"),
         "--per": ("step", "second", "activity", "share", "rank", "total"),

@@ -85,6 +85,12 @@ def frame_totals(tree: StackTree) -> FrameTotals:
     return FrameTotals(used.astype(np.int32), *(column[used] for column in columns))
 
 
+def heaviest_rows(sums: FrameTotals, most: int) -> list[int]:
+    """List the rows of ``sums`` that weigh most themselves, at most so many, and anything."""
+    heaviest = np.lexsort((-sums.total, -sums.own))[:most].tolist()
+    return [row for row in heaviest if sums.own[row]]
+
+
 def percentiles(activities: NodeActivities, values: I8, frames: I4) -> Percentiles:
     """Find percentiles of ``values`` (a value per row of the table) below ``frames`` (ascending).
 

@@ -22,6 +22,7 @@ from flame.core.analysis.utilization import (
 from flame.core.analysis.wording import Terms, coverage_of, terms_of
 from flame.core.columns import expand_ranges, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
+from flame.core.memory import MemoryShortError
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import device_name
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source
@@ -158,14 +159,15 @@ class TraceSummary:
             return ()
         from flame.core.gpu_metrics.averages import average_over
 
-        return tuple(
-            (
-                each,
-                tuple(average_over(self.profile, each.device, each.windows.low, each.windows.high)),
+        known = (each for each in self.utilizations if each.device >= 0)
+        windows = ((each, each.device, each.windows.low, each.windows.high) for each in known)
+        try:
+            return tuple(
+                (each, tuple(average_over(self.profile, device, low, high)))
+                for each, device, low, high in windows
             )
-            for each in self.utilizations
-            if each.device >= 0
-        )
+        except MemoryShortError:
+            return ()  # the notes say so
 
     @property
     def gpu_metric_notes(self) -> tuple[str, ...]:
@@ -174,7 +176,10 @@ class TraceSummary:
             return ()
         from flame.core.gpu_metrics.averages import metric_notes
 
-        return tuple(metric_notes(self.profile, {each.device for each in self.utilizations}))
+        try:
+            return tuple(metric_notes(self.profile, {each.device for each in self.utilizations}))
+        except MemoryShortError as error:
+            return (f"GPU metrics are left out: {error}",)
 
     @property
     def is_merged(self) -> bool:

@@ -48,6 +48,13 @@ def work_by_operator(
     return OperatorRows(frames, sums.map(lambda column: column[order]))
 
 
+def rows_of_operator(profile: Profile, rows: I8, name: str) -> I8:
+    """Choose those of ``rows`` of the activities that are of operators shown as ``name``."""
+    assert profile.work is not None
+    frames = [at for at in profile.work.costs if fold_indices(profile.frames[at].name) == name]
+    return rows[np.isin(profile.work.operator[rows], frames)]
+
+
 def _places(profile: Profile, shapes: bool) -> tuple[I8, list[int]]:
     """The row of each frame that has a cost, and the first frame of each row."""
     assert profile.work is not None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 
 import numpy as np
 
-from flame.core.columns import F8
+from flame.core.columns import F8, I8, sum_by
 from flame.core.efficiency.columns import BOUND, WorkColumns
 from flame.core.efficiency.sums import count_nodes
-from flame.core.efficiency.work_counts import WorkCounts
+from flame.core.efficiency.work_counts import COLUMNS, WorkCounts
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import StackTree, subtree_sums
 from flame.core.projection.filters import Filter
 from flame.core.units import format_value, format_whole_percent
 
@@ -26,6 +27,9 @@ SIGNS = "▁▂▄▆█"
 STEPS = ("0–20 %", "20–40 %", "40–60 %", "60–80 %", "80–100 %")
 UNKNOWN = -1
 
+_DRAWN = ("kernel_ns", "rated_ns", "bound_ps", "fast_bound_ps")
+"""Columns of `WorkCounts` that tell the colour of a node, and what is said of it."""
+
 _COVERED, _TOO_MUCH = 0.5, 1.05
 """Part of the kernels' time that has to be rated, and share above which something is wrong."""
 
@@ -34,13 +38,18 @@ _COVERED, _TOO_MUCH = 0.5, 1.05
 class EfficiencyColours:
     """Colour the nodes of ``tree`` by their % of bound; grey where that is not known.
 
-    ``found`` has a row per node, and is None where nothing is known of any. Where less than half
-    of the kernels' time is rated, a share says nothing of the frame; where TF32 makes it another
-    step, either may be wrong.
+    ``count`` makes the work of each node, once it is asked for: None where nothing is known of any.
+    Where less than half of the kernels' time is rated, a share says nothing of the frame; where
+    TF32 makes it another step, either may be wrong.
     """
 
     tree: StackTree
-    found: WorkCounts | None
+    count: Callable[[], WorkCounts | None]
+
+    @cached_property
+    def found(self) -> WorkCounts | None:
+        """The work of each node, a row each."""
+        return self.count()
 
     @cached_property
     def _columns(self) -> WorkColumns | None:
@@ -81,12 +90,32 @@ class EfficiencyColours:
         part = format_whole_percent(100 * float(self._columns.counts.rated_coverage[node]))
         return [f"{share} of bound over {part}", value]
 
-    def derive(self, make: Callable[[StackTree], StackTree]) -> None:
-        """Colour nothing: of what is made of a tree the work is not counted."""
+    def derive(self, make: Callable[[StackTree], StackTree]) -> EfficiencyColours:
+        """Colour what ``make`` makes of the tree, which adds up numbers of nodes.
+
+        It must put nodes in an order that does not depend on these.
+        """
+        made = make(self.tree)
+        return EfficiencyColours(made, partial(self._made, make, made))
+
+    def _made(self, make: Callable[[StackTree], StackTree], made: StackTree) -> WorkCounts | None:
+        """What is drawn of the work of the nodes of ``made``; all else is 0."""
+        found, tree = self.found, self.tree
+        if found is None:
+            return None
+
+        def added_up(column: I8) -> I8:
+            own = column - sum_by(tree.parent[1:], column[1:], len(tree))
+            return subtree_sums(make(replace(tree, own_count=own)).own_count, made.end)
+
+        columns = {name: np.zeros(len(made), np.int64) for name in COLUMNS}
+        columns |= {name: added_up(getattr(found, name)) for name in _DRAWN}
+        return WorkCounts(**columns, memory_known=found.memory_known)
 
 
 def efficiency_colours(
     profile: Profile, tree: StackTree, filters: tuple[Filter, ...]
 ) -> EfficiencyColours:
     """Colour ``tree``, which `project` made of ``profile`` with ``filters``; may read the file."""
-    return EfficiencyColours(tree, count_nodes(profile, tree, filters))
+    found = count_nodes(profile, tree, filters)
+    return EfficiencyColours(tree, lambda: found)

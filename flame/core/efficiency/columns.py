@@ -9,6 +9,7 @@ import numpy as np
 from flame.core.columns import F8, Column
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
+from flame.core.units import format_percent
 
 TFLOPS, COMPUTE, BANDWIDTH, BOUND, RATED, VERDICT = (
     "tflops",
@@ -78,5 +79,5 @@ def format_rate(tflops: float) -> str:
 def format_share(share: float, fast: float) -> str:
     """Write a part of 1 in percent, both where it is ``fast`` with TF32: ``26–52 %``."""
     if abs(share - fast) < _DIFFERS:
-        return f"{100 * share:.1f} %"
+        return format_percent(share, 1)
     return f"{100 * fast:.0f}–{100 * share:.0f} %"

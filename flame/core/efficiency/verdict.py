@@ -53,6 +53,14 @@ class Verdict(IntEnum):
         return _TITLES.get(self, "–")
 
     @property
+    def words(self) -> str:
+        """Say it in a line, with what it means where the title alone does not, or why not."""
+        if not self.is_known:
+            return f"cannot tell: {self.why}"
+        meaning = _MEANING.get(self)
+        return f"{self.title}: {meaning}" if meaning else self.title
+
+    @property
     def why(self) -> str:
         """Say why it cannot be told; empty where it can."""
         return _WHY.get(self, "")
@@ -65,6 +73,10 @@ _KEYS = {
     Verdict.SHORT: "too-short",
 }
 _TITLES = {verdict: key.replace("too-short", "too short") for verdict, key in _KEYS.items()}
+_MEANING = {
+    Verdict.NEITHER: "below 60 % of both peaks; occupancy, latency, the tail or launches",
+    Verdict.SHORT: "kernels of less than 10 µs in the mean",
+}
 _WHY = {
     Verdict.UNCOVERED: "less than half of the kernels' time is of operators with a formula",
     Verdict.NO_PEAK: "the peak of the GPU for this type is not known",

@@ -54,7 +54,7 @@ class WorkCounts:
 
     def map(self, change: Callable[[I8], I8]) -> WorkCounts:
         """Make the counts whose every column is what ``change`` makes of it."""
-        columns = {name: change(getattr(self, name)) for name in _COLUMNS}
+        columns = {name: change(getattr(self, name)) for name in COLUMNS}
         return WorkCounts(**columns, memory_known=self.memory_known)
 
     @property
@@ -114,7 +114,7 @@ class WorkCounts:
         return self._share(needed_ps) if self.memory_known else np.full(len(self), np.nan)
 
 
-_COLUMNS = tuple(each.name for each in fields(WorkCounts) if each.name != "memory_known")
+COLUMNS = tuple(each.name for each in fields(WorkCounts) if each.name != "memory_known")
 """Names of the columns."""
 
 

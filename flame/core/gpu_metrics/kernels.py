@@ -17,8 +17,11 @@ from flame.core.model.activities import has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 
+DRAM, EXPOSURE = "dram", "exposure"
+"""Keys of columns of tables, besides those of `MetricKey`."""
+
 _KERNELS = (Kind.KERNEL, Kind.GRAPH)
-_DRAM = (MetricKey.READ, MetricKey.WRITE)
+_MEMORY = (MetricKey.READ, MetricKey.WRITE)
 _SHARED = 10
 """Per cent of the time of kernels; where others run beside them for longer, that is said."""
 
@@ -56,6 +59,20 @@ class KernelMetrics:
     def dram(self) -> F8:
         """The part of the bandwidth of the memory that was used, f8[n] in percent."""
         return self.means[MetricKey.READ] + self.means[MetricKey.WRITE]
+
+    @property
+    def columns(self) -> dict[str, F8]:
+        """What tables of frames have of it, f8[n] by key: shares in percent, `EXPOSURE` in ns.
+
+        NaN where nothing is known.
+        """
+        known = ~np.isnan(np.array([*self.means.values()])).all(axis=0)
+        return {
+            MetricKey.SM.value: self.means[MetricKey.SM],
+            MetricKey.TENSOR.value: self.means[MetricKey.TENSOR],
+            DRAM: self.dram,
+            EXPOSURE: np.where(known, self.exposure, np.nan),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +115,7 @@ class KernelTimes:
 
 
 class _Part(NamedTuple):
-    """What is known of lanes from ``first`` on; ``moved`` are sums of bytes × 100, of `_DRAM`."""
+    """What is known of lanes from ``first`` on; ``moved`` are sums of bytes × 100, of `_MEMORY`."""
 
     first: int
     ran: I8
@@ -118,7 +135,11 @@ class _Part(NamedTuple):
             sum_by(lane, lengths, size),
             sum_by(lane, beside, size),
             {key: sum_between(one.at(begin), one.at(end), lane, size) for key, one in marks},
-            {key: _moved(times, one, lane, begin, end, size) for key, one in marks if key in _DRAM},
+            {
+                key: _moved(times, one, lane, begin, end, size)
+                for key, one in marks
+                if key in _MEMORY
+            },
         )
 
 
@@ -147,7 +168,7 @@ def _moved(times: KernelTimes, marks: Marks, lane: I8, begin: I8, end: I8, size:
 def _joined(parts: list[_Part], period: int, size: int) -> KernelMetrics:
     ran, beside, exposure, samples = (np.zeros(size, np.int64) for _ in range(4))
     means = {key: np.full(size, np.nan) for key in MetricKey}
-    rates = {key: np.full(size, np.nan) for key in _DRAM}
+    rates = {key: np.full(size, np.nan) for key in _MEMORY}
     for part in parts:
         here = slice(part.first, part.first + len(part.ran))
         ran[here], beside[here] = part.ran, part.beside
@@ -155,7 +176,7 @@ def _joined(parts: list[_Part], period: int, size: int) -> KernelMetrics:
             means[key][here] = mean = sums.means(period)
             exposure[here] = np.maximum(exposure[here], sums.exposure)
             samples[here] = np.maximum(samples[here], sums.samples)
-            if key in _DRAM:
+            if key in _MEMORY:
                 rate = part.moved[key] / np.maximum(sums.exposure, 1) * 1e7
                 rates[key][here] = np.where(np.isnan(mean), np.nan, rate)
     shared = beside * 100 > ran * _SHARED

@@ -14,6 +14,7 @@ from flame.core.errors import UsageError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import Activities
 from flame.core.nearest import did_you_mean
+from flame.core.units import FLOP
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ NO_PEAK = "no peak known: --peak bf16=989,mem=3350"
 FLOPS, BYTES, WASTE = WORK = tuple(
     Metric(key, title, unit, partial(_measured, key), about=about, lacking=lacking, when_asked=True)
     for key, title, unit, about, lacking in (
-        ("flops", "FLOPs", "count", "number computed in products, attention", NO_SHAPES),
+        ("flops", "FLOPs", FLOP, "number computed in products, attention", NO_SHAPES),
         ("bytes", "bytes moved", "bytes", "bytes that these move, at least", NO_SHAPES),
         ("waste", "time above bound", "ns", "time these took above what peaks allow", NO_PEAK),
     )

@@ -32,7 +32,6 @@ SECTIONS = {
         ("sections.idle", "idle", "When the GPUs ran nothing, and why"),
         ("sections.kernels", "kernels", "What ran on the GPUs"),
         ("sections.copies", "copies", "What was copied, and how fast"),
-        ("sections.products", "products", "Matrix products, and the bytes they move at least"),
         ("program.efficiency", "efficiency", "How near the GPUs were to their peaks"),
         ("sections.tails", "tails", "Slow among equals"),
         ("sections.launches", "launches", "Launches"),

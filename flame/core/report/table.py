@@ -24,11 +24,19 @@ CONTRACT = 1
 Value = str | int | float | None
 """A cell; None where it is not known."""
 
-ChangeUnit = Literal["ns_change", "bytes_change", "count_change", "ratio_change", "percent_change"]
+ChangeUnit = Literal[
+    "ns_change",
+    "bytes_change",
+    "FLOP_change",
+    "count_change",
+    "ratio_change",
+    "percent_change",
+]
 """What changes are in; they are written with their sign."""
 
 Unit = (
-    Literal["ns", "moment", "bytes", "count", "percent", "GB/s", "ratio", "number", "text", "chart"]
+    Literal["ns", "moment", "bytes", "FLOP", "count", "percent", "GB/s", "ratio", "number"]
+    | Literal["text", "chart"]
     | ChangeUnit
 )
 """What the cells of a column are; a ``moment`` is a time on the trace's clock, ns.

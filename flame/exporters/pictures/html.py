@@ -46,12 +46,12 @@ def write(
         *(f'<p class="note">{_text(note)}</p>\n' for note in svg.left_out(tree)),
         "<h2>Frames that weigh most</h2>\n",
         _table(tree, table, len(found.totals)),
-        *(f'<p class="note">{_text(note)}</p>\n' for note in profile.warnings),
+        *(f'<p class="note">{_text(note)}</p>\n' for note in (*profile.warnings, *found.notes)),
         f'<p class="about">flame {__version__}</p>\n',
         f"<script>{SCRIPT}</script>\n<script>{svg_script.SCRIPT}</script>\n</body>\n</html>\n",
     ]
     file.write("".join(parts).encode())
-    return svg.left_out(tree)
+    return [*svg.left_out(tree), *found.notes]
 
 
 def _summary(profile: Profile, selection: Selection) -> Iterator[str]:
@@ -102,6 +102,10 @@ def _number(column: TableColumn, value: float, unit: str) -> str:
         return format_percent(value, 100)
     if column.unit == "number":
         return str(value)
+    if column.unit == "ratio":
+        return f"{value:.1f}×"
+    if column.unit == "ns":
+        return escape(format_ns(value))
     return format_count(value) if column.title == "count" else escape(format_value(value, unit))
 
 

@@ -13,6 +13,7 @@ from flame.core.analysis.frame_totals import (
     Percentiles,
     frame_totals,
     percentiles,
+    rows_by_frame,
 )
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I8, Bool, Column
@@ -24,7 +25,11 @@ from flame.core.efficiency.columns import (
     TFLOPS,
     WorkColumns,
 )
+from flame.core.efficiency.moved_bytes import measure_moved
 from flame.core.efficiency.sums import count_frames
+from flame.core.errors import InputError
+from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE, KernelMetrics, LaneRows, kernel_times
+from flame.core.gpu_metrics.names import MetricKey
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -33,6 +38,7 @@ from flame.core.projection.matching import matching_frames
 from flame.core.projection.project import shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.report.table import Table, TableColumn, Unit, Value
+from flame.core.units import FLOP
 
 ORDERS = ("self", "total", "count", "mean", "p50", "p95", "p99", "max")
 """What rows are sorted by, the largest first."""
@@ -45,6 +51,15 @@ WORK_ORDERS = {
 }
 """The same by how near frames are to the peak of the GPU: titles of columns."""
 
+METRIC_ORDERS = {
+    "sm": "SM %",
+    "tensor": "tensor %",
+    "dram": "DRAM %",
+    "sampled": "sampled",
+    "moved": "× bytes",
+}
+"""The same by what GPU metrics say while kernels ran."""
+
 _OF_WORK = (
     (TFLOPS, 1, TableColumn("tflops", "TFLOP/s", "number")),
     (COMPUTE, 100, TableColumn("compute_percent", "peak %", "percent")),
@@ -54,7 +69,20 @@ _OF_WORK = (
 )
 """The key in `WorkColumns`, what it is multiplied by, and the column."""
 
-_UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes"}
+_OF_METRICS = (
+    (MetricKey.SM, TableColumn("sm_active_percent", "SM %", "percent")),
+    (MetricKey.TENSOR, TableColumn("tensor_active_percent", "tensor %", "percent")),
+    (DRAM, TableColumn("dram_percent", "DRAM %", "percent")),
+    (EXPOSURE, TableColumn("sampled_ns", "sampled", "ns")),
+)
+"""The key in `KernelMetrics.columns`, and the column."""
+
+_SHARED = TableColumn("shared", "beside others")
+_MOVED = TableColumn("moved_ratio", "× bytes", "ratio")
+
+_UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes", FLOP: "FLOP"}
+_TOLD = ("ns", "bytes")
+"""Units that are the ends of keys."""
 
 
 class FrameColumn(NamedTuple):
@@ -68,8 +96,9 @@ class FrameColumn(NamedTuple):
 class FrameColumns:
     """Hold what is known of the frames of ``tree``, which `project` made of ``profile``.
 
-    ``numbers`` are columns by their titles, as ORDERS and `WORK_ORDERS` have them, ``selection`` is
-    that of the tree. ``work`` is None where no operator has shapes.
+    ``numbers`` are columns by their titles, as ORDERS, `WORK_ORDERS` and `METRIC_ORDERS` have them,
+    ``selection`` is that of the tree. ``work`` is None where no operator has shapes, ``measured``
+    where there are no GPU metrics, or these cannot be read, as ``notes`` say.
     """
 
     def __init__(self, profile: Profile, tree: StackTree, selection: Selection) -> None:
@@ -79,12 +108,14 @@ class FrameColumns:
         self.totals = frame_totals(tree)
         self.unit: Unit = _UNITS.get(tree.metric.unit, "count")
         self.work = self._work(profile, where)
+        self.notes: tuple[str, ...] = ()
+        self.measured = self._metrics(profile, where)
         self.numbers = {one.column.title: one for one in self._numbers(profile, where)}
 
     @property
     def orders(self) -> list[str]:
         """The columns that rows can be sorted by."""
-        known = {**dict(zip(ORDERS, ORDERS, strict=True)), **WORK_ORDERS}
+        known = {**dict(zip(ORDERS, ORDERS, strict=True)), **WORK_ORDERS, **METRIC_ORDERS}
         return [name for name, title in known.items() if title in self.numbers]
 
     def rows(self, by: str, kind: Kind | None = None, fits: Bool | None = None) -> I8:
@@ -93,7 +124,7 @@ class FrameColumns:
         Only those of ``kind``, and those that ``fits`` (bool[totals]), where these are given.
         Those of which that is not known come last.
         """
-        number = self.numbers[WORK_ORDERS.get(by, by)]
+        number = self.numbers[{**WORK_ORDERS, **METRIC_ORDERS}.get(by, by)]
         totals = self.totals
         order: I8 = np.lexsort((totals.frame, -totals.total, -number.values, ~number.known))
         wanted = np.ones(len(totals), bool) if fits is None else fits
@@ -119,6 +150,8 @@ class FrameColumns:
             columns[number.column] = _cells(number, rows)
             if self.work is not None and number.column is _OF_WORK[-1][-1]:
                 columns[TableColumn("verdict", "verdict")] = _verdicts(self.work, rows)
+            if self.measured is not None and number.column is _OF_METRICS[-1][-1]:
+                columns[_SHARED] = ["yes" if one else None for one in self.measured.shared[rows]]
         columns[TableColumn("file", "file")] = [frame.file or None for frame in frames]
         columns[TableColumn("line", "line", "number")] = [frame.line or None for frame in frames]
         return Table.of("frames", "", columns, zip(*columns.values(), strict=True))
@@ -144,6 +177,7 @@ class FrameColumns:
             assert self.work is not None
             values = np.round(scale * self.work.values[key], 3)
             yield FrameColumn(column, values, ~np.isnan(values))
+        yield from self._measured(profile, where)
         if self.tree.metric.noun != "activities":
             return
         known = ~np.isin(self.tree.frames.kind[totals.frame], [*PART_KINDS])
@@ -155,8 +189,38 @@ class FrameColumns:
         if profile.totals is None and len(self.tree.node_of_group):  # of a whole projection
             yield from _spread(_percentiles(profile, self.tree, where, totals), known)
 
+    def _metrics(self, profile: Profile, where: tuple[Filter, ...]) -> KernelMetrics | None:
+        if profile.side_tables.gpu_metrics is None or self.tree.metric.table != "gpu":
+            return None
+        try:
+            times = kernel_times(profile)
+        except InputError as error:
+            self.notes = (f"GPU metrics are left out: {error}",)
+            return None
+        if times is None:
+            return None
+        return times.measure(self._lanes(profile, where), len(self.totals))
+
+    def _measured(self, profile: Profile, where: tuple[Filter, ...]) -> Iterator[FrameColumn]:
+        """What GPU metrics say, and how many times what was counted memory moved."""
+        if self.measured is None:
+            return
+        for key, column in _OF_METRICS:
+            share = self.measured.columns[key]
+            values = self.measured.exposure if key == EXPOSURE else np.round(share, 3)
+            yield FrameColumn(column, values, ~np.isnan(share))
+        if self.work is not None:
+            moved = measure_moved(profile, self._lanes(profile, where), len(self.totals))
+            ratio = np.round(moved.ratio, 3) if moved else np.full(len(self.totals), np.nan)
+            yield FrameColumn(_MOVED, ratio, ~np.isnan(ratio))
+
+    def _lanes(self, profile: Profile, where: tuple[Filter, ...]) -> Iterator[LaneRows]:
+        """The activities below each frame."""
+        members = NodeActivities.from_tree(profile, self.tree, where)
+        return rows_by_frame(members, self.totals.frame)
+
     def _weight(self, name: str) -> TableColumn:
-        ending = f"_{self.unit}" if self.unit in _UNITS.values() else ""
+        ending = f"_{self.unit}" if self.unit in _TOLD else ""
         return TableColumn(f"{name}{ending}", name, self.unit)
 
 

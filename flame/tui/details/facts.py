@@ -13,6 +13,7 @@ from flame.core.analysis.estimated_times import estimate_times
 from flame.core.analysis.memory_words import FRAME_MEANINGS
 from flame.core.analysis.wording import OPERATORS, terms_of
 from flame.core.columns import I4, I8, Column, distinct, sum_by
+from flame.core.efficiency.moved_bytes import MovedBytes, measure_moved
 from flame.core.errors import InputError
 from flame.core.gpu_metrics.kernels import KernelMetrics, LaneRows, kernel_times
 from flame.core.lazy_dataclass import dataclass
@@ -84,7 +85,8 @@ class Facts:
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
     ``sampled`` is what PC samples say, ``root`` what is known of the root alone; ``windows`` are
     the shares of the GPUs' time in which it ran, not of the root; ``memory`` is of allocations,
-    ``work`` how near its kernels were to the peak, ``measured`` what GPU metrics say meanwhile.
+    ``work`` how near its kernels were to the peak, ``measured`` what GPU metrics say meanwhile,
+    ``traffic`` what memory moved beside what operators have to move.
     """
 
     everywhere: bool
@@ -107,6 +109,7 @@ class Facts:
     memory: MemoryFacts | None = None
     work: WorkFacts | None = None
     measured: KernelMetrics | None = None
+    traffic: MovedBytes | None = None
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -166,7 +169,10 @@ def _with_metrics(facts: Facts, profile: Profile, rows: I8) -> Facts:
     except InputError as error:
         return replace(facts, notes=(*facts.notes, f"GPU metrics unknown: {error}"))
     lanes = [LaneRows(0, 1, np.zeros(len(rows), np.int64), rows)]
-    return facts if times is None else replace(facts, measured=times.measure(lanes, 1))
+    if times is None:
+        return facts
+    traffic = None if facts.work is None else measure_moved(profile, lanes, 1)
+    return replace(facts, measured=times.measure(lanes, 1), traffic=traffic)
 
 
 def _with_work(facts: Facts, profile: Profile, rows: I8) -> Facts:

@@ -95,6 +95,7 @@ class Label(StrEnum):
     TENSOR = "tensor"
     DRAM = "DRAM"
     SAMPLED = "sampled"
+    TRAFFIC = "traffic"
     # All that is shown
     BUSY = "busy"
     IDLE = "idle"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.columns import F8
+from flame.core.efficiency.moved_bytes import TWICE, MovedBytes
 from flame.core.gpu_metrics.kernels import KernelMetrics
 from flame.core.gpu_metrics.names import MetricKey
 from flame.core.units import format_bytes, format_counted, format_ns
@@ -14,9 +15,14 @@ from flame.tui.details.labels import Label, fields
 from flame.tui.toolkit.lines import Line
 
 
-def metric_lines(found: KernelMetrics | None, width: int) -> list[Line]:
-    """Write the means that are known, and of how much time; ``found`` is of one frame."""
-    return [] if found is None or not found.ran[0] else fields(_facts(found), width)
+def metric_lines(found: KernelMetrics | None, traffic: MovedBytes | None, width: int) -> list[Line]:
+    """Write the means that are known, and of how much time; ``found`` is of one frame.
+
+    ``traffic`` is what its memory moved beside what it has to move, where that is known.
+    """
+    if found is None or not found.ran[0]:
+        return []
+    return fields([*_facts(found), (Label.TRAFFIC, _traffic(traffic))], width)
 
 
 def metric_words(found: KernelMetrics | None) -> Iterator[str]:
@@ -36,6 +42,15 @@ def _facts(found: KernelMetrics) -> Iterator[tuple[Label, str]]:
     rate = float(found.rate[0])
     yield Label.DRAM, both if np.isnan(rate) else f"{both}, {format_bytes(rate)}/s"
     yield Label.SAMPLED, _sampled(found)
+
+
+def _traffic(found: MovedBytes | None) -> str:
+    """What memory moved, and how many times what was counted; empty where that is not known."""
+    ratio = np.nan if found is None else float(found.ratio[0])
+    if found is None or np.isnan(ratio):
+        return ""
+    twice = ": bytes are moved twice" if ratio > TWICE else ""
+    return f"{format_bytes(float(found.measured[0]))} moved, {ratio:.1f}× counted{twice}"
 
 
 def _percent(means: F8) -> str:

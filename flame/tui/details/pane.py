@@ -270,7 +270,7 @@ def _measured(
         blocks.note_lines(facts, width),
         samples,
         *work_lines(facts.work if facts else None, width),
-        metric_lines(facts.measured if facts else None, width),
+        metric_lines(facts.measured if facts else None, facts.traffic if facts else None, width),
         [
             *blocks.window_lines(facts, width),
             *blocks.queue_lines(facts, width),

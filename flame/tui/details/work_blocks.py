@@ -8,8 +8,8 @@ import numpy as np
 
 from flame.core.efficiency.columns import BOUND, COMPUTE, WorkColumns, format_rate
 from flame.core.frame import Frame
-from flame.core.names.products import tensors_text
-from flame.core.units import format_bytes, format_count, format_ns, format_percent
+from flame.core.names.tensors import tensors_text
+from flame.core.units import format_bytes, format_count, format_flops, format_ns, format_percent
 from flame.tui.details.labels import Label, fields, titled
 from flame.tui.details.work_facts import RatedOn, WorkFacts
 from flame.tui.toolkit.lines import Line, Piece
@@ -41,7 +41,7 @@ def _facts(found: WorkFacts) -> Iterator[tuple[Label, str]]:
     counts = found.counts
     moved = int(counts.bytes[0])
     data = f", {format_bytes(moved)} at least" if moved else ""
-    yield Label.WORK, f"{format_count(int(counts.flops[0]))} FLOPs{data}"
+    yield Label.WORK, f"{format_flops(int(counts.flops[0]))}{data}"
     rate = f"{format_rate(float(counts.tflops[0]))} TFLOP/s"
     if moved:
         rate += f", {format_bytes(1e9 * float(counts.gb_per_s[0]))}/s"
@@ -51,8 +51,7 @@ def _facts(found: WorkFacts) -> Iterator[tuple[Label, str]]:
     if not np.isnan(counts.compute_share[0]):
         yield Label.OF_PEAK, f"{', '.join(_shares(found))} {_over(counts.rated_coverage[0])}"
         yield Label.WASTE, format_ns(int(counts.waste[0])) if counts.memory_known else ""
-    verdict = found.verdict
-    yield Label.VERDICT, verdict.title if verdict.is_known else f"cannot tell: {verdict.why}"
+    yield Label.VERDICT, found.verdict.words
     if counts.causal_ns[0]:
         part = format_percent(int(counts.causal_ns[0]), int(counts.rated_ns[0]))
         yield Label.CAUSAL, f"{part} of that time: the mask is left out of shares, not of FLOPs"

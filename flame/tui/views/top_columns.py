@@ -13,6 +13,8 @@ from flame.core.efficiency.columns import (
     TFLOPS,
     VERDICT,
 )
+from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE
+from flame.core.gpu_metrics.names import MetricKey
 from flame.tui.toolkit.text import cut, printable, width_of
 
 LEAST_NAME = 32
@@ -61,14 +63,16 @@ OF_WORK = (
     Head(VERDICT, "verdict", 16, VERDICT),
 )
 """How near the kernels below a frame are to the peak of the GPU."""
-EXPOSURE = "exposure"
 OF_METRICS = (
-    Head("sm_active", "SM", 9, "sm_active"),
-    Head("tensor_active", "tensor", 9, "tensor_active"),
-    Head("dram", "DRAM", 9, "dram"),
+    Head(MetricKey.SM, "SM", 9, MetricKey.SM),
+    Head(MetricKey.TENSOR, "tensor", 9, MetricKey.TENSOR),
+    Head(DRAM, "DRAM", 9, DRAM),
     Head(EXPOSURE, "sampled", 10, EXPOSURE),
 )
 """What GPU metrics say of the kernels below a frame."""
+MOVED = "moved"
+OF_BOTH = (Head(MOVED, "× bytes", 9, MOVED),)
+"""How many times the bytes that were counted memory has moved."""
 TITLES = {head.sorts: head.title for head in (*HEADS, NAME) if head.title not in ("", "%")}
 """What to call each order of a table without parts."""
 
@@ -81,7 +85,7 @@ _WANTED = (
 
 _RATED = ("own", "total", "share", BOUND, RATED, VERDICT, COMPUTE, BANDWIDTH, TFLOPS)
 """What is wanted most where shapes of operators are known."""
-_MEASURED = ("own", "total", "share", "sm_active", "dram", "tensor_active", EXPOSURE)
+_MEASURED = ("own", "total", "share", MetricKey.SM, DRAM, MetricKey.TENSOR, EXPOSURE)
 """What is wanted most where there are GPU metrics."""
 
 _BESIDE_PARTS = ("total", "share")
@@ -93,7 +97,7 @@ class Columns(NamedTuple):
     ``timed``: the metric is a time of single activities, which `wording.lasts` says. ``order`` is
     what the table is sorted by. Where ``parts`` (the devices, or the files, which ``by`` says) have
     a column each, there are no percentiles. ``sized``: shapes of operators are known.
-    ``measured``: there are GPU metrics.
+    ``measured``: there are GPU metrics. ``rated``: the peak of a GPU is known, of which are shares.
     """
 
     timed: bool = True
@@ -102,14 +106,17 @@ class Columns(NamedTuple):
     parts: tuple[str, ...] = ()
     measured: bool = False
     sized: bool = False
+    rated: bool = False
 
     @property
     def heads(self) -> tuple[Head, ...]:
         """All columns but the name, in order."""
         heads = HEADS if self.timed else [*map(_widened, _untimed(HEADS))]
         if not self.parts:
-            sized, measured = OF_WORK if self.sized else (), OF_METRICS if self.measured else ()
-            return (*heads, *sized, *measured)
+            sized = () if not self.sized else OF_WORK if self.rated else OF_WORK[:1]
+            measured = OF_METRICS if self.measured else ()
+            both = OF_BOTH if self.sized and self.measured else ()
+            return (*heads, *sized, *measured, *both)
         return (*(head for head in heads if head.key in _BESIDE_PARTS), *self._part_heads())
 
     def _part_heads(self) -> Iterator[Head]:

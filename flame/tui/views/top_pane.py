@@ -355,8 +355,7 @@ class TopPane(Pane):
         """The columns wanted; those of parts from when these are known."""
         timed, found = lasts(self.shown.metric), self._table and self._table.parts.get(self._by)
         table, names = self._table, found.names if found else ()
-        besides = (False, False) if table is None else (bool(table.measured), bool(table.work))
-        return Columns(timed, self._wanted[0], self._by, names, *besides)
+        return Columns(timed, self._wanted[0], self._by, names, *(table.besides if table else ()))
 
     def _heads(self, width: int, height: int) -> list[Line]:
         line = [self._head(head) for head in (*self._columns.fitting(width), NAME)]

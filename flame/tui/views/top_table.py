@@ -17,7 +17,6 @@ from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_tot
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column, order_by, unique
 from flame.core.efficiency.columns import WorkColumns
-from flame.core.gpu_metrics.kernels import KernelMetrics
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -26,7 +25,7 @@ from flame.core.ranks.node_spread import NodeSpread
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME
 from flame.tui.views.top_columns import BAR_CELLS, OF_TIMES, part_key, spread_key
-from flame.tui.views.top_metrics import metric_cell, metric_columns
+from flame.tui.views.top_metrics import MeasuredFrames, metric_cell
 
 NONE = "–"
 UNKNOWN = "…"
@@ -48,7 +47,7 @@ class SlowColumns(NamedTuple):
     parts: dict[str, FrameParts]
     ranks: NodeSpread | None = None
     work: WorkColumns | None = None
-    measured: KernelMetrics | None = None
+    measured: MeasuredFrames | None = None
 
 
 class TopTable:
@@ -61,9 +60,8 @@ class TopTable:
         self.parts: dict[str, FrameParts] = {}
         self.work: WorkColumns | None = None
         self._unknown: dict[str, int] = {}
-        self.measured: KernelMetrics | None = None
+        self.measured: MeasuredFrames | None = None
         self._of_parts: dict[str, Column] = {}
-        self._of_metrics: dict[str, Column] = {}
         kinds = tree.frames.kind[self.totals.frame]
         self._kinds = kinds
         self.kinds = tuple(Kind(kind) for kind in unique(kinds).tolist())
@@ -78,6 +76,12 @@ class TopTable:
     def is_complete(self) -> bool:
         """Whether what takes its time is there, so that all cells say something."""
         return self.spread is not None
+
+    @property
+    def besides(self) -> tuple[bool, bool, bool]:
+        """Whether rows have what GPU metrics say, work, and shares of a peak."""
+        rated = self.work is not None and bool(self.work.counts.rated.any())
+        return self.measured is not None, self.work is not None, rated
 
     def parts_of(self, profile: Profile, where: tuple[Filter, ...]) -> dict[str, FrameParts]:
         """What each row weighs on every GPU, and in every file, where there are several."""
@@ -116,8 +120,10 @@ class TopTable:
         self._of_parts = _part_columns(later.parts)
         self.orders |= later.orders
         if later.measured is not None:
-            self.measured, self._of_metrics = later.measured, metric_columns(later.measured)
-        columns = dict(self._of_metrics)
+            self.measured = later.measured
+        columns: dict[str, Column] = {}
+        if self.measured is not None:
+            columns |= self.measured.columns
         if later.work is not None:
             self.work = later.work
             columns |= later.work.values
@@ -187,8 +193,8 @@ class TopTable:
             return self._part_cell(row, key)
         if self.work is not None and key in self.work.values:
             return self.work.cell(row, key)
-        if self.measured is not None and key in self._of_metrics:
-            return metric_cell(self.measured, self._of_metrics[key], row, key)
+        if self.measured is not None and key in self.measured.columns:
+            return metric_cell(self.measured, row, key)
         total, own, count = (int(c[row]) for c in self._plain)
         whole, unit = int(self.tree.total[0]), self.tree.metric.unit
         cells = {

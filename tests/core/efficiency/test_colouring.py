@@ -17,6 +17,8 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.tui.session.session import Session, metrics_of
 from flame.tui.views.icicle_pane import IciclePane
+from flame.tui.views.sandwich_halves import SandwichHalves
+from tests.conftest import TRACES, needs_traces
 from tests.support.worked import write_products
 from tests.support.writers.kinetofile import KinetoFile
 from tests.tui.conftest import open_app
@@ -67,8 +69,32 @@ def test_a_share_of_little_or_a_wrong_one_colours_nothing(rated: int, bound: flo
     columns["bound_ps"] = columns["fast_bound_ps"] = (bound * columns["rated_ns"] * 1000).astype(
         int
     )
-    found = EfficiencyColours([0], WorkCounts(**columns, memory_known=True))  # type: ignore[arg-type]
+    counts = WorkCounts(**columns, memory_known=True)
+    found = EfficiencyColours([0], lambda: counts)  # type: ignore[arg-type]
     assert found.strength.tolist() == [0.0]
+
+
+@needs_traces
+def test_both_halves_of_a_sandwich_have_the_colours_of_what_they_show() -> None:
+    """Of a frame, what calls it and what it calls, all kernels have the work of the icicle."""
+    session = session_of(TRACES / "kineto" / "h100_qwen_python.json.gz")
+    view = session.first(Selection(levels=("nvtx", "kernel"), colours="efficiency")).view
+    whole = view.colouring
+    assert isinstance(whole, EfficiencyColours) and whole.found is not None
+    named = np.flatnonzero(np.array(view.tree.text) == "aten::mm")
+    frame = int(np.intersect1d(named, view.tree.frame)[0])
+    halves = SandwichHalves.of(view, frame)
+    places = view.tree.outermost_nodes(view.places(frame))
+    for half in halves:
+        made = half.colouring
+        assert isinstance(made, EfficiencyColours) and made.found is not None
+        for name in ("kernel_ns", "rated_ns", "bound_ps", "fast_bound_ps"):
+            column = getattr(made.found, name)
+            assert column[0] == getattr(whole.found, name)[places].sum() > 0
+        assert made.sign(0) == "▆" and made.words(0)[0] == "63.9 % of bound over 100 %"
+    below, made = halves.callees.tree, halves.callees.colouring
+    assert isinstance(made, EfficiencyColours) and made.found is not None
+    assert made.found.rated_ns[below.parent == 0].sum() == made.found.rated_ns[0]
 
 
 def test_other_metrics_and_filters_keep_the_colours(tmp_path: Path) -> None:

@@ -168,6 +168,33 @@ def test_an_expanded_bias_is_read_once_and_a_convolution_needs_its_values(
     assert work.flops.tolist() == [FLOPS, FLOPS, FLOPS, 0, 2 * 2 * 5 * 3 * 6 * 4]
 
 
+def test_a_step_of_decode_reads_every_weight_once_and_little_else(tmp_path: Path) -> None:
+    """Two steps of a small transformer for a batch of two: weights, transposed, with biases."""
+    width, layers, vocabulary, batch = 512, 3, 4000, 2
+    sizes = [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)]
+    weights = layers * sum(read * made + made for read, made in sizes) + width * vocabulary
+    file = KinetoFile()
+    calls = [*sizes * layers, (width, vocabulary)] * 2
+    for number, (read, made) in enumerate(calls):
+        at, has_bias = 1000 * number, made != vocabulary
+        file.op(
+            "aten::addmm" if has_bias else "aten::mm",
+            *(at, at + 100),
+            Input_Dims=[[made]] * has_bias + [[batch, read], [read, made], [], []],
+            Input_type=["c10::BFloat16"] * (2 + has_bias) + ["Scalar"] * 2,
+            Input_Strides=[[1]] * has_bias + [[read, 1], [1, read], [], []],
+            Concrete_Inputs=[""] * (2 + has_bias) + ["1", "1"],
+        )
+        file.launch(number + 1, (at + 10, at + 20), (at + 200, at + 900))
+    profile = load(file.write(tmp_path / "decode.json"))
+    begin, half = int(profile.activities.start[0]), len(calls) // 2 * 1000
+    for step in range(2):
+        window = Time(begin - 100 + step * half, begin - 100 + (step + 1) * half)
+        counts = count_whole(profile, (window,))
+        assert counts is not None and counts.covered[0] == len(calls) // 2
+        assert 2 * weights <= counts.bytes[0] < 2.02 * weights
+
+
 def test_what_is_launched_on_another_thread_is_of_no_operator(tmp_path: Path) -> None:
     file = KinetoFile()
     one_product(file, 1000, ())

@@ -83,6 +83,20 @@ def test_decode_on_a_b200_is_near_the_bandwidth_in_its_last_product() -> None:
 
 
 @needs_traces
+def test_a_step_reads_every_weight_of_the_model_once() -> None:
+    """A rank of eight of gpt-oss-120b, by its published sizes; experts have no formula."""
+    layers, width, experts, vocabulary, tokens = 36, 2880, 128, 201_088 // 8, 888
+    attention, projected = 64 * 64 // 8, (64 + 2 * 8) * 64 // 8
+    sizes = ((width, projected), (attention, width), (width, experts))
+    weights = layers * sum(read * made + made for read, made in sizes) + width * vocabulary
+    _, summary = summary_of("b200_eager_python")
+    moved = int(summary.counts.bytes[0])
+    assert moved >= 2 * weights
+    activations = layers * tokens * sum(map(sum, sizes)) + width + vocabulary
+    assert moved == 2 * (weights + activations)
+
+
+@needs_traces
 def test_a_gpu_without_a_name_has_flops_and_no_share_of_anything() -> None:
     profile, summary = summary_of("mi300_vllm_hipgraph")
     counts = summary.counts

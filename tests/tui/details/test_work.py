@@ -34,7 +34,7 @@ def texts(facts: Facts) -> list[str]:
 def test_a_kernel_says_how_near_it_is_to_which_peak(tmp_path: Path) -> None:
     facts = facts_of(write_products(tmp_path / "a.json"), "gemm")
     assert texts(facts) == [
-        "work        51,539,607,552 FLOPs, 88.1 MB at least",
+        "work        51.5 GFLOP, 88.1 MB at least",
         "rate        859 TFLOP/s, 1.47 TB/s over 100.0 % of kernel time",
         "intensity   585.1 FLOP/byte, ridge 295",
         "of peak     86.8 % compute, at least 43.8 % bandwidth, 86.8 % of bound over 100.0 % of "

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from flame.core.loading.many import load
+from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.tui.details.facts import collect
-from flame.tui.details.metric_blocks import metric_words
+from flame.tui.details.metric_blocks import metric_lines, metric_words
 from flame.tui.session.session import project
 from flame.tui.timeline.prepare import find_reasons
-from flame.tui.views.top_columns import Columns
-from flame.tui.views.top_metrics import measure_frames
+from flame.tui.views.top_columns import MOVED, Columns
+from flame.tui.views.top_metrics import measure_frames, metric_cell
 from flame.tui.views.top_pane import TopPane
+from tests.support.worked import write_sampled
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import node
@@ -103,6 +105,28 @@ def test_a_file_that_has_changed_says_so(path: Path) -> None:
     assert measure_frames(shown, np.unique(tree.frame[1:])) is None
     reasons = find_reasons(shown.profile)
     assert reasons.causes and "changed" in reasons.unread
+
+
+def test_bytes_that_are_moved_twice_are_told(tmp_path: Path) -> None:
+    path = write_sampled(tmp_path / "b.sqlite", [("relu", 0, 1_000), ("mm", 2_000, 3_000)], read=2)
+    options = LoadOptions(dtype="bf16")
+    shown = project(load(path, options), Selection(levels=("kernel",)))
+    tree = shown.view.tree
+    *_, facts = collect(shown, tree, node(tree, "mm"))
+    lines = [
+        "".join(piece.text for piece in line)
+        for line in metric_lines(facts.measured, facts.traffic, 120)
+    ]
+    assert "traffic     20.0 MB moved, 3.2× counted: bytes are moved twice" in lines
+    *_, facts = collect(shown, tree, node(tree, "relu"))
+    assert not [
+        line for line in metric_lines(facts.measured, facts.traffic, 120) if "counted" in str(line)
+    ]
+    found = measure_frames(shown, np.unique(tree.frame[1:]))
+    assert found is not None
+    assert sorted(metric_cell(found, row, MOVED) for row in range(2)) == ["", "3.2×"]
+    keys = [head.key for head in Columns(sized=True, measured=True).heads]
+    assert MOVED in keys and MOVED not in [head.key for head in Columns(measured=True).heads]
 
 
 def test_nothing_is_written_of_what_has_no_metrics() -> None:

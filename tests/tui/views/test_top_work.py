@@ -60,5 +60,7 @@ async def test_what_cannot_be_told_is_not_guessed(
 
 def test_a_table_without_shapes_has_no_such_columns() -> None:
     assert not {*KEYS} & {head.key for head in Columns().heads}
-    fitting = Columns(order="own", sized=True).fitting(80)
+    fitting = Columns(order="own", sized=True, rated=True).fitting(80)
     assert [head.key for head in fitting] == ["own", "total", "share", "bound_share", "rated_share"]
+    unrated = [head.key for head in Columns(order="own", sized=True).fitting(80)]
+    assert "tflops" in unrated and not {*KEYS[1:]} & {*unrated}, "no empty columns without a peak"

@@ -61,7 +61,9 @@ def modes_of() -> set[str]:
 def heads() -> set[str]:
     """The columns of the table, those of parts without the names of the parts."""
     several = Columns(by="GPU", parts=("GPU 0", "GPU 1")).heads
-    return {head.title for head in (*Columns(sized=True).heads, *several)} - {"", "GPU 0", "GPU 1"}
+    return {
+        head.title for head in (*Columns(sized=True, rated=True, measured=True).heads, *several)
+    } - {"", "GPU 0", "GPU 1"}
 
 
 def kinds(terms: Terms) -> set[str]:

@@ -14,11 +14,13 @@ from flame.core.frame import PART_KINDS
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import StackTree
 from flame.core.report.table import ChangeUnit, Place, TableColumn, Unit, Value
+from flame.core.units import FLOP
 
 _DIGITS = 3
 _UNITS: dict[str, tuple[Unit, ChangeUnit]] = {
     "ns": ("ns", "ns_change"),
     "bytes": ("bytes", "bytes_change"),
+    FLOP: ("FLOP", "FLOP_change"),
 }
 _NUMBERS: tuple[Unit, ChangeUnit] = ("ratio", "ratio_change")
 _PERCENT: tuple[Unit, ChangeUnit] = ("percent", "percent_change")

@@ -16,8 +16,7 @@ from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
-from flame.core.operators.formulas import WITH_VALUES
-from flame.core.operators.typed import TYPED
+from flame.core.operators.formulas import OPERATORS, WITH_VALUES
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto.events import (
     LIMIT,
@@ -146,7 +145,7 @@ class KinetoContext:
                 names, dims, self._detail_texts(events, args), strict=True
             )
         ]
-        for at in [at for at, name in enumerate(names) if name in TYPED]:
+        for at in [at for at, name in enumerate(names) if name in OPERATORS]:
             known = args[at]
             values = known.values if names[at] in WITH_VALUES else msgspec.UNSET
             inputs = raw_texts([known.types, known.strides, values])

@@ -17,7 +17,7 @@ from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.nsys import reader
-from flame.core.readers.nsys.side_tables import Later, Read
+from flame.core.readers.nsys.side_tables import Later, Read, RowBytes
 from flame.core.readers.shared.heads import read_head
 from flame.core.readers.sqlite.pages import PageSource
 
@@ -29,6 +29,9 @@ T = TypeVar("T")
 _LONGEST_REASON = 200
 _MOST = 4
 """Times its size that a file may need of memory, whatever the numbers of its rows say."""
+
+_SHORTEST = 8
+"""Bytes that a row takes in a file at least, whatever the numbers of rows say."""
 
 
 def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
@@ -83,21 +86,31 @@ def _read_made(path: Path, options: LoadOptions, progress: Progress, by: _By) ->
     return replace(raw, warnings=[*raw.warnings, *converted.notes])
 
 
-def _read_made_again(path: Path, state: tuple[int, int], by: _By, read: Read[T | None]) -> T:
+def _read_made_again(
+    path: Path, state: tuple[int, int], by: _By, read: Read[T | None], rows: RowBytes | None = None
+) -> T:
     """Read tables of the export in the cache; of a new one if it has gone meanwhile."""
     _refuse_changed(path, state)
-    return by(path, silent, lambda export, _: _read_tables(export, read)).value
+    return by(path, silent, lambda export, _: _read_tables(export, read, rows)).value
 
 
-def _read_again(path: Path, state: tuple[int, int], read: Read[T | None]) -> T:
+def _read_again(
+    path: Path, state: tuple[int, int], read: Read[T | None], rows: RowBytes | None = None
+) -> T:
     """Read tables of the export at ``path``."""
     _refuse_changed(path, state)
-    return _read_tables(path, read)
+    return _read_tables(path, read, rows)
 
 
-def _read_tables(path: Path, read: Read[T | None]) -> T:
-    """Read more of the file at ``path``; InputError where it has changed, or makes no sense."""
+def _read_tables(path: Path, read: Read[T | None], rows: RowBytes | None = None) -> T:
+    """Read more of the file at ``path``; InputError where it has changed, or makes no sense.
+
+    Refused before it is read where its ``rows`` cannot fit the memory.
+    """
     with _open_tables(path) as source:
+        if rows is not None:
+            number = min(source.size(rows.table), path.stat().st_size // _SHORTEST)
+            within_memory(path, rows.each * number, silent)
         try:
             found = read(source)
         except InputError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -60,10 +60,27 @@ _ALLOCATE, _FREE = 0, 1  # ENUM_CUDA_DEV_MEM_EVENT_OPER
 _MOST_BYTES = 1 << 53
 """Bytes beyond are damage: sums fit 64 bits."""
 
+_BYTES = {OS_CALLS: 125, METRICS: 80, MEMORY: 350}
+"""Memory per row that reading takes at most: measured with a million rows, the last estimated."""
+
 T = TypeVar("T")
 Read = Callable[[TableSource], T]
-Later = Callable[[Read[Any]], Callable[[], Any]]
-"""Makes of what reads tables of a file what opens that again, and reads them."""
+
+
+class RowBytes(NamedTuple):
+    """Say how much memory it takes to read a table: ``each`` row so many bytes."""
+
+    table: str
+    each: int
+
+
+class Later(Protocol):
+    """Makes of what reads tables of a file what opens that again, and reads them.
+
+    With ``rows`` that refuses a table that the memory has no room for.
+    """
+
+    def __call__(self, read: Read[Any], rows: RowBytes | None = None, /) -> Callable[[], Any]: ...
 
 
 def side_tables(source: TableSource, keys: KnownKeys, later: Later) -> SideTables:
@@ -75,7 +92,9 @@ def side_tables(source: TableSource, keys: KnownKeys, later: Later) -> SideTable
     }
     return SideTables(
         *(
-            later(partial(_read, read, keys)) if source.columns(table) else None
+            later(partial(_read, read, keys), RowBytes(table, _BYTES[table]))
+            if source.columns(table)
+            else None
             for table, read in reads.items()
         )
     )

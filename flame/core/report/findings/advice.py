@@ -138,6 +138,13 @@ ADVICE: dict[str, dict[Framework, str]] = {
         "GPU.",
         "megatron": "--moe-router-fusion --moe-permute-fusion.",
     },
+    "below-bound": {
+        "": "Larger work at a time, sizes that are multiples of 64, another type or library; "
+        "--section efficiency lists the shapes.",
+        "torch": "Larger batches, sizes that are multiples of 64, "
+        "torch.compile(mode='max-autotune'); of attention another backend: "
+        "torch.nn.attention.sdpa_kernel().",
+    },
     "many-experts-kernels": {
         "": "Run the products of all experts as one grouped matrix product.",
         "megatron": "--moe-grouped-gemm runs the products of all experts as one.",

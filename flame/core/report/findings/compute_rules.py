@@ -1,4 +1,4 @@
-"""Judge the time in which a GPU computed: rare slow kernels, uneven layers, routing of experts."""
+"""Judge the time in which a GPU computed: slow kernels, uneven layers, routing, far from peaks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.columns import sum_by
+from flame.core.efficiency.by_operator import rows_of_operator, work_by_operator
+from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.report.findings.caution import BY_NAMES
 from flame.core.report.findings.facts import GpuFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
@@ -21,13 +23,27 @@ SCORE = 0.005
 FEWEST = 100
 """Launches of a kernel in one configuration, of which a tail is told."""
 
+FAR = 0.4
+"""Part of its time that an operator needs at the peaks, up to which it is far from them.
+
+Products and attention of libraries need 60 to 80 % as a rule, where they are not too small.
+"""
+
+HELD = 0.05
+"""Part of the GPU's time that an operator has, from which on it is looked at."""
+
 EXPERTS = 0.2
 ROUTED = 0.1
 
 
 def compute_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
     """Apply the rules on compute to a GPU; they look at the same time, so one has a bound."""
-    rules = (("tail", _tail), ("uneven-layers", uneven_layers), ("routing", _routing))
+    rules = (
+        ("tail", _tail),
+        ("uneven-layers", uneven_layers),
+        ("routing", _routing),
+        ("below-bound", _below_bound),
+    )
     said = [rule(facts) for id, rule in rules if facts.tells(id)]
     found = [one for one in said if isinstance(one, Finding)]
     best = max(found, key=lambda one: one.bound or 0, default=None)
@@ -107,3 +123,42 @@ def _routing(facts: GpuFacts) -> Finding | Abstained | None:
 
 
 _EXPERT_PARTS = (PRODUCTS, ROUTING)
+
+
+def _below_bound(facts: GpuFacts) -> Finding | Abstained | None:
+    """Tell which operators take far longer than they need at the peaks, as far as that is known."""
+    profile = facts.scope.profile
+    found = work_by_operator(profile, facts.computing) if profile.sized_operators else None
+    if found is None:
+        return Abstained("below-bound", "no operator with shapes was recorded")
+    counts, verdicts = found.counts, judge(found.counts)
+    held = counts.covered_ns >= HELD * facts.gpu_time
+    if not held.any():
+        return None
+    if not (held & (verdicts < Verdict.UNCOVERED)).any():
+        return Abstained("below-bound", Verdict(int(verdicts[np.argmax(held)])).why)
+    far = np.flatnonzero(held & (verdicts == Verdict.NEITHER) & (counts.bound_share <= FAR))
+    if not len(far):
+        return None
+    bound = min(int(counts.waste[far].sum()), facts.budget.compute)
+    worst = int(far[np.argmax(counts.waste[far])])
+    name, time = found.frames[worst].name, int(counts.rated_ns[worst])
+    needed = int(counts.bound_ps[worst]) // 1000
+    return facts.finding(
+        "below-bound",
+        "Operators take far longer than the GPU needs for them",
+        f"{facts.share(bound)} is what {format_counted(len(far), 'operator', 'operators')} took "
+        f"above what FLOPs and bytes take at the peaks; most of it {name}: "
+        f"{format_percent(needed, time)} of {format_ns(time)} would do",
+        "an operator whose work is known has 5 % of GPU time or more, its kernels take 10 µs or "
+        "more in the mean, and at the peaks they would need 40 % of their time or less",
+        bound=bound,
+        part="compute",
+        evidence=(
+            Evidence("operators", len(far), "count"),
+            Evidence(f"{name} takes", time, "ns"),
+            Evidence(f"{name} needs at the peaks", needed, "ns"),
+        ),
+        place=facts.heaviest(rows_of_operator(profile, facts.computing, name)),
+        caution="peaks are those of data sheets, at full clocks and power",
+    )

@@ -52,6 +52,7 @@ NUMBERS = {
     "tail": "tails",
     "uneven-layers": "layers",
     "routing": "experts",
+    "below-bound": "efficiency",
     "many-experts-kernels": "experts",
     "one-kernel": "kernels",
     "small-kernels": "kernels",

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from flame.core.efficiency.by_operator import work_by_operator
+from flame.core.efficiency.moved_bytes import TWICE, MovedBytes, moved_by_operator
 from flame.core.efficiency.precisions import precisions_of
 from flame.core.efficiency.summary import WorkSummary, headline, summarize_work
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
+from flame.core.memory import MemoryShortError
+from flame.core.names.tensors import tensors_text, types_text
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, Value, share
 from flame.core.units import format_counted
@@ -23,19 +27,32 @@ _COLUMNS = (
     TableColumn("operator", "operator"),
     TableColumn("ns", "GPU time", "ns"),
     TableColumn("percent", "of kernel time", "percent"),
-    TableColumn("kernels", "kernels", "count"),
-    TableColumn("flops", "FLOPs", "count"),
-    TableColumn("bytes", "bytes, least", "bytes"),
-    TableColumn("tflops", "TFLOP/s", "number"),
-    TableColumn("gb_per_s", "rate", "GB/s"),
+    TableColumn("bound_percent", "of bound", "percent"),
+    TableColumn("waste_ns", "above bound", "ns"),
+    TableColumn("verdict", "verdict"),
     TableColumn("compute_percent", "of compute", "percent"),
     TableColumn("compute_tf32_percent", "if TF32", "percent"),
     TableColumn("bandwidth_percent", "of bandwidth", "percent"),
-    TableColumn("bound_percent", "of bound", "percent"),
     TableColumn("rated_percent", "rated", "percent"),
-    TableColumn("waste_ns", "above bound", "ns"),
-    TableColumn("verdict", "verdict"),
+    TableColumn("tflops", "TFLOP/s", "number"),
+    TableColumn("gb_per_s", "rate", "GB/s"),
+    TableColumn("flops", "FLOPs", "FLOP"),
+    TableColumn("bytes", "bytes, least", "bytes"),
+    TableColumn("kernels", "kernels", "count"),
     TableColumn("why_not", ""),
+)
+_OF_MEMORY = (
+    TableColumn("moved_bytes", "moved", "bytes"),
+    TableColumn("moved_ratio", "× bytes", "ratio"),
+)
+"""What memory moved, where GPU metrics tell."""
+
+_OF_SHAPES = (
+    _COLUMNS[0],
+    TableColumn("shapes", "shapes"),
+    TableColumn("types", "types"),
+    *_COLUMNS[1:],
+    TableColumn("least_bytes", "bytes, each", "bytes"),
 )
 _PEAKS = (
     TableColumn("gpu", "GPU"),
@@ -57,11 +74,21 @@ def efficiency_section(scope: Scope) -> Section:
     found = summarize_work(profile, rows=scope.rows) if profile.sized_operators else None
     if found is None:
         return Section(NAME, TITLE, why=WHY, how=HOW)
+    moved = _moved(scope, found)
     tables = (
-        Table.of("rows", "", _COLUMNS, _rows(found)),
+        Table.of("rows", "", (*_COLUMNS, *_OF_MEMORY), _rows(found, moved)),
         Table.of("peaks", "by these peaks", _PEAKS, _peaks(scope, found)),
+        Table.of("shapes", "by shapes", _OF_SHAPES, _shapes(scope, found)),
     )
-    return Section(NAME, TITLE, _facts(found), tables, tuple(_notes(scope, found)))
+    return Section(NAME, TITLE, _facts(found), tables, tuple(_notes(scope, found, moved)))
+
+
+def _moved(scope: Scope, found: WorkSummary) -> MovedBytes | None:
+    """What memory moved of each operator; the section of the metrics says why if not read."""
+    try:
+        return moved_by_operator(scope.profile, scope.rows, found.operators)
+    except MemoryShortError:
+        return None
 
 
 def _facts(found: WorkSummary) -> dict[str, object]:
@@ -78,10 +105,27 @@ def _facts(found: WorkSummary) -> dict[str, object]:
     }
 
 
-def _rows(found: WorkSummary) -> Iterator[tuple[Value, ...]]:
+def _rows(found: WorkSummary, moved: MovedBytes | None) -> Iterator[tuple[Value, ...]]:
     rows = found.operators
     for row, frame in enumerate(rows.frames):
-        yield (frame.name, *_row(rows.counts, row, found.counts))
+        ratio = np.nan if moved is None else moved.ratio[row]
+        known = moved is not None and not np.isnan(ratio)
+        measured = round(float(moved.measured[row])) if moved is not None and known else None
+        yield (frame.name, *_row(rows.counts, row, found.counts), measured, _number(ratio))
+
+
+def _shapes(scope: Scope, found: WorkSummary) -> Iterator[tuple[Value, ...]]:
+    """The operators by the shapes and types that they were given, most GPU time first."""
+    rows = work_by_operator(scope.profile, scope.rows, shapes=True)
+    assert rows is not None
+    costs = {scope.profile.frames[at]: cost for at, cost in found.work.costs.items()}
+    for row, frame in enumerate(rows.frames):
+        yield (
+            *(frame.name, tensors_text(frame.get("shapes"))),
+            types_text(frame.get("types")) or scope.dtype or None,
+            *_row(rows.counts, row, found.counts),
+            costs[frame].bytes,
+        )
 
 
 def _row(counts: WorkCounts, row: int, whole: WorkCounts) -> Iterator[Value]:
@@ -89,18 +133,18 @@ def _row(counts: WorkCounts, row: int, whole: WorkCounts) -> Iterator[Value]:
     slow, fast = counts.compute_share[row], counts.fast_compute_share[row]
     yield int(counts.covered_ns[row])
     yield share(int(counts.covered_ns[row]), int(whole.kernel_ns[0]))
-    yield int(counts.covered[row])
-    yield int(counts.flops[row])
-    yield int(counts.bytes[row]) or None
-    yield _number(counts.tflops[row])
-    yield _number(counts.gb_per_s[row])
+    yield _percent(counts.bound_share[row])
+    yield int(counts.waste[row]) if counts.rated[row] and counts.memory_known else None
+    yield verdict.key if counts.covered[row] else None
     yield _percent(slow)
     yield _percent(fast) if slow != fast else None
     yield _percent(counts.bandwidth_share[row])
-    yield _percent(counts.bound_share[row])
     yield _percent(counts.rated_coverage[row]) if counts.rated[row] else None
-    yield int(counts.waste[row]) if counts.rated[row] and counts.memory_known else None
-    yield verdict.key if counts.covered[row] else None
+    yield _number(counts.tflops[row])
+    yield _number(counts.gb_per_s[row])
+    yield int(counts.flops[row])
+    yield int(counts.bytes[row]) or None
+    yield int(counts.covered[row])
     yield (verdict.why or None) if counts.covered[row] else None
 
 
@@ -131,7 +175,7 @@ def _peaks(scope: Scope, found: WorkSummary) -> Iterator[tuple[Value, ...]]:
             )
 
 
-def _notes(scope: Scope, found: WorkSummary) -> Iterator[str]:
+def _notes(scope: Scope, found: WorkSummary, moved: MovedBytes | None) -> Iterator[str]:
     counts, work = found.counts, found.work
     if not counts.covered[0]:
         yield "nothing that passes is of an operator with a formula"
@@ -140,11 +184,16 @@ def _notes(scope: Scope, found: WorkSummary) -> Iterator[str]:
         yield f"in all {said}"
     part = share(int(counts.covered_ns[0]), int(counts.kernel_ns[0]))
     yield f"operators with a formula have {part or 0:.1f} % of the time of kernels"
-    verdict = found.verdict
-    yield f"in all {verdict.title}" if verdict.is_known else f"in all it is open: {verdict.why}"
+    yield f"in all: {found.verdict.words}"
     if not any(scope.profile.peaks):
         yield "no peak of these GPUs is known: --peak bf16=989,mem=3350 says it"
     if counts.causal_ns[0]:
         yield "shares count what a causal mask leaves, FLOPs all"
+    frames = scope.profile.frames
+    if not all(frames[at].get("types") for at in work.costs):
+        told = f"taken for {scope.dtype}" if scope.dtype else "--dtype bf16 says what they are"
+        yield f"types of some inputs were not recorded: {told}"
+    if moved is not None and (moved.ratio > TWICE).any():
+        yield "memory moved more than twice the bytes that were counted: in two passes, or more"
     if work.bare:
         yield f"{format_counted(work.bare, 'operator', 'operators')} without a kernel: in no row"

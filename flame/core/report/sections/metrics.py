@@ -15,6 +15,7 @@ from flame.core.gpu_metrics.averages import average_over, metric_notes
 from flame.core.gpu_metrics.kernels import LaneRows, kernel_times
 from flame.core.gpu_metrics.names import NAMES, MetricKey
 from flame.core.gpu_metrics.samples import sampled_metrics
+from flame.core.memory import MemoryShortError
 from flame.core.model.activities import has_times
 from flame.core.model.frames import Kind
 from flame.core.report.measures.launching_calls import in_launch_order
@@ -67,7 +68,10 @@ class Spans(NamedTuple):
 
 def metrics_section(scope: Scope) -> Section:
     """Tell each metric of each GPU over its windows, and some of them by what ran."""
-    metrics = scope.profile.gpu_metrics
+    try:
+        metrics = scope.profile.gpu_metrics
+    except MemoryShortError as error:
+        return Section(NAME, TITLE, why=str(error))
     if metrics is None or not len(metrics):
         notes = tuple(metric_notes(scope.profile, set()))
         return Section(NAME, TITLE, notes=notes, why=WHY, how=HOW)

@@ -9,14 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flame.core.analysis.trace_summary import summarize
 from flame.core.errors import InputError
 from flame.core.loading.many import load, load_all
 from flame.core.loading.merge import merge_profiles
+from flame.core.memory import MemoryShortError
 from flame.core.model.meta import DeviceFacts
 from flame.core.model.profile import Profile
 from flame.core.model.side_tables.device_memory import NEVER
+from flame.core.projection.project import project
+from flame.core.projection.selection import Selection
 from flame.core.report.report import SECTIONS, Report
 from flame.core.report.scope import Scope
+from flame.exporters.tables.frame_table import FrameColumns
 from tests.core.reopening.conftest import find, keep
 from tests.support.tiers import deep_except
 from tests.support.writers.nsysfile import NsysFile, gpid, gtid
@@ -134,6 +139,29 @@ def test_a_trace_without_the_tables_has_none(tmp_path: Path) -> None:
     assert profile.os_calls is None
     assert profile.gpu_metrics is None
     assert profile.device_memory is None
+
+
+def test_tables_that_do_not_fit_the_memory_are_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two samples take 160 bytes; 1.25 times what is there is tried."""
+    path = written(tmp_path / "trace.sqlite")
+    short = load(path)
+    monkeypatch.setenv("FLAME_MEMORY", "0.12kB")
+    says = rf"{path}: needs about 160 B of memory, and 120 B are free: .*; FLAME_MEMORY=1GB"
+    with pytest.raises(MemoryShortError, match=says):
+        _ = short.gpu_metrics
+    section = Report(Scope(short)).section("metrics")
+    assert not section.available and "needs about 160 B" in section.why
+    summary = summarize(short)
+    assert summary.gpu_metrics == () and "needs about 160 B" in summary.gpu_metric_notes[0]
+    table = FrameColumns(short, project(short, Selection()), Selection())
+    assert table.measured is None and "needs about 160 B" in table.notes[0]
+    for name in ("os_calls", "device_memory"):
+        with pytest.raises(MemoryShortError):
+            getattr(short, name)
+    monkeypatch.setenv("FLAME_MEMORY", "0.13kB")
+    assert len(short.gpu_metrics or ()) == 2
 
 
 def test_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ LEAST = {
     "LEAST", "SHORTER", "PER_SECOND", "FEWEST_DRAINED", "PROFILED", "HIDDEN", "NODES", "EXPOSED",
     "FEWEST_COPIES", "WAITED", "LAST", "OPERATIONS", "IMBALANCE", "SCORE", "FEWEST", "EXPERTS",
     "ROUTED", "UNEVEN", "MOST_OF_COMPUTE", "COMPUTES", "SMALL_SHARE", "UNSTEADY", "SLOW",
-    "KNOWN_LAUNCHES",
+    "KNOWN_LAUNCHES", "HELD",
 }  # fmt: skip
 """Thresholds that small traces do not reach."""
 

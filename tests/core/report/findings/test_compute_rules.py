@@ -18,6 +18,8 @@ from flame.core.report.findings.layer_rules import concordance
 from flame.core.report.scope import Scope
 from tests.support.recorded import Recorded
 from tests.support.tiers import deep_except, examples
+from tests.support.worked import BF16, H100, product, write_products
+from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.nsysfile import NsysFile
 
 US, MS = 1_000, 1_000_000
@@ -113,6 +115,72 @@ def many(*kernels: tuple[str, int]) -> Recorded:
 
 def test_without_experts_there_is_no_routing() -> None:
     assert told(Scope(many(("gemm", 10)).profile()))[1]["routing"].startswith("no frame")
+
+
+# Far from the peaks
+
+
+def products(path: Path, ns: int, *, device: str = H100, dtype: str = BF16) -> Scope:
+    """Three products of ``ns`` that need 17.4 µs each, and 15 µs of other work."""
+    return Scope(load(write_products(path, device, dtype, ns)))
+
+
+def test_operators_far_below_their_bound_are_told(tmp_path: Path) -> None:
+    found, _ = told(products(tmp_path / "a.json", 44_000), all=False)
+    one = found["below-bound"]
+    needed = 17_363  # 17,179,869,184 FLOPs at 989.4 TFLOP/s
+    assert one.bound == 3 * (44_000 - needed - 1)
+    assert (one.part, one.severity) == ("compute", "info")  # too little was recorded to judge
+    assert "aten::mm: 39.5 % of 132 µs would do" in one.claim
+    assert one.place is not None and one.place.frames == ("gemm",)
+
+
+@pytest.mark.parametrize("ns", [43_000, 20_000])
+def test_operators_that_are_nearer_are_not_told(tmp_path: Path, ns: int) -> None:
+    found, abstained = told(products(tmp_path / "a.json", ns))
+    assert "below-bound" not in {**found, **abstained}
+
+
+@pytest.mark.parametrize(
+    ("ns", "others", "fires"),
+    [(10_000, 500_000, True), (9_999, 500_000, False), (10_000, 571_000, False)],
+)
+def test_short_kernels_and_those_with_little_of_the_time_are_not_told(
+    tmp_path: Path, ns: int, others: int, fires: bool
+) -> None:
+    """Three small products are 5 % of the time beside 570 µs of other work."""
+    file = KinetoFile()
+    file.device(0, H100)
+    for number in range(4):
+        at, length = 1_000 + 20_000 * number, ns if number < 3 else others
+        file.op("aten::mm" if number < 3 else "aten::add", at, at + 900, **product(64, 64, 64))
+        file.runtime(number + 1, at + 10, at + 20)
+        file.kernel("kernel", at + 1_000, at + 1_000 + length, number + 1)
+    found, abstained = told(Scope(load(file.write(tmp_path / "a.json"))))
+    assert ("below-bound" in found) == fires
+    assert "below-bound" not in abstained
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "why"),
+    [
+        ("Some GPU", BF16, "the peak of the GPU"),
+        (H100, "float", "whether FP32 was multiplied in TF32"),
+        (H100, "mystery", "the peak of the GPU"),
+    ],
+)
+def test_where_the_verdict_abstains_so_does_the_rule(
+    tmp_path: Path, device: str, dtype: str, why: str
+) -> None:
+    scope = products(tmp_path / "a.json", 300_000, device=device, dtype=dtype)
+    found, abstained = told(scope)
+    assert "below-bound" not in found and abstained["below-bound"].startswith(why)
+
+
+def test_without_shapes_nothing_is_said_of_bounds() -> None:
+    trace = Recorded()
+    trace.kernel("gemm", 0, 100)
+    assert told(Scope(trace.profile()))[1]["below-bound"] == "no operator with shapes was recorded"
 
 
 # Layers

@@ -35,7 +35,7 @@ FIRES = {
     "nsys/synthetic_missing_columns.sqlite": "",
     "kineto/b200_eager_python.json.gz": "launch-bound 57.7 high, host-bound 25.5 high",
     "kineto/h100_bert_small.json.gz": "launch-bound 77.6 info, host-bound 11.6 info",
-    "kineto/h100_qwen_python.json.gz": "",
+    "kineto/h100_qwen_python.json.gz": "below-bound 4.4 low",
     "kineto/mi300_vllm_hipgraph.json.gz": "",
     "kineto/v100_cuda_graphs.json.gz": "copies-exposed 12.9 medium, comm-exposed 9.8 medium",
     "kineto/v100_old_categories.json.gz": "host-bound 11.0 medium, launch-bound 10.3 medium, "

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
+from flame.core.options import LoadOptions
 from flame.core.projection.filters import Kernel
 from flame.core.projection.selection import Selection
 from flame.core.report.report import Report
@@ -56,6 +57,43 @@ def test_operators_have_rates_shares_and_a_verdict(tmp_path: Path) -> None:
     assert (peak["precision"], peak["tflops"], peak["gb_per_s"]) == ("bf16", 989.4, 3350.0)
 
 
+def shaped(path: Path, types: bool) -> Path:
+    """Two products of one shape, the second of which launches two kernels, and one of another."""
+    file = KinetoFile()
+    told = {"Input_type": ["float", "float"]} if types else {}
+    for at, corrs, wide in ((0, [1], 4), (1_000, [2, 3], 4), (2_000, [4], 8)):
+        file.op("aten::matmul", at, at + 100, Input_Dims=[[2, 3], [3, wide]])
+        file.op("aten::mm", at + 10, at + 90, Input_Dims=[[2, 3], [3, wide]], **told)
+        for corr in corrs:
+            begin, run = at + 10 + 10 * corr, at + 200 * corr
+            file.launch(corr, (begin, begin + 5), (run, run + 52))
+    file.launch(5, (3_000, 3_010), (3_100, 3_200))
+    return file.write(path / "trace.pt.trace.json")
+
+
+def test_operators_are_told_by_shapes_and_types_too(tmp_path: Path) -> None:
+    one, other = rows(section_of(shaped(tmp_path, types=True)), 2)
+    least = 4 * (6 + 12 + 8)
+    assert (one["operator"], one["shapes"], one["types"]) == ("aten::mm", "2×3, 3×4", "float")
+    assert (one["ns"], one["kernels"], one["least_bytes"], one["bytes"]) == (
+        *(156, 3),
+        *(least, 2 * least),
+    )
+    assert one["gb_per_s"] == round(2 * least / 156, 3)
+    assert (other["shapes"], other["ns"], other["kernels"]) == ("2×3, 3×8", 52, 1)
+
+
+def test_types_that_were_not_recorded_are_told_by_the_user(tmp_path: Path) -> None:
+    path = shaped(tmp_path, types=False)
+    plain = section_of(path)
+    assert all("types" not in row and "bytes" not in row for row in rows(plain, 2))
+    assert "types of some inputs were not recorded: --dtype bf16 says what they are" in plain.notes
+    typed = Report(Scope(load(path, LoadOptions(dtype="bf16")), dtype="bf16")).section("efficiency")
+    one, _ = rows(typed, 2)
+    assert (one["types"], one["least_bytes"]) == ("bf16", 2 * 26)
+    assert "types of some inputs were not recorded: taken for bf16" in typed.notes
+
+
 def test_it_is_of_what_passes(tmp_path: Path) -> None:
     path = write_products(tmp_path / "a.json")
     assert section_of(path, Selection(where=(Kernel("gemm"),))).facts["rated_percent"] == 100.0
@@ -67,9 +105,10 @@ def test_it_is_of_what_passes(tmp_path: Path) -> None:
 
 def test_no_share_stands_where_no_peak_is_known(tmp_path: Path) -> None:
     found = section_of(write_products(tmp_path / "a.json", "Some GPU"))
-    (row,) = rows(found)
-    assert row["tflops"] == 858.993 and "verdict" not in row
-    assert not [key for key in row if key.endswith("_percent") or key == "waste_ns"]
+    for table in (0, 2):
+        (row,) = rows(found, table)
+        assert row["tflops"] == 858.993 and "verdict" not in row
+        assert not [key for key in row if key.endswith("_percent") or key == "waste_ns"]
     assert any("--peak" in note for note in found.notes)
 
 
