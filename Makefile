@@ -88,7 +88,7 @@ test: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	cat $(CHECK_LOG); \
 	exit $$((checks || tests))
 
-test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(VENV)/.tried-dataframes $(CORE_LIBRARY)
+test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(VENV)/.tried-dataframes $(VENV)/.tried-servers $(CORE_LIBRARY)
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile deep $(PYTEST_FLAGS)
 
 # Each Python in an environment of its own in build/; make test-pythons VERSIONS="3.12 3.14"
@@ -169,4 +169,10 @@ $(VENV)/.tried-fuzz: pyproject.toml $(VENV)/.installed-dev
 $(VENV)/.tried-dataframes: pyproject.toml $(VENV)/.installed-dev
 	@FLAME_NO_INJECT=1 $(PIP) install --only-binary :all: --no-binary flame-view --editable '.[dataframes,mcp]' || \
 		echo "no data frames, or no mcp, for this Python: their tests are left out" >&2
+	@touch $@
+
+# S3 and Google's storage on this machine, and duckdb: 300 MB that only the deep tests need.
+$(VENV)/.tried-servers: pyproject.toml $(VENV)/.installed-dev
+	@FLAME_NO_INJECT=1 $(PIP) install --only-binary :all: --no-binary flame-view --editable '.[servers]' || \
+		echo "no servers of buckets for this Python: tests of s3:// and gs:// are left out" >&2
 	@touch $@

@@ -89,6 +89,13 @@ class Trace:
 
         return as_polars(self._columns(what, chosen))
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """Hand the activities over by Arrow's PyCapsule interface: ``polars.DataFrame(trace)``.
+
+        Otherwise as `to_arrow`.
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def _columns(self, what: Rows, chosen: dict[str, Any]) -> Columns:
         from flame.exporters.tables.columns import activity_columns, tree_columns
 

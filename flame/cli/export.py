@@ -14,7 +14,7 @@ from flame.cli.streams import escaped_on_terminal
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.starting import prepare_process
-from flame.exporters import BINARY, PICTURES, SUFFIXES
+from flame.exporters import BINARY, PACKED, PICTURES, SUFFIXES
 from flame.options.selection import (
     add_selection,
     load_options_of,
@@ -58,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache | None) -> int:
     from flame.console.progress import load_with_progress
-    from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output
+    from flame.core.files.atomic import STDOUT, OccupiedError
     from flame.core.projection.named_levels import explain_missing_levels
-    from flame.exporters.write import Exported, write
+    from flame.exporters.write import Exported, open_export, write
 
     options = load_options_of(args)
     inputs = inputs_of(args)
@@ -69,7 +69,7 @@ def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache 
     tree = _exported_tree(profile, selection, inputs.title)
     stacks = Exported(tree, profile, selection, inputs.title)
     try:
-        with atomic_output(target, replace=args.output is not None) as file:
+        with open_export(target, args.format, replace=args.output is not None) as file:
             notes = write(stacks, args.format, escaped_on_terminal(file, args.format))
     except OccupiedError as error:  # It has appeared during the load.
         raise UsageError(f"{error}; {_NAME_ONE}") from None
@@ -105,10 +105,15 @@ def _output(args: argparse.Namespace, inputs: Inputs) -> str:
         if os.path.lexists(name):
             raise UsageError(f"{name}: is there already; {_NAME_ONE}")
         return name
+    from flame.core.files.atomic import refuse_missing_folder
+    from flame.core.files.packed_output import packing_problem
     from flame.core.loading.inputs import Inputs
 
     if args.output == "-" and args.format in BINARY and sys.stdout and sys.stdout.isatty():
         raise UsageError(f"-f {args.format} is no text: name a file with -o, or use a pipe")
+    refuse_missing_folder(args.output)
+    if args.format not in PACKED and (problem := packing_problem(args.output)):
+        raise UsageError(f"-o {args.output}: {problem}")
     if inputs.hold(Path(args.output)):
         raise UsageError(f"-o {args.output}: is the trace itself")
     if Inputs(tuple(map(Path, args.ncu))).hold(Path(args.output)):

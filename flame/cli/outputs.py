@@ -28,23 +28,34 @@ def check_output(
     name: str | None, inputs: Iterable[Inputs], force: bool, option: str = "-o"
 ) -> None:
     """Raise UsageError before anything is read where what is there must not be replaced."""
-    from flame.core.files.atomic import is_stream
+    from flame.core.files.atomic import is_stream, refuse_missing_folder
+    from flame.core.files.packed_output import packing_problem
 
     if name is None or is_stream(name):
         return
+    refuse_missing_folder(name)
+    if problem := packing_problem(name):
+        raise UsageError(f"{option} {name}: {problem}")
     if any(each.hold(Path(name)) for each in inputs):
         raise UsageError(f"{option} {name}: is what is read")
     if os.path.lexists(name) and not force:
         raise UsageError(f"{name}: is there already; --force replaces it")
 
 
-def write_output(name: str | None, write: Callable[[BinaryIO], object], force: bool) -> None:
-    """Write into the file of that ``name``, all or nothing; None is standard output."""
+def write_output(
+    name: str | None, write: Callable[[BinaryIO], object], force: bool, *, is_packed: bool = False
+) -> None:
+    """Write into the file of that ``name``, all or nothing; None is standard output.
+
+    Where the name ends with ``.gz`` it is packed, unless what is written ``is_packed`` already.
+    """
     from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output, is_stream
+    from flame.core.files.packed_output import packed_output
 
     target = STDOUT if name is None else name
+    opened = atomic_output if is_packed else packed_output
     try:
-        with atomic_output(target, replace=force or is_stream(target)) as file:
+        with opened(target, replace=force or is_stream(target)) as file:
             write(file)
     except OccupiedError as error:  # It has appeared meanwhile.
         raise UsageError(f"{error}; --force replaces it") from None

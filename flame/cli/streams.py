@@ -59,5 +59,5 @@ def escaped_on_terminal(file: BinaryIO, format_name: str) -> BinaryIO:
     from flame.console.terminal import TerminalOutput, json_escape
     from flame.core.shown_text import escape_character
 
-    escape = json_escape if format_name in ("speedscope", "json") else escape_character
+    escape = json_escape if format_name in ("speedscope", "json", "chrome") else escape_character
     return cast("BinaryIO", TerminalOutput(file, escape))

@@ -41,8 +41,11 @@ SUFFIXES = {
 }
 """How files are called, by format."""
 
-BINARY = ("pprof", "chrome", "parquet")
+BINARY = ("pprof", "parquet")
 """Formats that are no text."""
+
+PACKED = ("pprof",)
+"""Formats that are packed, whatever files are called."""
 
 PICTURES = ("svg", "html")
 """Formats for people, who read names as the app has them."""

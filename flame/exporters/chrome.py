@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from gzip import GzipFile
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -57,8 +56,8 @@ def write(
     """Write the activities of ``tree``, of ``profile`` under ``selection``, and what led to them.
 
     Rows are streams of GPUs and threads; arrows lead from calls to what they launched. Of threads
-    there is all that overlaps the time from the first launch to the last end. Compressed. Returns
-    notes for the user. Raises UsageError of a file without times, NoMatchError where nothing ran.
+    there is all that overlaps the time from the first launch to the last end. Returns notes for
+    the user. Raises UsageError of a file without times, NoMatchError where nothing ran.
     """
     if profile.resolved or profile.totals is not None:
         raise UsageError(f"{name}: has no activities with times to lay out: choose another format")
@@ -67,13 +66,12 @@ def write(
         tree = project(profile, selection)
     timeline = _Timeline(tree, profile, selection)
     head = msgspec.json.encode(_about(profile, name)).removesuffix(b"}")
-    with GzipFile(fileobj=file, mode="wb", mtime=0) as packing:
-        packing.write(head + b',"traceEvents":[\n')
-        separator = b""
-        for some in _batches(timeline.events()):
-            packing.write(separator + b",\n".join(map(msgspec.json.encode, some)))
-            separator = b",\n"
-        packing.write(b"\n]}\n")
+    file.write(head + b',"traceEvents":[\n')
+    separator = b""
+    for some in _batches(timeline.events()):
+        file.write(separator + b",\n".join(map(msgspec.json.encode, some)))
+        separator = b",\n"
+    file.write(b"\n]}\n")
     return []
 
 

@@ -6,11 +6,11 @@ The format: https://github.com/google/pprof/blob/main/proto/profile.proto.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from gzip import GzipFile
 from typing import BinaryIO, NamedTuple
 
 from flame._version import __version__
 from flame.core.columns import unique
+from flame.core.files.packed_output import open_gzip
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -65,7 +65,7 @@ def write_trees(
 ) -> list[str]:
     """Write ``trees``, of one selection of ``profile``, as one file; otherwise as `write`."""
     texts = _Texts()
-    with GzipFile(fileobj=file, mode="wb", mtime=0) as packing:
+    with open_gzip(file) as packing:
         for tree in trees:
             packing.write(data(_SAMPLE_TYPE, _value_type(tree, texts)))
         packing.write(number(_DEFAULT_SAMPLE_TYPE, texts.number(trees[0].metric.key)))

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _SIGN = 1 << 64
+_SHORT = tuple(bytes((value,)) for value in range(0x80))
 _LENGTH = 2  # The wire type of what has its length before it.
 
 
 def varint(value: int) -> bytes:
     """Encode an int64, seven bits a byte, the lowest first; one below zero takes ten bytes."""
+    if 0 <= value <= 0x7F:
+        return _SHORT[value]
     if value < 0:
         value += _SIGN
     encoded = bytearray()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import BinaryIO, NamedTuple
 
+from flame.core.files.atomic import atomic_output
+from flame.core.files.packed_output import packed_output
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.selection import Selection
 from flame.core.report.table import Table
+from flame.exporters import PACKED
 
 
 class Exported(NamedTuple):
@@ -33,6 +37,13 @@ class Exported(NamedTuple):
 
         found = FrameColumns(self.profile, self.tree, self.selection)
         return found.table(found.rows("self")), [*found.notes]
+
+
+def open_export(path: str, format_name: str, *, replace: bool) -> AbstractContextManager[BinaryIO]:
+    """Open the file at ``path`` to `write` that format to it; otherwise as `packed_output`."""
+    if format_name in PACKED:
+        return atomic_output(path, replace=replace)
+    return packed_output(path, replace=replace)
 
 
 def write(exported: Exported, format_name: str, file: BinaryIO) -> list[str]:

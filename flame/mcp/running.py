@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from signal import SIGKILL
+from subprocess import Popen, TimeoutExpired
 from tempfile import TemporaryFile
+from threading import BoundedSemaphore, Event
+from typing import IO
 
 from flame.core.errors import InputError
 from flame.core.external import start_group
@@ -16,6 +21,14 @@ MOST = 30_000
 SECONDS = 300
 _LONGEST_COMPLAINT = 2_000
 
+_AT_ONCE = 2
+_running = BoundedSemaphore(_AT_ONCE)
+"""Commands that run at the same time: each may take as much memory as its trace needs."""
+
+
+_started: set[Popen[bytes]] = set()
+_stopped = Event()
+
 
 def run_flame(words: Sequence[str]) -> str:
     """Run the command ``words`` of this flame, and return what it printed, cut to `MOST`.
@@ -24,22 +37,46 @@ def run_flame(words: Sequence[str]) -> str:
     InputError with what it complained of where it fails, or takes longer than `SECONDS`.
     """
     command = [sys.executable, "-P", "-m", "flame", *words]
-    with TemporaryFile() as out, TemporaryFile() as errors:
-        with start_group(command, out, errors) as process:
-            try:
+    try:
+        with _running, TemporaryFile() as out, TemporaryFile() as errors:
+            with start_group(command, out, errors) as process, _noted(process):
                 code = process.wait(SECONDS)
-            except subprocess.TimeoutExpired:
-                raise InputError(
-                    f"not done after {SECONDS} s: choose a part of the trace"
-                ) from None
-        if code:
-            raise InputError(_read(errors, _LONGEST_COMPLAINT) or f"failed with exit code {code}")
-        return _read(out, MOST)
+            if not code:
+                return _read(out, MOST)
+            complaint = _read(errors, _LONGEST_COMPLAINT)
+    except TimeoutExpired:
+        raise InputError(f"not done after {SECONDS} s: choose a part of the trace") from None
+    except OSError as error:
+        raise InputError(f"cannot be worked out: {error.strerror or error}") from None
+    raise InputError(complaint or f"failed with exit code {code}")
 
 
-def _read(file: object, most: int) -> str:
-    file.seek(0)  # type: ignore[attr-defined]
-    text: str = file.read(4 * most + 4).decode("utf-8", "replace")  # type: ignore[attr-defined]
+@contextmanager
+def _noted(process: Popen[bytes]) -> Iterator[None]:
+    """Have `stop_commands` know ``process``; InputError where it has been called before."""
+    _started.add(process)
+    try:
+        if _stopped.is_set():
+            raise InputError("the server has ended")
+        yield
+    finally:
+        _started.discard(process)
+
+
+def stop_commands() -> None:
+    """End the commands that run, and let none begin any more: nobody waits for what they say."""
+    _stopped.set()
+    for process in tuple(_started):
+        with suppress(OSError):
+            os.killpg(process.pid, SIGKILL)
+
+
+def _read(file: IO[bytes], most: int) -> str:
+    file.seek(0)
+    text = file.read(4 * most + 4).decode("utf-8", "replace")
     if len(text) <= most:
         return text.strip()
-    return text[:most].rpartition("\n")[0] + "\n… cut: ask for fewer rows, or a part of it"
+    line_end = text.rfind("\n", most // 2, most)  # A line may be longer than all that is answered.
+    return (
+        f"{text[: line_end if line_end > 0 else most]}\n… cut: ask for fewer rows, or a part of it"
+    )

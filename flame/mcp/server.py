@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
+from threading import Thread
 from typing import Any
 
 from flame._version import __version__
 from flame.core.errors import FlameError, UsageError
 from flame.core.projection.filter_kinds import FILTER_KINDS
+from flame.core.shown_text import cut
+from flame.exporters.stacks import encodable
 from flame.mcp.folders import Folders
-from flame.mcp.running import run_flame
+from flame.mcp.running import run_flame, stop_commands
 
 _MOST_TRACES, _MOST_ROWS = 200, 200
+_LONGEST_WORD, _LONGEST_COMPLAINT = 10_000, 2_000
+"""Characters of an argument, and of an answer that says what is wrong."""
+
 _WIDTH = "160"
 
 INSTRUCTIONS = """\
@@ -40,13 +48,21 @@ class Tools:
         self._folders = folders
         self._run = run
 
-    def list_traces(self) -> list[dict[str, Any]]:
-        """List files that may be traces, the newest first, with their size in bytes."""
-        return [found._asdict() for found in self._folders.traces(_MOST_TRACES)]
+    def list_traces(self) -> dict[str, Any]:
+        """List traces, the newest first, with their format and their size in bytes.
+
+        more: there are, or may be, others besides.
+        """
+        found, more = self._folders.traces(_MOST_TRACES)
+        rows = [
+            {"path": encodable(str(one.paths[0])), "format": one.format, "size": one.size}
+            for one in found
+        ]
+        return {"traces": rows, "more": more}
 
     def summary(self, path: str) -> str:
         """Tell what a trace holds: how busy GPUs were, the heaviest kernels, gaps, coverage."""
-        return self._run(["info", self._found(path)])
+        return self._answer(["info", self._found(path)])
 
     def top(
         self,
@@ -67,7 +83,7 @@ class Tools:
         """
         words = ["top", "--json", f"--rows={_rows(rows)}", f"--by={by}"]
         words += [f"--{key}={text}" for key, text in (("level", level), ("name", name)) if text]
-        return self._run([*words, *_selected(metric, levels, filters), self._found(path)])
+        return self._answer([*words, *_selected(metric, levels, filters), self._found(path)])
 
     def tree(
         self,
@@ -85,7 +101,7 @@ class Tools:
         """
         words = ["view", "--print", *([f"--show-from={below}"] if below else [])]
         words += ["--invert"] if inverted else []
-        return self._run([*words, *_selected(metric, levels, filters), self._found(path)])
+        return self._answer([*words, *_selected(metric, levels, filters), self._found(path)])
 
     def report(self, path: str, sections: str = "findings,budget,idle", rows: int = 10) -> str:
         """Report as Markdown what is wrong with a run, and where the time of each GPU went.
@@ -93,9 +109,9 @@ class Tools:
         sections are names with commas, "help" lists them.
         """
         if sections == "help":
-            return self._run(["report", "--section=help"])
+            return self._answer(["report", "--section=help"])
         words = ["report", "--md", f"--section={sections}", f"--top={_rows(rows)}"]
-        return self._run([*words, self._found(path)])
+        return self._answer([*words, self._found(path)])
 
     def diff(self, base: str, new: str, per: str = "", rows: int = 10) -> str:
         """Compare two traces, before and after, as Markdown.
@@ -103,7 +119,12 @@ class Tools:
         per: step, second, activity, share or total.
         """
         words = ["diff", "--md", f"--top={_rows(rows)}", *([f"--per={per}"] if per else [])]
-        return self._run([*words, self._found(base), self._found(new)])
+        return self._answer([*words, self._found(base), self._found(new)])
+
+    def _answer(self, words: Sequence[str]) -> str:
+        if any(len(word) > _LONGEST_WORD or "\0" in word for word in words):
+            raise UsageError(f"an argument has a NUL, or more than {_LONGEST_WORD:,} characters")
+        return self._run(words)
 
     def _found(self, path: str) -> str:
         return str(self._folders.find(path))
@@ -126,9 +147,34 @@ def _selected(metric: str, levels: str, filters: Mapping[str, str] | None) -> li
 
 
 def serve(folders: Folders) -> None:
-    """Answer on standard input and output until that ends; UsageError without the SDK."""
+    """Answer on standard input and output until that ends; UsageError without the SDK.
+
+    Commands that still run then end, too, as they do by SIGTERM and SIGHUP.
+    """
     os.environ["COLUMNS"] = _WIDTH
-    make_server(Tools(folders)).run("stdio")
+    server = make_server(Tools(folders))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    try:
+        asked_by = os.dup(0)  # The SDK puts another file in the place of standard input.
+    except OSError:
+        raise UsageError("standard input is closed: an assistant asks there") from None
+    Thread(target=_stop_when_alone, args=(asked_by,), daemon=True).start()
+    server.run("stdio")
+
+
+def _end(number: int, _: object) -> None:
+    stop_commands()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _stop_when_alone(asked_by: int) -> None:
+    """Stop commands when nobody can ask any more: the SDK waits for them, which may be minutes."""
+    closed = select.poll()
+    closed.register(asked_by, 0)  # that its other end is closed is told in any case
+    closed.poll()
+    stop_commands()
 
 
 def make_server(tools: Tools) -> Any:
@@ -157,6 +203,6 @@ def _told(method: Callable[..., Any], error: type[Exception]) -> Callable[..., A
         try:
             return method(*args, **kwargs)
         except FlameError as raised:
-            raise error(str(raised)) from None
+            raise error(cut(str(raised), _LONGEST_COMPLAINT)) from None
 
     return answered

@@ -75,6 +75,15 @@ def test_folded_has_two_columns(pair: tuple[str, str], capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "main;new 20 0\nmain;old 0 60\nmain;work 150 200\n"
 
 
+@pytest.mark.parametrize("name", ["pprof", "chrome", "html", "csv", "json", "parquet"])
+def test_formats_of_one_trace_are_none_of_two(
+    name: str, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", *pair, "-f", name, "-o", "out"]) == 2
+    assert f"'{name}'" in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
 def test_speedscope_has_both_sides_and_what_grew_and_shrank(pair: tuple[str, str]) -> None:
     assert main(["diff", *pair, "-f", "speedscope", "-o", "out.json"]) == 0
     found = checked(Path("out.json").read_bytes())

@@ -105,6 +105,35 @@ def test_files_of_a_quoted_pattern_are_opened_in_order(flame: Flame, folder: Pat
     assert flame("info", "x*.json").complaint() == "x*.json: no file here matches that pattern"
 
 
+def test_files_of_a_pattern_are_opened_once_and_pipes_are_left_alone(
+    flame: Flame, folder: Path
+) -> None:
+    (folder / "run").mkdir()
+    (folder / "run" / "a.folded").write_bytes(TRACE)
+    (folder / "run" / "again").symlink_to(".")
+    (folder / "run" / "gone.folded").symlink_to("nowhere")
+    os.mkfifo(folder / "run" / "pipe.folded")
+    told = json.loads(flame("info", "run/**/*.folded", "--json").out)
+    assert [one["path"] for one in told["sources"]] == ["run/a.folded"]
+
+
+def test_a_pipe_is_not_opened_twice(flame: Flame, folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    told = flame("info", "pipe", folder / "pipe")
+    assert (told.code, told.complaint()) == (
+        2,
+        f"{folder / 'pipe'} is named twice, and can be read once",
+    )
+
+
+@pytest.mark.parametrize("option", ["--ncu", "--phases"])
+def test_only_traces_are_fetched(option: str, flame: Flame, folder: Path) -> None:
+    (folder / "a.folded").write_bytes(TRACE)
+    told = flame("view", "a.folded", option, "https://me:pw@host/x.csv?key=secret")
+    said = f"{option} https://host/x.csv: only traces are fetched: copy it here"
+    assert (told.code, told.complaint()) == (2, said)
+
+
 def test_a_file_called_like_a_pattern_is_opened(flame: Flame, folder: Path) -> None:
     (folder / "a[1].folded").write_bytes(TRACE)
     (folder / "a1.folded").write_bytes(b"other 1\n")
@@ -138,6 +167,19 @@ def test_nothing_is_left_where_a_signal_ends_it(number: signal.Signals) -> None:
         code = one.wait(PATIENCE)
         one.stdin.close()
     assert code == (130 if number == signal.SIGINT else -number)
+    assert left() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_nobody_waits_for_ever_for_a_pipe_that_nobody_writes(
+    number: signal.Signals, folder: Path
+) -> None:
+    os.mkfifo(path := folder / "pipe")
+    with subprocess.Popen([*FLAME, "info", path], stderr=subprocess.PIPE) as one:
+        wait_until(lambda: any(place for room in left() for place in room.iterdir()))
+        one.send_signal(number)
+        _, err = one.communicate(timeout=PATIENCE)
+    assert (one.returncode, err) == (130 if number == signal.SIGINT else -number, b"")
     assert left() == []
 
 

@@ -145,7 +145,7 @@ def test_what_appears_meanwhile_is_kept(
         (("--section", "nothing"), "--section nothing: is none of findings, "),
         (("--section", "", "--json"), "--section : is none of findings, "),
         (("--phases", ""), "--phases: no file given"),
-        (("--html", "nowhere/x"), "nowhere/x: cannot be written: No such file or directory"),
+        (("--html", "nowhere/x"), "nowhere/x: cannot be written: there is no folder nowhere"),
         (("-o", "."), ".: is there already; --force replaces it"),
         (("-o", ".", "--force"), ".: cannot be written: Is a directory"),
         (("--csv", "small.sqlite"), "small.sqlite: cannot be written: File exists"),

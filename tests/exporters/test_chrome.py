@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
+import shutil
+import subprocess
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
@@ -30,6 +31,7 @@ from tests.conftest import NSYS_TRACES
 from tests.support.paths import SAMPLES
 from tests.support.writers.nsysfile import NsysFile
 
+PROCESSOR = shutil.which("trace_processor_shell") or shutil.which("trace_processor")
 EXACT = Selection(naming=Naming(kernel_names="demangled"))
 SAMPLE_TRACES = ("decode_small.sqlite", "torch_small.pt.trace.json.gz")
 
@@ -37,7 +39,7 @@ SAMPLE_TRACES = ("decode_small.sqlite", "torch_small.pt.trace.json.gz")
 def export(profile: Profile, selection: Selection = EXACT) -> dict[str, Any]:
     file = io.BytesIO()
     chrome.write(project(profile, selection), profile, selection, file, name="trace")
-    document: dict[str, Any] = json.loads(gzip.decompress(file.getvalue()))
+    document: dict[str, Any] = json.loads(file.getvalue())
     return document
 
 
@@ -218,3 +220,23 @@ def test_intervals_of_a_free_lane_do_not_overlap(drawn: list[tuple[int, int, int
             for moment in range(21)
         )
         assert max(row for t, row, _, _ in placed if t == of) == at_once - 1, "no lane too many"
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(not PROCESSOR, reason="no trace_processor of Perfetto on PATH")
+def test_perfetto_finds_all_activities_and_arrows(tmp_path: Path) -> None:
+    profile = load(SAMPLES / "decode_small.sqlite")
+    document = export(profile)
+    path, query = tmp_path / "x.json", tmp_path / "x.sql"
+    path.write_text(json.dumps(document))
+    kinds = "('kernel', 'gpu_memcpy', 'gpu_memset')"
+    query.write_text(
+        f"select (select sum(dur) from slice where category in {kinds}), "
+        "(select count(*) from flow), (select sum(value) from stats where severity = 'error');"
+    )
+    assert PROCESSOR
+    done = subprocess.run(
+        [PROCESSOR, "-q", str(query), str(path)], capture_output=True, text=True, check=True
+    )
+    arrows = sum(event["ph"] == "s" for event in document["traceEvents"])
+    assert done.stdout.splitlines()[-1] == f"{profile.gpu_time},{arrows},0"

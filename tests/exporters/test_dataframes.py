@@ -103,6 +103,22 @@ def test_polars_takes_arrow_without_pandas(trace: Trace) -> None:
     assert heaviest["duration_ns"].sum() == trace.profile.gpu_time
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("library", ["pyarrow", "polars", "duckdb"])
+def test_a_trace_is_a_table_to_what_reads_arrow(library: str, trace: Trace) -> None:
+    reader = pytest.importorskip(library)
+    pytest.importorskip("pyarrow")
+    if library == "duckdb":
+        [(rows, total)] = reader.sql("select count(*), sum(duration_ns) from trace").fetchall()
+    elif library == "polars":
+        frame = reader.DataFrame(trace)
+        rows, total = len(frame), frame["duration_ns"].sum()
+    else:
+        table = reader.table(trace)
+        rows, total = len(table), sum(table["duration_ns"].to_pylist())
+    assert (rows, total) == (len(trace.profile.activities), trace.profile.gpu_time)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_without_the_library_it_is_said_what_to_install(
     library: str, monkeypatch: pytest.MonkeyPatch

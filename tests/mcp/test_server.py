@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from threading import Event, Timer
 from typing import Any
 
+import psutil
 import pytest
 
 from flame.core.errors import InputError, UsageError
@@ -18,7 +26,7 @@ from flame.mcp import running
 from flame.mcp.folders import Folders
 from flame.mcp.server import Tools
 from tests.support.paths import SAMPLES
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
 
 TRACE = "decode.sqlite"
 
@@ -106,6 +114,103 @@ def test_what_is_asked_wrongly_is_answered_in_a_line(folder: Path) -> None:
     served(folder, ask)
 
 
+@pytest.mark.deep
+def test_many_questions_at_once_are_answered_and_bounded(folder: Path) -> None:
+    """Among them those of a trace that is written anew meanwhile, and such as nobody can answer."""
+    (folder / "other.folded").write_text("a;b 3\n")
+
+    async def ask(client: Any) -> None:
+        async def write() -> None:
+            for number in range(20):
+                (folder / "new").write_text(f"a;b {number + 1}\n")
+                (folder / "new").replace(folder / "other.folded")
+                await asyncio.sleep(0.05)
+
+        asked = [
+            client.call_tool("top", {"path": TRACE, "rows": 2}),
+            *(client.call_tool("top", {"path": "other.folded"}) for _ in range(4)),
+            client.call_tool("summary", {"path": "x" * 3_000_000}),
+            client.call_tool("top", {"path": TRACE, "name": "x" * 3_000_000}),
+            client.call_tool("top", {"path": TRACE, "rows": "many"}),
+        ]
+        _, *answers = await asyncio.gather(write(), *asked)
+        assert [answer.is_error for answer in answers] == 5 * [False] + 3 * [True]
+        for answer in answers[1:5]:
+            [a, b] = json.loads(text_of(answer))["rows"]
+            assert {a["name"], b["name"]} == {"a", "b"}
+        assert all(len(text_of(answer)) < running.MOST for answer in answers)
+
+    served(folder, ask)
+
+
+NO_CHECK = """
+import sys
+from pathlib import Path
+from flame.cli.main import main
+from flame.mcp.folders import Folders
+Folders.find = lambda self, name: Path(name)
+sys.exit(main(["mcp", "."]))
+"""
+"""A server that takes any path, so that a pipe keeps a command waiting."""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("how", ["close", "SIGTERM"])
+def test_no_command_outlives_its_server(how: str, folder: Path) -> None:
+    pytest.importorskip("mcp")
+    os.mkfifo(folder / "pipe")
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    about["clientInfo"] = {"name": "test", "version": "1"}
+    asked = {"name": "summary", "arguments": {"path": str(folder / "pipe")}}
+    with subprocess.Popen(
+        [sys.executable, "-c", NO_CHECK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin and server.stdout
+
+        def send(method: str, **more: object) -> None:
+            message = {"jsonrpc": "2.0", "method": method, **more}
+            print(json.dumps(message), file=server.stdin, flush=True)
+
+        send("initialize", id=1, params=about)
+        server.stdout.readline()
+        send("notifications/initialized")
+        send("tools/call", id=2, params=asked)
+        wait_until(lambda: psutil.Process(server.pid).children())
+        [command] = psutil.Process(server.pid).children()
+        if how == "close":
+            server.stdin.close()
+        else:
+            server.terminate()
+        ended = Timer(PATIENCE, server.kill)
+        ended.start()
+        assert server.wait() == (0 if how == "close" else -signal.SIGTERM)
+        ended.cancel()
+        wait_until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE)
+
+
+@pytest.mark.deep
+def test_a_server_that_nobody_can_ask_is_none(folder: Path) -> None:
+    pytest.importorskip("mcp")
+    command = f"{sys.executable} -m flame mcp . <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    said = b"flame: standard input is closed: an assistant asks there\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", said)
+
+
+def test_commands_that_are_stopped_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_stopped", Event())
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(running.run_flame, ["info", str(tmp_path / "pipe")])
+        wait_until(lambda: running._started)
+        running.stop_commands()
+        with pytest.raises(InputError, match=r"exit code -9|the server has ended"):
+            asked.result(PATIENCE)
+    with pytest.raises(InputError, match="the server has ended"):
+        running.run_flame(["info", "x"])
+    assert not running._started
+
+
 def collected() -> tuple[Tools, list[list[str]]]:
     commands = list[list[str]]()
 
@@ -142,6 +247,53 @@ def test_long_answers_are_cut_at_a_line(monkeypatch: pytest.MonkeyPatch) -> None
     answer = running.run_flame(["--help"])
     assert len(answer) < 300
     assert answer.endswith("… cut: ask for fewer rows, or a part of it")
+
+
+def test_an_answer_of_one_line_is_cut_within_it(tmp_path: Path) -> None:
+    (tmp_path / "x.folded").write_text(f"a 1\n{'name' * 20_000} 5\n")
+    answer = running.run_flame(["top", "--json", str(tmp_path / "x.folded")])
+    assert "namename" in answer and len(answer) < running.MOST + 100
+
+
+def test_only_so_many_commands_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, going_on, most = Counter[str](), Event(), 2
+
+    class Process:
+        @staticmethod
+        def wait(seconds: float) -> int:
+            entered["all"] += 1
+            going_on.wait(PATIENCE)
+            return 0
+
+    monkeypatch.setattr(running, "start_group", lambda *_: nullcontext(Process))
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(running.run_flame, ["info"]) for _ in range(6)]
+        wait_until(lambda: entered["all"] == most)
+        assert not running._running.acquire(blocking=False)
+        going_on.set()
+        assert [one.result() for one in asked] == 6 * [""]
+    assert entered["all"] == 6
+
+
+def test_what_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="Argument list too long"):
+        running.run_flame(["info", "x" * 200_000])
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 20_000], ids=["NUL", "long"])
+def test_arguments_that_no_command_takes_are_refused(name: str) -> None:
+    tools, commands = collected()
+    with pytest.raises(UsageError, match="an argument has a NUL, or more than 10,000"):
+        tools.top("decode_small.sqlite", name=name)
+    assert commands == []
+
+
+def test_names_that_no_text_can_hold_are_listed(tmp_path: Path) -> None:
+    shutil.copy(SAMPLES / "decode_small.sqlite", tmp_path / os.fsdecode(b"caf\xe9.sqlite"))
+    listed = Tools(Folders([str(tmp_path)]), lambda _: "").list_traces()
+    assert json.dumps(listed).encode()
+    assert [one["path"][-13:] for one in listed["traces"]] == [r"af\udce9.sqlite"[-13:]]
+    assert listed["more"] is False
 
 
 def test_a_command_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

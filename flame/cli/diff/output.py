@@ -37,7 +37,7 @@ def keep(args: argparse.Namespace) -> int:
     with profile_cache(args, selection) as cache:
         loaded = load_side(args, "BASE", inputs, cache)
         data = encode_base([keep_run(run, selection) for run in loaded])
-    write_output(args.keep_base, lambda file: file.write(data), args.force)
+    write_output(args.keep_base, lambda file: file.write(data), args.force, is_packed=True)
     return 0
 
 

@@ -6,7 +6,8 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -46,7 +47,7 @@ def fetch_paths(runs: list[list[str]], given: dict[str, str], stack: ExitStack) 
     except OSError as error:
         raise InputError(f"no temporary file can be made: {error.strerror or error}") from None
     stack.enter_context(_removed_when_ended(folder))
-    with progress_on_stderr() as progress:
+    with _left_in_order(), progress_on_stderr() as progress:
         for run in runs:
             for place, path in enumerate(run):
                 if is_foreign(path):
@@ -59,9 +60,16 @@ def fetch_paths(runs: list[list[str]], given: dict[str, str], stack: ExitStack) 
 
 
 def _refuse_twice(runs: list[list[str]]) -> None:
-    used = [path for run in runs for path in run if path in NAMES_OF_STDIN]
-    if len(used) > 1:
-        raise UsageError("standard input is named twice, and can be read once")
+    """Raise UsageError for a stream that is named twice: to open a pipe again may wait for ever."""
+    streams = [path for run in runs for path in run if is_foreign(path) and "://" not in path]
+    for path, times in Counter(map(_stream, streams)).items():
+        if times > 1:
+            raise UsageError(f"{path} is named twice, and can be read once")
+
+
+def _stream(path: str) -> str:
+    """Name the stream at ``path``, which may have several names."""
+    return "standard input" if path in NAMES_OF_STDIN else str(Path(path).resolve())
 
 
 def _bring(path: str, room: Path, progress: Progress) -> Path:
@@ -113,11 +121,44 @@ def _removed_when_ended(folder: Path) -> Iterator[None]:
         os.kill(os.getpid(), number)
 
     usual = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
-    for number in usual:
-        signal.signal(number, end)
+    with _handled(usual, end):
+        yield
+
+
+@contextmanager
+def _left_in_order() -> Iterator[None]:
+    """Leave the block before a signal ends the process: what is half fetched goes, too.
+
+    That lies in the cache. Handlers around the block do the rest.
+    """
+
+    def leave(number: int, _: FrameType | None) -> None:
+        raise _Ended(number)
+
+    ours = [number for number in _ENDING if callable(signal.getsignal(number))]
+    try:
+        with _handled(ours, leave):
+            yield
+    except _Ended as ended:
+        os.kill(os.getpid(), ended.number)
+
+
+class _Ended(BaseException):
+    """Tell that a signal of this number ends the process."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@contextmanager
+def _handled(
+    numbers: Iterable[signal.Signals], handler: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    """Have ``handler`` take the signals of these ``numbers`` while the block runs."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number in usual:
+        for number, known in before.items():
             with suppress(ValueError):
-                signal.signal(number, signal.SIG_DFL)
+                signal.signal(number, known)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, suppress
 
 from flame.cli.fetching.copies import fetch_paths, is_foreign
 from flame.core.errors import FlameError, UsageError
-
-if TYPE_CHECKING:
-    pass
-
 from flame.core.fetching.given_names import shown_name
 
 _PATTERN = frozenset("*?[")
@@ -29,6 +25,7 @@ def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
     copied to one, which is gone when the command ends. Errors name it as it was given.
     """
     runs = list(_runs(args))
+    _refuse_remote_side_inputs(args)
     if args.command == "ranks":
         return _run_on_files(command, args, runs)
     if not any(_is_special(path) for run in runs for path in run):
@@ -46,6 +43,15 @@ def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
             return command(args)
         except FlameError as error:
             raise type(error)(_respelled(str(error), given)) from None
+
+
+def _refuse_remote_side_inputs(args: argparse.Namespace) -> None:
+    """Raise UsageError where what is read besides traces is elsewhere: only these are fetched."""
+    named = [("--ncu", path) for path in getattr(args, "ncu", None) or ()]
+    named += [("--phases", path) for path in (getattr(args, "phases", None),) if path]
+    for option, path in named:
+        if "://" in path:
+            raise UsageError(f"{option} {shown_name(path)}: only traces are fetched: copy it here")
 
 
 def _run_on_files(command: Command, args: argparse.Namespace, runs: list[list[str]]) -> int:
@@ -70,12 +76,21 @@ def _is_special(path: str) -> bool:
 
 
 def _matching(path: str) -> list[str]:
-    """The files that match a quoted pattern, in order; itself where it is none, or none match."""
+    """The files that match a quoted pattern, in order; itself where it is none, or none match.
+
+    Each is there once, by whichever links it is found, and no pipe, which somebody may never write.
+    """
     if "://" in path or not _PATTERN & set(path) or os.path.lexists(path):
         return [path]
-    from glob import glob
+    from glob import iglob
 
-    return sorted(glob(path, recursive=True)) or [path]  # noqa: PTH207 (absolute ones, too)
+    found: dict[tuple[int, int], str] = {}
+    for match in sorted(iglob(path, recursive=True)):  # noqa: PTH207 (absolute ones, too)
+        with suppress(OSError):
+            status = os.stat(match)  # noqa: PTH116 (of thousands, quickly)
+            if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+                found.setdefault((status.st_dev, status.st_ino), match)
+    return [*found.values()] or [path]
 
 
 def _run_in_browser(command: Command, args: argparse.Namespace, runs: list[list[str]]) -> int:

@@ -33,6 +33,8 @@ def scheme_of(url: str) -> str:
     if scheme not in PACKAGES:
         known = ", ".join(f"{each}://" for each in PACKAGES)
         raise UsageError(f"{shown_url(url)}: flame fetches by {known} and nothing else")
+    if not shown_url(url).partition("://")[2].strip("/"):
+        raise UsageError(f"{shown_url(url)}: names no file")
     return scheme
 
 

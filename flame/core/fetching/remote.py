@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -33,6 +35,10 @@ _VERSIONS = (
 _CONNECTING, _SILENCE = 30.0, 60.0
 """Seconds that a server may take to answer, and to go on."""
 _LONGEST_REASON = 200
+_IN_ONE_PIECE: dict[str, dict[str, Any]] = {"s3": {"max_concurrency": 1}, "gs": {"headers": {}}}
+"""Arguments without which s3fs (from 50 MB on) and gcsfs (from 100 MB on) ask for parts of a file,
+several at a time: they may be of different versions of it. Older ones take them, too."""
+
 _SIGNED = lazy_regex(r"(://[^\s?'\"]*)\?[^\s'\"]*")
 
 
@@ -47,17 +53,32 @@ def fetch(url: str, folder: Path, progress: Progress) -> Path:
     InputError where it cannot be fetched, or is larger than 100 GB or than the disk has room for,
     UsageError where flame does not fetch by that scheme, and what ``progress`` does.
     """
-    scheme = scheme_of(url)
+    with _quiet_libraries():
+        return _fetch(url, scheme_of(url), folder, progress)
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Keep from standard error what libraries log and warn of: a line tells what has failed."""
+    before, logging.lastResort = logging.lastResort, logging.NullHandler()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.lastResort = before
+
+
+def _fetch(url: str, scheme: str, folder: Path, progress: Progress) -> Path:
     shown = shown_url(url)
     system, place = _open_system(scheme, url)
     progress(f"asking for {shown}", 0, 0)
     info = _guarded(shown, lambda: system.info(place))
     if info.get("type") == "directory":
         raise InputError(f"{shown}: is a folder: name one trace in it")
-    size = info.get("size")
-    size = size if isinstance(size, int) and size >= 0 else None
+    size = _size_of(info)
     version = _version_of(info, size)
-    download = _Download(system, place, shown, size, progress)
+    get = partial(system.get_file, place, **_IN_ONE_PIECE.get(scheme, {}))
+    download = _Download(get, shown, size, progress)
     if version is None:
         return download.to(folder / "fetched")
     try:
@@ -82,6 +103,16 @@ def _fetch_to_cache(url: str, version: str, download: _Download, progress: Progr
             except OSError as error:
                 reason = error.strerror or error
                 raise InputError(f"{download.shown}: cannot be kept: {reason}") from None
+
+
+def _size_of(info: Mapping[str, Any]) -> int | None:
+    """The bytes that will come; None where that is not known.
+
+    What Google's storage keeps packed comes unpacked, and its size is that of the packed.
+    """
+    size = info.get("size")
+    known = isinstance(size, int) and size >= 0 and not info.get("contentEncoding")
+    return size if known else None
 
 
 def _version_of(info: Mapping[str, Any], size: int | None) -> str | None:
@@ -122,19 +153,20 @@ def _web_options(scheme: str) -> dict[str, Any]:
 
 async def _refuse_plain_text(_session: object, _context: object, params: Any) -> None:
     """Refuse to be sent from https to http, by which anybody on the way could read and write."""
-    target = params.response.headers.get("Location") or ""
-    if target.lower().startswith("http:"):
+    headers = params.response.headers
+    target = headers.get("Location") or headers.get("URI") or ""  # as aiohttp takes it
+    if target.strip().lower().startswith("http:"):
         raise _StoppedError("the server sends on to http://, which is not safe")
 
 
 class _Download:
-    """Copies one file of a file system, within bounds."""
+    """Copies one file of a file system by its ``get_file``, within bounds."""
 
     def __init__(
-        self, system: Any, place: str, shown: str, size: int | None, progress: Progress
+        self, get: Callable[..., object], shown: str, size: int | None, progress: Progress
     ) -> None:
         self.shown = shown
-        self._system, self._place = system, place
+        self._get = get
         self._size = size
         self._progress = progress
         self._done = 0
@@ -154,8 +186,7 @@ class _Download:
             def relative_update(self, inc: int = 1) -> None:
                 took(inc)
 
-        get = partial(self._system.get_file, self._place, str(target), callback=Told())
-        _guarded(self.shown, get)
+        _guarded(self.shown, lambda: self._get(str(target), callback=Told()))
         size = target.stat().st_size
         if self._size is not None and size != self._size:
             what = f"{format_bytes(size)} of {format_bytes(self._size)} came"

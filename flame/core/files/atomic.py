@@ -43,6 +43,12 @@ def is_stream(path: str) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
+def refuse_missing_folder(path: str) -> None:
+    """Raise InputError, before anything is read, where the folder of a file to write is none."""
+    if not is_stream(path) and not Path(path).parent.is_dir():
+        raise InputError(f"{path}: cannot be written: there is no folder {Path(path).parent}")
+
+
 @contextmanager
 def atomic_output(path: str, *, replace: bool = True) -> Iterator[BinaryIO]:
     """Open a binary file that takes its place at ``path`` when the block has succeeded.

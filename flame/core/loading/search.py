@@ -56,13 +56,14 @@ class FolderSearch:
     """Search ``folder`` and those below it, the nearest first, for as far as the bounds allow.
 
     Hidden files and folders are passed over, as are those of installed packages; links are
-    followed, each file and folder is looked at once. ``unreadable`` counts folders that could not
-    be listed, ``cut`` says that there is more than was looked at.
+    followed where ``links`` says so, each file and folder is looked at once. ``unreadable`` counts
+    folders that could not be listed, ``cut`` says that there is more than was looked at.
     """
 
     folder: Path
     most: int = MOST
     depth: int = DEPTH
+    links: bool = True
     unreadable: int = 0
     cut: bool = False
     _seen: set[_Identity] = field(default_factory=set)
@@ -97,7 +98,12 @@ class FolderSearch:
         kept = entries[: self.most - self._looked]
         self.cut |= len(kept) < len(entries)
         self._looked += len(kept)
-        return [entry for entry in kept if entry.name[0] != "." and entry.name not in _PASSED_OVER]
+        return [entry for entry in kept if self._is_wanted(entry)]
+
+    def _is_wanted(self, entry: os.DirEntry[str]) -> bool:
+        if entry.name[0] == "." or entry.name in _PASSED_OVER:
+            return False
+        return self.links or not entry.is_symlink()
 
     def _look_at_files(
         self, folder: Path, entries: Sequence[os.DirEntry[str]]

@@ -344,6 +344,8 @@ def detect_format(head: FileHead) -> Format[Decoded]:
         raise InputError(f"{head.path}: the file is empty")
     if format_ := find_format(head):
         return format_
+    if not head.unpacked:
+        raise InputError(f"{head.path}: what is packed in it is empty")
     from flame.core.readers.unsupported import unsupported_advice
 
     raise InputError(f"{head.path}: {unsupported_advice(head.unpacked, head.path.name)}")

@@ -71,6 +71,7 @@ _FORMATS = (
         rb'"(?:hitCount|timeDeltas|positionTicks)"\s*:',
     ),
     _format(f"a Firefox profile: {_BY_SPEEDSCOPE}", _JSON, rb'"preprocessedProfileVersion"\s*:'),
+    _format("a table of flame top, which has no stacks: open its trace", rb'\A\{"flame_top":'),
     _format(f"JSON, but not a trace flame knows; {READS}", _JSON),
     _format("a picture: open the folded stacks that it was drawn from", rb"<svg\b"),
     _format(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, unique
+from flame.core.columns import I8, rows_by_value
 from flame.core.kept_results import kept
 from flame.core.model.activities import has_times
 from flame.core.model.profile import Profile
@@ -60,8 +60,10 @@ def timed_rows(profile: Profile, device: int) -> I8:
 @kept
 def _timed_rows(profile: Profile) -> dict[int, I8]:
     device, timed = profile.activities.device, has_times(profile.activities)
-    used = unique(device if timed.all() else device[timed])
-    return {one: np.flatnonzero((device == one) & timed) for one in used.tolist()}
+    if timed.all():
+        return dict(rows_by_value(device))
+    rows = np.flatnonzero(timed)
+    return {one: rows[places] for one, places in rows_by_value(device[rows])}
 
 
 def device_label(profile: Profile, device: int, source: int | None = None) -> str:

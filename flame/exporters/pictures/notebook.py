@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from html import escape
 
 from flame.core.errors import FlameError
@@ -13,14 +12,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.shown_text import printable
 from flame.exporters.pictures import svg
-from flame.exporters.pictures.icicle_svg import (
-    ROW,
-    Limits,
-    describe_frame,
-    draw_frames,
-    drawn_nodes,
-)
-from flame.exporters.pictures.svg_script import STYLE
+from flame.exporters.pictures.icicle_svg import Limits
 
 _LIMITS = Limits(smallest=0.001, most=1_000, deepest=60)
 """A notebook keeps what it shows: some 200 KB at most."""
@@ -36,13 +28,4 @@ def draw_trace(profile: Profile) -> str:
         return f"<p>{escape(printable(str(error)))}</p>"
     if not tree.total[0]:
         return f"<p>{escape(printable(name))}: {escape(tree.metric.title)} is zero</p>"
-    nodes = drawn_nodes(tree, _LIMITS)
-    height = (int(tree.depth[nodes].max()) + 1) * ROW
-    frames = "".join(draw_frames(tree, nodes, partial(describe_frame, tree)))
-    title = escape(printable(svg.titled(tree, name)))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="flame" width="100%" height="{height + 24}"'
-        f' role="img" aria-label="{title}">\n<style>{STYLE}</style>\n'
-        f'<text x="3" y="16">{title}</text>\n'
-        f'<svg class="frames" y="24" width="100%" height="{height}">\n{frames}</svg>\n</svg>\n'
-    )
+    return svg.draw(tree, svg.titled(tree, name), limits=_LIMITS, hint="")

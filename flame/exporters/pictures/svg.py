@@ -22,8 +22,8 @@ LIMITS = Limits(smallest=0.00005, most=10_000, deepest=400)
 """What is drawn: more than in a picture that cannot be zoomed."""
 
 HINT = "click: zoom   Backspace: out   Esc: all   /: search"
-_ABOVE, _BESIDE = 44, 8
-"""Pixels above the frames, and below."""
+_ABOVE, _BELOW = 26, 8
+"""Pixels above the frames, for the title, and below."""
 
 
 def write(tree: StackTree, file: BinaryIO, *, title: str) -> list[str]:
@@ -38,18 +38,22 @@ def write(tree: StackTree, file: BinaryIO, *, title: str) -> list[str]:
     return left_out(tree)
 
 
-def draw(tree: StackTree, title: str) -> str:
-    """Draw ``tree`` as an SVG element that `svg_script` makes answer; it ends with its end tag."""
-    nodes = drawn_nodes(tree, LIMITS)
+def draw(tree: StackTree, title: str, *, limits: Limits = LIMITS, hint: str = HINT) -> str:
+    """Draw ``tree`` as an SVG element; it ends with its end tag.
+
+    `svg_script` makes it answer, as ``hint`` says below the title; an empty one is left out.
+    """
+    nodes = drawn_nodes(tree, limits)
     height = (int(tree.depth[nodes].max()) + 1) * ROW
     frames = "".join(draw_frames(tree, nodes, partial(describe_frame, tree)))
     head = escape(printable(title))
+    told = f'<text class="told" x="6" y="{2 * ROW}">{escape(hint)}</text>\n' if hint else ""
+    above = _ABOVE + (ROW if hint else 0)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="flame" role="img" aria-label="{head}"'
-        f' width="100%" height="{height + _ABOVE + _BESIDE}">\n<style>{STYLE}</style>\n'
-        f'<rect width="100%" height="100%"/>\n<text x="6" y="18">{head}</text>\n'
-        f'<text class="told" x="6" y="36">{escape(HINT)}</text>\n'
-        f'<svg class="frames" y="{_ABOVE}" width="100%" height="{height}">\n{frames}</svg>\n'
+        f' width="100%" height="{height + above + _BELOW}">\n<style>{STYLE}</style>\n'
+        f'<rect width="100%" height="100%"/>\n<text x="6" y="{ROW}">{head}</text>\n{told}'
+        f'<svg class="frames" y="{above}" width="100%" height="{height}">\n{frames}</svg>\n'
         "</svg>\n"
     )
 

@@ -12,6 +12,7 @@ from textual.app import App
 
 from flame.core.errors import NoMatchError
 from flame.core.files.atomic import OccupiedError, atomic_output
+from flame.core.files.packed_output import packing_problem
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
@@ -20,7 +21,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_counted, format_value
 from flame.exporters import SUFFIXES
-from flame.exporters.write import Exported, write
+from flame.exporters.write import Exported, open_export, write
 from flame.tui.toolkit.text import printable
 
 
@@ -67,6 +68,8 @@ def output_file(name: str, inputs: Inputs) -> OutputFile:
 
 
 def _problem(path: str, inputs: Inputs) -> str:
+    if problem := packing_problem(path):
+        return problem
     folder = Path(path).parent
     if not folder.is_dir():
         return f"there is no folder {folder}"
@@ -106,7 +109,7 @@ class ExportedStacks:
         total = int(tree.total[0])
         if not total:
             raise NoMatchError(f"nothing to export: {tree.metric.title} is zero")
-        with atomic_output(path, replace=replace) as file:
+        with open_export(path, format, replace=replace) as file:
             exported = Exported(tree, self.profile, Selection(), self.name, is_part)
             warnings = write(exported, format, file)
         amount = f"{tree.metric.title} {format_value(total, tree.metric.unit)}"

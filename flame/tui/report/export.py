@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from flame.core.files.atomic import atomic_output
+from flame.core.files.packed_output import packed_output
 from flame.core.loading.inputs import Inputs
 from flame.core.units import format_counted
 from flame.exporters.tables.files import as_csv
@@ -85,6 +85,6 @@ class ReportExportDialog(WritingDialog):
 
 
 def _write(text: str, target: OutputFile) -> str:
-    with atomic_output(target.path, replace=target.there) as file:
+    with packed_output(target.path, replace=target.there) as file:
         size = file.write(text.encode("utf-8", "replace"))
     return f"wrote {target.path}: {format_counted(size, 'byte', 'bytes')} of the report"

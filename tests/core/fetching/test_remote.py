@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import io
+import logging
+import sys
+import warnings
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +20,7 @@ from flame.core.fetching.given_names import name_in, scheme_of, shown_name, show
 from flame.core.fetching.remote import fetch
 from flame.core.files.bounds import cache_entries
 from flame.core.options import silent
+from tests.support.file_server import FileServer, serving
 
 TRACE = b"main;work 12\nmain 3\n"
 
@@ -27,58 +30,10 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-class Server(ThreadingHTTPServer):
-    """Serves `files`, and notes what it was asked for."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.files: dict[str, tuple[bytes, dict[str, str]]] = {}
-        self.asked: list[str] = []
-        self.headers: list[dict[str, str]] = []
-
-    def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}{path}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Server
-
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def do_GET(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
-        self.server.asked.append(f"{self.command} {self.path}")
-        self.server.headers.append(dict(self.headers))
-        data, headers = self.server.files.get(self.path, (b"none", {"status": "404"}))
-        headers = dict(headers)
-        self.send_response(int(headers.pop("status", "200")))
-        length = headers.pop("Content-Length", str(len(data)))
-        if length:
-            self.send_header("Content-Length", length)
-        else:
-            self.close_connection = True
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(data)
-            self.close_connection |= length != str(len(data))
-
-    def log_message(self, *_: object) -> None: ...
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as one:
-        thread = threading.Thread(target=one.serve_forever, args=(0.01,))
-        thread.start()
+def server() -> Iterator[FileServer]:
+    with serving() as one:
         yield one
-        one.shutdown()
-        thread.join()
 
 
 def refusal(url: str, folder: Path) -> str:
@@ -88,7 +43,7 @@ def refusal(url: str, folder: Path) -> str:
     return str(raised.value)
 
 
-def test_it_is_fetched_whole_and_once(server: Server, tmp_path: Path) -> None:
+def test_it_is_fetched_whole_and_once(server: FileServer, tmp_path: Path) -> None:
     server.files["/a.folded"] = TRACE, {"ETag": '"1"'}
     url = server.url("/a.folded")
     first = fetch(url, tmp_path, silent)
@@ -101,7 +56,7 @@ def test_it_is_fetched_whole_and_once(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("header", ["ETag", "Last-Modified"])
 def test_another_version_is_fetched_in_its_place(
-    header: str, server: Server, tmp_path: Path
+    header: str, server: FileServer, tmp_path: Path
 ) -> None:
     url = server.url("/a")
     server.files["/a"] = TRACE, {header: "1"}
@@ -111,13 +66,13 @@ def test_another_version_is_fetched_in_its_place(
     assert len(cache_entries()) == 1
 
 
-def test_what_has_no_version_is_not_kept(server: Server, tmp_path: Path) -> None:
+def test_what_has_no_version_is_not_kept(server: FileServer, tmp_path: Path) -> None:
     server.files["/a"] = TRACE, {}
     assert fetch(server.url("/a"), tmp_path, silent).read_bytes() == TRACE
     assert cache_entries() == []
 
 
-def test_progress_is_told_and_may_stop_it(server: Server, tmp_path: Path) -> None:
+def test_progress_is_told_and_may_stop_it(server: FileServer, tmp_path: Path) -> None:
     server.files["/a"] = TRACE, {"ETag": "1"}
     url, told = server.url("/a?key=secret"), list[tuple[str, int, int]]()
     server.files["/a?key=secret"] = server.files["/a"]
@@ -143,7 +98,7 @@ def test_progress_is_told_and_may_stop_it(server: Server, tmp_path: Path) -> Non
     ],
 )
 def test_what_fails_is_told_in_one_line_and_nothing_is_left(
-    headers: dict[str, str], says: str, server: Server, tmp_path: Path
+    headers: dict[str, str], says: str, server: FileServer, tmp_path: Path
 ) -> None:
     server.files["/a?sig=secret"] = TRACE, {"ETag": "1", **headers}
     said = refusal(server.url("/a?sig=secret"), tmp_path)
@@ -154,7 +109,7 @@ def test_what_fails_is_told_in_one_line_and_nothing_is_left(
 
 
 def test_a_stream_without_a_length_is_bounded(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "MOST", 1_000_000)
     server.files["/a"] = b"x" * 3_000_000, {"ETag": "1", "Content-Length": ""}
@@ -163,14 +118,14 @@ def test_a_stream_without_a_length_is_bounded(
 
 
 def test_a_disk_without_room_is_not_filled(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.files["/a"] = TRACE, {"ETag": "1"}
     monkeypatch.setattr("flame.core.fetching.room.disk_usage", lambda _: (1_000, 900, 100))
     assert "too large" in refusal(server.url("/a"), tmp_path)
 
 
-def test_a_server_that_is_not_there(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_is_not_there(server: FileServer, tmp_path: Path) -> None:
     url = server.url("/a?sig=secret")
     server.server_close()
     said = refusal(url, tmp_path)
@@ -178,10 +133,11 @@ def test_a_server_that_is_not_there(server: Server, tmp_path: Path) -> None:
     assert "secret" not in said
 
 
-async def test_https_does_not_go_on_to_http() -> None:
+@pytest.mark.parametrize("header", ["Location", "URI"])
+async def test_https_does_not_go_on_to_http(header: str) -> None:
     class Params:
         class response:  # noqa: N801 (as aiohttp's)
-            headers: ClassVar[dict[str, str]] = {"Location": "http://example.invalid/"}
+            headers: ClassVar[dict[str, str]] = {header: "HTTP://example.invalid/"}
 
     options = remote._web_options("https")["client_kwargs"]
     (hook,) = options["trace_configs"][0].on_request_redirect
@@ -215,10 +171,45 @@ def test_objects_of_a_bucket(bucket: _Bucket, tmp_path: Path) -> None:
     assert "there is no such file" in refusal("s3://traces/none", tmp_path)
 
 
+def test_what_a_bucket_unpacks_as_it_sends_has_no_known_size(
+    bucket: _Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.pipe("/traces/a.folded", TRACE)
+    told = {"size": 5, "type": "file", "contentEncoding": "gzip", "etag": "1"}
+    monkeypatch.setattr(_Bucket, "info", lambda self, path: told)
+    assert fetch("s3://traces/a.folded", tmp_path, silent).read_bytes() == TRACE
+
+
 @pytest.mark.parametrize("url", ["ftp://h/a", "file:///etc/passwd", "memory://a", "zip::s3://b/a"])
 def test_other_schemes_are_refused(url: str) -> None:
     with pytest.raises(UsageError, match="flame fetches by https://, http://, s3://, gs://"):
         scheme_of(url)
+
+
+@pytest.mark.parametrize("url", ["https://", "s3:///", "gs://me@?key=1"])
+def test_what_names_no_file_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="names no file"):
+        scheme_of(url)
+
+
+def test_what_libraries_log_and_warn_of_is_not_printed(
+    bucket: _Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it become an error, as it does in tests."""
+
+    def info(self: object, path: str) -> None:
+        logging.getLogger("gcsfs").error("out of retries")
+        warnings.warn("no quota project", stacklevel=1)
+        raise OSError("the server is gone")
+
+    told, printed = logging.lastResort, io.StringIO()
+    assert isinstance(told, logging.StreamHandler)
+    monkeypatch.setattr(sys, "stderr", printed)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(_Bucket, "info", info)
+    assert refusal("s3://traces/a", tmp_path).endswith("cannot be fetched: the server is gone")
+    assert printed.getvalue() == ""
+    assert logging.lastResort is told
 
 
 @pytest.mark.parametrize(

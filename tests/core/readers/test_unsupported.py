@@ -27,6 +27,7 @@ KNOWN = {
     "no events": (b'{"traceEvents": []}', "Chrome trace event file"),
     "Firefox": (b'{"meta":{"preprocessedProfileVersion":47', "Firefox profile"),
     "JSON": (b'\xef\xbb\xbf {"a": 1}', "JSON, but not a trace flame knows"),
+    "table": (b'{"flame_top": 1, "title": "x"', "a table of flame top, which has no stacks"),
     "picture": (b'<?xml version="1.0"?>\n<svg version="1.1"', "folded stacks that it was drawn"),
     "callgrind": (b"version: 1\nevents: Ir\n\nfl=a.c\nfn=main\n16 20\n", "callgrind"),
     "perf script": (b"python 12/13 [002] 20.377: 1001 cpu-clock:u: \n", "perf script output"),

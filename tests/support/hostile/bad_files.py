@@ -239,6 +239,7 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     "name with a NUL": (lambda folder: folder / "trace\0.sqlite", "null"),
     "name too long": (lambda folder: folder / ("x" * 300), "name too long"),
     "empty": (content(b""), "the file is empty"),
+    "packed nothing": (content(gzip.compress(b"")), "what is packed in it is empty"),
     "one byte": (content(b"S"), "not a trace"),
     "random bytes": (content(random.Random(1).randbytes(50_000)), "not a trace"),
     "zeros": (content(bytes(50_000)), "not a trace"),

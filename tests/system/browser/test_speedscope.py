@@ -27,7 +27,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.exporters import folded, speedscope
+from flame.exporters import folded, pprof, speedscope
 from flame.exporters.speedscope_format import EventedProfile, OpenFrameEvent, SpeedscopeFile
 from flame.reporting.diff_files import write_speedscope
 from tests.exporters.profiles import HOSTILE, Row, chain, profile_of
@@ -228,6 +228,21 @@ def test_folded_stacks(view: View, tmp_path: Path) -> None:
     found = {";".join(name for name, _, _ in stack): value for stack, value in stacks.items()}
     assert found == {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in lines}
     assert profile.end_value == 10
+
+
+def test_pprof_profiles(view: View, tmp_path: Path) -> None:
+    python = (("run", "app.py", 3), ("step", "", 0))
+    rows = [Row("gemm", 5, nvtx=("forward",), python=python), Row("gemm", 7), Row("</b>", 2)]
+    selection = Selection(("python", "nvtx", "kernel"), metric="gpu")
+    path, profile = tmp_path / "trace.pb.gz", profile_of(rows)
+    tree = project(profile, selection)
+    with path.open("wb") as file:
+        pprof.write(profile, selection, file, name="x", first=tree)
+    [(shown, stacks)] = loaded(view(path))
+    assert {tuple(name for name, _, _ in stack): value for stack, value in stacks.items()} == {
+        tuple(name for name, _, _ in stack): value for stack, value in held(tree).items()
+    }
+    assert (shown.unit, shown.end_value) == ("nanoseconds", 14)
 
 
 def test_the_format_is_the_published_one(packages: Path) -> None:

@@ -256,6 +256,7 @@ async def test_it_works_on_the_smallest_screen(dialog: ExportDialog) -> None:
         ("", "type a file name"),
         ("  ", "type a file name"),
         ("nowhere/file", "there is no folder nowhere"),
+        ("all.txt.zst", "flame packs by gzip only: end the name with .gz"),
         (".", "that is a folder"),
         ("new/", "that is a folder"),
         ("../decode.sqlite", "that is the trace itself"),
