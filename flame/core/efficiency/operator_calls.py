@@ -17,7 +17,6 @@ from flame.core.model.launches import CaptureTimes
 from flame.core.model.profile import Profile
 from flame.core.operators.cost import Cost
 from flame.core.operators.frame_cost import frame_cost
-from flame.core.timeline.exposure import WorkClass, class_of_groups
 
 
 class OperatorSource(NamedTuple):
@@ -36,8 +35,8 @@ class OperatorSource(NamedTuple):
     def of(cls, profile: Profile) -> OperatorSource:
         """Take it of ``profile``, which may go on to be freed."""
         groups = profile.activities.groups
-        computing = groups.kind == Kind.KERNEL
-        computing &= class_of_groups(profile) == WorkClass.COMPUTE
+        talks = profile.grouping.communicates(profile.frames)[groups.frame]
+        computing = (groups.kind == Kind.KERNEL) & ~talks
         return cls(profile.activities, computing, profile.spans_finder, profile.captures_builder)
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.columns import I4, Column, unique
+from flame.core.columns import I4, Bool, Column, unique
 from flame.core.lazy_dataclass import dataclass
-from flame.core.model.frames import SMALLER, Frame, FrameBuilder, Kind
+from flame.core.model.frames import SMALLER, Frame, FrameBuilder, FrameTable, Kind
 from flame.core.model.meta import Device, Process, Source, Thread, file_labels
-from flame.core.names.kernel_category import COPY, OTHER, category_of
+from flame.core.names.kernel_category import COMMUNICATION, COPY, OTHER, category_of
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,13 @@ class Grouping:
         more = np.full(size - len(self.category), -1, np.int32)
         shapes, category = (np.append(one, more) for one in (self.shapes, self.category))
         return replace(self, shapes=shapes, category=category)
+
+    def communicates(self, frames: FrameTable) -> Bool:
+        """Say which of ``frames`` are of the category that moves data between GPUs, bool by id."""
+        categories = np.flatnonzero(frames.kind == Kind.CATEGORY).tolist()
+        named = [frame for frame in categories if frames[frame].name == COMMUNICATION]
+        found: Bool = np.isin(self.category, named)
+        return found
 
     def stream_of(self, ids: Column) -> I4:
         """Look up the frame ids of the stream ``ids``; -1 for the unknown stream (-1)."""

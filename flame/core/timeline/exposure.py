@@ -13,7 +13,6 @@ from flame.core.columns import I8, U1, Bool
 from flame.core.kept_results import kept
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.profile import Profile
-from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.devices import device_times, timed_rows
 
@@ -41,18 +40,11 @@ def work_classes(profile: Profile) -> U1:
 def class_of_groups(profile: Profile) -> U1:
     """Class each group of activities, u1[groups] `WorkClass`."""
     groups = profile.activities.groups
-    category = profile.grouping.category[groups.frame]
-    talks = np.isin(category, _communication(profile)) & (groups.kind == Kind.KERNEL)
+    talks = profile.grouping.communicates(profile.frames)[groups.frame]
+    talks &= groups.kind == Kind.KERNEL
     of_group = np.where(talks, WorkClass.COMMUNICATION, WorkClass.COMPUTE)
     of_group[np.isin(groups.kind, COPIES)] = WorkClass.COPY
     return of_group.astype(np.uint8)
-
-
-def _communication(profile: Profile) -> list[int]:
-    """The frames of the category of communication."""
-    frames, kinds = profile.frames, profile.frames.kind
-    categories = np.flatnonzero(kinds == Kind.CATEGORY).tolist()
-    return [frame for frame in categories if frames[frame].name == COMMUNICATION]
 
 
 class ClassTimes(NamedTuple):
