@@ -134,7 +134,7 @@ def test_nothing_is_replaced_without_being_told(
         (["a.folded", "--base-select", "'"], "No closing quotation"),
         (["a.folded", "b.folded", "-f", "folded", "--widths", "both"], "one side after the other"),
         (["a.folded", TRACE], "no metric in common"),
-        (["a.folded", "b.folded", "-f", "pprof"], "invalid choice: 'pprof'"),
+        (["a.folded", "b.folded", "-f", "pprof"], "'pprof' is none of folded, speedscope, svg"),
     ],
 )
 def test_mistakes_are_told_in_a_line(
