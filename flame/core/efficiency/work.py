@@ -103,7 +103,7 @@ def rate_work(
     """Tell how long the work that ``share`` finds would take at the peaks ``profile`` knows."""
     peaks, table = _Peaks.of(profile, costs), profile.activities
     rate, knows_memory = partial(_rating, peaks, table), partial(_is_memory_known, peaks, table)
-    return OperatorWork(len(table), share, rate, knows_memory, costs)
+    return OperatorWork(len(table), share, rate, knows_memory, costs, peaks.rate_any)
 
 
 class _Peaks(NamedTuple):

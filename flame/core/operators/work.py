@@ -64,7 +64,8 @@ class OperatorWork:
 
     ``share`` finds what those did that are of one, ``rate`` tells how long a slice of them takes at
     the peak, and ``knows_memory`` whether the bandwidth is known of all GPUs that ran what is
-    rated: for sums, which need no more at once. Columns by activity are made when one asks:
+    rated: for sums, which need no more at once. Where not ``can_rate``, no peak of a GPU is known
+    for any of the types: nothing is rated. Columns by activity are made when one asks:
 
     | column | dtype | meaning |
     |---|---|---|
@@ -87,6 +88,7 @@ class OperatorWork:
     rate: Callable[[SharedWork, slice], Rating]
     knows_memory: Callable[[SharedWork], bool]
     costs: Mapping[int, Cost]
+    can_rate: bool
 
     @cached_property
     def shared(self) -> SharedWork:

@@ -128,7 +128,10 @@ _EXPERT_PARTS = (PRODUCTS, ROUTING)
 def _below_bound(facts: GpuFacts) -> Finding | Abstained | None:
     """Tell which operators take far longer than they need at the peaks, as far as that is known."""
     profile = facts.scope.profile
-    found = work_by_operator(profile, facts.computing) if profile.sized_operators else None
+    work = profile.work if profile.sized_operators else None
+    if work is not None and not work.can_rate:
+        return Abstained("below-bound", Verdict.NO_PEAK.why)
+    found = None if work is None else work_by_operator(profile, facts.computing)
     if found is None:
         return Abstained("below-bound", "no operator with shapes was recorded")
     counts, verdicts = found.counts, judge(found.counts)
