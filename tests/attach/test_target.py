@@ -16,6 +16,7 @@ import pytest
 
 from flame.attach.discover.finder import ProcessFinder
 from flame.attach.discover.model import Candidate, Job, WatchMethod
+from flame.attach.library.control import Control
 from flame.attach.target import AttachTarget, resolve_target, target_of_finished, target_of_job
 from flame.core.errors import FlameError, InputError, UsageError
 from tests.attach.conftest import as_nobody, needs_root, wait_until
@@ -149,11 +150,20 @@ def test_a_zombie(tree: Tree) -> None:
     wait_until(lambda: refused(started.pid) == f"{started.pid}: it has ended")
 
 
+def answers(dump: Path) -> bool:
+    """Whether the process listens, which it does a moment after its dump is there."""
+    control = Control.open(dump)
+    if control is not None:
+        control.close()
+    return control is not None
+
+
 def test_one_that_was_stopped(tree: Tree, env: Env) -> None:
     from flame.attach.command import stop
 
     started = tree(*python(STEPS), env=env)
     dumps = tuple(dumps_of(job_at(started.pid)))
+    wait_until(lambda: all(map(answers, dumps)))
     assert stop(str(started.pid)) == 0
     target = chosen(started.pid)
     assert (target.dumps, target.ended) == (dumps, True)
