@@ -116,6 +116,7 @@ def test_stop_what_does_not_record(flame: Flame, tree: Tree, env: Env) -> None:
 def test_stop_without_an_answer(flame: Flame, tree: Tree, env: Env, users_folder: Path) -> None:
     started = tree(*python(STEPS), env=env)
     (dump,) = dumps_of(job_at(started.pid))
+    wait_until(dump.with_suffix(".sock").exists)  # which is made after the dump
     for one in users_folder.glob("*.sock"):
         one.unlink()
     result = flame("attach", "--stop", started.pid)
