@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.support.call_chains import chains_of_calls, write_chains
 from samples.nsys_schema import (
     NEWEST_VERSION,
     PUSH_POP,
@@ -177,8 +178,11 @@ def _dictionary(path: str) -> str:
     return f"{{'Module': '{path}', 'TrainableParams': {weights}, 'Inputs': [[%d, 4096]]}}"
 
 
-def generate(path: Path, kernels: int, opid: bool = False) -> None:
-    """Writes at least `kernels` kernels (whole steps); with `opid`, most range texts are unique."""
+def generate(path: Path, kernels: int, opid: bool = False, chains: int = 0) -> None:
+    """Writes at least `kernels` kernels (whole steps); with `opid`, most range texts are unique.
+
+    Nine calls in ten have one of so many `chains`.
+    """
     path.unlink(missing_ok=True)
     strings: Strings = {}
     template = Template(strings)
@@ -189,15 +193,19 @@ def generate(path: Path, kernels: int, opid: bool = False) -> None:
         for pragma in ("journal_mode=OFF", "synchronous=OFF", "page_size=4096"):
             db.execute(f"PRAGMA {pragma}")
         db.execute("BEGIN")
-        _write_steps(db, template, -(-kernels // KERNELS_PER_STEP), opid)
+        if chains:
+            write_chains(db, chains, template.string)
+        _write_steps(db, template, -(-kernels // KERNELS_PER_STEP), opid, chains)
         _write_description(db, strings)
         db.execute("COMMIT")
 
 
-def _write_steps(db: sqlite3.Connection, template: Template, steps: int, opid: bool) -> None:
+def _write_steps(
+    db: sqlite3.Connection, template: Template, steps: int, opid: bool, chains: int
+) -> None:
     tables = (
         Table(db, "CUPTI_ACTIVITY_KIND_KERNEL", _sorted(template.kernels), template),
-        Table(db, "CUPTI_ACTIVITY_KIND_RUNTIME", _sorted(template.calls), template),
+        CallTable(db, "CUPTI_ACTIVITY_KIND_RUNTIME", _sorted(template.calls), template, chains),
         NvtxTable(db, "NVTX_EVENTS", _sorted(template.ranges), template, opid),
     )
     for table in tables:
@@ -248,6 +256,25 @@ class Table:
     def _correlations(self, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         per_step = self._per_step[np.searchsorted(PIDS, self._rows["pid"])]
         return (np.outer(steps, per_step) + self._rows["correlationId"]).ravel()
+
+
+class CallTable(Table):
+    """API calls, with call chains where there are any."""
+
+    def __init__(
+        self, db: sqlite3.Connection, name: str, columns: Columns, template: Template, chains: int
+    ) -> None:
+        super().__init__(db, name, columns, template)
+        self._chains = chains
+
+    def columns(self, steps: npt.NDArray[np.int64]) -> dict[str, list[Any]]:
+        """As the base class's, with the chains."""
+        columns = super().columns(steps)
+        if not self._chains:
+            return columns
+        calls = len(self._rows["start"])
+        of = chains_of_calls(int(steps[0]), len(steps), calls, self._chains)
+        return columns | {"callchainId": of}
 
 
 class NvtxTable(Table):
@@ -315,9 +342,10 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--kernels", choices=SIZES, default="100k")
     parser.add_argument("--opid", action="store_true", help="a unique op_id per operator range")
+    parser.add_argument("--chains", type=int, default=0, help="different call chains of API calls")
     args = parser.parse_args()
     begin = time.perf_counter()
-    generate(args.out, SIZES[args.kernels], args.opid)
+    generate(args.out, SIZES[args.kernels], args.opid, args.chains)
     size, seconds = args.out.stat().st_size / 2**20, time.perf_counter() - begin
     print(f"{args.out}: {size:.0f} MiB in {seconds:.1f} s", file=sys.stderr)
 

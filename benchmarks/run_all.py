@@ -55,7 +55,7 @@ JOBS = {
     "bench_folded": Job("--megabytes 30"),
     "bench_inject": Job("--launches 200000", "--launches 1000000"),
     "bench_kineto": Job("--mib 100", "--mib 1024"),
-    "bench_load": Job("--kernels 100k 1M 1M-unique", "--kernels 10M"),
+    "bench_load": Job("--kernels 100k 1M 1M-unique 1M-chains", "--kernels 10M"),
     "bench_many": Job("", "--kernels 1M"),
     "bench_memory": Job("", "--megabytes 1000 --rounds 1"),
     "bench_ncu": Job("", "--large"),

@@ -33,6 +33,7 @@ GOALS = (
     Goal("load, 1M kernels: peak memory", "≤", 1.0, FILE, "1.85"),
     Goal("load, 10M kernels: peak memory", "≤", 0.8, FILE, "1.62"),
     Goal("load, 1M-unique kernels", "≤", 2, LIMIT, "10"),
+    Goal("load, 1M-chains kernels", "≤", 2, LIMIT, "8"),
     Goal("load, 100k kernels: CPU", "≤", 0.5, "s", "1.27"),
     Goal("open again, 1M kernels: CPU", "≤", 0.5, "s", "as the first"),
     Goal("open again, 1M kernels", "≤", 0.5, LIMIT, "as the first"),

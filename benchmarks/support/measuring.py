@@ -76,7 +76,7 @@ def medians(runs: Sequence[Run]) -> Run:
 
 def generated(folder: Path, kernels: str, *options: str) -> Path:
     """An nsys export that `generate.py` writes into ``folder``."""
-    path = folder / f"{kernels}{'-unique' if options else ''}.sqlite"
+    path = folder / f"{kernels}.sqlite"
     script = str(ROOT / "benchmarks" / "generate.py")
     command = [sys.executable, script, str(path), "--kernels", kernels, *options]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
