@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
@@ -56,15 +58,16 @@ def keep_run(run: Run, selection: Selection) -> KeptRunData:
     table = keep_table(profile, weights.activities > 0)
     steady = compare(alone, selection)
     has_steps = steady.basis.kind == "step"
+    rows = _kept_rows(steady, table) if has_steps else None
     return KeptRunData(
         table.frames,
         table.stack_parent,
         table.stack_frame,
         table.groups,
         table.iterations,
-        _part(whole, table, weights),
-        _part(steady, table, _weights(steady)) if has_steps else None,
-        _steps(steady, table) if has_steps else None,
+        _part(whole, table, weights, _kept_rows(whole, table)),
+        _part(steady, table, _weights(steady), rows) if rows else None,
+        _steps(steady, rows) if rows else None,
         _facts(whole),
     )
 
@@ -75,7 +78,24 @@ def _weights(comparison: Comparison) -> Weights:
     return weigh_groups(run.profile, MEASURED[0], where)
 
 
-def _part(comparison: Comparison, table: KeptTable, weights: Weights) -> KeptPart:
+class _KeptRows(NamedTuple):
+    """Activities that pass the filters, and their groups among those that are kept."""
+
+    row: I8
+    group: I8
+
+
+def _kept_rows(comparison: Comparison, table: KeptTable) -> _KeptRows:
+    run = comparison.sides.runs[0]
+    profile, activities = run.profile, run.profile.activities
+    chosen = passing_rows(profile, activities, run.selection(comparison.selection).where)
+    rows = np.flatnonzero(np.ones(len(activities), bool) if chosen is None else chosen)
+    group = table.of_group[activities.groups.of_row[rows]]
+    kept = group >= 0
+    return _KeptRows(rows[kept], group[kept])
+
+
+def _part(comparison: Comparison, table: KeptTable, weights: Weights, rows: _KeptRows) -> KeptPart:
     run, scope = comparison.sides.runs[0], comparison.scopes[0]
     measured = {name: measure(scope) for name, measure in QUANTITIES.items()}
     return KeptPart(
@@ -84,30 +104,19 @@ def _part(comparison: Comparison, table: KeptTable, weights: Weights) -> KeptPar
         dict(run_budget(run, scope)),
         {name: KeptQuantity(*one) for name, one in measured.items() if one is not None},
         run_findings(run, scope) or [],
-        _durations(run, comparison.selection, table),
+        _durations(run, rows, len(table.groups.kind)),
     )
 
 
-def _durations(run: Run, selection: Selection, table: KeptTable) -> KeptDurations:
-    rows, group = _kept_rows(run, selection, table)
-    durations = np.maximum(run.profile.activities.duration[rows], 0)
-    return keep_durations(group, durations, len(table.groups.kind))
+def _durations(run: Run, rows: _KeptRows, groups: int) -> KeptDurations:
+    durations = np.maximum(run.profile.activities.duration[rows.row], 0)
+    return keep_durations(rows.group, durations, groups)
 
 
-def _kept_rows(run: Run, selection: Selection, table: KeptTable) -> tuple[I8, I8]:
-    """(row, kept group) of the activities that pass the filters."""
-    profile, activities = run.profile, run.profile.activities
-    chosen = passing_rows(profile, activities, run.selection(selection).where)
-    rows = np.flatnonzero(np.ones(len(activities), bool) if chosen is None else chosen)
-    group = table.of_group[activities.groups.of_row[rows]]
-    kept = group >= 0
-    return rows[kept], group[kept]
-
-
-def _steps(comparison: Comparison, table: KeptTable) -> KeptSteps:
+def _steps(comparison: Comparison, rows: _KeptRows) -> KeptSteps:
     run = comparison.sides.runs[0]
     found = periods_of(run, comparison.selection)
-    step, group, total = _launched(run, comparison.selection, table, found.number)
+    step, group, total = _launched(run, rows, found.number)
     first, place = unique_rows([step, group])
     sums = sum_by(place, total, len(first))
     kept = _heaviest(group[first], sums)
@@ -115,14 +124,13 @@ def _steps(comparison: Comparison, table: KeptTable) -> KeptSteps:
     return KeptSteps(found.period.tolist(), *(column.tolist() for column in columns))
 
 
-def _launched(run: Run, selection: Selection, table: KeptTable, number: I8) -> tuple[I8, I8, I8]:
+def _launched(run: Run, rows: _KeptRows, number: I8) -> tuple[I8, I8, I8]:
     """(place in ``number``, kept group, ns) of the activities launched in these iterations."""
-    profile, activities = run.profile, run.profile.activities
-    rows, group = _kept_rows(run, selection, table)
-    of = iteration_of_activities(profile)[rows]
+    profile = run.profile
+    of = iteration_of_activities(profile)[rows.row]
     place = profile.iterations.places_among(number, of)
     inside = np.flatnonzero(place >= 0)
-    return place[inside], group[inside], activities.duration[rows[inside]]
+    return place[inside], rows.group[inside], profile.activities.duration[rows.row[inside]]
 
 
 def _heaviest(group: I8, sums: I8) -> I8:
