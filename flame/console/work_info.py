@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flame.core.analysis.node_activities import rows_in_tree
+from flame.core.analysis.node_activities import chosen_rows
 from flame.core.efficiency.by_operator import OperatorRows, by_operator
 from flame.core.efficiency.sums import count_operators, whole_of
 from flame.core.efficiency.verdict import Verdict, judge
@@ -125,7 +125,7 @@ def tree_work_lines(
     """Tell in lines of what ``tree`` shows, which `project` made with ``filters``."""
     if tree.metric.table != "gpu" or not profile.sized_operators:
         return []
-    rows = rows_in_tree(profile, tree, filters)
+    rows = chosen_rows(profile, tree, filters)
     operators = count_operators(profile, rows)
     if operators is None:
         return []

@@ -80,9 +80,15 @@ class NodeActivities:
 
 def rows_in_tree(profile: Profile, tree: StackTree, filters: tuple[Filter, ...]) -> I8:
     """Find the rows of which anything is in ``tree``, which `project` made of ``profile``."""
+    chosen = chosen_rows(profile, tree, filters)
+    return np.arange(len(profile.table(tree.metric))) if chosen is None else chosen
+
+
+def chosen_rows(profile: Profile, tree: StackTree, filters: tuple[Filter, ...]) -> I8 | None:
+    """Find them as `rows_in_tree`; None stands for all."""
     table, inside = profile.table(tree.metric), tree.node_of_group >= 0
     chosen = passing_rows(profile, table, filters)
     if inside.all():
-        return np.arange(len(table)) if chosen is None else np.flatnonzero(chosen)
+        return None if chosen is None else np.flatnonzero(chosen)
     passing = inside[table.groups.of_row]
     return np.flatnonzero(passing if chosen is None else passing & chosen)

@@ -15,11 +15,14 @@ from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.kept_results import kept
 from flame.core.model.activities import repeat
 from flame.core.model.frames import Kind
+from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree, subtree_sums
-from flame.core.operators.work import SharedWork
+from flame.core.operators.work import OperatorWork, SharedWork
 from flame.core.projection.filters import Filter
 from flame.core.projection.weights import row_indices
+
+_GPU_TIME = metric_of("gpu")
 
 _AT_ONCE = 1 << 18
 """Activities that are added up at once: more take more memory, and no less time."""
@@ -84,28 +87,48 @@ def count_operators(profile: Profile, rows: I8 | None = None) -> WorkCounts | No
         return None
     if rows is None or len(rows) == len(profile.activities):
         return _of_all_operators(profile)
-    return _of_operators(profile, profile.work.shared_once(), _mask(profile, rows))
+    return count_by_operator(
+        profile, profile.work, profile.work.shared_once(), _mask(profile, rows)
+    )
 
 
 @kept
 def _of_all_operators(profile: Profile) -> WorkCounts:
-    assert profile.work is not None
-    return _of_operators(profile, profile.work.shared_once(), None)
+    work = profile.work
+    assert work is not None
+    known = work.known
+    if known is None:
+        return count_by_operator(profile, work, work.shared_once())
+    counts = WorkCounts.of_columns(known.sums, known.memory_known)
+    return counts.map(lambda column: sum_by(known.frames, column, len(profile.frames)))
 
 
-def _of_operators(profile: Profile, shared: SharedWork, chosen: Bool | None) -> WorkCounts:
-    return _add_up(profile, shared, chosen, lambda part: shared.operator[part], len(profile.frames))
+def count_by_operator(
+    profile: Profile, work: OperatorWork, shared: SharedWork, chosen: Bool | None = None
+) -> WorkCounts:
+    """Count the ``shared`` work of the ``chosen`` activities (bool[n]; None: all) by operator.
+
+    That is ``work`` of ``profile``, which does not keep it for this.
+    """
+    size = len(profile.frames)
+    return _add_up(profile, work, shared, chosen, lambda part: shared.operator[part], size)
 
 
 def whole_of(profile: Profile, operators: WorkCounts, rows: I8 | None = None) -> WorkCounts:
-    """Count the work of ``rows`` of the activities, one row, which is that of ``operators``."""
-    table = profile.activities
-    kind, duration = table.kind, table.duration
-    if rows is not None and len(rows) < len(table):
-        kind, duration = kind[rows], duration[rows]
+    """Count the work of ``rows`` of the activities (None: all), which is that of ``operators``.
+
+    One row.
+    """
     counts = operators.map(lambda column: column.sum(keepdims=True))
-    kernels = duration.sum(where=kind == Kind.KERNEL, keepdims=True)
-    return replace(counts, kernel_ns=kernels)
+    return replace(counts, kernel_ns=np.array([_kernel_time(profile, rows)]))
+
+
+def _kernel_time(profile: Profile, rows: I8 | None) -> int:
+    table = profile.activities
+    if rows is None or len(rows) == len(table):
+        times, _ = profile.totals_by_group(_GPU_TIME)
+        return int(times.sum(where=table.groups.kind == Kind.KERNEL))
+    return int(table.duration[rows].sum(where=table.kind[rows] == Kind.KERNEL))
 
 
 def _of_groups(profile: Profile, tree: StackTree, filters: tuple[Filter, ...]) -> WorkCounts | None:
@@ -117,7 +140,9 @@ def _of_groups(profile: Profile, tree: StackTree, filters: tuple[Filter, ...]) -
     times = sum_by(*own, len(table.groups))
     chosen = None if rows is None else _mask(profile, rows)
     shared = work.shared
-    counts = _add_up(profile, shared, chosen, lambda part: group[shared.rows[part]], len(times))
+    counts = _add_up(
+        profile, work, shared, chosen, lambda part: group[shared.rows[part]], len(times)
+    )
     return replace(counts, kernel_ns=np.where(table.groups.kind == Kind.KERNEL, times, 0))
 
 
@@ -129,6 +154,7 @@ def _mask(profile: Profile, rows: I8) -> Bool:
 
 def _add_up(
     profile: Profile,
+    work: OperatorWork,
     shared: SharedWork,
     chosen: Bool | None,
     place: Callable[[slice], Column],
@@ -138,11 +164,10 @@ def _add_up(
 
     ``place`` tells it of a slice of those with any; it is below ``size``.
     """
-    assert profile.work is not None
-    found = WorkCounts.none(size, profile.work.memory_known)
+    found = WorkCounts.none(size, work.memory_known)
     for begin in range(0, len(shared.rows), _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)
-        at, counts = place(part), of_covered(profile, shared, part)
+        at, counts = place(part), of_covered(profile, work, shared, part)
         if chosen is not None:
             inside = np.flatnonzero(chosen[shared.rows[part]])
             at, counts = at[inside], counts.map(partial(_some, inside))
@@ -162,10 +187,11 @@ def _sum(place: Column, column: I8, size: int) -> I8:
     return sum_by(place, column, size)
 
 
-def of_covered(profile: Profile, shared: SharedWork, part: slice = slice(None)) -> WorkCounts:
+def of_covered(
+    profile: Profile, work: OperatorWork, shared: SharedWork, part: slice = slice(None)
+) -> WorkCounts:
     """Count the ``shared`` work of each activity alone, of a ``part`` of those with any."""
-    work, duration = profile.work, profile.activities.duration
-    assert work is not None
+    duration = profile.activities.duration
     rows, rating = shared.rows[part], work.rate(shared, part)
     time, ones, none = (
         duration[rows],

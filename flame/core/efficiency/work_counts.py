@@ -55,17 +55,27 @@ class WorkCounts:
     @classmethod
     def none(cls, size: int, memory_known: bool) -> WorkCounts:
         """Make counts of ``size`` rows below which nothing is."""
-        columns = {name: np.zeros(size, np.int64) for name in COLUMNS}
+        columns = {name: np.zeros(size, np.int64) for name in _COLUMNS}
         return cls(**columns, memory_known=memory_known)
+
+    @classmethod
+    def of_columns(cls, columns: I8, memory_known: bool) -> WorkCounts:
+        """Make counts of ``columns`` i8[columns, n], as `columns` has them."""
+        return cls(**dict(zip(_COLUMNS, columns, strict=True)), memory_known=memory_known)
+
+    @property
+    def columns(self) -> I8:
+        """All columns in their order, i8[columns, n]."""
+        return np.stack([getattr(self, name) for name in _COLUMNS])
 
     def plus(self, other: WorkCounts) -> WorkCounts:
         """Add those of ``other``, which has as many rows."""
-        columns = {name: getattr(self, name) + getattr(other, name) for name in COLUMNS}
+        columns = {name: getattr(self, name) + getattr(other, name) for name in _COLUMNS}
         return WorkCounts(**columns, memory_known=self.memory_known)
 
     def map(self, change: Callable[[I8], I8]) -> WorkCounts:
         """Make the counts whose every column is what ``change`` makes of it."""
-        columns = {name: change(getattr(self, name)) for name in COLUMNS}
+        columns = {name: change(getattr(self, name)) for name in _COLUMNS}
         return WorkCounts(**columns, memory_known=self.memory_known)
 
     @property
@@ -125,8 +135,11 @@ class WorkCounts:
         return self._share(needed_ps) if self.memory_known else np.full(len(self), np.nan)
 
 
-COLUMNS = tuple(each.name for each in fields(WorkCounts) if each.name != "memory_known")
+_COLUMNS = tuple(each.name for each in fields(WorkCounts) if each.name != "memory_known")
 """Names of the columns."""
+
+WIDTH = len(_COLUMNS)
+"""How many columns there are."""
 
 
 def _ratio(part: I8, whole: Column) -> F8:

@@ -48,6 +48,19 @@ class SharedWork(NamedTuple):
     counts: I8
 
 
+class KnownWork(NamedTuple):
+    """Hold what all activities did together, so that nobody has to read them.
+
+    ``sums`` i8[columns, k], columns of `WorkCounts`, are by operator: one of ``frames`` i8[k].
+    ``counts`` i8[3] and ``memory_known`` are as in `OperatorWork`.
+    """
+
+    frames: I8
+    sums: I8
+    counts: I8
+    memory_known: bool
+
+
 class Rating(NamedTuple):
     """Hold how long the work of some activities takes at the peak: columns of `OperatorWork`."""
 
@@ -65,7 +78,8 @@ class OperatorWork:
     ``share`` finds what those did that are of one, ``rate`` tells how long a slice of them takes at
     the peak, and ``knows_memory`` whether the bandwidth is known of all GPUs that ran what is
     rated: for sums, which need no more at once. Where not ``can_rate``, no peak of a GPU is known
-    for any of the types: nothing is rated. Columns by activity are made when one asks:
+    for any of the types: nothing is rated. ``known`` is what has been worked out before of all, at
+    the same peaks; None where nothing has. Columns by activity are made when one asks:
 
     | column | dtype | meaning |
     |---|---|---|
@@ -89,6 +103,7 @@ class OperatorWork:
     knows_memory: Callable[[SharedWork], bool]
     costs: Mapping[int, Cost]
     can_rate: bool
+    known: KnownWork | None = None
 
     @cached_property
     def shared(self) -> SharedWork:
@@ -107,12 +122,12 @@ class OperatorWork:
     @cached_property
     def counts(self) -> I8:
         """``calls``, ``bare`` and ``bare_flops``, i8[3]."""
-        return self.shared.counts
+        return self.shared.counts if self.known is None else self.known.counts
 
     @cached_property
     def memory_known(self) -> bool:
         """Whether the bandwidth is known of all GPUs that ran what is ``rated``."""
-        return self.knows_memory(self.shared)
+        return self.knows_memory(self.shared) if self.known is None else self.known.memory_known
 
     @property
     def calls(self) -> int:

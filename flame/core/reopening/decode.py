@@ -12,9 +12,10 @@ import msgspec
 import numpy as np
 
 from flame.core.analysis.waiting.measures import MEASURES
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.efficiency.operator_calls import OperatorSource, operator_costs
 from flame.core.efficiency.work import measure_work, rate_work, share_work
+from flame.core.efficiency.work_counts import WIDTH
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping
@@ -26,7 +27,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.side_tables.tables import SideTables
 from flame.core.model.stacks import StackTable
 from flame.core.operators.cost import Cost
-from flame.core.operators.work import OperatorWork, SharedWork
+from flame.core.operators.work import KnownWork, OperatorWork, SharedWork
 from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
 from flame.core.reopening.column_file import ColumnFile, DamagedError
 from flame.core.reopening.kept_rows import KeptRows
@@ -39,6 +40,7 @@ from flame.core.reopening.profile_head import (
     STACK_COLUMNS,
     STEP_COLUMNS,
     WORK_COLUMNS,
+    KeptWork,
     ProfileHead,
 )
 
@@ -87,7 +89,7 @@ def decode(
         steps=_steps(checked) if head.has_steps else None,
         known=_known_sums(file, head, checked, table, again),
         **MEASURES,
-        work_builder=partial(_kept_work, file) if head.has_work else measure_work,
+        work_builder=partial(_kept_work, file, head.work) if head.work else measure_work,
     )
 
 
@@ -186,12 +188,26 @@ def _kept_launches(file: ColumnFile, head: ProfileHead, again: TraceAgain) -> La
         return details
 
 
-def _kept_work(file: ColumnFile, profile: Profile) -> OperatorWork:
+def _kept_work(file: ColumnFile, kept: KeptWork, profile: Profile) -> OperatorWork:
     """What was kept, at the peaks that are known now; types that the user says count bytes anew."""
     if profile.work_options.dtype:
         return measure_work(profile)
     costs = operator_costs(profile)
-    return rate_work(profile, partial(_kept_shares, file, OperatorSource.of(profile), costs), costs)
+    share = partial(_kept_shares, file, OperatorSource.of(profile), costs)
+    work = rate_work(profile, share, costs)
+    if kept.peaks != profile.peaks:
+        return work
+    return replace(work, known=_known_work(file, kept, np.array(sorted(costs), np.int64)))
+
+
+def _known_work(file: ColumnFile, kept: KeptWork, frames: I8) -> KnownWork | None:
+    try:
+        sums, counts = file.read("work.sums", "i8"), file.read("work.counts", "i8")
+        require(len(sums) == WIDTH * len(frames) and len(counts) == 3)
+        require(sums.min(initial=0) >= 0 and sums.max(initial=0) < FAR and counts.min() >= 0)
+    except (DamagedError, OSError):
+        return None
+    return KnownWork(frames, sums.reshape(WIDTH, len(frames)), counts, kept.memory_known)
 
 
 def _kept_shares(file: ColumnFile, source: OperatorSource, costs: Mapping[int, Cost]) -> SharedWork:

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from flame.core.columns import Column
-from flame.core.efficiency.operator_calls import OperatorSource, operator_costs
-from flame.core.efficiency.work import share_work
+from flame.core.efficiency.sums import count_by_operator
+from flame.core.efficiency.work import measure_work
 from flame.core.model.activities import FOUND_COLUMNS, GROUP_COLUMNS, Activities
 from flame.core.model.frames import PackedFrames
 from flame.core.model.launches import launches_at_hand
@@ -20,6 +20,7 @@ from flame.core.model.lazy_rows import ROW_COLUMNS
 from flame.core.model.meta import Source
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
+from flame.core.operators.work import OperatorWork
 from flame.core.reopening.profile_head import (
     BUILDER_FIELDS,
     GROUPING_COLUMNS,
@@ -28,6 +29,7 @@ from flame.core.reopening.profile_head import (
     STEP_COLUMNS,
     WORK_COLUMNS,
     Builder,
+    KeptWork,
     ProfileHead,
 )
 from flame.core.timeline.devices import device_times
@@ -62,6 +64,10 @@ def encode(profile: Profile) -> tuple[bytes, Columns]:
     launches = launches_at_hand(profile.launches_builder)
     busy = device_times(profile)
     columns = dict(_columns(profile))
+    # Not that of the profile, which it would keep: this may go to another process.
+    work = measure_work(profile) if profile.sized_operators else None
+    if work is not None:
+        columns |= _work_columns(profile, work)
     if launches is not None:
         columns |= {"launches.config": launches.config, "launches.bytes": launches.bytes}
     for number, each in enumerate(busy):
@@ -84,7 +90,7 @@ def encode(profile: Profile) -> tuple[bytes, Columns]:
         busy=tuple(each.device for each in busy),
         iterations=profile.iterations.source,
         has_steps=profile.steps is not None,
-        has_work=bool(profile.sized_operators),
+        work=None if work is None else KeptWork(profile.peaks, work.memory_known),
         configs=None if launches is None else launches.configs,
     )
     return msgspec.msgpack.encode(head), columns
@@ -110,14 +116,16 @@ def _columns(profile: Profile) -> Iterator[tuple[str, Column]]:
     yield from _named("iterations", profile.iterations, ITERATION_COLUMNS)
     if profile.steps is not None:
         yield from _named("steps", profile.steps, STEP_COLUMNS)
-    if profile.sized_operators:
-        yield from _named(
-            "work", share_work(OperatorSource.of(profile), operator_costs(profile)), WORK_COLUMNS
-        )
     for metric in _kept_metrics(profile):
         values, counts = profile.totals_by_group(metric)
         yield f"sums.{metric.key}", values
     yield "sums", counts
+
+
+def _work_columns(profile: Profile, work: OperatorWork) -> Columns:
+    shared = work.shared_once()
+    sums = count_by_operator(profile, work, shared).columns[:, sorted(work.costs)]
+    return {**dict(_named("work", shared, WORK_COLUMNS)), "work.sums": sums.ravel()}
 
 
 def _table_columns(table: Activities) -> Iterator[tuple[str, Column]]:

@@ -33,7 +33,7 @@ KIND = "profiles"
 LEAST = 50_000_000
 """Bytes of a trace that is worth keeping: smaller ones are loaded in less than a second."""
 
-_CONTENTS = 9
+_CONTENTS = 10
 """To be counted up whenever a reader, or attribution, makes something else of a trace.
 
 In a checkout its sources are looked at besides."""

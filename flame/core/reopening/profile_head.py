@@ -9,6 +9,7 @@ import msgspec
 from flame.core.model.frames import Frame
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Thread
+from flame.core.operators.peaks import DevicePeak
 from flame.core.reopening.trace_identity import TraceIdentity
 
 _Amount = Annotated[int, msgspec.Meta(ge=0)]
@@ -91,12 +92,19 @@ class About(msgspec.Struct, frozen=True, array_like=True):
     flame: str
 
 
+class KeptWork(msgspec.Struct, frozen=True, array_like=True):
+    """Say at which peaks, by device, the kept work was added up; ``memory_known`` as there."""
+
+    peaks: tuple[DevicePeak | None, ...]
+    memory_known: bool
+
+
 class ProfileHead(msgspec.Struct, frozen=True):
     """Hold all of a profile that is no column.
 
     ``rest`` is the frame of `Grouping`, ``busy`` are the
-    devices that have columns for when they were. ``configs`` are None where launches have no
-    columns.
+    devices that have columns for when they were. ``work`` and ``configs`` are None where the work
+    of operators, and launches, have no columns.
     """
 
     frames: list[Frame]
@@ -115,5 +123,5 @@ class ProfileHead(msgspec.Struct, frozen=True):
     busy: tuple[int, ...]
     iterations: Literal["profiler", "ranges", "none"]
     has_steps: bool
-    has_work: bool
+    work: KeptWork | None
     configs: tuple[LaunchConfig, ...] | None

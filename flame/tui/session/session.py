@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from flame.core.analysis.node_activities import NodeActivities, rows_in_tree
+from flame.core.analysis.node_activities import NodeActivities, chosen_rows
 from flame.core.efficiency.colouring import efficiency_colours
 from flame.core.efficiency.summary import headline, summarize_work
 from flame.core.errors import InputError, NoMatchError, UsageError
@@ -270,7 +270,7 @@ def project(profile: Profile, selection: Selection) -> Projection:
 def _headline(shown: Projection) -> str:
     profile, tree = shown.profile, shown.view.tree
     try:
-        summary = summarize_work(profile, rows=rows_in_tree(profile, tree, shown.selection.where))
+        summary = summarize_work(profile, rows=chosen_rows(profile, tree, shown.selection.where))
     except InputError:
         return ""  # the details say so
     return headline(summary) if summary is not None else ""

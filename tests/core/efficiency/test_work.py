@@ -80,7 +80,7 @@ def profile_rows(profile: Profile) -> WorkCounts:
     from flame.core.efficiency.sums import of_covered
 
     assert profile.work is not None
-    return of_covered(profile, profile.work.shared)
+    return of_covered(profile, profile.work, profile.work.shared)
 
 
 @random_calls

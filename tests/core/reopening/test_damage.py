@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.columns import Column
+from flame.core.efficiency.sums import count_operators
 from flame.core.errors import InputError
 from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
@@ -248,8 +249,10 @@ def test_groups_that_there_are_not_are_read_from_the_trace(change: Change, kept:
         put("work.flops", 0, -1),
         put("work.flops", 0, 1 << 62),
         put("work.counts", 1, -1),
-        *(cut(f"work.{name}") for name in ("rows", "operator", "bytes", "counts")),
-        *(drop(f"work.{name}") for name in ("rows", "flops")),
+        put("work.sums", 0, -1),
+        put("work.sums", -1, 1 << 62),
+        *(cut(f"work.{name}") for name in ("rows", "operator", "bytes", "counts", "sums")),
+        *(drop(f"work.{name}") for name in ("rows", "flops", "sums")),
     ],
 )
 def test_work_that_cannot_be_is_measured_anew(change: Change, kept: Kept) -> None:
@@ -261,6 +264,9 @@ def test_work_that_cannot_be_is_measured_anew(change: Change, kept: Kept) -> Non
     np.testing.assert_array_equal(found.work.flops, loaded.flops)
     np.testing.assert_array_equal(found.work.operator, loaded.operator)
     assert (found.work.calls, found.work.bare) == (loaded.calls, loaded.bare)
+    counts, own = count_operators(found), count_operators(kept.loaded)
+    assert counts is not None and own is not None
+    assert counts.columns.tolist() == own.columns.tolist()
 
 
 def test_what_is_kept_of_another_trace_is_not_used(kept: Kept, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flame.core.efficiency.sums import count_operators, whole_of
 from flame.core.errors import CancelledError, InputError
 from flame.core.files.cache import Cache
 from flame.core.loading.file import load_file
@@ -26,6 +27,7 @@ from flame.core.projection.filters import Time
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from flame.core.reopening import column_file, profile_cache
+from flame.core.reopening.kept_rows import KeptRows
 from flame.core.reopening.profile_cache import ProfileCache
 from tests.conftest import TRACES, is_small
 from tests.core.reopening.conftest import any_size, find, keep, kept_file, written
@@ -141,6 +143,33 @@ def test_work_of_operators_is_kept_and_rated_by_what_is_said_now(trace: Path) ->
     assert typed.work is not None
     with pytest.raises(AssertionError, match="has been loaded"):  # bytes are to be counted
         typed.work.shared  # noqa: B018 (asked for)
+
+
+def test_what_operators_did_is_told_without_reading_rows(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = keep(trace)
+    found = any_size().find(trace, LoadOptions(), not_loaded)
+    assert found is not None
+    monkeypatch.setattr(KeptRows, "activity_column", not_loaded)
+    monkeypatch.setattr(KeptRows, "groups", not_loaded)
+    known, own = count_operators(found), count_operators(loaded)
+    assert known is not None and own is not None and own.flops.any()
+    assert known.columns.tolist() == own.columns.tolist()
+    assert whole_of(found, known).columns.tolist() == whole_of(loaded, own).columns.tolist()
+    assert found.work is not None and loaded.work is not None
+    assert (found.work.calls, found.work.bare) == (loaded.work.calls, loaded.work.bare)
+
+
+def test_sums_at_other_peaks_are_worked_out_anew(trace: Path) -> None:
+    loaded = keep(trace)
+    found = any_size().find(trace, LoadOptions(), not_loaded)
+    assert found is not None
+    said = WorkOptions({"fp32": 1e-6}, 1e6)
+    again, own = (count_operators(replace(one, work_options=said)) for one in (found, loaded))
+    assert again is not None and own is not None
+    assert again.columns.tolist() == own.columns.tolist()
+    assert again.memory_known == own.memory_known
 
 
 def test_only_what_the_cache_lacks_is_read_from_the_trace(trace: Path) -> None:
