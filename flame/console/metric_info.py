@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.analysis.frame_totals import frame_totals, heaviest_rows, rows_by_frame
+from flame.core.analysis.frame_totals import frame_totals, heaviest_rows
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.trace_summary import TraceSummary
 from flame.core.analysis.utilization import Utilization
-from flame.core.efficiency.moved_bytes import measure_moved
+from flame.core.columns import F8
+from flame.core.efficiency.measured_frames import MOVED, MeasuredFrames, measure_frames
 from flame.core.errors import InputError
 from flame.core.gpu_metrics.averages import MetricAverage
-from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE, KernelMetrics, kernel_times
+from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE
 from flame.core.gpu_metrics.names import NAMES, MetricKey
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -90,35 +91,33 @@ def tree_metric_lines(
     """
     if profile.side_tables.gpu_metrics is None or tree.metric.table != "gpu":
         return []
+    sums = frame_totals(tree)
+    heaviest = sums.frame[heaviest_rows(sums, _MOST)]
+    frames = np.sort(heaviest)
     try:
-        times = kernel_times(profile)
+        members = NodeActivities.from_tree(profile, tree, filters)
+        found = measure_frames(profile, members, frames)
     except InputError as error:
         return [cut(printable(f"GPU metrics are left out: {error}"), width)]
-    if times is None:
+    if found is None:
         return []
-    sums = frame_totals(tree)
-    members, rows = NodeActivities.from_tree(profile, tree, filters), heaviest_rows(sums, _MOST)
-    frames = np.sort(sums.frame[rows])
-    found = times.measure(rows_by_frame(members, frames), len(frames))
-    moved = None
-    if profile.sized_operators:
-        moved = measure_moved(profile, rows_by_frame(members, frames), len(frames))
-    places = np.searchsorted(frames, sums.frame[rows]).tolist()
-    known = [at for at in places if not np.isnan(found.columns[EXPOSURE][at])]
+    columns = found.columns
+    places = np.searchsorted(frames, heaviest).tolist()
+    known = [at for at in places if not np.isnan(columns[EXPOSURE][at])]
     if not known:
         return []
-    ratio = np.full(len(frames), np.nan) if moved is None else moved.ratio
     head = f"{'SM':>8} {'tensor':>8} {'DRAM':>8} {'sampled':>9} {'× bytes':>8}  while it ran"
-    lines = (f"{_cells(found, at, ratio[at])}  {tree.text[frames[at]]}" for at in known)
+    lines = (f"{_cells(found, columns, at)}  {tree.text[frames[at]]}" for at in known)
     return [head, *(cut(printable(line), width) for line in lines)]
 
 
-def _cells(found: KernelMetrics, at: int, ratio: float) -> str:
+def _cells(found: MeasuredFrames, columns: dict[str, F8], at: int) -> str:
     keys = (MetricKey.SM, MetricKey.TENSOR, DRAM)
-    shares = (_share(float(found.columns[key][at])) for key in keys)
-    mark = _BESIDE if found.shared[at] else " "
+    shares = (_share(float(columns[key][at])) for key in keys)
+    mark = _BESIDE if found.metrics.shared[at] else " "
+    ratio = float(columns[MOVED][at]) if MOVED in columns else np.nan
     times = "" if np.isnan(ratio) else f"{ratio:.1f}×"
-    sampled = format_ns(int(found.exposure[at]))
+    sampled = format_ns(int(found.metrics.exposure[at]))
     return f"{' '.join(f'{each:>8}' for each in shares)} {sampled:>8}{mark} {times:>8}"
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from flame.core.columns import F8, I8, sum_by
 from flame.core.efficiency.columns import BOUND, WorkColumns
 from flame.core.efficiency.sums import count_nodes
-from flame.core.efficiency.work_counts import COLUMNS, WorkCounts
+from flame.core.efficiency.verdict import COVERED, TOO_MUCH
+from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree, subtree_sums
@@ -26,12 +27,6 @@ SIGNS = "▁▂▄▆█"
 
 STEPS = ("0–20 %", "20–40 %", "40–60 %", "60–80 %", "80–100 %")
 UNKNOWN = -1
-
-_DRAWN = ("kernel_ns", "rated_ns", "bound_ps", "fast_bound_ps")
-"""Columns of `WorkCounts` that tell the colour of a node, and what is said of it."""
-
-_COVERED, _TOO_MUCH = 0.5, 1.05
-"""Part of the kernels' time that has to be rated, and share above which something is wrong."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +59,7 @@ class EfficiencyColours:
         step, other = (
             np.clip(np.floor(each * len(STEPS)), 0, len(STEPS) - 1) for each in (share, fast)
         )
-        known = (self.found.rated_coverage >= _COVERED) & (share <= _TOO_MUCH) & (step == other)
+        known = (self.found.rated_coverage >= COVERED) & (share <= TOO_MUCH) & (step == other)
         return np.where(known, step, UNKNOWN)
 
     @cached_property
@@ -99,7 +94,7 @@ class EfficiencyColours:
         return EfficiencyColours(made, partial(self._made, make, made))
 
     def _made(self, make: Callable[[StackTree], StackTree], made: StackTree) -> WorkCounts | None:
-        """What is drawn of the work of the nodes of ``made``; all else is 0."""
+        """What tells the colours of the nodes of ``made``; all else is 0."""
         found, tree = self.found, self.tree
         if found is None:
             return None
@@ -108,9 +103,13 @@ class EfficiencyColours:
             own = column - sum_by(tree.parent[1:], column[1:], len(tree))
             return subtree_sums(make(replace(tree, own_count=own)).own_count, made.end)
 
-        columns = {name: np.zeros(len(made), np.int64) for name in COLUMNS}
-        columns |= {name: added_up(getattr(found, name)) for name in _DRAWN}
-        return WorkCounts(**columns, memory_known=found.memory_known)
+        return replace(
+            WorkCounts.none(len(made), found.memory_known),
+            kernel_ns=added_up(found.kernel_ns),
+            rated_ns=added_up(found.rated_ns),
+            bound_ps=added_up(found.bound_ps),
+            fast_bound_ps=added_up(found.fast_bound_ps),
+        )
 
 
 def efficiency_colours(

@@ -12,10 +12,13 @@ from flame.core.efficiency.work_counts import WorkCounts
 _BOUND = 0.6
 """Part of a peak from which on it is the bound."""
 
-_TOO_MUCH = 1.05
-"""Above, formula, type or peak is wrong."""
+TOO_MUCH = 1.05
+"""Part of a peak above which formula, type or peak is wrong."""
 
-_COVERED, _OVERLAPPED, _LEAST_KERNELS, _SHORT_NS = 0.5, 0.1, 3, 10_000
+COVERED = 0.5
+"""Part of the kernels' time that has to be known before it tells of a frame."""
+
+_OVERLAPPED, _LEAST_KERNELS, _SHORT_NS = 0.1, 3, 10_000
 
 
 class Verdict(IntEnum):
@@ -94,8 +97,8 @@ def judge(counts: WorkCounts) -> U1:
     judged = np.where(slow == fast, slow, Verdict.FP32)
     coverage, rated = counts.coverage, counts.rated_coverage
     tells = [
-        (~(coverage >= _COVERED), Verdict.UNCOVERED),
-        (~(rated >= _COVERED), Verdict.NO_PEAK),
+        (~(coverage >= COVERED), Verdict.UNCOVERED),
+        (~(rated >= COVERED), Verdict.NO_PEAK),
         (np.full(len(counts), not counts.memory_known), Verdict.NO_PEAK),
         (counts.overlapped_ns > _OVERLAPPED * counts.rated_ns, Verdict.OVERLAP),
         (counts.rated < _LEAST_KERNELS, Verdict.FEW),
@@ -113,4 +116,4 @@ def _bound_by(counts: WorkCounts, compute: F8) -> F8:
     highest = np.fmax(compute, memory)
     by = np.where(compute >= memory, Verdict.COMPUTE, Verdict.BANDWIDTH)
     found = np.where(highest >= _BOUND, by, Verdict.NEITHER)
-    return np.where(highest > _TOO_MUCH, Verdict.TOO_MUCH, found)
+    return np.where(highest > TOO_MUCH, Verdict.TOO_MUCH, found)

@@ -13,7 +13,6 @@ from flame.core.analysis.frame_totals import (
     Percentiles,
     frame_totals,
     percentiles,
-    rows_by_frame,
 )
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I8, Bool, Column
@@ -25,10 +24,10 @@ from flame.core.efficiency.columns import (
     TFLOPS,
     WorkColumns,
 )
-from flame.core.efficiency.moved_bytes import measure_moved
+from flame.core.efficiency.measured_frames import MOVED, MeasuredFrames, measure_frames
 from flame.core.efficiency.sums import count_frames
 from flame.core.errors import InputError
-from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE, KernelMetrics, LaneRows, kernel_times
+from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE
 from flame.core.gpu_metrics.names import MetricKey
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
@@ -75,7 +74,7 @@ _OF_METRICS = (
     (DRAM, TableColumn("dram_percent", "DRAM %", "percent")),
     (EXPOSURE, TableColumn("sampled_ns", "sampled", "ns")),
 )
-"""The key in `KernelMetrics.columns`, and the column."""
+"""The key in `MeasuredFrames.columns`, and the column."""
 
 _SHARED = TableColumn("shared", "beside others")
 _MOVED = TableColumn("moved_ratio", "× bytes", "ratio")
@@ -151,7 +150,7 @@ class FrameColumns:
             if self.work is not None and number.column is _OF_WORK[-1][-1]:
                 columns[TableColumn("verdict", "verdict")] = _verdicts(self.work, rows)
             if self.measured is not None and number.column is _OF_METRICS[-1][-1]:
-                columns[_SHARED] = ["yes" if one else None for one in self.measured.shared[rows]]
+                columns[_SHARED] = [*map(_yes, self.measured.metrics.shared[rows])]
         columns[TableColumn("file", "file")] = [frame.file or None for frame in frames]
         columns[TableColumn("line", "line", "number")] = [frame.line or None for frame in frames]
         return Table.of("frames", "", columns, zip(*columns.values(), strict=True))
@@ -177,7 +176,7 @@ class FrameColumns:
             assert self.work is not None
             values = np.round(scale * self.work.values[key], 3)
             yield FrameColumn(column, values, ~np.isnan(values))
-        yield from self._measured(profile, where)
+        yield from self._measured()
         if self.tree.metric.noun != "activities":
             return
         known = ~np.isin(self.tree.frames.kind[totals.frame], [*PART_KINDS])
@@ -189,35 +188,28 @@ class FrameColumns:
         if profile.totals is None and len(self.tree.node_of_group):  # of a whole projection
             yield from _spread(_percentiles(profile, self.tree, where, totals), known)
 
-    def _metrics(self, profile: Profile, where: tuple[Filter, ...]) -> KernelMetrics | None:
+    def _metrics(self, profile: Profile, where: tuple[Filter, ...]) -> MeasuredFrames | None:
         if profile.side_tables.gpu_metrics is None or self.tree.metric.table != "gpu":
             return None
         try:
-            times = kernel_times(profile)
+            members = NodeActivities.from_tree(profile, self.tree, where)
+            return measure_frames(profile, members, self.totals.frame)
         except InputError as error:
             self.notes = (f"GPU metrics are left out: {error}",)
             return None
-        if times is None:
-            return None
-        return times.measure(self._lanes(profile, where), len(self.totals))
 
-    def _measured(self, profile: Profile, where: tuple[Filter, ...]) -> Iterator[FrameColumn]:
+    def _measured(self) -> Iterator[FrameColumn]:
         """What GPU metrics say, and how many times what was counted memory moved."""
         if self.measured is None:
             return
+        columns = self.measured.columns
         for key, column in _OF_METRICS:
-            share = self.measured.columns[key]
-            values = self.measured.exposure if key == EXPOSURE else np.round(share, 3)
+            share = columns[key]
+            values = self.measured.metrics.exposure if key == EXPOSURE else np.round(share, 3)
             yield FrameColumn(column, values, ~np.isnan(share))
         if self.work is not None:
-            moved = measure_moved(profile, self._lanes(profile, where), len(self.totals))
-            ratio = np.round(moved.ratio, 3) if moved else np.full(len(self.totals), np.nan)
+            ratio = np.round(columns[MOVED], 3)
             yield FrameColumn(_MOVED, ratio, ~np.isnan(ratio))
-
-    def _lanes(self, profile: Profile, where: tuple[Filter, ...]) -> Iterator[LaneRows]:
-        """The activities below each frame."""
-        members = NodeActivities.from_tree(profile, self.tree, where)
-        return rows_by_frame(members, self.totals.frame)
 
     def _weight(self, name: str) -> TableColumn:
         ending = f"_{self.unit}" if self.unit in _TOLD else ""
@@ -247,6 +239,10 @@ def _spread(found: Percentiles, known: Column) -> Iterator[FrameColumn]:
         ORDERS[4:], (found.p50, found.p95, found.p99, found.maximum), strict=True
     ):
         yield FrameColumn(TableColumn(f"{title}_ns", title, "ns"), values, known)
+
+
+def _yes(holds: bool) -> str | None:
+    return "yes" if holds else None
 
 
 def _verdicts(work: WorkColumns, rows: I8) -> list[Value]:

@@ -13,6 +13,7 @@ from flame.core.efficiency.columns import (
     TFLOPS,
     VERDICT,
 )
+from flame.core.efficiency.measured_frames import MOVED
 from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE
 from flame.core.gpu_metrics.names import MetricKey
 from flame.tui.toolkit.text import cut, printable, width_of
@@ -70,7 +71,6 @@ OF_METRICS = (
     Head(EXPOSURE, "sampled", 10, EXPOSURE),
 )
 """What GPU metrics say of the kernels below a frame."""
-MOVED = "moved"
 OF_BOTH = (Head(MOVED, "× bytes", 9, MOVED),)
 """How many times the bytes that were counted memory has moved."""
 TITLES = {head.sorts: head.title for head in (*HEADS, NAME) if head.title not in ("", "%")}

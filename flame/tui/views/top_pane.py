@@ -29,7 +29,7 @@ from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
 from flame.tui.views.top_columns import NAME, Columns, Head
-from flame.tui.views.top_metrics import measure_frames
+from flame.tui.views.top_metrics import measure_shown
 from flame.tui.views.top_rows import TAG, Heads, TableRows
 from flame.tui.views.top_table import UNKNOWN, SlowColumns, TopTable
 from flame.tui.views.top_work import work_of_frames
@@ -145,7 +145,7 @@ class TopPane(Pane):
         values = metric.values(shown.profile.table(metric))
         parts = table.parts_of(shown.profile, shown.selection.where)
         later, frames = table.later(members, values, parts), table.totals.frame
-        return later._replace(work=work_of_frames(shown), measured=measure_frames(shown, frames))
+        return later._replace(work=work_of_frames(shown), measured=measure_shown(shown, frames))
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""

@@ -17,6 +17,7 @@ from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_tot
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column, order_by, unique
 from flame.core.efficiency.columns import WorkColumns
+from flame.core.efficiency.measured_frames import MeasuredFrames
 from flame.core.model.frames import PART_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -25,7 +26,7 @@ from flame.core.ranks.node_spread import NodeSpread
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME
 from flame.tui.views.top_columns import BAR_CELLS, OF_TIMES, part_key, spread_key
-from flame.tui.views.top_metrics import MeasuredFrames, metric_cell
+from flame.tui.views.top_metrics import metric_cell
 
 NONE = "–"
 UNKNOWN = "…"

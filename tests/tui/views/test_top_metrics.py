@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flame.core.efficiency.measured_frames import MOVED
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
@@ -14,8 +15,8 @@ from flame.tui.details.facts import collect
 from flame.tui.details.metric_blocks import metric_lines, metric_words
 from flame.tui.session.session import project
 from flame.tui.timeline.prepare import find_reasons
-from flame.tui.views.top_columns import MOVED, Columns
-from flame.tui.views.top_metrics import measure_frames, metric_cell
+from flame.tui.views.top_columns import Columns
+from flame.tui.views.top_metrics import measure_shown, metric_cell
 from flame.tui.views.top_pane import TopPane
 from tests.support.worked import write_sampled
 from tests.support.writers.nsysfile import NsysFile
@@ -102,7 +103,7 @@ def test_a_file_that_has_changed_says_so(path: Path) -> None:
     tree = shown.view.tree
     *_, facts = collect(shown, tree, node(tree, "gemm"))
     assert any("GPU metrics unknown" in note and "changed" in note for note in facts.notes)
-    assert measure_frames(shown, np.unique(tree.frame[1:])) is None
+    assert measure_shown(shown, np.unique(tree.frame[1:])) is None
     reasons = find_reasons(shown.profile)
     assert reasons.causes and "changed" in reasons.unread
 
@@ -122,7 +123,7 @@ def test_bytes_that_are_moved_twice_are_told(tmp_path: Path) -> None:
     assert not [
         line for line in metric_lines(facts.measured, facts.traffic, 120) if "counted" in str(line)
     ]
-    found = measure_frames(shown, np.unique(tree.frame[1:]))
+    found = measure_shown(shown, np.unique(tree.frame[1:]))
     assert found is not None
     assert sorted(metric_cell(found, row, MOVED) for row in range(2)) == ["", "3.2×"]
     keys = [head.key for head in Columns(sized=True, measured=True).heads]
