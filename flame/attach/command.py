@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from flame.core.options import LoadOptions
 
 _NOT_SAMPLED = "no GPU work of it is recorded"
+
+_LISTENS = 1.0
+"""Seconds until a process listens, at most; its dump is there a moment before."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,8 @@ def stop(what: str) -> int:
         return 0
     if target.method is not WatchMethod.DUMP or not target.dumps:
         raise InputError(f"{target.title}: records nothing")
-    left = [dump for dump in target.dumps if not _stop(dump)]
+    until = time.monotonic() + _LISTENS
+    left = [dump for dump in target.dumps if not _stop(dump, until)]
     done = [dump for dump in target.dumps if dump not in left]
     if done:
         say(f"stopped {target.title}: {_recorded(done)}; see it with: {_view(done, target)}")
@@ -139,12 +144,19 @@ def stop(what: str) -> int:
     return 0
 
 
-def _stop(dump: Path) -> bool:
-    control = Control.open(dump)
+def _stop(dump: Path, until: float) -> bool:
+    control = _open_control(dump, until)
     if control is None:
         return False
     with closing(control):
         return control.stop()
+
+
+def _open_control(dump: Path, until: float) -> Control | None:
+    """Connect to the process that writes ``dump``, which may have just begun to; else None."""
+    while (control := Control.open(dump)) is None and time.monotonic() < until:
+        time.sleep(0.02)
+    return control
 
 
 def _recorded(dumps: Sequence[Path]) -> str:
@@ -181,13 +193,14 @@ def switch_sampling(target: AttachTarget, mode: str) -> int:
         raise InputError(f"{target.title}: its recording has ended")
     if target.method is not WatchMethod.DUMP or not target.dumps:
         raise InputError(f"{target.title}: records nothing")
-    done = [_switch(dump, mode) for dump in target.dumps]
+    until = time.monotonic() + _LISTENS
+    done = [_switch(dump, mode, until) for dump in target.dumps]
     return InputError.exit_code if False in done or True not in done else 0
 
 
-def _switch(dump: Path, mode: str) -> bool | None:
+def _switch(dump: Path, mode: str, until: float) -> bool | None:
     """Whether it was done; None for a process that has nothing to be sampled."""
-    control = Control.open(dump)
+    control = _open_control(dump, until)
     if control is None:
         say(f"{dump}: nobody answers beside it")
         return False
