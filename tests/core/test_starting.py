@@ -102,6 +102,27 @@ def test_large_columns_lie_in_the_heap_which_keeps_what_is_freed(begin: str, in_
     assert run(LARGE.format(begin=begin)) == [in_heap]
 
 
+RELEASED = """
+from pathlib import Path
+import numpy
+from flame.core.starting import prepare_process, release_memory
+prepare_process()
+def pages(): return int(Path("/proc/self/statm").read_text().split()[1])
+columns = [numpy.ones(1 << 23) for _ in range(4)]
+held = pages()
+del columns[:3]
+print(held - pages() < 4096, end=" ")
+release_memory()
+print(held - pages() > 3 * (1 << 26) // 4096 - 1024)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+@pytest.mark.skipif(os.sysconf("SC_PAGESIZE") != 4096, reason="pages of another size")
+def test_what_the_heap_keeps_is_given_back_when_nothing_comes_next() -> None:
+    assert run(RELEASED) == ["True", "True"]
+
+
 def test_nothing_is_collected_before_the_start_is_over() -> None:
     begin, end = "delay_collection()", "resume_collection(); resume_collection()"
     assert run(COLLECTED.format(begin=begin, end=end)) == ["0", "True", "True", "1"]

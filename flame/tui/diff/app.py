@@ -90,5 +90,4 @@ class DiffApp(FlameApp):
         return DiffScreen(session, shown, *place)
 
     def on_main_screen_settled(self) -> None:
-        if self._sides_loader.caches:
-            self._keeper = in_background(self._sides_loader.keep, 0, self.post_message)
+        self._keeper = in_background(self._sides_loader.keep, 0, self.post_message)

@@ -15,6 +15,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.projection.filters import Filter
 from flame.core.reopening.profile_cache import ProfileCache
 from flame.core.report.options import with_given_iteration
+from flame.core.starting import release_memory
 from flame.tui.diff.selection import DiffSelection
 from flame.tui.diff.session import DiffProjection, DiffSession, metrics_of_both
 
@@ -101,6 +102,7 @@ class Loader:
         """Keep what has been loaded, for the next time."""
         for cache in self.caches:
             cache.write()
+        release_memory()
 
     def _runs(self, side: int, sides: SideInputs, progress: Progress) -> Iterator[Run]:
         runs = sides.each[side]

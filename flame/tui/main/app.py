@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from flame.core.errors import CancelledError, FlameError
+from flame.core.starting import release_memory
 from flame.options.config import DEFAULTS, Config
 from flame.tui.shell.base_app import BaseApp, check_terminal
 from flame.tui.shell.loading_screen import LoadingScreen
@@ -216,8 +217,12 @@ class FlameApp(BaseApp):
 
     def on_main_screen_settled(self) -> None:
         """Keep what has been loaded: whatever the user waits for is there."""
+        self._keeper = in_background(self._keep, 0, self.post_message)
+
+    def _keep(self) -> None:
         if self._cache is not None:
-            self._keeper = in_background(self._cache.write, 0, self.post_message)
+            self._cache.write()
+        release_memory()
 
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):

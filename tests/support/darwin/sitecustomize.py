@@ -42,7 +42,7 @@ _OF_LINUX = {
     time: ("CLOCK_BOOTTIME", "pthread_getcpuclockid"),
 }
 _ABSENT = ("/proc", "/sys", "/run")
-_OF_GLIBC = "mallopt"
+_OF_GLIBC = ("mallopt", "malloc_trim")
 
 
 def _is_absent(path: object) -> bool:
@@ -78,7 +78,7 @@ def _without(name: str) -> None:
 
 class _Library(ctypes.CDLL):
     def __getattr__(self, name: str) -> ctypes._NamedFuncPointer:
-        if name == _OF_GLIBC:
+        if name in _OF_GLIBC:
             raise AttributeError(name)
         return super().__getattr__(name)
 

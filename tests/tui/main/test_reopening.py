@@ -12,6 +12,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.reopening import profile_cache
 from flame.options.config import Config
 from tests.core.reopening.conftest import any_size, written
+from tests.support.waiting import PATIENCE
 from tests.tui.conftest import User, open_app
 
 
@@ -59,7 +60,7 @@ async def test_a_setting_keeps_nothing(trace: Path, home: Path) -> None:
     async with open_app(trace, config=Config(cache=False)) as user:
         await user.rest()
         await user.settle()
-        assert user.app._keeper is None  # type: ignore[attr-defined]
+        user.app._keeper.join(PATIENCE)  # type: ignore[attr-defined]
     assert not home.exists()
 
 
