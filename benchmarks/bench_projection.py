@@ -39,6 +39,7 @@ from flame.core.projection.labels import exact_labels
 from flame.core.projection.number_folds import fold_numbers
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
+from flame.core.starting import prepare_process
 from flame.tui.session.query import Query, find
 
 BASELINE = "sum by group"
@@ -143,6 +144,7 @@ def main() -> None:
     add("--kernels", default="", help="kernels whose names repeat (100k, 1M)")
     told.add_option(parser)
     args = parser.parse_args()
+    prepare_process()  # as the app does, whose keys wait for this
     sizes = {f"{size} nodes": number(size) for size in filter(None, args.nodes.split(","))}
     for size in filter(None, args.names.split(",")):
         sizes[f"{size} names"] = number(size) * NODES_PER_STEP // OPERATORS

@@ -50,7 +50,7 @@ class Job(NamedTuple):
 
 JOBS = {
     "bench_attach": Job("--seconds 12", "--seconds 70"),
-    "bench_diff": Job("", "--kernels 1M --rounds 1"),
+    "bench_diff": Job("", "--kernels 1M"),
     "bench_dump": Job("", "--large"),
     "bench_folded": Job("--megabytes 30"),
     "bench_inject": Job("--launches 200000", "--launches 1000000"),

@@ -230,19 +230,24 @@ class BreadthFirst:
         for low, high in itertools.pairwise(self.bounds()[1:]):
             order = sort_siblings(self.parent[low:high], [column[low:high] for column in within])
             rows = slice(low, high) if order is None else order + low
-            own = size[rows]
-            before = np.cumsum(own, dtype=np.int32)
-            before -= own
             parent = self.parent[rows]
+            place = new[parent] + 1
             first = np.concatenate([[True], parent[1:] != parent[:-1]])
-            before -= before[first][np.cumsum(first, dtype=np.int32) - 1]
-            before += new[parent]
-            before += 1
-            new[rows] = before
+            if not first.all():
+                place += _before_each(size[rows], first)
+            new[rows] = place
         del total, within
         old = np.empty(len(self), np.int64)  # numpy converts others at each use
         old[new[:-1]] = np.arange(len(self))
         return new, old, size[old]
+
+
+def _before_each(sizes: I4, first: Bool) -> I4:
+    """Sum the ``sizes`` of the siblings before each node; the ``first`` ones have none."""
+    before = np.cumsum(sizes, dtype=np.int32)
+    before -= sizes
+    before -= before[first][np.cumsum(first, dtype=np.int32) - 1]
+    return before
 
 
 def sort_siblings(parent: Column, keys: Sequence[Column]) -> I8 | None:
@@ -252,7 +257,10 @@ def sort_siblings(parent: Column, keys: Sequence[Column]) -> I8 | None:
     siblings are sorted of which one is in the wrong place.
     """
     first = np.concatenate([[True], parent[1:] != parent[:-1]])
-    if (parent[1:] < parent[:-1]).any() or (_out_of_order(keys[:1]) & ~first[1:]).any():
+    in_order = not (parent[1:] < parent[:-1]).any()
+    if in_order and first.all():
+        return None
+    if not in_order or (_out_of_order(keys[:1]) & ~first[1:]).any():
         return order_by([*keys, parent])
     wrong = _out_of_order(keys) & ~first[1:]
     if not wrong.any():
