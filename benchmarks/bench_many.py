@@ -30,7 +30,7 @@ ONE_BY_ONE = """
 import json, sys, time
 from pathlib import Path
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.loading.source_labels import label_sources
 profiles = [load(path) for path in sys.argv[1:]]
 begin = time.perf_counter()

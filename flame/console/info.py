@@ -14,11 +14,11 @@ from flame.console.metric_info import metric_facts, metric_lines
 from flame.console.recorder_words import unusual_counts
 from flame.console.trace_words import notes
 from flame.console.work_info import work_facts, work_lines
-from flame.core.analysis.busy_words import busy_share
 from flame.core.analysis.heaviest import Heaviest
 from flame.core.analysis.trace_summary import Gap, SourceTotal, TraceSummary, summarize
 from flame.core.analysis.utilization import Utilization
-from flame.core.analysis.wording import Terms, level_word
+from flame.core.analysis.words.busy import busy_share
+from flame.core.analysis.words.formats import Terms, level_word
 from flame.core.loading.inputs import Inputs
 from flame.core.model.meta import Device, DeviceFacts, Process, Share, file_labels
 from flame.core.model.profile import Profile

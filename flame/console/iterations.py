@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flame.core.analysis.iteration_words import count_words, length_words, outside_words
 from flame.core.analysis.iterations import IterationTable, iteration_name
+from flame.core.analysis.words.iterations import count_words, length_words, outside_words
 from flame.core.model.profile import Profile
 from flame.core.shown_text import printable
 from flame.core.units import format_count, format_ns, format_percent

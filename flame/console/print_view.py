@@ -11,13 +11,12 @@ import numpy as np
 from flame.console.metric_info import tree_metric_lines
 from flame.console.trace_words import gpus, notes
 from flame.console.work_info import tree_work_lines
-from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.chains import SIGN, chain_words, find_chains
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals, heaviest_rows
-from flame.core.analysis.memory_words import moment_words
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.utilization import utilizations
-from flame.core.analysis.wording import (
+from flame.core.analysis.words.busy import BusyWords, busy_words
+from flame.core.analysis.words.formats import (
     Terms,
     kind_word,
     level_word,
@@ -25,6 +24,7 @@ from flame.core.analysis.wording import (
     short_place,
     terms_of,
 )
+from flame.core.analysis.words.memory import moment_words
 from flame.core.model.frames import PART_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree

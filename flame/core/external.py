@@ -1,18 +1,28 @@
-"""Run other programs in process groups of their own, and find out why they fail."""
+"""Find other programs, run them in process groups of their own, and find out why they fail.
+
+Nothing is looked for in the current folder, which may be hostile.
+"""
 
 from __future__ import annotations
 
 import os
 import pwd
 import re
+import shutil
 import signal
+import site
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from flame.core.lazy_regex import lazy_regex
+
+HOME = Path(__file__).parents[2]
+"""The folder that flame itself is imported from."""
 
 _LONGEST_REASON = 200
 
@@ -20,6 +30,31 @@ _LONGEST_OUTPUT = 1 << 16
 _NO_GROUP = 65534
 
 _TELLING = lazy_regex("error|fail|cannot|can't|could not|unable|denied|no space", re.IGNORECASE)
+
+
+def find_program(name: str) -> str | None:
+    """Find the program called ``name`` in the absolute folders of PATH.
+
+    An empty or relative entry of PATH means the current folder, and is left out.
+    """
+    folders = (folder for folder in os.get_exec_path() if Path(folder).is_absolute())
+    return shutil.which(name, path=os.pathsep.join(folders))
+
+
+def import_path() -> list[str]:
+    """List the absolute folders of ``sys.path``, that of flame among them, for a child to use."""
+    folders = [folder for folder in sys.path if Path(folder).is_absolute()]
+    return folders if str(HOME) in folders else [*folders, str(HOME)]
+
+
+def package_folders() -> list[Path]:
+    """List the folders that packages are installed in, beside flame, for this Python, this user.
+
+    Not ``sys.path``: ``python -m`` and ``python -c`` put the current folder there.
+    """
+    user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    folders = [str(HOME), *site.getsitepackages(), *user]
+    return [Path(folder) for folder in dict.fromkeys(folders) if Path(folder).is_absolute()]
 
 
 @contextmanager

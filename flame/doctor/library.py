@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from flame._version import __version__
 from flame.core.errors import FlameError
+from flame.core.external import package_folders
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import FrameBuilder
-from flame.core.programs import package_folders
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.vocabulary import DumpVocabulary

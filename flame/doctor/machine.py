@@ -15,9 +15,9 @@ from pathlib import Path
 
 from flame.core.compiled.library import LIBRARY, compiled
 from flame.core.errors import UsageError
+from flame.core.external import find_program
 from flame.core.files.bounds import DAYS_VARIABLE, SIZE_VARIABLE, cache_size, read_bounds
 from flame.core.files.cache_folder import NoCacheError, cache_path, refuse_untrusted
-from flame.core.programs import find_program
 from flame.core.sass import nvdisasm
 from flame.core.units import format_bytes
 from flame.doctor.check import Check, ask

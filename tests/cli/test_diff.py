@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flame.cli.main import main
-from flame.core.compare.diff_report import SECTIONS
+from flame.core.compare.sections.diff_report import SECTIONS
 from tests.conftest import TRACES, needs_traces
 from tests.exporters.test_speedscope import checked
 from tests.support.paths import SAMPLES

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flame.core import programs
-from flame.core.programs import find_program, import_path, package_folders
+from flame.core import external as programs
+from flame.core.external import find_program, import_path, package_folders
 from tests.support.paths import ROOT
 
 

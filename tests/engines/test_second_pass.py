@@ -12,7 +12,7 @@ from shutil import rmtree
 import pytest
 
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
-from flame.core.readers.nsys.signs import MAGIC
+from flame.core.readers.signs.nsys import MAGIC
 from tests.engines.conftest import Ranks
 from tests.support.cluster import DaskCluster, worker_of
 from tests.support.rank_traces import RankRun, write_ranks

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from flame.core.external import package_folders
 from flame.core.loading.many import load
 from flame.core.model.pc_samples import Code
 from flame.core.model.profile import Profile
 from flame.core.options import silent
-from flame.core.programs import package_folders
 from flame.core.readers.fdump.samples import read_sampled_functions
 from flame.core.sass import nvdisasm
 from flame.core.sass.disassembly import store_codes

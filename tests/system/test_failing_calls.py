@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.readers.nsys.signs import MAGIC
+from flame.core.readers.signs.nsys import MAGIC
 from tests.inject.conftest import small_file_system
 from tests.support.faults.runs import CALLS, ERRORS, FaultRuns, Outcome
 from tests.support.paths import ROOT, SAMPLES

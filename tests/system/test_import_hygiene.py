@@ -119,8 +119,8 @@ FILES = {
     "run.hatchet": json.dumps(PROTON),
 }
 READERS = "flame.core.readers."
-ALWAYS = {"formats", "shared", "fdump.folder", *(f"{name}.signs" for name in ("fdump", "nsys"))}
-ALWAYS |= {f"{name}.signs" for name in ("kineto", "ncu", "stacks")}
+ALWAYS = {"formats", "shared", "fdump.folder", "signs.fdump", "signs.nsys"}
+ALWAYS |= {f"signs.{name}" for name in ("kineto", "ncu", "stacks")}
 """What tells formats apart."""
 
 OF_FORMAT = {
@@ -140,7 +140,7 @@ LATER = {
     *("asyncio", "multiprocessing", "numpy.ma", "psutil", "regex", "rich", "subprocess"),
     *("shutil", "tempfile", "textual", "tomllib", "unittest", "numpy.ctypeslib", "numpy.typing"),
     *("flame.attach", "flame.console.info", "flame.core.attribution.collective_join"),
-    *("flame.core.live", "flame.core.loading.merge", "flame.core.loading.parallel"),
+    *("flame.core.live", "flame.core.loading.merge.profiles", "flame.core.loading.parallel"),
     *("flame.doctor", "flame.exporters", "flame.record", "flame.tui"),
     *("flame.core.analysis.waiting.table", "flame.core.timeline.exposure"),
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flame.core.columns import Column
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from flame.core.errors import UsageError
+from flame.core.external import find_program
 from flame.core.lazy_regex import lazy_regex
-from flame.core.programs import find_program
 from flame.record.environment import INJECTIONS
 
 RATE = 100

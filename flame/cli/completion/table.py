@@ -108,7 +108,7 @@ def _value(action: argparse.Action, place: str, named: Mapping[str, Value]) -> V
 
 def _named_values() -> dict[str, Value]:
     """What the library has names for, by option, or by command and option."""
-    from flame.core.compare.diff_report import SECTIONS as DIFF_SECTIONS
+    from flame.core.compare.sections.diff_report import SECTIONS as DIFF_SECTIONS
     from flame.core.frame import ACTIVITY_KINDS, COLOURS, IMBALANCE, LEVELS
     from flame.core.model.metrics import ALL_METRICS
     from flame.core.options import NVTX_NAMES

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare the two sides of ``args``."""
     prepare_process()
-    from flame.core.compare.diff_report import SECTIONS
+    from flame.core.compare.sections.diff_report import SECTIONS
 
     names = chosen_sections(args.section, SECTIONS)
     if names is None:

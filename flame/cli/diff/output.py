@@ -68,7 +68,7 @@ def write(
     if args.format is not None:
         _write_format(args, sides, comparison, file)
         return
-    from flame.core.compare.diff_report import diff_sections
+    from flame.core.compare.sections.diff_report import diff_sections
 
     text = _written(args, sides, diff_sections(comparison, names if args.section else None), gate)
     file.write(text.encode("utf-8", "replace"))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.wording import short_place
+from flame.core.analysis.words.formats import short_place
 from flame.core.columns import I4, I8, Bool, distinct, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE

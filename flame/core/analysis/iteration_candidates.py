@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.columns import I8, distinct, pack, run_starts, sum_by
 from flame.core.model.activities import ThreadSpans
 from flame.core.model.frames import Kind
-from flame.core.model.launched_before import LaunchedBefore
+from flame.core.model.launches import LaunchedBefore
 from flame.core.model.profile import Profile
 from flame.core.names.numbers import split_numbers
 

@@ -12,7 +12,7 @@ from flame.core.columns import I4, I8, Bool, distinct, run_starts, sum_by
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.iterations import Iterations
-from flame.core.model.launched_before import launch_times
+from flame.core.model.launches import launch_times
 from flame.core.model.profile import Profile
 from flame.core.timeline.devices import device_times
 

@@ -19,7 +19,7 @@ from flame.core.analysis.utilization import (
     kernels_busy,
     utilizations,
 )
-from flame.core.analysis.wording import Terms, coverage_of, terms_of
+from flame.core.analysis.words.formats import Terms, coverage_of, terms_of
 from flame.core.columns import expand_ranges, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.memory import MemoryShortError

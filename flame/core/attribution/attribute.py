@@ -159,7 +159,7 @@ def _collectives_builder(
         return partial(find_collectives, raw.collectives, table)
     if raw.nccl_builder is None:
         return None
-    from flame.core.attribution.nccl_join import find_nccl_collectives
+    from flame.core.attribution.collective_join import find_nccl_collectives
 
     return partial(find_nccl_collectives, raw.nccl_builder, table, frames)
 

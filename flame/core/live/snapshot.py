@@ -16,7 +16,7 @@ from flame.core.live.sums.segment import WindowExtent
 from flame.core.live.sums.window_sums import WindowTotals
 from flame.core.live.vocabulary import LiveVocabulary, SnapshotVocabulary
 from flame.core.live.window import LiveWindow
-from flame.core.loading.merge import merge_metas, merge_warnings
+from flame.core.loading.merge.profiles import merge_metas, merge_warnings
 from flame.core.loading.source_labels import label_sources, order_sources
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Meta, Source

@@ -194,7 +194,7 @@ def _load_together(
     files: Sequence[Path], options: LoadOptions, progress: Progress, cache: ProfileCache | None
 ) -> Profile:
     """Load several files side by side; merge them, by rank where their labels are ranks."""
-    from flame.core.loading.merge import merge_profiles
+    from flame.core.loading.merge.profiles import merge_profiles
     from flame.core.loading.parallel import load_in_processes
     from flame.core.loading.source_labels import label_sources, order_sources
 

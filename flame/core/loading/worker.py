@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 import numpy as np
 
 from flame.core.errors import CancelledError, FlameError, InputError
+from flame.core.external import import_path
 from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
-from flame.core.programs import import_path
 
 if TYPE_CHECKING:
     from flame.core.reopening.profile_cache import ProfileCache

@@ -18,7 +18,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE, Activities, ThreadSpans
 from flame.core.model.frames import FrameTable, Kind
-from flame.core.model.launched_before import LaunchedBefore, launch_times
+from flame.core.model.launches import LaunchedBefore, launch_times
 from flame.core.model.meta import ProfilerSteps, Thread
 from flame.core.names.numbers import STAR, NumberedName, split_numbers
 from flame.core.names.nvtx import clean_range

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
-from flame.core.names.dtypes import bytes_of
+from flame.core.names.tensors import bytes_of
 
 OTHER = "other"
 

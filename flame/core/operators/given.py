@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flame.core.errors import UsageError
 from flame.core.lazy_regex import lazy_regex
-from flame.core.names.dtypes import bytes_of
+from flame.core.names.tensors import bytes_of
 from flame.core.operators.peaks import PRECISIONS, TF32
 from flame.core.operators.work import WorkOptions
 

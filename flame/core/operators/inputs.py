@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
-from flame.core.names.dtypes import bytes_of, precision_of
+from flame.core.names.tensors import bytes_of, precision_of
 
 LARGEST = 1 << 50
 """More elements than any tensor has; what is larger is damage."""

@@ -130,7 +130,7 @@ def _glance_at_nsys_export(head: FileHead) -> tuple[str, ...] | None:
 
 
 def _is_nsys_report(head: FileHead) -> bool:
-    from flame.core.readers.nsys.signs import looks_like_report
+    from flame.core.readers.signs.nsys import looks_like_report
 
     return looks_like_report(head.path, head.packed)
 
@@ -142,7 +142,7 @@ def _read_nsys_report(path: Path, options: LoadOptions, progress: Progress) -> D
 
 
 def _is_ncu_report(head: FileHead) -> bool:
-    from flame.core.readers.ncu.signs import looks_like_report
+    from flame.core.readers.signs.ncu import looks_like_report
 
     return looks_like_report(head.path, head.packed)
 
@@ -154,7 +154,7 @@ def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
 
 
 def _is_dump(head: FileHead) -> bool:
-    from flame.core.readers.fdump.signs import is_dump
+    from flame.core.readers.signs.fdump import is_dump
 
     return is_dump(head.unpacked)
 
@@ -172,7 +172,7 @@ def _is_complete_dump(path: Path) -> bool:
 
 
 def _is_speedscope(head: FileHead) -> bool:
-    from flame.core.readers.stacks.signs import is_speedscope
+    from flame.core.readers.signs.stacks import is_speedscope
 
     return is_speedscope(head.unpacked)
 
@@ -188,7 +188,7 @@ def _read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> De
 
 
 def _is_proton(head: FileHead) -> bool:
-    from flame.core.readers.stacks.signs import is_proton
+    from flame.core.readers.signs.stacks import is_proton
 
     return is_proton(head.unpacked)
 
@@ -200,7 +200,7 @@ def _read_proton(path: Path, options: LoadOptions, progress: Progress) -> Decode
 
 
 def _is_pprof(head: FileHead) -> bool:
-    from flame.core.readers.stacks.signs import is_pprof
+    from flame.core.readers.signs.stacks import is_pprof
 
     return is_pprof(head.unpacked)
 
@@ -212,7 +212,7 @@ def _read_pprof(path: Path, options: LoadOptions, progress: Progress) -> Decoded
 
 
 def _is_kineto(head: FileHead) -> bool:
-    from flame.core.readers.kineto.signs import is_chrome_trace
+    from flame.core.readers.signs.kineto import is_chrome_trace
 
     return is_chrome_trace(head.unpacked)
 
@@ -270,7 +270,7 @@ def _is_snapshot(head: FileHead) -> bool:
     text = head.unpacked
     if not (text.startswith(b"\x80") or b'"segment' in text or b'"device_traces"' in text):
         return False
-    from flame.core.readers.snapshot.signs import is_snapshot
+    from flame.core.readers.signs.snapshot import is_snapshot
 
     return is_snapshot(text)
 

@@ -8,7 +8,7 @@ from flame.core.errors import UsageError
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.iterations import chosen_ranges
 from flame.core.model.profile import Profile
-from flame.core.names.dtypes import bytes_of
+from flame.core.names.tensors import bytes_of
 from flame.core.projection.filters import Steps
 from flame.core.projection.selection import Selection
 from flame.core.regex import compile_expression

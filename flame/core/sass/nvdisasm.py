@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from flame.core.errors import InputError
-from flame.core.external import find_reason, read_head, start_group
+from flame.core.external import find_program, find_reason, package_folders, read_head, start_group
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code
-from flame.core.programs import find_program, package_folders
 from flame.core.sass.cubin import CubinFunction, Tick
 from flame.core.sass.nvdisasm_output import CodeSection, parse_sections
 

@@ -16,8 +16,8 @@ from flame.core.names.overheads import holds_process, is_of_profiler
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.devices import DeviceTime, device_times, timed_rows
-from flame.core.timeline.holdups import find_holdups, split
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
+from flame.core.timeline.thread_states.holdups import find_holdups, split
 
 CAUSE_OF_CALLS = {
     CallClass.SYNC: IdleCause.SYNC,

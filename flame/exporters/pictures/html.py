@@ -8,9 +8,9 @@ from html import escape
 from typing import BinaryIO
 
 from flame._version import __version__
-from flame.core.analysis.busy_words import busy_words
 from flame.core.analysis.trace_summary import summarize
 from flame.core.analysis.utilization import utilizations
+from flame.core.analysis.words.busy import busy_words
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.selection import Selection

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.wording import short_place
+from flame.core.analysis.words.formats import short_place
 from flame.core.columns import I8
 from flame.core.model.frames import PART_KINDS
 from flame.core.model.tree import StackTree

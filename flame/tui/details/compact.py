@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from flame.core.analysis.busy_words import busy_share
-from flame.core.analysis.wording import Terms, kind_word, short_place
+from flame.core.analysis.words.busy import busy_share
+from flame.core.analysis.words.formats import Terms, kind_word, short_place
 from flame.core.units import format_count, format_ns, format_percent, format_value
-from flame.tui.details.blocks import format_ratio
+from flame.tui.details.blocks.frame_blocks import format_ratio
+from flame.tui.details.blocks.memory_blocks import memory_words
+from flame.tui.details.blocks.metric_blocks import metric_words
+from flame.tui.details.blocks.root_blocks import part_name
+from flame.tui.details.blocks.work_blocks import work_words
 from flame.tui.details.facts import Facts
 from flame.tui.details.labels import Label
-from flame.tui.details.memory_blocks import memory_words
-from flame.tui.details.metric_blocks import metric_words
 from flame.tui.details.parts import HeaviestParts
-from flame.tui.details.root_blocks import part_name
 from flame.tui.details.root_facts import RootFacts, has_root_facts
-from flame.tui.details.work_blocks import work_words
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.toolkit.lines import Line, Piece, line_width

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from textual import on
 from textual.timer import Timer
 
-from flame.core.analysis.wording import Terms, terms_of
+from flame.core.analysis.words.formats import Terms, terms_of
 from flame.core.model.profile import Profile
 from flame.tui.details.collector import Collected, Collector
 from flame.tui.details.compact import LINES, compact

@@ -10,8 +10,8 @@ import numpy as np
 
 from flame.core.analysis.distribution import Distribution, Histogram, distribution, histogram
 from flame.core.analysis.estimated_times import estimate_times
-from flame.core.analysis.memory_words import FRAME_MEANINGS
-from flame.core.analysis.wording import OPERATORS, terms_of
+from flame.core.analysis.words.formats import OPERATORS, terms_of
+from flame.core.analysis.words.memory import FRAME_MEANINGS
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.efficiency.moved_bytes import MovedBytes, measure_moved
 from flame.core.errors import InputError

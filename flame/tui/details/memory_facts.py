@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.distribution import Distribution, distribution
-from flame.core.analysis.memory_words import moment_words, place_words
+from flame.core.analysis.words.memory import moment_words, place_words
 from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.allocator.recorded import Growth, MemoryOfDevice

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 
-from flame.core.analysis.wording import NVTX, Terms, kind_word
+from flame.core.analysis.words.formats import NVTX, Terms, kind_word
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import PART_KINDS, Frame, Kind
 from flame.core.model.grouping import category_of_frame
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.details import blocks, root_blocks
+from flame.tui.details.blocks import frame_blocks, root_blocks
+from flame.tui.details.blocks.memory_blocks import memory_lines
+from flame.tui.details.blocks.metric_blocks import metric_lines
+from flame.tui.details.blocks.root_blocks import HeaviestLines
+from flame.tui.details.blocks.sample_blocks import sample_lines, sample_notes
+from flame.tui.details.blocks.work_blocks import work_lines
 from flame.tui.details.facts import Facts
 from flame.tui.details.labels import Label, fields, listed, titled
-from flame.tui.details.memory_blocks import memory_lines
-from flame.tui.details.metric_blocks import metric_lines
 from flame.tui.details.parts import Part
-from flame.tui.details.root_blocks import HeaviestLines
 from flame.tui.details.root_facts import has_root_facts
-from flame.tui.details.sample_blocks import sample_lines, sample_notes
-from flame.tui.details.work_blocks import work_lines
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.shell.actions import Action
@@ -263,7 +263,7 @@ def _measured(
     samples = sample_lines(facts.sampled if facts else None, frame, palette, width)
     parts = any(view.tree.kind(above) in PART_KINDS for above in view.tree.path(view.cursor.node))
     if parts or metric.noun != "activities":
-        return [samples, blocks.note_lines(facts, width)]
+        return [samples, frame_blocks.note_lines(facts, width)]
     measured = metric.title if metric.unit == "ns" else "GPU time"
     everywhere = facts is not None and facts.everywhere
     title = f"{measured}, {Label.ALL_PLACES if everywhere else Label.EACH}"
@@ -271,15 +271,15 @@ def _measured(
         title += f" of the {Label.LATEST} {format_count(facts.latest)}"
     some = facts is not None or view.tree.count[view.cursor.node] > 1
     return [
-        blocks.distribution_lines(title, facts, width) if some else [],
-        blocks.note_lines(facts, width),
+        frame_blocks.distribution_lines(title, facts, width) if some else [],
+        frame_blocks.note_lines(facts, width),
         samples,
         *work_lines(facts.work if facts else None, width),
         metric_lines(facts.measured if facts else None, facts.traffic if facts else None, width),
         [
-            *blocks.window_lines(facts, width),
-            *blocks.queue_lines(facts, width),
-            *(blocks.launch_lines(facts, width) if frame.kind in _LAUNCHED else []),
+            *frame_blocks.window_lines(facts, width),
+            *frame_blocks.queue_lines(facts, width),
+            *(frame_blocks.launch_lines(facts, width) if frame.kind in _LAUNCHED else []),
         ],
     ]
 
@@ -299,7 +299,7 @@ def _rest(view: TreeView, facts: Facts | None, width: int) -> list[list[Line]]:
     return [
         _shapes(view, facts, width),
         _parents(view, facts, width),
-        blocks.place_lines(facts, width),
+        frame_blocks.place_lines(facts, width),
         _texts(view, frame, width),
     ]
 

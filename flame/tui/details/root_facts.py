@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.heaviest import HeavyFrame, HeavyFrames, find_heaviest
-from flame.core.analysis.iteration_words import length_words
 from flame.core.analysis.iterations import measure_iterations
 from flame.core.analysis.utilization import (
     IdleGap,
@@ -17,7 +16,8 @@ from flame.core.analysis.utilization import (
     kernels_busy,
     utilizations,
 )
-from flame.core.analysis.wording import coverage_of
+from flame.core.analysis.words.formats import coverage_of
+from flame.core.analysis.words.iterations import length_words
 from flame.core.columns import I8
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from flame.core.analysis.wording import NVTX, terms_of
+from flame.core.analysis.words.formats import NVTX, terms_of
 from flame.core.errors import UsageError
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, NvtxRange, Steps

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 
-from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
+from flame.core.analysis.words.formats import NVTX, Terms, level_word, reworded
 from flame.core.lazy_dataclass import dataclass
 from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS, WAIT_LEVEL
 from flame.core.projection.named_levels import (

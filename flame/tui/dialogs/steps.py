@@ -7,8 +7,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from textual.binding import Binding, BindingType
 
-from flame.core.analysis.iteration_words import count_words, length_words, outside_words
 from flame.core.analysis.iterations import measure_iterations
+from flame.core.analysis.words.iterations import count_words, length_words, outside_words
 from flame.core.columns import I8, Bool
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.profile import Profile

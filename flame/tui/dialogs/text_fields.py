@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flame.core.analysis.wording import OPERATORS, SCOPES, terms_of
+from flame.core.analysis.words.formats import OPERATORS, SCOPES, terms_of
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.analysis.distribution import Distribution
-from flame.core.analysis.wording import Terms, kind_word
+from flame.core.analysis.words.formats import Terms, kind_word
 from flame.core.columns import I8
 from flame.core.compare.amounts import Amounts, change_counts, change_words, format_ratio
 from flame.core.compare.colouring import Colouring

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from textual import on
 from textual.timer import Timer
 
-from flame.core.analysis.wording import NVTX, terms_of
+from flame.core.analysis.words.formats import NVTX, terms_of
 from flame.core.compare.colouring import Colouring
 from flame.core.model.profile import Profile
 from flame.tui.details import details_pane

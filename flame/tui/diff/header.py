@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flame.core.analysis.wording import Terms
+from flame.core.analysis.words.formats import Terms
 from flame.core.compare.amounts import format_ratio
 from flame.core.compare.basis import Basis
 from flame.core.compare.evidence import EvidenceLevel

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from flame.core.analysis.wording import terms_of
+from flame.core.analysis.words.formats import terms_of
 from flame.core.model.tree import Order
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.diff.details_pane import DiffDetailsPane

@@ -36,7 +36,7 @@ class ComparisonReports:
 
     def open(self, shown: Projection) -> OpenReport:
         """Open the sections of `flame diff`."""
-        from flame.core.compare.diff_report import SECTIONS, usual_sections
+        from flame.core.compare.sections.diff_report import SECTIONS, usual_sections
 
         assert isinstance(shown, DiffProjection)
         comparison = shown.comparison

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from flame.core.analysis.memory_words import moment_words
+from flame.core.analysis.words.memory import moment_words
 from flame.core.model.tree import Order
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.main.body import Body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from flame.core.analysis.wording import reworded, terms_of
+from flame.core.analysis.words.formats import reworded, terms_of
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree

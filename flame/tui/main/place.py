@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.options.state import AppState, ViewName
-from flame.tui.session.open_chains import OpenPaths, Stretch
+from flame.tui.session.anchors import OpenPaths, Stretch
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
 

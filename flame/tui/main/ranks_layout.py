@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from flame.core.analysis.wording import terms_of
+from flame.core.analysis.words.formats import terms_of
 from flame.core.model.tree import Order
 from flame.tui.details.details_pane import DetailsPane
 from flame.tui.main.layout import MainLayout

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from flame.core.analysis.iterations import measure_iterations
-from flame.core.analysis.wording import reworded, terms_of
+from flame.core.analysis.words.formats import reworded, terms_of
 from flame.core.model.tree import Order
 from flame.options.config import Config
 from flame.options.state import AppState

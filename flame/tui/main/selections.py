@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flame.core.analysis.wording import terms_of
+from flame.core.analysis.words.formats import terms_of
 from flame.core.frame import COLOURS, EFFICIENCY
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from flame.core.analysis.wording import Terms
+from flame.core.analysis.words.formats import Terms
 from flame.core.frame import IMBALANCE
 from flame.core.model.tree import Order
 from flame.core.units import format_count, format_counted, format_value

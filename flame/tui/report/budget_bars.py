@@ -11,7 +11,7 @@ from flame.core.model.calls import CallClass, IdleCause
 from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.report.sections.budget import mostly
 from flame.core.report.table import Section, share
-from flame.core.timeline.holdups import HOLDUPS
+from flame.core.timeline.thread_states.holdups import HOLDUPS
 from flame.core.units import format_ns, format_percent
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette

@@ -9,9 +9,8 @@ import numpy as np
 from flame.core.columns import Bool
 from flame.core.model.tree import StackTree
 from flame.core.projection.labels import common_key
-from flame.tui.session.anchors import Anchor
+from flame.tui.session.anchors import Anchor, OpenPaths
 from flame.tui.session.joined_rows import ALL_CLOSED
-from flame.tui.session.open_chains import OpenPaths
 from flame.tui.session.query import SearchResult
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.viewport import Sight, Zoom

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from flame.core.analysis.wording import NVTX, Terms, reworded
+from flame.core.analysis.words.formats import NVTX, Terms, reworded
 
 WORDS = "Words"
 """Begins the title of each section in the help."""

@@ -9,9 +9,8 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
-from flame.tui.session.anchors import Anchor, anchor_of, span_of
+from flame.tui.session.anchors import Anchor, OpenPaths, anchor_of, opened_at, paths_of, span_of
 from flame.tui.session.joined_rows import OpenChains
-from flame.tui.session.open_chains import OpenPaths, opened_at, paths_of
 from flame.tui.session.row_layout import Item, Span, TreeLayout
 from flame.tui.toolkit.back_stack import BackStack
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from flame.core.analysis.wording import NVTX, Terms, reworded
+from flame.core.analysis.words.formats import NVTX, Terms, reworded
 from flame.core.model.frames import PART_KINDS, Frame
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile

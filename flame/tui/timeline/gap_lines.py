@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from flame.core.analysis.gap_host import GapHost, gap_host
 from flame.core.analysis.utilization import DeviceGaps
-from flame.core.analysis.wording import Terms, terms_of
+from flame.core.analysis.words.formats import Terms, terms_of
 from flame.core.model.profile import Profile
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.gap_causes import CauseTime, GapCauses

@@ -8,7 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
-from flame.core.analysis.wording import reworded, terms_of
+from flame.core.analysis.words.formats import reworded, terms_of
 from flame.core.projection.filters import At, Time
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import STATES, Track

@@ -30,8 +30,8 @@ from flame.core.timeline.highlight import (
     passing_intervals,
 )
 from flame.core.timeline.intervals import Timeline, timeline
-from flame.core.timeline.state_lanes import find_metrics, with_metrics, with_states
-from flame.core.timeline.state_spans import state_spans
+from flame.core.timeline.thread_states.lanes import find_metrics, with_metrics, with_states
+from flame.core.timeline.thread_states.spans import state_spans
 from flame.tui.session.session import Projection
 from flame.tui.timeline.viewport import SHORTEST
 

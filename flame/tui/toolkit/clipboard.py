@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.app import App
 
-from flame.core.programs import find_program
+from flame.core.external import find_program
 from flame.core.units import format_count
 from flame.tui.toolkit.text import cut, printable
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from textual.app import App, SuspendNotSupported
 
+from flame.core.external import find_program
 from flame.core.model.tree import StackTree
-from flame.core.programs import find_program
 from flame.tui.toolkit.text import cut, printable
 
 _SHOWN = 40

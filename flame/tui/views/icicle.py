@@ -9,11 +9,11 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from flame.core.analysis.wording import short_place
+from flame.core.analysis.words.formats import short_place
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import strip_offset
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.session.open_chains import OpenPaths
+from flame.tui.session.anchors import OpenPaths
 from flame.tui.session.row_layout import Item
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import mark_of

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from flame.core.analysis.sandwich import merge_places
-from flame.core.analysis.wording import level_word, terms_of
+from flame.core.analysis.words.formats import level_word, terms_of
 from flame.core.columns import I4, I8
 from flame.core.model.frames import Kind
 from flame.core.projection.filters import Steps

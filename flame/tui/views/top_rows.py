@@ -9,7 +9,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from flame.core.analysis.wording import NVTX, Terms, kind_word, short_place
+from flame.core.analysis.words.formats import NVTX, Terms, kind_word, short_place
 from flame.core.columns import I4
 from flame.core.model.frames import Frame
 from flame.tui.session.wording import mark_of

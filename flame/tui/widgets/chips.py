@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil, log10
 
-from flame.core.analysis.memory_words import asked_words
-from flame.core.analysis.wording import NVTX, terms_of
+from flame.core.analysis.words.formats import NVTX, terms_of
+from flame.core.analysis.words.memory import asked_words
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import format_span, kind_of

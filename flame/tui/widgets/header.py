@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.utilization import utilizations
-from flame.core.analysis.wording import Terms, coverage_of, level_word, terms_of
+from flame.core.analysis.words.busy import BusyWords, busy_words
+from flame.core.analysis.words.formats import Terms, coverage_of, level_word, terms_of
 from flame.core.columns import unique
 from flame.core.compare.amounts import change_counts, change_words
 from flame.core.compare.colouring import Colouring

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from flame.core.analysis.wording import Terms
+from flame.core.analysis.words.formats import Terms
 from flame.tui.session.glossary import WORDS, words_of
 from flame.tui.toolkit.dialog.entry import Entry
 from flame.tui.toolkit.dialog.page import Page, indented

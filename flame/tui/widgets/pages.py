@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from flame.core.analysis.iteration_words import count_words, length_words, outside_words
 from flame.core.analysis.iterations import measure_iterations
 from flame.core.analysis.trace_summary import TraceSummary, summarize
-from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
+from flame.core.analysis.words.formats import NVTX, Terms, level_word, reworded
+from flame.core.analysis.words.iterations import count_words, length_words, outside_words
 from flame.core.efficiency.colouring import SIGNS, STEPS, STRENGTHS
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name

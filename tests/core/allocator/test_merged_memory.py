@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flame.console.memory_info import memory_lines
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.activities import TableCut
 from flame.core.projection.filters import Ranks
 from tests.core.allocator.test_trace_memory import load, stacks, three_steps, total

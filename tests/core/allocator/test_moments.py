@@ -13,12 +13,12 @@ from flame.core.allocator.live import live_curve
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.snapshot_profile import build_snapshot_profile
 from flame.core.allocator.tables import DeviceAllocations
-from flame.core.analysis.memory_words import moment_words
+from flame.core.analysis.words.memory import moment_words
 from flame.core.columns import I8
 from flame.core.compare.sides import Run
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.activities import TableCut
 from flame.core.model.allocator.allocations import BEFORE, Allocations
 from flame.core.model.allocator.history import AllocatorEvents

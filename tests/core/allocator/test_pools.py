@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import flame
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.profile import Profile
 from flame.core.projection.project import project
 from flame.core.projection.selection import select

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.activities import Activities, TableCut, ThreadPieces, has_times
 from flame.core.model.calls import IdleCause, call_class
 from flame.core.model.frames import NO_LAUNCH, Kind

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.frames import Kind
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile

@@ -9,7 +9,7 @@ import pytest
 from flame.core.compare.basis import Units
 from flame.core.compare.changes import Limits, base_as_new, parse_limits
 from flame.core.compare.comparison import Comparison, compare
-from flame.core.compare.diff_report import SECTIONS, diff_sections
+from flame.core.compare.sections.diff_report import SECTIONS, diff_sections
 from flame.core.compare.sections.frames import changed_frames
 from flame.core.compare.sides import Run, Sides
 from flame.core.errors import NoMatchError, UsageError

@@ -15,7 +15,7 @@ from flame.core.efficiency.sums import count_frames, count_nodes, count_whole
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions

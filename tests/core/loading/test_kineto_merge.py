@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import where
 from flame.core.projection.filters import Filter

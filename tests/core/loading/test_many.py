@@ -11,7 +11,7 @@ import pytest
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.loading import worker as load_process
 from flame.core.loading.many import load, load_all
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.project_tree import project_tree

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from flame.core.errors import InputError, NoMatchError
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.loading.source_labels import label_paths, label_sources
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name

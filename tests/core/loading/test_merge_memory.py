@@ -9,7 +9,7 @@ import pytest
 
 from flame.core.errors import InputError, NoMatchError
 from flame.core.loading.many import load, load_all
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.activities import TableCut
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Devices, Filter, Ranks, Time

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.utilization import idle_gaps, utilizations
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.allocator.recorded import RecordedMemory
 from flame.core.model.meta import Device, Meta
 from flame.core.model.profile import Profile

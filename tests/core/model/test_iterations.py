@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.meta import ProfilerSteps
 from flame.core.model.profile import Profile
 from tests.conftest import TRACES, needs_traces

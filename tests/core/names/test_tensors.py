@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from flame.core.names.dtypes import bytes_of
-from flame.core.names.tensors import tensors_text, types_text
+from flame.core.names.tensors import bytes_of, tensors_text, types_text
 
 
 def test_shapes_and_types_as_people_write_them() -> None:

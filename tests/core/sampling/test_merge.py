@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.columns import I8
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from tests.support.oracles.naive_samples import Part, check, parts

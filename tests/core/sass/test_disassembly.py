@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flame.core import programs
+from flame.core import external as programs
 from flame.core.errors import CancelledError
 from flame.core.model.pc_samples import Code
 from flame.core.options import silent

@@ -16,8 +16,8 @@ from flame.core.model.calls import StateKind
 from flame.core.model.threads.states import StateOwner, StateSpans
 from flame.core.timeline.intervals import Timeline, timeline
 from flame.core.timeline.lanes import STATES, Lane, Track
-from flame.core.timeline.state_lanes import with_states
-from flame.core.timeline.state_spans import state_spans
+from flame.core.timeline.thread_states.lanes import with_states
+from flame.core.timeline.thread_states.spans import state_spans
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.nsysfile import START_END, NsysFile

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from flame.core.readers.nsys.signs import MAGIC
+from flame.core.readers.signs.nsys import MAGIC
 from tests.support.waiting import PATIENCE
 
 

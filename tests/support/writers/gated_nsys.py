@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from flame.core.readers.nsys.signs import MAGIC
+from flame.core.readers.signs.nsys import MAGIC
 from tests.support.writers.nsysfile import NsysFile
 
 _PROGRAM = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.analysis.memory_words import moment_words
-from flame.core.analysis.wording import NVTX
+from flame.core.analysis.words.formats import NVTX
+from flame.core.analysis.words.memory import moment_words
 from flame.core.loading.many import load
 from flame.core.projection.filters import At, Filter
 from flame.core.projection.selection import Selection

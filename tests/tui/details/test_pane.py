@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from flame.core.analysis.distribution import distribution, histogram
-from flame.core.analysis.wording import OPERATORS
+from flame.core.analysis.words.formats import OPERATORS
 from flame.core.columns import I8
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.tree import StackTree
-from flame.tui.details.blocks import bars
+from flame.tui.details.blocks.frame_blocks import bars
 from flame.tui.details.facts import BINS, Facts, Launched, Moved, Used
 from flame.tui.details.labels import Label
 from flame.tui.details.pane import details

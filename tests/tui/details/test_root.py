@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.analysis.wording import NVTX
+from flame.core.analysis.words.formats import NVTX
 from flame.core.loading.many import load, load_all
 from flame.core.projection.filters import Filter, HideStacks, Time
 from flame.core.projection.selection import Selection

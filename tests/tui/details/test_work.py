@@ -8,8 +8,8 @@ import pytest
 
 from flame.core.loading.many import load
 from flame.core.projection.selection import Selection
+from flame.tui.details.blocks.work_blocks import work_lines, work_words
 from flame.tui.details.facts import Facts, collect
-from flame.tui.details.work_blocks import work_lines, work_words
 from flame.tui.session.session import project
 from tests.support.worked import H100, write_products
 from tests.support.writers.kinetofile import KinetoFile

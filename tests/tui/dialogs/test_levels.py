@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.analysis.wording import NVTX, OPERATORS, reworded
+from flame.core.analysis.words.formats import NVTX, OPERATORS, reworded
 from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import ARRANGEMENT_KEYS, NAMED_LEVELS
 from flame.tui.dialogs.levels import Choice, LevelsChoice, LevelsDialog, offered, toggled

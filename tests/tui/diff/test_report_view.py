@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flame.cli.parser import parse_command_line
-from flame.core.compare.diff_report import SECTIONS, diff_sections
+from flame.core.compare.sections.diff_report import SECTIONS, diff_sections
 from flame.options.state import decode
 from flame.tui.diff.report_pane import ComparisonReports
 from flame.tui.diff.selection import DiffSelection

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from flame.core.compare.amounts import Amounts
 from flame.core.compare.noise.beyond_noise import NoiseMarks
-from flame.tui.diff.top_table import DiffTable
+from flame.tui.diff.top_pane import DiffTable
 from tests.core.compare.test_sided_tree import Values, stacks, two_sides
 
 

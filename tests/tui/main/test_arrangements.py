@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.analysis.wording import OPERATORS, reworded
+from flame.core.analysis.words.formats import OPERATORS, reworded
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import ShowStacks
 from flame.core.projection.named_levels import ARRANGEMENT_KEYS, NAMED_LEVELS

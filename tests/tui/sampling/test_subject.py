@@ -19,7 +19,7 @@ from flame.core.projection.filters import Kernel
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.core.units import format_percent
-from flame.tui.details.sample_blocks import sample_lines
+from flame.tui.details.blocks.sample_blocks import sample_lines
 from flame.tui.details.sample_facts import sampled_of
 from flame.tui.sampling.subject import NONE_BELOW, ON_HOST, Spot, Subject, spot_of, subject_of
 from flame.tui.sampling.version import merge_codes

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.chains import find_chains
 from flame.core.model.tree import StackTree
+from flame.tui.session.anchors import OpenPaths, Stretch, opened_at, paths_of
 from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN, JoinedRows, OpenChains
-from flame.tui.session.open_chains import OpenPaths, Stretch, opened_at, paths_of
 from flame.tui.session.row_layout import TreeLayout
 from tests.tui.trees import chained_trees, node, python, random_trees, stack_tree
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from flame.core.analysis.wording import (
+from flame.core.analysis.words.formats import (
     NVTX,
     OPERATORS,
     coverage_of,

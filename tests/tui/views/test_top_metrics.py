@@ -11,8 +11,8 @@ from flame.core.efficiency.measured_frames import MOVED
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
+from flame.tui.details.blocks.metric_blocks import metric_lines, metric_words
 from flame.tui.details.facts import collect
-from flame.tui.details.metric_blocks import metric_lines, metric_words
 from flame.tui.session.session import project
 from flame.tui.timeline.prepare import find_reasons
 from flame.tui.views.top_columns import Columns

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.analysis.wording import (
+from flame.core.analysis.words.formats import (
     NVTX,
     OPERATORS,
     RANGES,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.analysis.wording import NVTX, OPERATORS
+from flame.core.analysis.words.formats import NVTX, OPERATORS
 from flame.tui.session.glossary import GLOSSARY, WORDS, meaning_of
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.dialog import Entry

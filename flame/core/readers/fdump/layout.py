@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from flame.core.errors import InputError
-from flame.core.readers.fdump.signs import is_dump
+from flame.core.readers.signs.fdump import is_dump
 
 VERSION = 1
 RUNNING = 0

@@ -11,9 +11,9 @@ from flame.core.errors import InputError
 from flame.core.options import Progress
 from flame.core.readers.ncu.lines import add_source_lines
 from flame.core.readers.ncu.result import NcuFile, NcuResult
-from flame.core.readers.ncu.signs import SUFFIXES
 from flame.core.readers.ncu.source_csv import read_source_csv
 from flame.core.readers.shared.converter import Converter
+from flame.core.readers.signs.ncu import SUFFIXES
 
 
 def read_report(path: Path, progress: Progress) -> NcuFile:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from flame.core.options import Progress
-from flame.core.readers.nsys.signs import SUFFIXES
 from flame.core.readers.shared.conversion import Converted, Reading
 from flame.core.readers.shared.converter import Converter
 from flame.core.readers.shared.unpacking import Unpacking
+from flame.core.readers.signs.nsys import SUFFIXES
 
 T = TypeVar("T")
 

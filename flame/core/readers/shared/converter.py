@@ -11,10 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from flame.core.errors import InputError
-from flame.core.external import find_reason, read_head, start_group
+from flame.core.external import find_program, find_reason, read_head, start_group
 from flame.core.lazy_dataclass import dataclass
 from flame.core.options import Progress
-from flame.core.programs import find_program
 from flame.core.readers.shared.conversion import Conversion
 
 _POLL = 0.1

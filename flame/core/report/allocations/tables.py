@@ -9,7 +9,7 @@ from typing import NamedTuple
 from flame.core.allocator.growth import LEAST_BOUNDARIES
 from flame.core.allocator.out_of_memory import verdict
 from flame.core.allocator.reserved import PART_MEANINGS
-from flame.core.analysis.memory_words import asked_words
+from flame.core.analysis.words.memory import asked_words
 from flame.core.model.allocator.recorded import MemoryOfDevice
 from flame.core.projection.filters import At, Moment
 from flame.core.projection.selection import moment_of

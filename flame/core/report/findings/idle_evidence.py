@@ -21,12 +21,12 @@ from flame.core.model.activities import NONE
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from flame.core.report.findings.held_host import held_host
+from flame.core.report.host.held_host import held_host
 from flame.core.report.scope import Scope
 from flame.core.timeline.call_classes import call_classes
-from flame.core.timeline.holdups import HOLDUPS
 from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.idle_parts import IdleCause, IdleParts
+from flame.core.timeline.thread_states.holdups import HOLDUPS
 
 SHORT = 200_000
 """Longest gap, ns, of the pattern kernel, pause, kernel: 50 to 200 µs in code bound by launches."""

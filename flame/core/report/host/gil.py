@@ -10,7 +10,7 @@ from flame.core.model.threads.events import EventThread, ThreadEvents
 from flame.core.report.host.state_times import idle_in, lengths_within
 from flame.core.report.scope import Scope
 from flame.core.timeline.lane_intervals import LaneIntervals
-from flame.core.timeline.states import gil_times
+from flame.core.timeline.thread_states.states import gil_times
 
 
 @dataclass(frozen=True, eq=False)

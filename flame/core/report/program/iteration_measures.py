@@ -30,7 +30,7 @@ from flame.core.timeline.call_classes import call_classes
 from flame.core.timeline.exposure import class_times
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, idle_parts
 from flame.core.timeline.lane_intervals import measure_lanes
-from flame.core.timeline.states import find_collections
+from flame.core.timeline.thread_states.states import find_collections
 
 LEADS = tuple(f"before it, idle: {cause.title}" for cause in IdleCause)
 """The parts of the gap before the first work of an iteration, as ``IterationColumns.lead`` has it.

@@ -11,8 +11,8 @@ from flame.core.report.labels import PART_NAMES
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table, TableColumn, share
 from flame.core.timeline.exposure import class_times
-from flame.core.timeline.holdups import HOLDUPS
 from flame.core.timeline.idle_parts import IdleCause, told_causes
+from flame.core.timeline.thread_states.holdups import HOLDUPS
 
 MIXED = "mixed"
 """The character of a window of which nothing is most."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from flame.core.analysis.wording import coverage_of
+from flame.core.analysis.words.formats import coverage_of
 from flame.core.columns import I4, I8, Bool, Column, places_on_lanes, sum_by
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex

@@ -17,9 +17,9 @@ from flame.core.report.host.os_time import host_code_parts
 from flame.core.report.labels import labels_without_numbers, shown_as, source_line
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
-from flame.core.timeline.holdups import HOLDUPS
 from flame.core.timeline.idle_host import idle_host
 from flame.core.timeline.idle_parts import IdleCause, IdleParts, told_causes
+from flame.core.timeline.thread_states.holdups import HOLDUPS
 from flame.core.units import format_ns
 
 NAME, TITLE = "idle", "When the GPUs ran nothing, and why"

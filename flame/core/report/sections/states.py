@@ -15,7 +15,7 @@ from flame.core.report.measures.chosen_iterations import chosen_iterations
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, picked, share
 from flame.core.timeline.lanes import event_thread_label
-from flame.core.timeline.states import States, find_states
+from flame.core.timeline.thread_states.states import States, find_states
 
 NAME, TITLE = "states", "What held the program up"
 

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given
 
 from flame.cli.main import main
 from flame.core.compare.comparison import compare
-from flame.core.compare.diff_report import SECTIONS, diff_sections
 from flame.core.compare.evidence import EvidenceLevel, find_evidence
 from flame.core.compare.gate.decide import decide
 from flame.core.compare.gate.terms import read_condition
 from flame.core.compare.keep import keep_run
 from flame.core.compare.kept.base_file import SCHEMA, KeptBase, encode_base, is_kept_base
+from flame.core.compare.sections.diff_report import SECTIONS, diff_sections
 from flame.core.compare.sides import KeptRun, Run, Sides, open_runs
 from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.loading.many import load

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flame.core.loading.file import load_file
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, silent
 from flame.core.rank_summary.collective_table import Source

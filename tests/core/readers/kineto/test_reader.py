@@ -17,9 +17,9 @@ from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.kineto import reader as kineto
-from flame.core.readers.kineto.signs import is_chrome_trace
 from flame.core.readers.kineto.trace import shift_to_zero
 from flame.core.readers.kineto.vocabulary import memory_of
+from flame.core.readers.signs.kineto import is_chrome_trace
 from tests.support.writers.kinetofile import KinetoFile
 
 Read = Callable[..., RawTrace]

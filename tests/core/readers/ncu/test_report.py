@@ -15,7 +15,7 @@ from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.ncu.report import STAGE, read_report
-from flame.core.readers.ncu.signs import MAGIC, looks_like_report
+from flame.core.readers.signs.ncu import MAGIC, looks_like_report
 from tests.support.waiting import PATIENCE
 from tests.support.writers.ncufile import BASE, Line, Row, cuda_page, sass_page
 

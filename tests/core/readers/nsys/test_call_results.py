@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.profile import Profile
 from tests.core.reopening.conftest import find, keep
 from tests.support.writers.nsysfile import NsysFile

@@ -19,7 +19,7 @@ from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
 from flame.core.options import Progress, silent
 from flame.core.readers.nsys.report import STAGE, read_by_export
-from flame.core.readers.nsys.signs import MAGIC, looks_like_report
+from flame.core.readers.signs.nsys import MAGIC, looks_like_report
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.nsysfile import MARK, NsysFile

@@ -12,7 +12,7 @@ import pytest
 from flame.core.analysis.trace_summary import summarize
 from flame.core.errors import InputError
 from flame.core.loading.many import load, load_all
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.memory import MemoryShortError
 from flame.core.model.meta import DeviceFacts
 from flame.core.model.profile import Profile

@@ -21,7 +21,8 @@ from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.core.readers.stacks import folded, proton, signs
+from flame.core.readers.signs import stacks as signs
+from flame.core.readers.stacks import folded, proton
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
 from tests.support.project_tree import project_tree

@@ -8,7 +8,7 @@ import pytest
 
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
-from flame.core.readers.stacks import signs
+from flame.core.readers.signs import stacks as signs
 from tests.support.writers.speedscopefile import document, evented, opened, refusal, sampled
 
 GOOD = evented(("O", 0, 0), ("C", 0, 1))

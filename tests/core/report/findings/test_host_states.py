@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.report.findings import held_host as held_host_module
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import find
-from flame.core.report.findings.held_host import held_host
+from flame.core.report.host import held_host as held_host_module
+from flame.core.report.host.held_host import held_host
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
 from flame.core.timeline import idle_parts as idle_parts_module
-from flame.core.timeline.holdups import Holdups
 from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.lane_intervals import LaneIntervals
+from flame.core.timeline.thread_states.holdups import Holdups
 from tests.support.recorded import Recorded, i8
 from tests.support.tiers import examples
 

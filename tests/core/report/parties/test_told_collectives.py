@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flame.core.loading.file import load_file
 from flame.core.loading.many import load
-from flame.core.loading.merge import merge_profiles
+from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.options import LoadOptions, silent
 from flame.core.report.parties.collectives import CommunicationRows, match_ranks
 from flame.core.report.parties.communication import communication_section, rank_labels

@@ -9,9 +9,9 @@ import numpy as np
 from flame.core.columns import I8, Bool, sum_by
 from flame.core.report.scope import Scope
 from flame.core.timeline.busy_time import BusyTime
-from flame.core.timeline.holdups import HOLDUPS, find_holdups, split
 from flame.core.timeline.idle_parts import IdleParts
 from flame.core.timeline.lane_intervals import Pieces
+from flame.core.timeline.thread_states.holdups import HOLDUPS, find_holdups, split
 
 
 class HeldHost(NamedTuple):

@@ -11,8 +11,8 @@ import numpy as np
 from flame.core.analysis.waiting.measures import MEASURES
 from flame.core.columns import I4, I8
 from flame.core.efficiency.measures import WORK
-from flame.core.loading.clocks import align_clocks
-from flame.core.loading.merge_details import (
+from flame.core.loading.merge.clocks import align_clocks
+from flame.core.loading.merge.details import (
     ProfilePart,
     merge_allocators,
     merge_captures,
@@ -20,16 +20,16 @@ from flame.core.loading.merge_details import (
     merge_launches,
     merge_overheads,
 )
-from flame.core.loading.merge_memory import MergedMemory, check_kinds
-from flame.core.loading.merge_metrics import measure_scales, merge_metrics, metric_warnings
-from flame.core.loading.merge_side_tables import SidePart, merge_side_tables
-from flame.core.loading.merge_tables import merge_tables
-from flame.core.loading.merge_threads import ThreadTables, thread_builders
-from flame.core.loading.shared_gpus import (
+from flame.core.loading.merge.memory import MergedMemory, check_kinds
+from flame.core.loading.merge.metrics import measure_scales, merge_metrics, metric_warnings
+from flame.core.loading.merge.shared_gpus import (
     SharedGpus,
     shared_gpu_warnings,
     with_idle_of_shared,
 )
+from flame.core.loading.merge.side_tables import SidePart, merge_side_tables
+from flame.core.loading.merge.tables import merge_tables
+from flame.core.loading.merge.threads import ThreadTables, thread_builders
 from flame.core.model.activities import (
     NONE,
     Activities,

@@ -13,7 +13,7 @@ from flame.core.model.threads.events import ThreadEvents
 from flame.core.model.threads.states import StateOwner, StateSpans
 from flame.core.timeline.devices import source_label
 from flame.core.timeline.lanes import event_thread_label, thread_label
-from flame.core.timeline.states import (
+from flame.core.timeline.thread_states.states import (
     COLLECTION,
     LOADING,
     PROFILER,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flame.core.analysis.busy_words import busy_share
-from flame.core.analysis.wording import Terms
+from flame.core.analysis.words.busy import busy_share
+from flame.core.analysis.words.formats import Terms
 from flame.core.units import (
     format_bytes,
     format_count,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from flame.core.columns import I4, Column
-from flame.core.loading.merge_details import ProfilePart
-from flame.core.loading.merge_metrics import merge_measures
+from flame.core.loading.merge.details import ProfilePart
+from flame.core.loading.merge.metrics import merge_measures
 from flame.core.model.activities import Activities, has_times
 from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import StackBuilder

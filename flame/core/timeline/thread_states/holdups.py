@@ -11,7 +11,7 @@ from flame.core.kept_results import kept
 from flame.core.model.calls import IdleCause
 from flame.core.model.profile import Profile
 from flame.core.timeline.lane_intervals import LaneIntervals, Pieces
-from flame.core.timeline.states import find_collections, gil_times
+from flame.core.timeline.thread_states.states import find_collections, gil_times
 
 HOLDUPS = (IdleCause.GARBAGE_COLLECTION, IdleCause.GIL)
 """What threads are held up by, as causes of idle time; where both hold the first counts."""

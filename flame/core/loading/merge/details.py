@@ -8,8 +8,8 @@ import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.lazy_dataclass import dataclass
-from flame.core.loading.merge_side_tables import SidePart
-from flame.core.loading.merge_threads import ThreadTables
+from flame.core.loading.merge.side_tables import SidePart
+from flame.core.loading.merge.threads import ThreadTables
 from flame.core.model.activities import NONE, Activities, ThreadPieces, ThreadSpans
 from flame.core.model.allocator.recorded import RecordedMemory
 from flame.core.model.launches import (

@@ -13,8 +13,8 @@ from flame.core.allocator.recorded import MOST_TABLES
 from flame.core.columns import I4
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
-from flame.core.loading.merge_details import ProfilePart
-from flame.core.loading.merge_tables import join_columns, renumber_columns
+from flame.core.loading.merge.details import ProfilePart
+from flame.core.loading.merge.tables import join_columns, renumber_columns
 from flame.core.model.activities import NONE, Activities, TableCut
 from flame.core.model.allocator.recorded import (
     MemoryCurve,
