@@ -139,7 +139,7 @@ ALSO = {"six_levels": {"numpy.ma", "shutil", "subprocess", "tempfile"}}
 LATER = {
     *("asyncio", "multiprocessing", "numpy.ma", "psutil", "regex", "rich", "subprocess"),
     *("shutil", "tempfile", "textual", "tomllib", "unittest", "numpy.ctypeslib", "numpy.typing"),
-    *("flame.attach", "flame.console.info", "flame.core.attribution.collective_join"),
+    *("flame.attach", "flame.console.info", "flame.core.attribution.joins.collectives"),
     *("flame.core.live", "flame.core.loading.merge.profiles", "flame.core.loading.parallel"),
     *("flame.doctor", "flame.exporters", "flame.record", "flame.tui"),
     *("flame.core.analysis.waiting.table", "flame.core.timeline.exposure"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.attribution.graph_capture import capture_times, find_captures
 from flame.core.attribution.host import host_table
-from flame.core.attribution.launch_join import LaunchJoin, join_launches, taken, taken_stacks
+from flame.core.attribution.joins.launches import LaunchJoin, join_launches, taken, taken_stacks
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import (
@@ -154,12 +154,12 @@ def _collectives_builder(
 ) -> Callable[[], Collectives] | None:
     """What finds the collectives that activities are of; None where the trace tells of none."""
     if raw.collectives:
-        from flame.core.attribution.collective_join import find_collectives
+        from flame.core.attribution.joins.collectives import find_collectives
 
         return partial(find_collectives, raw.collectives, table)
     if raw.nccl_builder is None:
         return None
-    from flame.core.attribution.collective_join import find_nccl_collectives
+    from flame.core.attribution.joins.nccl import find_nccl_collectives
 
     return partial(find_nccl_collectives, raw.nccl_builder, table, frames)
 

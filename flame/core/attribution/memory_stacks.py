@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.attribution.launch_join import join_launches, taken
+from flame.core.attribution.joins.launches import join_launches, taken
 from flame.core.attribution.origins import Origins
 from flame.core.columns import I4, I8, Bool, Column, order_by, places_on_lanes, unique
 from flame.core.model.activities import NONE

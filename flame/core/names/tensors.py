@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import msgspec
-
 _NAMES = {
     1: "bool byte char int8 uint8 signed_char unsigned_char fp8 float8_e4m3fn float8_e5m2"
     " float8_e4m3fnuz float8_e5m2fnuz",
@@ -56,6 +54,8 @@ def types_text(types: str) -> str:
 
 
 def _decoded(text: str, of: type[_T]) -> list[_T]:
+    import msgspec
+
     try:
         return msgspec.json.decode(text, type=list[of])  # type: ignore[valid-type]
     except (ValueError, RecursionError):

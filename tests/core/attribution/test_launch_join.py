@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.attribution.launch_join import LaunchJoin, join_launches
+from flame.core.attribution.joins.launches import LaunchJoin, join_launches
 from flame.core.model.raw import RawActivities, RawCalls, TableBuilder
 from tests.support.recorded import i8
 

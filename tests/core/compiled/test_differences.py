@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from flame.core.attribution import nvtx_ranges
-from flame.core.attribution.launch_join import join_launches
+from flame.core.attribution.joins.launches import join_launches
 from flame.core.attribution.nvtx_ranges import NestedRanges, RangeIndex
 from flame.core.columns import I4, I8, Column, distinct, order_by, unique_rows
 from flame.core.compiled.intervals import find_open

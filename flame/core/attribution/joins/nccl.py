@@ -1,4 +1,4 @@
-"""Find the collectives of activities: told with them, or by the calls they were launched in.
+"""Find the collectives of NCCL's kernels, by the calls that their threads were in at the launch.
 
 A kernel of NCCL is launched by the call of a collective, or by the end of the group that it is in.
 Groups nest, on each thread by itself (`src/group.cc` of NCCL). So all from the first call to where
@@ -24,7 +24,6 @@ from flame.core.model.launches import (
     Collectives,
     NcclCall,
     NcclRanges,
-    RawCollectives,
     RecordedCollective,
 )
 
@@ -299,29 +298,3 @@ def _moved(
     if name == "ncclAlltoAll":
         return whole, whole
     return (None, size) if name == "ncclScatter" else (size, received)
-
-
-def find_collectives(raw: RawCollectives, table: Activities) -> Collectives:
-    """Find the collective of each activity of ``table`` that has one.
-
-    Where the trace does not tell it with the activity, it is that of the innermost call of a
-    collective in which its thread launched it.
-    """
-    told, calls = raw
-    launched = _launched_alone(told, table)
-    rows = np.flatnonzero(launched)
-    opened = OpenIntervals(calls.thread, calls.start, calls.end)
-    call = opened.innermost(table.thread[rows], table.launch_start[rows])
-    rows, call = rows[call >= 0], call[call >= 0]
-    row = np.concatenate([told.row, rows])
-    order = np.argsort(row, kind="stable")
-    kind = np.concatenate([told.kind, calls.kind[call]])
-    sequence = np.concatenate([told.sequence, calls.sequence[call]])
-    return Collectives(row[order], kind[order], sequence[order], told.kinds)
-
-
-def _launched_alone(told: Collectives, table: Activities) -> Bool:
-    """Mark the activities with a known launch of which nothing is ``told``."""
-    marked: Bool = table.launched & (table.thread >= 0)
-    marked[told.row] = False
-    return marked
