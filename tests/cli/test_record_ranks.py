@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from flame.record.rank_summaries import dumps_of_ranks, write_summaries
 from tests.cli.conftest import PYTHON, Flame, Record, said
 from tests.cli.programs import FLUSHED, KERNELS
 from tests.inject.conftest import small_file_system
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.deep
 
@@ -105,7 +107,7 @@ def test_what_asks_flame_to_end_keeps_the_exit_code(
 ) -> None:
     def asked(plan: Plan, folder: Path) -> None:
         os.kill(os.getpid(), number)
-        signal.pause()
+        time.sleep(PATIENCE)  # which a signal cuts short
 
     monkeypatch.setattr("flame.record.finish.sum_up_ranks", asked)
     before = signal.getsignal(number)
