@@ -32,8 +32,8 @@ EVERY_NSYS_TRACE = tiers.deep_except(
 
 needs_traces = pytest.mark.skipif(not NSYS_TRACES, reason=f"no real traces in {TRACES}")
 
-# What a shell starts in the background ignores ctrl+c, what nohup starts the end of the terminal, and
-# so would every program that tests start.
+# What a shell starts in the background ignores ctrl+c, and what nohup starts the end of the
+# terminal; so would every program that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
