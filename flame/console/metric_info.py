@@ -11,7 +11,12 @@ from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.trace_summary import TraceSummary
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import F8
-from flame.core.efficiency.measured_frames import MOVED, MeasuredFrames, measure_frames
+from flame.core.efficiency.measured_frames import (
+    MOVED,
+    MeasuredFrames,
+    are_measured,
+    measure_frames,
+)
 from flame.core.errors import InputError
 from flame.core.gpu_metrics.averages import MetricAverage
 from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE
@@ -89,7 +94,7 @@ def tree_metric_lines(
 
     ``tree`` is what `project` made with ``filters``.
     """
-    if profile.side_tables.gpu_metrics is None or tree.metric.table != "gpu":
+    if not are_measured(profile, tree.metric):
         return []
     sums = frame_totals(tree)
     heaviest = sums.frame[heaviest_rows(sums, _MOST)]

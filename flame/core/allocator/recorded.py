@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
+from flame.core.allocator.cut_tables import CutTables
 from flame.core.allocator.growth import find_growth
 from flame.core.allocator.moments import check_time, failures_within, last_failure
 from flame.core.allocator.out_of_memory import failed_requests
@@ -34,12 +35,9 @@ from flame.core.model.allocator.recorded import (
 )
 from flame.core.model.metrics import OF_A_MOMENT
 
-MOST_TABLES = 10
-"""Tables of memory that are kept: of the metrics under the filters that were shown last."""
-
 
 @dataclass(frozen=True, eq=False)
-class HistoryMemory:
+class HistoryMemory(CutTables):
     """Tell of the ``allocations`` in ``history``, those of each GPU.
 
     ``places`` are the GPUs' in the profile's devices, ``numbers`` those that ``history`` has for
@@ -115,15 +113,6 @@ class HistoryMemory:
             return NONE
         most = np.argmax([own.peak(own.whole).size for own in self.allocations])
         return self.places[int(most)]
-
-    def table(self, metric: str, cut: TableCut) -> Activities:
-        """Get the table of the allocations that ``metric`` measures within ``cut``."""
-        return self._tables(metric, cut)
-
-    @cached_property
-    def _tables(self) -> Callable[[str, TableCut], Activities]:
-        """Makes tables, and keeps those that were asked for last."""
-        return lru_cache(MOST_TABLES)(self._make_table)
 
     def _make_table(self, metric: str, cut: TableCut) -> Activities:
         return take_rows(self.activities, *self._rows(metric, cut), metric)

@@ -12,6 +12,7 @@ from flame.core.columns import F8, I4
 from flame.core.efficiency.moved_bytes import measure_moved
 from flame.core.gpu_metrics.kernels import KernelMetrics, kernel_times
 from flame.core.lazy_dataclass import dataclass
+from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 
 MOVED = "moved"
@@ -20,9 +21,9 @@ MOVED = "moved"
 
 @dataclass(frozen=True, eq=False)
 class MeasuredFrames:
-    """Hold what GPU metrics say, and the part of the bytes of operators that was moved, by frame.
+    """Hold what GPU metrics say, by frame, and how many times what had to be moved was moved.
 
-    ``moved`` f8[n] is NaN where that is not known; None where no operator has shapes.
+    That is ``moved`` f8[n], NaN where it is not known; None where no operator has shapes.
     """
 
     metrics: KernelMetrics
@@ -33,6 +34,11 @@ class MeasuredFrames:
         """The columns of a table of frames by key, f8[n], NaN where nothing is known."""
         moved = {} if self.moved is None else {MOVED: self.moved}
         return self.metrics.columns | moved
+
+
+def are_measured(profile: Profile, metric: Metric) -> bool:
+    """Tell whether the file has GPU metrics, and what ``metric`` weighs ran on GPUs."""
+    return profile.side_tables.gpu_metrics is not None and metric.table == "gpu"
 
 
 def measure_frames(profile: Profile, members: NodeActivities, frames: I4) -> MeasuredFrames | None:

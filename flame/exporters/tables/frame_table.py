@@ -24,7 +24,12 @@ from flame.core.efficiency.columns import (
     TFLOPS,
     WorkColumns,
 )
-from flame.core.efficiency.measured_frames import MOVED, MeasuredFrames, measure_frames
+from flame.core.efficiency.measured_frames import (
+    MOVED,
+    MeasuredFrames,
+    are_measured,
+    measure_frames,
+)
 from flame.core.efficiency.sums import count_frames
 from flame.core.errors import InputError
 from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE
@@ -189,7 +194,7 @@ class FrameColumns:
             yield from _spread(_percentiles(profile, self.tree, where, totals), known)
 
     def _metrics(self, profile: Profile, where: tuple[Filter, ...]) -> MeasuredFrames | None:
-        if profile.side_tables.gpu_metrics is None or self.tree.metric.table != "gpu":
+        if not are_measured(profile, self.tree.metric):
             return None
         try:
             members = NodeActivities.from_tree(profile, self.tree, where)

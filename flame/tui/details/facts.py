@@ -13,6 +13,7 @@ from flame.core.analysis.estimated_times import estimate_times
 from flame.core.analysis.words.formats import OPERATORS, terms_of
 from flame.core.analysis.words.memory import FRAME_MEANINGS
 from flame.core.columns import I4, I8, Column, distinct, sum_by
+from flame.core.efficiency.measured_frames import are_measured
 from flame.core.efficiency.moved_bytes import MovedBytes, measure_moved
 from flame.core.errors import InputError
 from flame.core.gpu_metrics.kernels import KernelMetrics, LaneRows, kernel_times
@@ -144,7 +145,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     if shown.metric.table == "gpu" and profile.sized_operators:
         yield replace(known, complete=False)
         known = _with_work(known, profile, rows)
-    if _is_measured(shown):
+    if are_measured(shown.profile, shown.metric):
         yield replace(known, complete=False)
         known = _with_metrics(known, profile, rows)
     if facts.root is not None and profile.launches_builder is not None:
@@ -155,11 +156,6 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     else:
         yield replace(known, complete=False)
         yield _with_launches(known, profile, rows)
-
-
-def _is_measured(shown: Projection) -> bool:
-    """Whether the file has GPU metrics, and what is shown ran on GPUs."""
-    return shown.profile.side_tables.gpu_metrics is not None and shown.metric.table == "gpu"
 
 
 def _with_metrics(facts: Facts, profile: Profile, rows: I8) -> Facts:

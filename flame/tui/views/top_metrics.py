@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.columns import I4
-from flame.core.efficiency.measured_frames import MOVED, MeasuredFrames, measure_frames
+from flame.core.efficiency.measured_frames import (
+    MOVED,
+    MeasuredFrames,
+    are_measured,
+    measure_frames,
+)
 from flame.core.errors import InputError
 from flame.core.gpu_metrics.kernels import EXPOSURE
 from flame.core.units import format_ns
@@ -20,7 +25,7 @@ def measure_shown(shown: Projection, frames: I4) -> MeasuredFrames | None:
 
     May read the file.
     """
-    if shown.profile.side_tables.gpu_metrics is None or shown.metric.table != "gpu":
+    if not are_measured(shown.profile, shown.metric):
         return None
     try:
         return measure_frames(shown.profile, shown.members(), frames)

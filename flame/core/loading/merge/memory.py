@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.allocator.cut_tables import CutTables
 from flame.core.allocator.moments import check_time, failures_within, last_failure
-from flame.core.allocator.recorded import MOST_TABLES
 from flame.core.columns import I4
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
@@ -39,7 +39,7 @@ class _File(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MergedMemory:
+class MergedMemory(CutTables):
     """Tell who allocated memory of the GPUs of ``parts``, files that are called ``labels``.
 
     ``ids`` are the new ones of the stacks of each part, which are rows of ``stacks``.
@@ -78,15 +78,6 @@ class MergedMemory:
     def activities(self) -> Activities:
         """All allocations, a row each."""
         return self._merged([file.memory.activities for file in self._have])
-
-    def table(self, metric: str, cut: TableCut) -> Activities:
-        """Get the table of the allocations that ``metric`` measures within ``cut``."""
-        return self._tables(metric, cut)
-
-    @cached_property
-    def _tables(self) -> Callable[[str, TableCut], Activities]:
-        """Makes tables, and keeps those that were asked for last."""
-        return lru_cache(MOST_TABLES)(self._make_table)
 
     def _make_table(self, metric: str, cut: TableCut) -> Activities:
         cuts = self._cuts(metric, cut)
