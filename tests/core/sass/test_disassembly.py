@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flame.core import external as programs
+from flame.core import external
 from flame.core.errors import CancelledError
 from flame.core.model.pc_samples import Code
 from flame.core.options import silent
@@ -404,7 +404,7 @@ def test_the_package_that_pip_installs_is_found(
     program.chmod(0o700)
     monkeypatch.delenv(nvdisasm.PATH_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", "/none")
-    monkeypatch.setattr(programs, "HOME", tmp_path)
+    monkeypatch.setattr(external, "HOME", tmp_path)
     found = nvdisasm.find_disassembler()
     assert found == nvdisasm.Disassembler(str(program), "13.5.37")
 

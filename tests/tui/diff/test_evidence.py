@@ -13,7 +13,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.diff import screen
 from flame.tui.diff.screen import DiffScreen
 from flame.tui.main.screen import MainScreen
-from tests.core.compare.test_beyond_noise import steps
+from tests.core.compare.noise.test_beyond_noise import steps
 from tests.support.compared import write_steps
 from tests.support.waiting import PATIENCE
 from tests.tui.conftest import USUAL
