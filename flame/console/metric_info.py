@@ -18,7 +18,7 @@ from flame.core.efficiency.measured_frames import (
     measure_frames,
 )
 from flame.core.errors import InputError
-from flame.core.gpu_metrics.averages import MetricAverage
+from flame.core.gpu_metrics.averages import MetricAverage, left_out_note
 from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE
 from flame.core.gpu_metrics.names import NAMES, MetricKey
 from flame.core.model.profile import Profile
@@ -103,7 +103,7 @@ def tree_metric_lines(
         members = NodeActivities.from_tree(profile, tree, filters)
         found = measure_frames(profile, members, frames)
     except InputError as error:
-        return [cut(printable(f"GPU metrics are left out: {error}"), width)]
+        return [cut(printable(left_out_note(error)), width)]
     if found is None:
         return []
     columns = found.columns

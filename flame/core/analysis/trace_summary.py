@@ -174,12 +174,12 @@ class TraceSummary:
         """Which samples of GPUs are left out, and why. May read the file."""
         if self.profile.side_tables.gpu_metrics is None:
             return ()
-        from flame.core.gpu_metrics.averages import metric_notes
+        from flame.core.gpu_metrics.averages import left_out_note, metric_notes
 
         try:
             return tuple(metric_notes(self.profile, {each.device for each in self.utilizations}))
         except MemoryShortError as error:
-            return (f"GPU metrics are left out: {error}",)
+            return (left_out_note(error),)
 
     @property
     def is_merged(self) -> bool:

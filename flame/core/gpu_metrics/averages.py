@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, expand_ranges
+from flame.core.errors import InputError
 from flame.core.gpu_metrics.names import NAMES
 from flame.core.gpu_metrics.samples import SampledMetric, sampled_metrics
 from flame.core.model.profile import Profile
@@ -59,6 +60,11 @@ def _averages(table: GpuMetrics, device: int, low: I8, high: I8) -> Iterator[Met
                 int(sums.samples[0]),
                 values,
             )
+
+
+def left_out_note(error: InputError) -> str:
+    """Say that samples of GPUs cannot be had, and why: the memory is short, or they are damaged."""
+    return f"GPU metrics are left out: {error}"
 
 
 def metric_notes(profile: Profile, devices: set[int]) -> Iterator[str]:

@@ -32,6 +32,7 @@ from flame.core.efficiency.measured_frames import (
 )
 from flame.core.efficiency.sums import count_frames
 from flame.core.errors import InputError
+from flame.core.gpu_metrics.averages import left_out_note
 from flame.core.gpu_metrics.kernels import DRAM, EXPOSURE
 from flame.core.gpu_metrics.names import MetricKey
 from flame.core.model.frames import PART_KINDS, Kind
@@ -200,7 +201,7 @@ class FrameColumns:
             members = NodeActivities.from_tree(profile, self.tree, where)
             return measure_frames(profile, members, self.totals.frame)
         except InputError as error:
-            self.notes = (f"GPU metrics are left out: {error}",)
+            self.notes = (left_out_note(error),)
             return None
 
     def _measured(self) -> Iterator[FrameColumn]:
