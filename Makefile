@@ -12,6 +12,7 @@ PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 PYTEST_FLAGS ?= -n 2 --dist worksteal --durations 15
 MINUTES      ?= 10
+RUNS         ?= 5
 SIZE         ?= small
 ONLY         ?=
 CHECK_LOG    := build/check.log
@@ -23,7 +24,7 @@ LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o
 
 .DEFAULT_GOAL := help
 .PHONY: help demo live inject man gif wheels pyz release locks test test-deep \
-	test-pythons test-textual fuzz bench check format clean
+	test-pythons test-textual test-loaded fuzz bench check format clean
 
 help:
 	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
@@ -39,6 +40,7 @@ help:
 	@echo "make test-deep     the other tests, and the properties with many examples; CI runs both"
 	@echo "make test-pythons  the quick tests on every Python that flame supports and this machine has"
 	@echo "make test-textual  the tests of the app with the oldest and the newest Textual it may have"
+	@echo "make test-loaded   both tiers beside two busy loops, RUNS=5 times, for what only a busy machine shows"
 	@echo "make fuzz          look for inputs that break a reader, for MINUTES=10"
 	@echo "make bench         measure, and write docs/performance.md; SIZE=large, ONLY=\"bench_load …\""
 	@echo "make check         format, lint, types, import contracts: what needs no test to run"
@@ -98,6 +100,9 @@ test-pythons: $(VENV)/.installed-dev $(CORE_LIBRARY)
 # Each Textual in a folder of its own in build/; make test-textual VERSIONS="8.2.5 8.2.9"
 test-textual: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	$(BIN)/python tests/textual_versions.py $(VERSIONS)
+
+test-loaded: $(VENV)/.installed-dev
+	$(BIN)/python tests/loaded.py $(RUNS)
 
 fuzz: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(CORE_LIBRARY)
 	@$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES)
