@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
@@ -119,11 +120,10 @@ def _is_full(folder: Path) -> bool:
 
 def _records_to(pid: int, folder: Path) -> bool:
     """Whether the process lives and has a dump in ``folder`` mapped."""
-    try:
-        maps = Path(f"/proc/{pid}/maps").read_text("utf-8", "surrogateescape")
-    except OSError:
-        return False
-    return f"{folder.resolve()}/" in maps
+    within = os.fsencode(f"{folder.resolve()}/")
+    with suppress(OSError), Path(f"/proc/{pid}/maps").open("rb") as lines:
+        return any(within in line for line in lines)
+    return False
 
 
 def _keep_instructions(folder: Path, quiet: bool) -> list[str]:

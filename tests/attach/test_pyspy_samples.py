@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.attach.pyspy import run as pyspy_run
+from flame.attach.pyspy.run import PySpyRun
 from flame.attach.pyspy.samples import CpuSamples
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
@@ -136,3 +139,16 @@ def test_memory_does_not_grow_with_time() -> None:
         samples.add(data, second * SECOND, (second + 1) * SECOND)
     assert len(samples._segments) <= 61
     assert seen(resolve_stacks(samples.stacks(ALL, 1000 * SECOND, Meta(), []))).total() == 1000
+
+
+def test_more_than_a_run_can_sensibly_bring_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = PySpyRun("/bin/true", 1, tmp_path, 1)
+    try:
+        (tmp_path / "1.json").write_bytes(b"x" * 100)
+        assert run.take() == b"x" * 100
+        monkeypatch.setattr(pyspy_run, "_LARGEST", 99)
+        assert run.take() == b""
+    finally:
+        run.kill()

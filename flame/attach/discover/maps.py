@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,9 @@ _CUDA = lazy_regex(rb"/libcuda\.so")
 # Only whether it is there, and names this library: other variables may hold secrets.
 _PREPARED = lazy_regex(rb"(?:\A|\0)(?:CUDA|NVTX)_INJECTION64_PATH=[^\0]*flameinject")
 _INTERPRETER = lazy_regex(r"python[\d.]*[a-z]?")
+_MOST_DUMPS = 16
+"""One is usual; another user's process may have mapped any number of files called so."""
+_MOST_DESCRIPTORS = 1 << 16
 
 
 class MappedDump(NamedTuple):
@@ -54,8 +58,16 @@ def mappings_of(pid: int) -> Mappings:
     maps = read_or_raise(pid, "maps")
     python = _PYTHON.search(maps)
     version = (3, int(next(filter(None, python.groups())))) if python else None
-    dumps = {dump.file: dump for dump in map(_dump, _DUMP.finditer(maps))}
-    return Mappings(tuple(dumps.values()), version, bool(_CUDA.search(maps)))
+    return Mappings(tuple(_dumps(maps)), version, bool(_CUDA.search(maps)))
+
+
+def _dumps(maps: bytes) -> Iterator[MappedDump]:
+    """Yield each dump once, and no more than `_MOST_DUMPS`."""
+    known: set[MappedFile] = set()
+    for dump in map(_dump, _DUMP.finditer(maps)):
+        if dump.file not in known and len(known) < _MOST_DUMPS:
+            known.add(dump.file)
+            yield dump
 
 
 def _dump(match: re.Match[bytes]) -> MappedDump:
@@ -93,10 +105,10 @@ def _leads_to(path: str, file: MappedFile, follow_link: bool) -> bool:
 
 def _descriptors(pid: int) -> Iterator[str]:
     with suppress(OSError):
-        for number in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
-            path = f"/proc/{pid}/fd/{number}"
-            if SUFFIX in _target(path):
-                yield path
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in islice(entries, _MOST_DESCRIPTORS):
+                if SUFFIX in _target(entry.path):
+                    yield entry.path
 
 
 def _target(link: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import re
@@ -14,7 +15,12 @@ from typing import NamedTuple
 
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 _TICK = os.sysconf("SC_CLK_TCK")
-_LONGEST = 1 << 20
+_PIECE = 1 << 20
+_LARGEST = 1 << 24
+"""Bytes: a process may have the kernel show any memory of its own as its words or environment,
+which are 6 MiB at most when it is started."""
+_LARGEST_MAPS = 1 << 27
+"""Bytes: as many mappings as most systems allow any process, a million, are listed in them."""
 
 
 class ProcessStat(NamedTuple):
@@ -81,13 +87,22 @@ def read(pid: int, name: str) -> bytes:
 
 
 def read_or_raise(pid: int, name: str) -> bytes:
-    """Read a file of the process; OSError says why it cannot be read."""
+    """Read a file of the process; OSError says why it cannot be read, EFBIG that it is too large."""
     file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        parts = iter(lambda: os.read(file, _LONGEST), b"")
-        return b"".join(parts)
+        parts = iter(lambda: os.read(file, _PIECE), b"")
+        return b"".join(_bounded(parts, _LARGEST_MAPS if name == "maps" else _LARGEST))
     finally:
         os.close(file)
+
+
+def _bounded(parts: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """Yield ``parts``; OSError where they are more than ``most`` bytes."""
+    for part in parts:
+        most -= len(part)
+        if most < 0:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        yield part
 
 
 def command_of(pid: int) -> tuple[str, ...]:

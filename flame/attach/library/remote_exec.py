@@ -5,6 +5,7 @@ Nothing that the owner of that program could have made is run for it, least of a
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from functools import partial
@@ -86,7 +87,9 @@ def _target(pid: int) -> _RemoteProcess:
     try:
         python = mappings_of(pid).python
         ids = _ids(pid)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            raise InputError(f"{pid}: has more mapped than is read of any process") from None
         process = python = None
     if not process:
         raise InputError(f"{pid}: it has ended")

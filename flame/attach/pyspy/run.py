@@ -27,6 +27,8 @@ _UNREAD = lazy_regex(rb"Samples: \d+ Errors: (\d+)")
 _ERROR = "Error: "
 _NO_PYTHON = "No python processes found"
 _PAUSE = 0.005
+_LARGEST = 1 << 28
+"""Bytes: how many threads there are, and how deep, is up to the program that is sampled."""
 
 
 def program() -> str:
@@ -95,9 +97,10 @@ class PySpyRun:
         self._process.wait()
 
     def take(self) -> bytes:
-        """Read the speedscope file that it has written, empty if it has not."""
-        with suppress(OSError):
-            return self._stacks.read_bytes()
+        """Read the speedscope file that it has written, empty if it has not, or far too much."""
+        with suppress(OSError), self._stacks.open("rb") as stacks:
+            if os.fstat(stacks.fileno()).st_size <= _LARGEST:
+                return stacks.read(_LARGEST)
         return b""
 
     def remove(self) -> None:
