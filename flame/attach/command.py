@@ -162,7 +162,7 @@ def _open_control(dump: Path, until: float) -> Control | None:
 def _recorded(dumps: Sequence[Path]) -> str:
     counts = []
     for dump in dumps:
-        with closing(Tally(dump)) as tally:
+        with closing(Tally(dump, foreign=True)) as tally:
             counts.append(tally.update())
     processes = format_counted(len(dumps), "process", "processes")
     kernels = format_counted(sum(count.kernels for count in counts), "kernel", "kernels")

@@ -150,13 +150,19 @@ def _is_recording(folder: Path) -> bool:
 
 def _is_dump(path: Path) -> bool:
     with suppress(InputError):
-        return bool(read_header(path))
+        return bool(read_header(_followed(path)))
     return False
+
+
+def _followed(path: Path) -> Path:
+    """Where a link leads that the user has named: nobody else's is followed when it is opened."""
+    is_link = os.path.islink(path) and path.parts[:2] != ("/", "proc")  # noqa: PTH114 (no errors)
+    return Path(os.path.realpath(path)) if is_link else path
 
 
 def _dumps(folder: Path) -> Iterator[Path]:
     try:
-        yield from list_dumps(folder)
+        yield from map(_followed, list_dumps(folder))
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
 
@@ -187,10 +193,11 @@ def _any_written(dumps: Sequence[Path], finder: ProcessFinder) -> bool:
 
 
 def _by_file(path: Path, finder: ProcessFinder) -> AttachTarget:
-    header = read_header(path)
+    dump = _followed(path)
+    header = read_header(dump)
     finder.find()
-    ended = not finder.is_written(path)
-    return AttachTarget(path.name, WatchMethod.DUMP, pids=(header.pid,), dumps=(path,), ended=ended)
+    ended = not finder.is_written(dump)
+    return AttachTarget(path.name, WatchMethod.DUMP, pids=(header.pid,), dumps=(dump,), ended=ended)
 
 
 # By name

@@ -12,6 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.lazy_regex import lazy_regex
+
+_DESCRIPTOR = lazy_regex(r"/proc/\d+/fd/\d+")
+
 
 class MappedFile(NamedTuple):
     """Identify a file as the kernel does in ``/proc/PID/maps``.
@@ -40,6 +44,14 @@ def open_regular(path: str | Path, follow_link: bool = True, folder: int | None 
         return os.open(f"/proc/self/fd/{place}", flags)
     finally:
         os.close(place)
+
+
+def open_foreign(path: str | Path) -> int:
+    """Open what another user's process may have put at ``path``; raises as `open_regular`.
+
+    Through no link but that of a descriptor, which the kernel makes.
+    """
+    return open_regular(path, follow_link=bool(_DESCRIPTOR.fullmatch(str(path))))
 
 
 class IsNotRegularError(OSError):

@@ -17,6 +17,7 @@ import pytest
 from flame.attach.discover.finder import ProcessFinder
 from flame.attach.discover.model import Candidate, Job, WatchMethod
 from flame.attach.target import AttachTarget, resolve_target, target_of_finished, target_of_job
+from flame.attach.watch import DumpWatch
 from flame.core.errors import FlameError, InputError, UsageError
 from tests.attach.conftest import as_nobody, needs_root, wait_until
 from tests.attach.trees import (
@@ -253,6 +254,20 @@ def test_a_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen("1-1.fdump").dumps == (Path("1-1.fdump"),)
     path.rename(tmp_path / "other")
     assert chosen("other").dumps == (Path("other"),)
+
+
+def test_a_link_that_was_named(tmp_path: Path) -> None:
+    path = DumpFile(1 << 22).write(tmp_path / "4194304-1.fdump")
+    folder = tmp_path / "links"
+    folder.mkdir()
+    link = folder / "x.fdump"
+    link.symlink_to(path)
+    for named in (link, folder):
+        target = chosen(named)
+        assert target.dumps == (path,) and target.title == named.name
+        assert [one for one, _ in DumpWatch(target.pids, target.dumps, target.folder).new()] == [
+            path
+        ]
 
 
 def test_a_dump_that_goes_on(tmp_path: Path) -> None:

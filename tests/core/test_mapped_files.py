@@ -15,6 +15,7 @@ from flame.core.mapped_files import (
     MappedFile,
     identify_mapped,
     listed_file,
+    open_foreign,
     open_regular,
 )
 from tests.inject.conftest import small_file_system
@@ -89,3 +90,16 @@ def test_a_descriptor_is_for_reading_and_not_inherited(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         os.write(descriptor, b"x")
     os.close(descriptor)
+
+
+@linux
+def test_of_links_of_others_only_those_of_the_kernel_are_followed(tmp_path: Path) -> None:
+    path = tmp_path / "x.fdump"
+    path.write_text("x")
+    (tmp_path / "link").symlink_to(path)
+    with path.open("rb") as file:
+        opened = open_foreign(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+    assert os.path.samestat(os.fstat(opened), path.stat())
+    os.close(opened)
+    with pytest.raises(IsNotRegularError):
+        open_foreign(tmp_path / "link")

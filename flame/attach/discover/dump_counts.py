@@ -58,13 +58,13 @@ def total(numbers: Iterable[int]) -> int:
 class OpenDump:
     """Read the dump at ``path``, which may be growing. All raise InputError if it is none.
 
-    None is unpacked: whose it is, and what would come of it, is not known.
+    Whose it is, and what would come of unpacking it, is not known.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.counted = False
-        self._data, self._chunks = open_dump(path, unpack=False)
+        self._data, self._chunks = open_dump(path, foreign=True)
 
     def close(self) -> None:
         """Close the file."""

@@ -141,14 +141,14 @@ class DumpFolder:
 
 
 def read_header(path: Path) -> DumpHeader:
-    """Read the header of a dump; InputError if it is none."""
-    with prefix_errors(path), closing(DumpBytes(path)) as data:
+    """Read the header of a dump; InputError if it is none, packed, or a link."""
+    with prefix_errors(path), closing(DumpBytes(path, foreign=True)) as data:
         return parse_header(data.read(0, HEADER_SIZE))
 
 
 def read_dump_info(path: Path) -> DumpInfo:
-    """Read the header and the facts of a dump; InputError if it is none."""
-    with prefix_errors(path), closing(DumpBytes(path)) as data:
+    """Read the header and the facts of a dump; raises as `read_header`."""
+    with prefix_errors(path), closing(DumpBytes(path, foreign=True)) as data:
         chunks = Chunks(data)
         return DumpInfo(path, chunks.header, _facts(data, chunks))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from flame.attach.discover.proc import read, read_or_raise
 from flame.core.lazy_regex import lazy_regex
-from flame.core.mapped_files import MappedFile, identify_mapped, open_regular
+from flame.core.mapped_files import MappedFile, identify_mapped, open_foreign
 from flame.core.readers.fdump.folder import SUFFIX
 
 REMOTE_VERSIONS = frozenset({(3, 14), (3, 15)})
@@ -85,17 +85,17 @@ def path_of(dump: MappedDump, pid: int) -> Path | None:
     """
     if not dump.removed:
         for path in (dump.path, f"/proc/{pid}/root{dump.path}"):
-            if _leads_to(path, dump.file, follow_link=False):
+            if _leads_to(path, dump.file):
                 return Path(path)
     for path in _descriptors(pid):
-        if _leads_to(path, dump.file, follow_link=True):
+        if _leads_to(path, dump.file):
             return Path(path)
     return None
 
 
-def _leads_to(path: str, file: MappedFile, follow_link: bool) -> bool:
+def _leads_to(path: str, file: MappedFile) -> bool:
     with suppress(OSError):
-        descriptor = open_regular(path, follow_link)
+        descriptor = open_foreign(path)
         try:
             return identify_mapped(descriptor) == file
         finally:
@@ -104,11 +104,10 @@ def _leads_to(path: str, file: MappedFile, follow_link: bool) -> bool:
 
 
 def _descriptors(pid: int) -> Iterator[str]:
-    with suppress(OSError):
-        with os.scandir(f"/proc/{pid}/fd") as entries:
-            for entry in islice(entries, _MOST_DESCRIPTORS):
-                if SUFFIX in _target(entry.path):
-                    yield entry.path
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in islice(entries, _MOST_DESCRIPTORS):
+            if SUFFIX in _target(entry.path):
+                yield entry.path
 
 
 def _target(link: str) -> str:

@@ -87,7 +87,7 @@ def read(pid: int, name: str) -> bytes:
 
 
 def read_or_raise(pid: int, name: str) -> bytes:
-    """Read a file of the process; OSError says why it cannot be read, EFBIG that it is too large."""
+    """Read a file of the process; OSError says why it cannot be, EFBIG that it is too large."""
     file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = iter(lambda: os.read(file, _PIECE), b"")

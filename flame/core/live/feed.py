@@ -76,10 +76,10 @@ class RecordingFeed:
     def add(self, path: Path, fd: int | None = None) -> None:
         """Follow the dump at ``path``, or open as ``fd``; a dump is followed only once.
 
-        InputError where it is no dump (yet).
+        InputError where it is no dump (yet), packed, or a link.
         """
         with prefix_errors(path):
-            data = DumpBytes(path, fd)
+            data = DumpBytes(path, fd, foreign=True)
             if data.file in self._files:
                 data.close()
                 return

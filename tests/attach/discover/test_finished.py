@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import time
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from flame.attach.discover import finder as find
 from flame.attach.discover.finder import ProcessFinder
-from flame.attach.discover.finished import MOST, default_dump_folder
+from flame.attach.discover.finished import (
+    MOST,
+    default_dump_folder,
+    read_dump_info,
+    read_header,
+)
 from flame.attach.discover.model import Discovery, FinishedRecording
 from flame.attach.watch import DumpWatch
+from flame.core.errors import InputError
 from tests.attach.conftest import Start, as_nobody, needs_root
 from tests.attach.trees import users_folder as users_folder
 from tests.support.writers.fdumpfile import UNIX, DumpFile, layouts
@@ -199,3 +208,27 @@ def test_records_without_times(users_folder: Path) -> None:
     file.write(users_folder / "41-1.fdump")
     (one,) = found().finished
     assert (one.pids, one.kernels) == ((41,), 1)
+
+
+@pytest.mark.parametrize("read", [read_header, read_dump_info])
+def test_neither_header_nor_facts_are_unpacked(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    """Another user's process can have mapped what would fill memory."""
+    path = tmp_path / "1-1.fdump"
+    path.write_bytes(gzip.compress(bytes(1 << 24), 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="packed"):
+            read(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+@pytest.mark.parametrize("read", [read_header, read_dump_info])
+def test_no_link_is_followed_to_them(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    (tmp_path / "1-1.fdump").symlink_to(dump(tmp_path, 41))
+    with pytest.raises(InputError, match="not a regular file"):
+        read(tmp_path / "1-1.fdump")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import mmap
 import os
 import subprocess
@@ -450,6 +451,23 @@ def test_what_is_no_dump_is_refused_and_may_become_one(feed: RecordingFeed, tmp_
     feed.add(at(DumpFile(), 100).write(path))
     feed.update()
     assert feed.snapshot(ALL).profile.size == 1
+
+
+def test_what_others_have_put_there_is_neither_unpacked_nor_followed(
+    feed: RecordingFeed, tmp_path: Path
+) -> None:
+    path = at(DumpFile(), 100).write(tmp_path / "100-1.fdump")
+    (tmp_path / "link.fdump").symlink_to(path)
+    (tmp_path / "packed.fdump").write_bytes(gzip.compress(path.read_bytes()))
+    for name, reason in (("link", "not a regular file"), ("packed", "packed")):
+        with pytest.raises(InputError, match=reason):
+            feed.add(tmp_path / f"{name}.fdump")
+    with (
+        (tmp_path / "packed.fdump").open("rb") as file,
+        pytest.raises(InputError, match="packed"),
+    ):
+        feed.add(path, file.fileno())
+    assert not feed.sources
 
 
 def test_a_feed_of_nothing(feed: RecordingFeed) -> None:

@@ -16,6 +16,7 @@ from flame.core.mapped_files import (
     IsNotRegularError,
     MappedFile,
     identify_mapped,
+    open_foreign,
     open_regular,
 )
 from flame.core.options import silent
@@ -58,12 +59,16 @@ class DumpBytes:
     Not mapped: a file that somebody shortens while it is mapped ends whoever reads it.
     """
 
-    def __init__(self, path: Path, descriptor: int | None = None, unpack: bool = True) -> None:
+    def __init__(self, path: Path, descriptor: int | None = None, foreign: bool = False) -> None:
         """Open the file at ``path``, or duplicate ``descriptor``, which stays the caller's.
 
-        Without ``unpack`` a packed one is refused, which costs nothing.
+        ``foreign``: another user's process may have put it there. No link is followed then, and a
+        packed one is refused, which costs nothing.
         """
-        self._file = _open_file(path) if descriptor is None else _duplicate_descriptor(descriptor)
+        if descriptor is None:
+            self._file = _open_file(path, foreign)
+        else:
+            self._file = _duplicate_descriptor(descriptor)
         # Descriptors are few: what is forgotten gives its own back.
         self._close = weakref.finalize(self, os.close, self._file)
         self._data: bytes | None = None
@@ -74,8 +79,8 @@ class DumpBytes:
             self.file = status.st_dev, status.st_ino
             """Device and inode."""
             if find_packing(os.pread(self._file, _LONGEST_MAGIC, 0)):
-                if not unpack:
-                    raise InputError("packed: nobody records to it")
+                if foreign:
+                    raise InputError("packed, so nobody records to it; see it with flame view")
                 self._data = read_whole(Path(f"/proc/self/fd/{self._file}"), silent)
         except PackedError as error:
             self.close()
@@ -105,9 +110,9 @@ class DumpBytes:
         return os.pread(self._file, size, offset)
 
 
-def _open_file(path: Path) -> int:
+def _open_file(path: Path, foreign: bool) -> int:
     try:
-        return open_regular(path)
+        return open_foreign(path) if foreign else open_regular(path)
     except IsNotRegularError:
         raise InputError(_NOT_REGULAR) from None
 
@@ -265,10 +270,10 @@ def piece_of(chunk: Chunk, low: int = 0) -> RecordPiece:
     return RecordPiece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
 
 
-def open_dump(path: Path, unpack: bool = True) -> tuple[DumpBytes, Chunks]:
+def open_dump(path: Path, foreign: bool = False) -> tuple[DumpBytes, Chunks]:
     """Open the dump at ``path``; the caller closes its bytes. InputError if it is no dump (yet)."""
     with prefix_errors(path):
-        data = DumpBytes(path, unpack=unpack)
+        data = DumpBytes(path, foreign=foreign)
         try:
             return data, Chunks(data)
         except BaseException:

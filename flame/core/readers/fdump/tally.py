@@ -40,12 +40,13 @@ class DumpCounts(NamedTuple):
 class Tally:
     """Counts the records of the dump at ``path``; `update` reads only what may have changed.
 
-    Both raise InputError when it is no dump (or not yet: its header is being written).
+    Both raise InputError when it is no dump (or not yet: its header is being written). ``foreign``
+    as `DumpBytes` has it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, foreign: bool = False) -> None:
         self._path = path
-        self._data, self._chunks = open_dump(path)
+        self._data, self._chunks = open_dump(path, foreign)
 
     def close(self) -> None:
         """Close the file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from contextlib import closing
 from pathlib import Path
@@ -69,6 +70,14 @@ def test_what_is_no_dump_is_refused(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"x\.fdump: "):
         Tally(path)
+
+
+def test_what_another_user_may_have_packed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.fdump"
+    path.write_bytes(gzip.compress(DumpFile().data()))
+    Tally(path).close()
+    with pytest.raises(InputError, match="packed"):
+        Tally(path, foreign=True)
 
 
 def test_a_dump_that_is_not_there_is_refused(tmp_path: Path) -> None:
