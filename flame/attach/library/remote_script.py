@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from flame.core.mapped_files import open_regular
+
 ROOM = Path("/tmp")
 """Where such folders are made: not where TMPDIR says here, which is another place there."""
 
@@ -84,12 +86,11 @@ class RemoteScript:
         return None
 
     def _answer(self) -> str | None:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            with os.fdopen(os.open(_ANSWER, flags, dir_fd=self._folder), "rb") as opened:
+        with suppress(OSError):
+            file = open_regular(_ANSWER, follow_link=False, folder=self._folder)
+            with os.fdopen(file, "rb") as opened:
                 return opened.read(_LONGEST).decode("utf-8", "replace")
-        except OSError:
-            return None
+        return None
 
     def _remove(self) -> None:
         for name in (_SCRIPT, _WANTED, _ANSWER):

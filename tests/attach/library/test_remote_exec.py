@@ -330,10 +330,27 @@ def test_an_answer_that_comes_at_the_last_moment_counts(library: Path, tmp_path:
         assert errand.wait(0, lambda: True) == "recording"
 
 
-@pytest.mark.parametrize("put", [lambda path: path.symlink_to("/etc/passwd"), Path.mkdir])
-def test_an_answer_that_is_no_plain_file_is_none(put: Callable[[Path], None]) -> None:
+def write_to_pipe(path: Path) -> int:
+    """Make a pipe that somebody has open, who writes nothing to it."""
+    os.mkfifo(path)
+    return os.open(path, os.O_RDWR)
+
+
+@pytest.mark.parametrize(
+    "put", [lambda path: path.symlink_to("/etc/passwd"), Path.mkdir, write_to_pipe]
+)
+def test_an_answer_that_is_no_plain_file_is_none(put: Callable[[Path], int | None]) -> None:
     with RemoteScript(ME) as errand:
         errand.prepare("")
-        put(errand.place / "said")
-        assert errand.wait(0.1, lambda: True) is None
-    shutil.rmtree(errand.place)
+        writer = put(errand.place / "said")
+        before = descriptors()
+        looks = iter(range(3))
+        assert errand.wait(PATIENCE, lambda: next(looks, None) is not None) is None
+        assert descriptors() == before
+    if writer is not None:
+        os.close(writer)
+    shutil.rmtree(errand.place, ignore_errors=True)
+
+
+def descriptors() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))  # noqa: PTH208 (its own is in it each time)
