@@ -234,7 +234,9 @@ def test_ctrl_z_and_fg(shell: Shell, folder: Path) -> None:
 
 
 def test_whoever_ends_flame_ends_the_command_and_the_line(shell: Shell, folder: Path) -> None:
-    shell.press(f"{line(folder, KERNELS + 'time.sleep(60)')} & sleep 0.5; fg; echo code $?\n")
+    command = line(folder, KERNELS + "open('begun', 'w').close()\ntime.sleep(60)")
+    wait = "until [ -e begun ]; do sleep 0.01; done"
+    shell.press(f"{command} & {wait}; fg; echo code $?\n")
     shell.read_until(TAKEN)
     import psutil
 

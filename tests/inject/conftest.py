@@ -83,6 +83,12 @@ def library(buildable: None) -> Path:
 
 
 @pytest.fixture(scope="session")
+def patient_library(buildable: None) -> Path:
+    """The library, which waits for longer than a test does where it waits in vain."""
+    return built("libflameinject.so", build.sources(), "-shared", *build.RELEASE, PATIENT)
+
+
+@pytest.fixture(scope="session")
 def fake(buildable: None) -> Path:
     """Folder with the test double of libcuda and libcupti, for LD_LIBRARY_PATH."""
     return fake_in("-O2")

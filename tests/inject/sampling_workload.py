@@ -1,10 +1,20 @@
-"""Kernels with scripted PC samples, on the driver API: ``sampling_workload.py RUNS [destroy]``."""
+"""Kernels with scripted PC samples, on the driver API: ``sampling_workload.py RUNS [OPTION …]``.
+
+``collected``: half of the runs wait until samples of the others are in the dump; ``begun``: until
+there are any, for which kernels are launched meanwhile. ``destroy``: so is the context in the end.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.support.writers.fdumprecords import records
 
 CUDA = ctypes.CDLL("libcuda.so.1")
 Handle = ctypes.c_void_p
@@ -31,24 +41,39 @@ def made(name: str, *arguments: object) -> Handle:
     return handle
 
 
-def main(runs: int, destroy: bool) -> None:
-    """Each run launches both kernels; the first half is left to a collection in between."""
+def wait_for_samples(meanwhile: Callable[[], object]) -> None:
+    """Until one is in the dump."""
+    [dump] = Path(os.environ["FLAME_DIR"]).glob("*.fdump")
+    while not len(records(dump)["sample"]):
+        meanwhile()
+        time.sleep(0.01)
+
+
+def main(runs: int, options: list[str]) -> None:
+    """Each run launches both kernels."""
     check(CUDA.cuInit(0))
     context = made("cuCtxCreate_v4", None, 0, 0)
     module = made("cuModuleLoadData", MODULE)
     names = (b"_Z4gemmPf", b"_Z7softmaxPf")
     functions = [made("cuModuleGetFunction", module, name) for name in names]
-    for number in range(runs):
+
+    def run() -> None:
         for function in functions:
             size = (8, 1, 1, 32, 1, 1, 0)
             check(CUDA.cuLaunchKernel(function, *size, None, None, None))
+
+    for number in range(runs):
+        run()
         if number == runs // 2:
             check(CUDA.cuCtxSynchronize())
-            time.sleep(0.7)
+            if "begun" in options:
+                wait_for_samples(meanwhile=run)
+            if "collected" in options:
+                wait_for_samples(meanwhile=lambda: None)
     check(CUDA.cuCtxSynchronize())
-    if destroy:
+    if "destroy" in options:
         check(CUDA.cuCtxDestroy_v2(context))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), "destroy" in sys.argv)
+    main(int(sys.argv[1]), sys.argv[2:])

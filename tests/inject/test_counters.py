@@ -100,12 +100,15 @@ def test_buffers_are_small_while_little_is_launched(record: Record) -> None:
 
 
 def test_buffers_are_large_while_much_is_launched(record: Record) -> None:
-    """A small one holds 315 kernels; those are until the rate of five or so periods is known."""
+    """A small one holds 315 kernels; those are until the rate of five or so periods is known.
+
+    So many launches take some, however late the program gets its turn.
+    """
     script = (
         BUSY
         + """
 end, launched = time.monotonic() + 0.5, 1
-while time.monotonic() < end:
+while time.monotonic() < end or launched < 200_000:
     for _ in range(10_000): launch(function)
     launched += 10_000
 say(launched=launched)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -32,10 +31,23 @@ check(launch(kernel("endless", 3600 * 10**9)))
 THREADS = """
 def go_on():
     check(cuda.cuCtxSetCurrent(shared))
+    check(launch(function))
+    begun.release()
     while True: launch(function)
 shared = make(cuda.cuCtxGetCurrent)
+begun = threading.Semaphore(0)
 for _ in range(3): threading.Thread(target=go_on, daemon=True).start()
+for _ in range(3): begun.acquire()
+synchronize()
 """
+WAIT = f"""
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from tests.support.writers.fdumprecords import records
+(dump,) = Path(os.environ["FLAME_DIR"]).glob("*.fdump")
+while len(records(dump)["kernel"]) < {COUNT}: time.sleep(0.01)
+"""
+"""Until all of `LAUNCHES` has been flushed."""
 ENDS = {
     "return": ("", 0),
     "sys.exit": ("sys.exit(7)", 7),
@@ -106,14 +118,7 @@ def test_an_end_is_that_of_the_program_and_nothing_is_lost(end: End, how: str) -
 @pytest.mark.parametrize("how", CUT_OFF)
 def test_an_end_without_handlers_leaves_what_was_flushed(end: End, how: str) -> None:
     script, code = CUT_OFF[how]
-    wait = f"""
-from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from tests.support.writers.fdumprecords import records
-(dump,) = Path(os.environ["FLAME_DIR"]).glob("*.fdump")
-while len(records(dump)["kernel"]) < {COUNT}: time.sleep(0.01)
-"""
-    ended = end(wait + script)
+    ended = end(WAIT + script)
     assert ended.code == code
     assert header(ended.dump)["state"] == RUNNING
     assert ended.kernels == ["one"] * COUNT
@@ -126,7 +131,7 @@ def test_kernels_that_run_at_the_end_are_counted_and_not_waited_for(end: End) ->
 
 
 def test_threads_that_launch_on_do_not_keep_the_end(end: End) -> None:
-    ended = end(THREADS + "time.sleep(0.1)\nsys.exit(4)", faults="disable_deadlock")
+    ended = end(THREADS + "sys.exit(4)", faults="disable_deadlock")
     assert ended.code == 4 and header(ended.dump)["state"] == ENDED
     of = records(ended.dump)
     assert len(of["kernel"]) > COUNT
@@ -142,9 +147,7 @@ def test_threads_that_launch_on_do_not_keep_the_end(end: End) -> None:
 @pytest.mark.parametrize("how", ["sys.exit", "exception"])
 def test_cupti_that_does_not_come_back_keeps_no_program(end: End, how: str, fault: str) -> None:
     script, code = ENDS[how]
-    begun = time.monotonic()
-    ended = end(script, faults=fault)
-    assert time.monotonic() - begun < 30
+    ended = end(script, faults=fault)  # and not after its limit of time
     assert ended.code == code and header(ended.dump)["state"] == ENDED
     assert len(records(ended.dump)["launch"]) == COUNT
     assert ended.kernels == (["one"] * COUNT if fault == "forced_hang" else [])

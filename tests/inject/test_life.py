@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from inject import build
 from tests.inject.scenes import (
     ENDED,
     RUNNING,
@@ -198,9 +199,15 @@ def test_a_thread_is_not_cancelled_within_a_record(bench: Bench) -> None:
 
 
 @pytest.mark.deep
-def test_a_flush_that_waits_for_the_end_does_not_delay_it_for_long(bench: Bench) -> None:
+def test_a_flush_that_waits_for_the_end_does_not_delay_it_for_long(
+    buildable: None, tmp_path: Path
+) -> None:
+    """As nothing is done meanwhile, a third of the time is enough to give it up."""
+    seconds = 40
+    patient = program(*build.OPTIMIZED, f"-DFLAME_PATIENCE_MS={1000 * seconds}")
+    bench = Bench(patient, tmp_path / "dumps")
     begun = time.monotonic()
     bench.run("stuck_flush")
-    assert time.monotonic() - begun < 9
+    assert time.monotonic() - begun < seconds
     assert header(bench.dump())["state"] == RUNNING
     assert_consecutive(numbers(bench.dump()), {0: 10})

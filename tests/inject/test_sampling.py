@@ -75,7 +75,7 @@ MODES = ["continuous", "serialized", "continuous:5", "serialized:31"]
 def test_every_sample_is_recorded_once(
     tmp_path: Path, injected_env: Env, mode: str, options: tuple[str, ...]
 ) -> None:
-    run = Sampled(tmp_path, injected_env, mode, *options)
+    run = Sampled(tmp_path, injected_env, mode, "collected", *options)
     told = run.told()
     assert sum(told.values()) == RUNS * 265
     assert run.found() == told
@@ -85,10 +85,10 @@ def test_every_sample_is_recorded_once(
 def test_serialized_samples_know_their_launch_and_continuous_ones_do_not(
     tmp_path: Path, injected_env: Env
 ) -> None:
-    serialized = Sampled(tmp_path / "serialized", injected_env, "serialized")
+    serialized = Sampled(tmp_path / "serialized", injected_env, "serialized", "collected")
     launches = set(serialized.records["launch"]["correlation"].tolist())
     assert set(serialized.records["sample"]["correlation"].tolist()) == launches
-    continuous = Sampled(tmp_path / "continuous", injected_env, "continuous")
+    continuous = Sampled(tmp_path / "continuous", injected_env, "continuous", "collected")
     assert set(continuous.records["sample"]["correlation"].tolist()) == {0}
 
 
@@ -157,13 +157,13 @@ def test_a_cupti_without_correlation_ids_of_samples_is_not_asked(
 def test_where_callbacks_may_not_begin_it_the_helper_thread_does(
     tmp_path: Path, injected_env: Env
 ) -> None:
-    run = Sampled(tmp_path, injected_env, "continuous", FAKE_CUPTI="pc_later")
+    run = Sampled(tmp_path, injected_env, "continuous", "begun", FAKE_CUPTI="pc_later")
     told = run.told()
     assert told and run.found() == told and not run.notes
 
 
 def test_samples_that_the_gpu_lost_are_counted(tmp_path: Path, injected_env: Env) -> None:
-    run = Sampled(tmp_path, injected_env, "continuous", FAKE_CUPTI="pc_drop:3")
+    run = Sampled(tmp_path, injected_env, "continuous", "collected", FAKE_CUPTI="pc_drop:3")
     assert run.found() == run.told()
     assert sum(row["count"] for row in run.records["drop"]) == 2 * RUNS * 3
     assert fdumprecords.header(run.path)["dropped"] == 2 * RUNS * 3
@@ -172,7 +172,7 @@ def test_samples_that_the_gpu_lost_are_counted(tmp_path: Path, injected_env: Env
 def test_more_reasons_than_there_is_room_for_are_not_read(
     tmp_path: Path, injected_env: Env
 ) -> None:
-    run = Sampled(tmp_path, injected_env, "continuous", FAKE_CUPTI="pc_more:1000")
+    run = Sampled(tmp_path, injected_env, "continuous", "collected", FAKE_CUPTI="pc_more:1000")
     assert run.found() == run.told()
 
 

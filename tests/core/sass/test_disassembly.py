@@ -242,7 +242,7 @@ def test_a_program_that_says_no_version(
     recording.program(text)
     begin = time.monotonic()
     assert nvdisasm.find_disassembler() is None
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < PATIENCE
 
 
 def test_it_is_stopped_with_the_load(recording: Recording) -> None:

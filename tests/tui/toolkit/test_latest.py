@@ -10,6 +10,7 @@ import pytest
 from textual.message import Message
 
 from flame.tui.toolkit.latest import Answer, LatestRequest
+from tests.support.waiting import PATIENCE
 
 
 class Worker:
@@ -23,14 +24,14 @@ class Worker:
 
     def work(self, number: int) -> Iterator[int]:
         self.begun.put(number)
-        assert self.go_on.acquire(timeout=10)
+        assert self.go_on.acquire(timeout=PATIENCE)
         if not number:
             raise ZeroDivisionError
         yield 2 * number
 
     def answer(self) -> Answer[int, int]:
         self.go_on.release()
-        message = self.inbox.get(timeout=10)
+        message = self.inbox.get(timeout=PATIENCE)
         assert isinstance(message, Answer)
         return message
 
@@ -60,7 +61,7 @@ def test_in_turn_only_the_latest_of_those_that_wait_is_begun() -> None:
     assert not worker.requests.take(worker.answer())
     answer = worker.answer()
     assert worker.requests.take(answer) and answer.result() == 6
-    assert [worker.begun.get(timeout=10) for _ in range(2)] == [1, 3]
+    assert [worker.begun.get(timeout=PATIENCE) for _ in range(2)] == [1, 3]
     assert worker.begun.empty()
 
 
@@ -71,7 +72,7 @@ def test_what_waits_is_not_begun_once_it_is_given_up() -> None:
     worker.requests.replace(None)
     assert not worker.requests.take(worker.answer())
     assert not worker.requests.busy
-    assert [worker.begun.get(timeout=10)] == [1] and worker.begun.empty()
+    assert [worker.begun.get(timeout=PATIENCE)] == [1] and worker.begun.empty()
 
 
 def test_after_a_pause_the_request_that_is_the_latest_by_then_is_begun() -> None:
@@ -89,7 +90,7 @@ def test_a_cancelled_pause_begins_nothing() -> None:
     worker.requests.cancel()
     worker.requests.ask(2)
     assert worker.answer().request == 2
-    assert [worker.begun.get(timeout=10)] == [2] and worker.begun.empty()
+    assert [worker.begun.get(timeout=PATIENCE)] == [2] and worker.begun.empty()
 
 
 def test_an_error_comes_as_an_answer() -> None:
