@@ -8,12 +8,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from flame.attach.discover.finished import read_dump_info, read_header
-from flame.attach.discover.jobs import file_at
 from flame.attach.discover.maps import path_of
 from flame.attach.discover.proc import read_process
 from flame.attach.discover.process_table import ProcessTable
 from flame.attach.library.control import Control
 from flame.core.errors import InputError
+from flame.core.mapped_files import file_at
 from flame.core.readers.fdump.folder import list_dumps
 
 _PERIOD = 10.0

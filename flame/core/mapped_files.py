@@ -1,4 +1,4 @@
-"""Open files that another user may have put there, and tell which file a process has mapped."""
+"""Open files that another user may have put there, and tell files apart, by path or mapping."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import mmap
 import os
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,6 +62,14 @@ class IsNotRegularError(OSError):
 def _check_regular(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise IsNotRegularError(errno.EINVAL, "not a regular file")
+
+
+def file_at(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of what is at ``path``; None if it cannot be looked at."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 def identify_mapped(descriptor: int) -> MappedFile:

@@ -35,7 +35,7 @@ def record(plan: Plan) -> int:
     library = library_path()
     folder = make_folder(plan.output, plan.command)
     try:
-        for line in replaced(library, os.environ):
+        for line in replaced(os.environ):
             say(line)
         begin = time.monotonic_ns()
         status = _run(plan, environment_for(plan, library, folder.path, os.environ), folder.path)

@@ -79,7 +79,7 @@ def environment_for(
     return environment
 
 
-def replaced(library: Path, base: Mapping[str, str]) -> Iterator[str]:
+def replaced(base: Mapping[str, str]) -> Iterator[str]:
     """Say which injections that were set in ``base`` give way."""
     for path in dict.fromkeys(base.get(name, "") for name in INJECTIONS):
         if path:

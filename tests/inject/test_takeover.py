@@ -110,8 +110,10 @@ def test_an_end_takes_nothing_back(
     faults = "version:130300,hold,steal:2,steal_for:10"
     env = injected_env(tmp_path / "dumps", FAKE_CUPTI=faults, **QUICK)
     with Program(PRELUDE + BEGIN.replace("def run", "def work"), env) as program:
-        program.run("check(launch(kernel('longer', 50 * 10**6)))\ntime.sleep(0.02)\nwork(11)")
         with closing(program.control()) as control:
+            program.run("check(launch(kernel('longer', 500 * 10**6)))")
+            assert control.flush()  # which has CUPTI take a buffer, and keep it
+            program.run("work(11)")
             assert control.stop()
         assert program.end() == 0
     found = notes(program.dump())

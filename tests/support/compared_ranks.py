@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from flame.core.compare.sides import Run, Sides, runs_of
+from flame.core.compare.sides import Sides, runs_of
 from flame.core.loading.many import load
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
@@ -59,8 +59,3 @@ def summed_up(parts: Sequence[RankPart]) -> RankSummary:
 def sides_of(base: RankSummary, new: RankSummary) -> Sides:
     """Put two summaries side by side."""
     return Sides(runs_of("BASE", [profile_of(base)]), runs_of("NEW", [profile_of(new)]))
-
-
-def rank_run(summary: RankSummary, label: str = "BASE") -> Run:
-    """Make a run of a summary."""
-    return Run(profile_of(summary), label)

@@ -21,6 +21,7 @@ from flame.core.readers.fdump.layout import (
     parse_chunk,
     parse_header,
 )
+from flame.core.readers.fdump.tally import CONTENT
 
 UNKNOWN = -1
 _SECOND = 1_000_000_000
@@ -29,7 +30,6 @@ _ALIVE = _SECOND
 _LARGEST = 1 << 30
 """Bytes: counting takes half a second."""
 _LAST_CHUNKS = 256
-_CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "memory", "range", "open_range")
 
 
 class DumpCount(NamedTuple):
@@ -80,7 +80,7 @@ class OpenDump:
         with prefix_errors(self._path):
             self._chunks.update()
             self.counted = True
-            numbers = {key: self._chunks.count(key) for key in _CONTENT}
+            numbers = {key: self._chunks.count(key) for key in CONTENT}
             newest = self._newest(filter(None, self._chunks.by_place.values()))
         return DumpCount(numbers["kernel"], numbers["launch"], newest, not any(numbers.values()))
 
@@ -96,7 +96,7 @@ class OpenDump:
     def _newest(self, chunks: Iterable[Chunk]) -> int:
         """The latest time in those that are still written to."""
         layouts = self._chunks.layouts
-        dtypes = {layouts[key].type: layouts[key].dtype for key in _CONTENT if key in layouts}
+        dtypes = {layouts[key].type: layouts[key].dtype for key in CONTENT if key in layouts}
         growing = [chunk for chunk in chunks if not chunk.sealed and chunk.type in dtypes]
         return max((self._last_time(chunk, dtypes[chunk.type]) for chunk in growing), default=0)
 

@@ -17,11 +17,12 @@ from flame.attach.discover.finished import (
     finished_recordings,
     read_header,
 )
-from flame.attach.discover.jobs import Jobs, file_at, job_of
+from flame.attach.discover.jobs import Jobs, job_of
 from flame.attach.discover.model import Candidate, Discovery, Job, WatchMethod
 from flame.attach.discover.proc import user_name
 from flame.attach.discover.process_table import ProcessTable
 from flame.core.errors import UsageError
+from flame.core.mapped_files import file_at
 from flame.core.names.secrets import mask_line
 from flame.core.readers.fdump.layout import RUNNING
 from flame.core.units import format_counted

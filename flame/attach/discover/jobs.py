@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from flame.attach.discover.dump_counts import DumpCount, DumpCounter, total
@@ -13,6 +12,7 @@ from flame.attach.discover.model import Candidate, Job, WatchMethod, is_flame, j
 from flame.attach.discover.proc import command_of, uid_of, user_name
 from flame.attach.discover.process_table import ProcessTable
 from flame.core.errors import InputError
+from flame.core.mapped_files import file_at
 from flame.core.names.secrets import mask_secrets
 from flame.core.readers.fdump.layout import RUNNING
 
@@ -173,14 +173,6 @@ class Jobs:
         candidates = tuple(map(self.candidate, members))
         paths = [path for candidate in candidates for path in candidate.dumps]
         return job_of(self.candidate(root), candidates, paths, self._counter, counted)
-
-
-def file_at(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of the file at ``path``; None if it has just been removed."""
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_dev, status.st_ino
-    return None
 
 
 def job_of(

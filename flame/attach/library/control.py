@@ -22,7 +22,6 @@ import msgspec
 from flame.core.lazy_dataclass import dataclass
 
 SUFFIX = ".sock"
-_PROTOCOL = 1
 _SOON = 1.5
 """Seconds in which what costs nothing is answered, unless the process is stopped."""
 _WORK = 5.0

@@ -14,6 +14,7 @@ from pathlib import Path
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
+from flame.core.mapped_files import file_at
 from flame.core.rank_summary.signs import SUFFIX as SUMMARY
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.formats import FileHead, find_format
@@ -204,15 +205,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _system_folders() -> set[_Identity]:
     """What no search goes into: no files of anybody, and to read them may do something."""
-    found = map(_identity, map(Path, ("/proc", "/sys", "/dev")))
+    found = map(file_at, map(Path, ("/proc", "/sys", "/dev")))
     return {identity for identity in found if identity}
-
-
-def _identity(path: Path) -> _Identity | None:
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_dev, status.st_ino
-    return None
 
 
 _FEW, _NAMED = 2_000, 3

@@ -97,7 +97,7 @@ class DumpContext:
         return self.threads.look_up([np.where(tids == 0, NONE, tids & _31_BITS)])
 
     def thread_and_stacks(self, piece: dict[str, I8]) -> dict[str, I4]:
-        """Return columns of `raw.Recorded`: the thread and the stacks of each record."""
+        """Return columns of `RecordedOrigins`: the thread and the stacks of each record."""
         return {
             "thread": self.thread_indices(piece["tid"]),
             "python": self.stacks.stacks_of(piece["python"], Kind.PYTHON),

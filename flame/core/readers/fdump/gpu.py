@@ -140,7 +140,7 @@ def _dim(x: int, y: int, z: int) -> Dim:
 
 
 def build_node_rows(context: DumpContext, piece: dict[str, I8]) -> NamedColumns:
-    """Build rows of CUDA graph nodes' creations: columns of raw `Nodes` and `Recorded`.
+    """Build rows of CUDA graph nodes' creations: columns of `RawGraphNodes` and `RecordedOrigins`.
 
     Of a copy only what it is of: where and when it was made may be told in several ways.
     """

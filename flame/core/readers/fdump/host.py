@@ -155,7 +155,7 @@ def _format_payload(bits: int, kind: int) -> str:
 def build_range_rows(
     context: DumpContext, piece: dict[str, I8]
 ) -> tuple[NamedColumns, dict[str, I8]]:
-    """Build rows of ranges that have times, columns of `raw.Ranges`; and select their records.
+    """Build rows of ranges that have times, columns of `RawRanges`; and select their records.
 
     Ranges that are open have no ``end`` in ``piece``, and get none.
     """

@@ -10,7 +10,8 @@ from flame.core.errors import InputError
 from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
-_CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "memory", "range", "open_range")
+CONTENT = ("launch", "call", "kernel", "memop", "graph_run", "memory", "range", "open_range")
+"""The records without which nothing has been recorded: those of calls, GPU work and ranges."""
 
 
 class DumpCounts(NamedTuple):
@@ -75,7 +76,7 @@ class Tally:
 
     def is_empty(self) -> bool:
         """Return whether no call, no GPU work and no range has been recorded."""
-        return not any(map(self._chunks.count, _CONTENT))
+        return not any(map(self._chunks.count, CONTENT))
 
 
 def is_empty_dump(path: Path) -> bool:

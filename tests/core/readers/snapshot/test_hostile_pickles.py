@@ -91,9 +91,6 @@ def test_snapshots_of_all_protocols_pass(protocol: int) -> None:
 
 # What is allowed, and yet no snapshot, or one that takes more than it should.
 
-_REPEATED = b"\x80\x02}\x8c\x08segments]\x8c\x0ddevice_tracesX\x00\x00\x00\x00"
-_LIST = b"](h\x01h\x01h\x01h\x01h\x01h\x01h\x01h\x01e"
-
 
 def _repeating() -> dict[str, Any]:
     """A list of a million places of one list of frames: nothing on disk."""
