@@ -247,16 +247,17 @@ def test_a_program_that_says_no_version(
 
 def test_it_is_stopped_with_the_load(recording: Recording) -> None:
     recording.add()
-    recording.program(f"{VERSION}echo $$ > {recording.folder}/pid; sleep 60 & wait")
+    said = recording.folder / "pid"
+    recording.program(f"{VERSION}echo $$ > {said}; sleep 60 & wait")
 
     def progress(stage: str, done: int, expected: int) -> None:
         assert stage == "disassembling kernels"
-        if (recording.folder / "pid").exists():
+        if said.exists() and said.read_text().strip():
             raise CancelledError("stopped")
 
     with pytest.raises(CancelledError):
         find_codes(recording.folder, of_one({CRC: {SOFTMAX}}), progress)
-    pid = int((recording.folder / "pid").read_text())
+    pid = int(said.read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
