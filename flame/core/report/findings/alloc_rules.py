@@ -15,7 +15,7 @@ from flame.core.model.calls import CallClass
 from flame.core.model.profile import Profile
 from flame.core.report.allocations.stacks import called, devices_with_memory, stack_names
 from flame.core.report.allocations.tables import place_of, place_of_failure, why_no_growth
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.program.iterations import report_iterations
 from flame.core.report.scope import Scope
@@ -56,7 +56,7 @@ _FAILED_RULE = (
 )
 
 
-def alloc_in_loop(facts: GpuFacts) -> Finding | Abstained | None:
+def alloc_in_loop(facts: RuleFacts) -> Finding | Abstained | None:
     """Tell the time that passed in allocations, or that iterations make any."""
     if reason := facts.scope.lacks_calls:
         return Abstained("alloc-in-loop", reason)
@@ -82,7 +82,7 @@ def alloc_in_loop(facts: GpuFacts) -> Finding | Abstained | None:
     return facts.information("alloc-in-loop", title, claim, _RULE, evidence)
 
 
-def _per_iteration(facts: GpuFacts) -> int:
+def _per_iteration(facts: RuleFacts) -> int:
     """How many allocations and frees of its memory an iteration after the warm-up makes, p50."""
     found = report_iterations(facts.scope)
     if found is None or not _allocates(facts.scope.profile):
@@ -106,14 +106,14 @@ def _allocates(profile: Profile) -> bool:
     return bool((call_classes(profile) == CallClass.ALLOC).any())
 
 
-def _users(facts: GpuFacts) -> I8:
+def _users(facts: RuleFacts) -> I8:
     """The processes that use the GPU."""
     groups = facts.scope.profile.activities.groups
     users: I8 = groups.process[groups.device == facts.gpu.device].astype(np.int64)
     return users
 
 
-def _gap(facts: GpuFacts) -> Place | None:
+def _gap(facts: RuleFacts) -> Place | None:
     window = facts.idle.longest.get("alloc")
     return window and Place(window=window)
 

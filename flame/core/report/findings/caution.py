@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.measures.launching_calls import early_rows
 from flame.core.report.scope import Scope
 from flame.core.units import format_counted, format_ns, format_percent
@@ -15,23 +15,23 @@ EARLY = 0.01
 """From which part of the launched kernels on it is told that they begin before their launch."""
 
 
-def of_launches(facts: GpuFacts) -> str:
+def of_launches(facts: RuleFacts) -> str:
     """Say what is not known of who launched what, and when."""
     return "; ".join(filter(None, (_unknown(facts), _left_out(facts), _early(facts))))
 
 
-def _unknown(facts: GpuFacts) -> str:
+def _unknown(facts: RuleFacts) -> str:
     known = facts.launches_known
     part = format_percent(known, 1)
     return f"launches of {part} of the kernels were recorded" if known < 1 else ""
 
 
-def _left_out(facts: GpuFacts) -> str:
+def _left_out(facts: RuleFacts) -> str:
     reason = facts.scope.lacks_calls
     return f"{reason}: other calls count as the host's own code" if reason else ""
 
 
-def _early(facts: GpuFacts) -> str:
+def _early(facts: RuleFacts) -> str:
     """How many kernels begin before their launch: pauses are wrong by as much."""
     table, rows = facts.scope.profile.activities, facts.kernels
     if not len(early_rows(facts.scope.profile)):

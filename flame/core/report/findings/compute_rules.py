@@ -11,7 +11,7 @@ from flame.core.columns import sum_by
 from flame.core.efficiency.by_operator import rows_of_operator, work_by_operator
 from flame.core.efficiency.verdict import Verdict, judge
 from flame.core.report.findings.caution import BY_NAMES
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.findings.layer_rules import uneven_layers
 from flame.core.report.program.experts import PRODUCTS, ROUTING, measure_experts
@@ -36,7 +36,7 @@ EXPERTS = 0.2
 ROUTED = 0.1
 
 
-def compute_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
+def compute_rules(facts: RuleFacts) -> Iterator[Finding | Abstained | None]:
     """Apply the rules on compute to a GPU; they look at the same time, so one has a bound."""
     rules = (
         ("tail", _tail),
@@ -60,7 +60,7 @@ def _of_same_time(one: Finding, best: Finding) -> Finding:
     return replace(one, claim=claim, evidence=evidence, bound=None)
 
 
-def _tail(facts: GpuFacts) -> Finding | Abstained | None:
+def _tail(facts: RuleFacts) -> Finding | Abstained | None:
     found, profile = kernel_tails(facts.scope), facts.scope.profile
     if not (found.configuration >= 0).any():
         return Abstained("tail", "launch configurations of kernels were not recorded")
@@ -96,7 +96,7 @@ def _tail(facts: GpuFacts) -> Finding | Abstained | None:
     )
 
 
-def _routing(facts: GpuFacts) -> Finding | Abstained | None:
+def _routing(facts: RuleFacts) -> Finding | Abstained | None:
     found = measure_experts(facts.scope)
     if not found.time:
         return Abstained("routing", "no frame or kernel is called after experts")
@@ -125,7 +125,7 @@ def _routing(facts: GpuFacts) -> Finding | Abstained | None:
 _EXPERT_PARTS = (PRODUCTS, ROUTING)
 
 
-def _below_bound(facts: GpuFacts) -> Finding | Abstained | None:
+def _below_bound(facts: RuleFacts) -> Finding | Abstained | None:
     """Tell which operators take far longer than they need at the peaks, as far as that is known."""
     profile = facts.scope.profile
     work = profile.work if profile.sized_operators else None

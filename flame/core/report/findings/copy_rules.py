@@ -12,7 +12,7 @@ from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN
 from flame.core.model.profile import Profile
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.measures.copy_work import CopyWork, asynchronous_pageable, collect_copies
 from flame.core.timeline.busy_time import BusyTime
@@ -42,7 +42,7 @@ class CopiesAlone(NamedTuple):
     other_rows: I8
 
 
-def copies_alone(facts: GpuFacts, copies: CopyWork) -> CopiesAlone:
+def copies_alone(facts: RuleFacts, copies: CopyWork) -> CopiesAlone:
     """Divide what ``copies`` alone kept busy."""
     profile, gpu = facts.scope.profile, facts.gpu
     kernels = class_times(profile, gpu.device).kernels
@@ -71,7 +71,7 @@ def _alone(profile: Profile, rows: I8, kernels: BusyTime, gpu: Utilization) -> i
     return with_them.within_all(gpu.windows) - kernels.within_all(gpu.windows)
 
 
-def copy_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
+def copy_rules(facts: RuleFacts) -> Iterator[Finding | Abstained | None]:
     """Apply the rules on copies to a GPU."""
     if facts.budget.copies_alone:
         copies = collect_copies(facts.scope.profile, facts.copies)
@@ -84,7 +84,7 @@ def copy_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
         yield _copies_exposed(facts, alone)
 
 
-def _pageable(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
+def _pageable(facts: RuleFacts, alone: CopiesAlone) -> Finding | None:
     if not alone.pageable:
         return None
     bound = alone.pageable + facts.idle.async_copies
@@ -102,7 +102,7 @@ def _pageable(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
     )
 
 
-def _sync_copies(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
+def _sync_copies(facts: RuleFacts, alone: CopiesAlone) -> Finding | None:
     bound = alone.synchronous + facts.idle.copies - facts.idle.async_copies
     if len(alone.synchronous_rows) < FEWEST_COPIES:
         return None
@@ -120,7 +120,7 @@ def _sync_copies(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
     )
 
 
-def _copies_exposed(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
+def _copies_exposed(facts: RuleFacts, alone: CopiesAlone) -> Finding | None:
     if alone.others < EXPOSED * facts.window:
         return None
     return facts.finding(
@@ -137,20 +137,20 @@ def _copies_exposed(facts: GpuFacts, alone: CopiesAlone) -> Finding | None:
     )
 
 
-def _advice(facts: GpuFacts, alone: CopiesAlone) -> str:
+def _advice(facts: RuleFacts, alone: CopiesAlone) -> str:
     """Which advice fits: no overlap can hide what takes longer than all compute."""
     if _direction(facts, alone.other_rows) == "DtoD":
         return "copies-exposed, within"
     return "copies-exposed, most" if alone.others > facts.budget.compute else ""
 
 
-def _direction(facts: GpuFacts, rows: I8) -> str:
+def _direction(facts: RuleFacts, rows: I8) -> str:
     """From where to where most of the time of copies went: ``HtoD``; empty where sets lead."""
     name = facts.heaviest_name(rows).rpartition(" ")[2]
     return name if "to" in name else ""
 
 
-def _sums(facts: GpuFacts, rows: I8) -> Iterator[Evidence]:
+def _sums(facts: RuleFacts, rows: I8) -> Iterator[Evidence]:
     """How many copies, of how many bytes, at which rate."""
     yield Evidence("copies", len(rows), "count")
     details = facts.scope.profile.launches
@@ -162,7 +162,7 @@ def _sums(facts: GpuFacts, rows: I8) -> Iterator[Evidence]:
             yield Evidence("rate", round(size / time, 3), "GB/s")
 
 
-def _written(facts: GpuFacts, rows: I8) -> str:
+def _written(facts: RuleFacts, rows: I8) -> str:
     """The copies in words: ``703 copies (13.1 GB at 4.2 GB/s, mostly HtoD) in load``."""
     known = {one.name: one.value for one in _sums(facts, rows)}
     sets = (facts.scope.profile.activities.kind[rows] == Kind.MEMSET).any()

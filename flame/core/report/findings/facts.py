@@ -47,7 +47,7 @@ def _innermost_ranges(scope: Scope) -> I4:
 
 
 @dataclass(frozen=True, eq=False)
-class GpuFacts:
+class RuleFacts:
     """Hold the budget of a GPU and, when they are asked for, other facts that rules share."""
 
     scope: Scope

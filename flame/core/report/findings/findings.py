@@ -9,7 +9,7 @@ from flame.core.kept_results import kept
 from flame.core.report.findings.alloc_rules import alloc_in_loop, memory_rules
 from flame.core.report.findings.compute_rules import compute_rules
 from flame.core.report.findings.copy_rules import copy_rules
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import ON_REQUEST, Abstained, Finding
 from flame.core.report.findings.idle_rules import idle_rules
 from flame.core.report.findings.iteration_rules import capture_window, slow_iterations
@@ -48,11 +48,11 @@ def _all(scope: Scope) -> Iterator[Finding | Abstained | None]:
     if not len(scope.rows):
         return
     for budget in budgets(scope):
-        yield from _of_gpu(GpuFacts(scope, budget))
+        yield from _of_gpu(RuleFacts(scope, budget))
     yield slow_iterations(scope)
 
 
-def _of_gpu(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
+def _of_gpu(facts: RuleFacts) -> Iterator[Finding | Abstained | None]:
     idle = [one for one in idle_rules(facts) if one is not None]
     yield from idle
     yield alloc_in_loop(facts)

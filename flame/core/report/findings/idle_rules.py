@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.report.findings.caution import of_launches
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT, DrainingCall
 from flame.core.report.sections.idle import host_frames
@@ -31,7 +31,7 @@ _NAMED = 3
 _NO_LAUNCHES = "launches of fewer than 70 % of the kernels were recorded"
 
 
-def idle_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
+def idle_rules(facts: RuleFacts) -> Iterator[Finding | Abstained | None]:
     """Apply the rules on idle time to a GPU."""
     if not facts.gpu.idle:
         return
@@ -50,7 +50,7 @@ def idle_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
     yield _gil(facts)
 
 
-def _launch_bound(facts: GpuFacts) -> Finding | None:
+def _launch_bound(facts: RuleFacts) -> Finding | None:
     few = facts.shorter_than_launch < SHORTER and facts.kernels_per_second < PER_SECOND
     if few or facts.idle.short < LEAST * facts.window:
         return None
@@ -75,7 +75,7 @@ def _launch_bound(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _rate(facts: GpuFacts) -> Iterator[Evidence]:
+def _rate(facts: RuleFacts) -> Iterator[Evidence]:
     """How fast kernels follow each other."""
     yield Evidence("kernels per second", round(facts.kernels_per_second), "count")
     if (rate := facts.rate) is not None:
@@ -86,7 +86,7 @@ def _rate(facts: GpuFacts) -> Iterator[Evidence]:
             yield Evidence("kernels per iteration", rate.iterations, "count")
 
 
-def _host_bound(facts: GpuFacts) -> Finding | None:
+def _host_bound(facts: RuleFacts) -> Finding | None:
     if not facts.idle.host or facts.idle.host < LEAST * facts.window:
         return None
     top = _host_names(facts)
@@ -106,7 +106,7 @@ def _host_bound(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _longest(facts: GpuFacts) -> str:
+def _longest(facts: RuleFacts) -> str:
     """How long the longest of these pauses is, and what it is before, in words."""
     begin, end = facts.idle.longest["host"]
     parts, profile = facts.scope.idle(facts.gpu), facts.scope.profile
@@ -115,14 +115,14 @@ def _longest(facts: GpuFacts) -> str:
     return f"; the longest, {format_ns(end - begin)}, is before {name}"
 
 
-def _host_names(facts: GpuFacts) -> list[tuple[str, int]]:
+def _host_names(facts: RuleFacts) -> list[tuple[str, int]]:
     """The three functions or ranges in which the host spent most of the idle time."""
     by_gpu = host_frames(facts.scope)
     found = [one for one in by_gpu[facts.gpu.device] if one.frame >= 0]
     return [(one.name, one.ns) for one in found[:_NAMED]]
 
 
-def _sync_drain(facts: GpuFacts) -> Finding | None:
+def _sync_drain(facts: RuleFacts) -> Finding | None:
     gaps = len(facts.idle.drained_calls)
     if gaps < FEWEST_DRAINED or not facts.is_enough(facts.idle.drained):
         return None  # before all is worked out that is told of it
@@ -148,20 +148,20 @@ def _sync_drain(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _mostly(facts: GpuFacts) -> str:
+def _mostly(facts: RuleFacts) -> str:
     """After which calls most of it passed, in words."""
     calls = [_call(facts, one) for one in facts.drained_by[:2] if one.ns]
     return f"; mostly after {' and '.join(calls)}" if calls else ""
 
 
-def _call(facts: GpuFacts, one: DrainingCall) -> str:
+def _call(facts: RuleFacts, one: DrainingCall) -> str:
     """A call, and what made it."""
     frames = facts.scope.profile.frames
     name = frames[one.call].name
     return name if one.inside < 0 else f"{name} in {frames[one.inside].name}"
 
 
-def _loading(facts: GpuFacts) -> Finding | None:
+def _loading(facts: RuleFacts) -> Finding | None:
     return facts.finding(
         "loading",
         "Kernels are loaded at their first launch",
@@ -176,7 +176,7 @@ def _loading(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _gc(facts: GpuFacts) -> Finding | None:
+def _gc(facts: RuleFacts) -> Finding | None:
     return facts.finding(
         "gc",
         "The GPU waits for garbage collection",
@@ -190,7 +190,7 @@ def _gc(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _gil(facts: GpuFacts) -> Finding | None:
+def _gil(facts: RuleFacts) -> Finding | None:
     return facts.finding(
         "gil",
         "The GPU waits for Python's lock",
@@ -204,7 +204,7 @@ def _gil(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _gap(facts: GpuFacts, name: str) -> Place | None:
+def _gap(facts: RuleFacts, name: str) -> Place | None:
     """The longest gap of those."""
     window = facts.idle.longest.get(name)
     return window and Place(window=window)

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.projection.filter_options import format_filter
 from flame.core.projection.filters import Time
 from flame.core.report.findings.caution import of_iterations
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.program.iteration_measures import measure_times
 from flame.core.report.program.iterations import IterationReport, report_iterations
@@ -33,7 +33,7 @@ _TOLD = 3
 # The steady part
 
 
-def capture_window(facts: GpuFacts) -> Finding | Abstained | None:
+def capture_window(facts: RuleFacts) -> Finding | Abstained | None:
     """Tell where the steady iterations begin, if a good part of the window is before them."""
     found = report_iterations(facts.scope)
     if found is None:
@@ -67,7 +67,7 @@ def capture_window(facts: GpuFacts) -> Finding | Abstained | None:
     )
 
 
-def _steady_begin(facts: GpuFacts, found: IterationReport) -> int | None:
+def _steady_begin(facts: RuleFacts, found: IterationReport) -> int | None:
     """When the first iteration after the warm-up begins in a process that uses the GPU."""
     groups = facts.scope.profile.activities.groups
     users = groups.process[groups.device == facts.gpu.device]
@@ -76,7 +76,7 @@ def _steady_begin(facts: GpuFacts, found: IterationReport) -> int | None:
     return int(every.start[steady].min()) if steady.any() else None
 
 
-def _budget_from(facts: GpuFacts, begin: int) -> Budget | None:
+def _budget_from(facts: RuleFacts, begin: int) -> Budget | None:
     """The budget of the GPU from a time on."""
     where = (*facts.scope.selection.where, Time(begin, None))
     steady = Scope(facts.scope.profile, replace(facts.scope.selection, where=where))

@@ -11,7 +11,7 @@ from flame.core.columns import Column, unique
 from flame.core.model.frames import Kind
 from flame.core.names.kernel_category import ELEMENTWISE
 from flame.core.report.findings.caution import BY_NAMES
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Evidence, Finding
 from flame.core.report.program.experts import measure_experts
 from flame.core.timeline.busy_time import BusyTime
@@ -26,13 +26,13 @@ SMALL_SHARE = 0.15
 FEWEST = 100
 
 
-def kernel_rules(facts: GpuFacts) -> Iterator[Finding | None]:
+def kernel_rules(facts: RuleFacts) -> Iterator[Finding | None]:
     """Apply the rules on kernels to a GPU."""
     yield _one_kernel(facts)
     yield _small_kernels(facts)
 
 
-def _one_kernel(facts: GpuFacts) -> Finding | None:
+def _one_kernel(facts: RuleFacts) -> Finding | None:
     compute, profile = facts.budget.compute, facts.scope.profile
     rows = facts.computing[profile.activities.kind[facts.computing] == Kind.KERNEL]
     name = facts.heaviest_name(rows)
@@ -61,7 +61,7 @@ def _place_of(text: Sequence[str], shown: Column, name: str) -> int:
     return next(int(frame) for frame in unique(shown).tolist() if text[frame] == name)
 
 
-def _small_kernels(facts: GpuFacts) -> Finding | None:
+def _small_kernels(facts: RuleFacts) -> Finding | None:
     profile, rows = facts.scope.profile, facts.computing
     table, category = profile.activities, profile.grouping.category
     names = [profile.frames[at].name for at in category.tolist()]
@@ -86,7 +86,7 @@ def _small_kernels(facts: GpuFacts) -> Finding | None:
     )
 
 
-def many_experts_kernels(facts: GpuFacts) -> Finding | None:
+def many_experts_kernels(facts: RuleFacts) -> Finding | None:
     """Tell how many kernels run for experts, where launches bound."""
     found = measure_experts(facts.scope)
     if found.per_layer is None:

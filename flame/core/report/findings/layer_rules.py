@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.columns import I8, distinct, sum_by
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.program.layers import Layers, layer_place, measure_layers, stacks_below
 from flame.core.units import format_ns
@@ -47,7 +47,7 @@ class UnevenLayers(NamedTuple):
     agreed: bool
 
 
-def uneven_layers(facts: GpuFacts) -> Finding | Abstained | None:
+def uneven_layers(facts: RuleFacts) -> Finding | Abstained | None:
     """Tell the family of layers that loses most by some that take longer than half of them."""
     layers = measure_layers(facts.scope)
     judged = [_judge(facts, layers, family) for family in range(len(layers.names))]
@@ -76,7 +76,7 @@ def uneven_layers(facts: GpuFacts) -> Finding | Abstained | None:
     )
 
 
-def _judge(facts: GpuFacts, layers: Layers, family: int) -> UnevenLayers | Abstained | None:
+def _judge(facts: RuleFacts, layers: Layers, family: int) -> UnevenLayers | Abstained | None:
     """Compare the layers of a family by what they compute on the GPU."""
     table, rows = facts.scope.profile.activities, facts.computing
     below = stacks_below(facts.scope, layers, family)
@@ -113,7 +113,7 @@ def _median(values: I8) -> int:
     return int(np.sort(values)[(len(values) + 1) // 2 - 1])
 
 
-def _agree(facts: GpuFacts, rows: I8, layer: I8) -> bool | None:
+def _agree(facts: RuleFacts, rows: I8, layer: I8) -> bool | None:
     """Whether layers rank alike in all iterations that have all of them; None of too few."""
     profile = facts.scope.profile
     of = iteration_of_activities(profile)[rows] if len(profile.iterations) else rows[:0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import sum_by
 from flame.core.model.activities import has_times
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
 from flame.core.report.parties.communication import (
     RankCommunication,
@@ -29,7 +29,7 @@ OPERATIONS = 20
 IMBALANCE = 0.15
 
 
-def rank_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
+def rank_rules(facts: RuleFacts) -> Iterator[Finding | Abstained | None]:
     """Apply the rules on communication to a GPU."""
     late = None
     if facts.budget.exposed_communication:
@@ -41,7 +41,7 @@ def rank_rules(facts: GpuFacts) -> Iterator[Finding | Abstained | None]:
         yield _imbalance(facts)
 
 
-def _exposed(facts: GpuFacts, waited: int) -> Finding | None:
+def _exposed(facts: RuleFacts, waited: int) -> Finding | None:
     """What nothing hides, without what is told as waiting for a rank."""
     bound = facts.budget.exposed_communication - waited
     if bound < EXPOSED * facts.window:
@@ -66,7 +66,7 @@ def _exposed(facts: GpuFacts, waited: int) -> Finding | None:
     )
 
 
-def _late_rank(facts: GpuFacts) -> Finding | Abstained | None:
+def _late_rank(facts: RuleFacts) -> Finding | Abstained | None:
     """Tell the rank that comes last, on the GPUs of the others."""
     found = communication_of_ranks(facts.scope)
     matched, number = found.matched, int(found.matched.matched.max(initial=0))
@@ -103,7 +103,7 @@ def _late_rank(facts: GpuFacts) -> Finding | Abstained | None:
 
 
 def _exposed_waits(
-    facts: GpuFacts, found: RankCommunication, late: int
+    facts: RuleFacts, found: RankCommunication, late: int
 ) -> tuple[int, Place | None]:
     """How long the GPU waited in collectives for others and computed nothing, ns; the longest.
 
@@ -127,7 +127,7 @@ def _exposed_waits(
     return exposed, Place(window=(int(start[most]), int(start[most] + wait[most])))
 
 
-def _imbalance(facts: GpuFacts) -> Finding | None:
+def _imbalance(facts: RuleFacts) -> Finding | None:
     """Tell that ranks communicate for different times, where nobody knows who came late."""
     found = communication_of_ranks(facts.scope)
     if found.rows.ranks < 2 or found.matched.last is not None:

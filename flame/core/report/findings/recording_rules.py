@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flame.core.model.frames import Kind
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Evidence, Finding
 from flame.core.report.table import Place
 from flame.core.timeline.idle_parts import IdleCause
@@ -19,14 +19,14 @@ NODES = 0.1
 """From which share of all activities on those of graphs traced node by node are told."""
 
 
-def recording_rules(facts: GpuFacts) -> Iterator[Finding | None]:
+def recording_rules(facts: RuleFacts) -> Iterator[Finding | None]:
     """Apply the rules on the recording to a GPU."""
     yield _profiler(facts)
     yield _graph_nodes(facts)
     yield _hidden_graphs(facts)
 
 
-def _profiler(facts: GpuFacts) -> Finding | None:
+def _profiler(facts: RuleFacts) -> Finding | None:
     held = int(facts.budget.idle[IdleCause.PROFILER])
     if held < PROFILED * facts.window or not held:
         return None
@@ -41,7 +41,7 @@ def _profiler(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _graph_nodes(facts: GpuFacts) -> Finding | None:
+def _graph_nodes(facts: RuleFacts) -> Finding | None:
     profile = facts.scope.profile
     nodes, whole = profile.graph_nodes.activities, len(profile.activities)
     if not facts.tells("graph-nodes") or nodes < NODES * whole or not nodes:
@@ -56,7 +56,7 @@ def _graph_nodes(facts: GpuFacts) -> Finding | None:
     )
 
 
-def _hidden_graphs(facts: GpuFacts) -> Finding | None:
+def _hidden_graphs(facts: RuleFacts) -> Finding | None:
     table = facts.scope.profile.activities
     hidden = int(table.duration[facts.of_kinds(Kind.GRAPH)].sum())
     whole = int(table.duration[facts.rows].sum())

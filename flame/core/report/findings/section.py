@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from flame.core.report.allocations.stacks import devices_with_memory, gpu_name
 from flame.core.report.findings.advice import advice
-from flame.core.report.findings.facts import GpuFacts
+from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import NUMBERS, Finding
 from flame.core.report.findings.findings import Findings, find
 from flame.core.report.findings.frameworks import framework_of
@@ -65,7 +65,7 @@ def findings_section(scope: Scope) -> Section:
 
 def _headline(scope: Scope, budget: Budget) -> dict[str, object]:
     """What most of the window of a GPU is, with its largest parts in words, and its kernels."""
-    facts = GpuFacts(scope, budget)
+    facts = RuleFacts(scope, budget)
     name, time = facts.heaviest_of(facts.kernels)
     parts = sorted(budget.parts, key=lambda part: -part[1])[:_TOLD]
     told = [f"{name} {format_percent(ns, budget.window)}" for name, ns in parts]
