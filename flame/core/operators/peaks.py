@@ -55,7 +55,7 @@ class DevicePeak(NamedTuple):
         return peak * 1e12 / self.bandwidth if peak and self.bandwidth else None
 
 
-class GpuFacts(Protocol):
+class DeviceProperties(Protocol):
     """Say what is known of a GPU: SMs, memory in bytes, and its bandwidth in bytes/s, or None."""
 
     @property
@@ -93,7 +93,7 @@ class KnownGpu(Protocol):
         ...
 
     @property
-    def facts(self) -> GpuFacts:
+    def facts(self) -> DeviceProperties:
         """What else is known."""
         ...
 
