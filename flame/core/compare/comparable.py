@@ -64,7 +64,7 @@ class Comparability:
 
 
 @dataclass(frozen=True)
-class GpuFacts:
+class SideActivity:
     """Hold of one side what ran on GPUs: times in ns, of all that is compared.
 
     ``kernels`` has the GPU time by name, ``gpus`` how many each run used, ``models`` their names.
@@ -83,7 +83,7 @@ class GpuFacts:
         """All of the GPU time."""
         return self.kernels.total()
 
-    def matched(self, other: GpuFacts) -> float:
+    def matched(self, other: SideActivity) -> float:
         """How much of the GPU time is in kernels whose names ``other`` has, too, in percent."""
         known = sum(time for name, time in self.kernels.items() if name in other.kernels)
         return 100 * known / self.time if self.time else 100.0
@@ -123,7 +123,7 @@ def _took_as_long(comparison: Comparison, one: Run, other: Run) -> bool:
 
 
 @kept
-def gpu_facts(comparison: Comparison) -> tuple[GpuFacts, GpuFacts] | None:
+def gpu_facts(comparison: Comparison) -> tuple[SideActivity, SideActivity] | None:
     """Collect what ran on the GPUs of each side; None where something else is compared."""
     runs_compared = comparison.sides.runs
     if any(map(_has_no_facts, runs_compared)) or comparison.union.tree.metric.table != "gpu":
@@ -133,8 +133,8 @@ def gpu_facts(comparison: Comparison) -> tuple[GpuFacts, GpuFacts] | None:
     return _joined(runs[:split]), _joined(runs[split:])
 
 
-def _joined(runs: list[GpuFacts]) -> GpuFacts:
-    return GpuFacts(
+def _joined(runs: list[SideActivity]) -> SideActivity:
+    return SideActivity(
         sum((one.kernels for one in runs), Counter()),
         max(one.gpus for one in runs),
         frozenset().union(*(one.models for one in runs)),
@@ -148,7 +148,7 @@ def _has_no_facts(run: Run) -> bool:
     return not (run.has_rows or isinstance(run, KeptRun) or run.summary is not None)
 
 
-def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
+def gpu_facts_of(comparison: Comparison, at: int) -> SideActivity:
     """Collect what ran on the GPUs in the run ``at`` that place, which has activities."""
     run = comparison.sides.runs[at]
     if isinstance(run, KeptRun):
@@ -156,7 +156,7 @@ def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
     if run.summary is not None:
         kernels, graphs = gpu_times(comparison, at)
         models = models_of(run.summary)
-        return GpuFacts(kernels, gpus_of_a_rank(run.summary), models, graphs, 0, False)
+        return SideActivity(kernels, gpus_of_a_rank(run.summary), models, graphs, 0, False)
     profile, (table, (time, count)) = run.profile, compared_weights(comparison, at)
     text = labels_of(profile, comparison.selection.naming, table).text
     by_frame = _sums(table.groups.frame, time, len(profile.frames))
@@ -170,12 +170,12 @@ def gpu_facts_of(comparison: Comparison, at: int) -> GpuFacts:
     nodes, gpus = profile.graph_nodes.activities, len(used)
     if comparison.sides.has_summary:  # of which there are the GPUs of a rank
         gpus = -(-gpus // max(len(run.rank_places(comparison.selection)), 1))
-    return GpuFacts(
+    return SideActivity(
         kernels, gpus, frozenset(filter(None, names)), graphs, nodes, _is_serialized(profile)
     )
 
 
-def _kept_facts(comparison: Comparison, at: int, run: KeptRun) -> GpuFacts:
+def _kept_facts(comparison: Comparison, at: int, run: KeptRun) -> SideActivity:
     profile, facts = run.profile, run.data.facts
     table = profile.activities
     shown = np.flatnonzero(comparison.trees[at].node_of_group >= 0)
@@ -184,7 +184,7 @@ def _kept_facts(comparison: Comparison, at: int, run: KeptRun) -> GpuFacts:
     for frame, time in zip(table.groups.frame[shown], profile.gpu_by_group[0][shown], strict=True):
         kernels[text[frame]] += int(time)
     models = frozenset(facts.models)
-    return GpuFacts(kernels, facts.gpus, models, facts.graphs, facts.nodes, facts.serialized)
+    return SideActivity(kernels, facts.gpus, models, facts.graphs, facts.nodes, facts.serialized)
 
 
 def _sums(place: np.ndarray, time: np.ndarray, size: int) -> np.ndarray:
@@ -229,7 +229,7 @@ def _matching(matched: float) -> str:
 
 
 def _alone(
-    base: GpuFacts, new: GpuFacts, has: Callable[[GpuFacts], bool]
+    base: SideActivity, new: SideActivity, has: Callable[[SideActivity], bool]
 ) -> Iterator[tuple[int, int]]:
     """The side that alone has something, and the other one; none where both have it, or none."""
     if has(base) != has(new):
@@ -259,7 +259,9 @@ def _differences(comparison: Comparison) -> Iterator[str]:
             yield f"{name}: {text}"
 
 
-def _gpu_differences(comparison: Comparison, base: GpuFacts, new: GpuFacts) -> Iterator[str]:
+def _gpu_differences(
+    comparison: Comparison, base: SideActivity, new: SideActivity
+) -> Iterator[str]:
     if base.models and new.models and base.models != new.models:
         yield f"BASE ran on {_listed(base.models)}, NEW on {_listed(new.models)}"
     for one, _ in _alone(base, new, lambda side: side.nodes > 0):
