@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.analysis.node_activities import chosen_rows
 from flame.core.efficiency.by_operator import OperatorRows, by_operator
 from flame.core.efficiency.sums import count_operators, whole_of
-from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.verdict import BoundVerdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -72,7 +72,7 @@ def _peak_facts(profile: Profile, summary: WorkSummary) -> Iterator[dict[str, ob
 
 def _row_facts(table: WorkCounts, at: int) -> dict[str, object]:
     counts = table.map(lambda column: column[at : at + 1])
-    verdict = Verdict(int(judge(counts)[0]))
+    verdict = BoundVerdict(int(judge(counts)[0]))
     return {
         "kernel_ns": int(counts.kernel_ns[0]),
         "kernels": int(counts.covered[0]),
@@ -139,7 +139,7 @@ def _laid_out(told: Sequence[str], operators: OperatorRows, width: int) -> list[
 
 
 def _whole(counts: WorkCounts) -> Iterator[str]:
-    verdict = Verdict(int(judge(counts)[0]))
+    verdict = BoundVerdict(int(judge(counts)[0]))
     if not counts.covered[0]:
         return
     yield (
@@ -212,7 +212,7 @@ def _table(rows: OperatorRows) -> Iterator[str]:
         left = f"{format_ns(int(counts.covered_ns[row])):>9} {_rate(counts.tflops[row]):>8}"
         yield (
             f"{left} {compute:>7} {memory:>11} {bound:>8}  "
-            f"{Verdict(int(verdicts[row])).title:<15} {frame.name}"
+            f"{BoundVerdict(int(verdicts[row])).title:<15} {frame.name}"
         )
 
 

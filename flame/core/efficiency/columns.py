@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flame.core.columns import F8, Column
-from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.verdict import BoundVerdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.units import format_percent
 
@@ -45,14 +45,14 @@ class WorkColumns:
     def __init__(self, counts: WorkCounts) -> None:
         self.counts = counts
         self.verdicts = judge(counts)
-        known = self.verdicts < Verdict.UNCOVERED
+        known = self.verdicts < BoundVerdict.UNCOVERED
         self.values: dict[str, Column] = {key: of(counts) for key, of in _VALUES.items()}
         self.values[VERDICT] = np.where(known, -self.verdicts.astype(float), np.nan)
         self._fast = {key: of(counts) for key, of in _FAST.items()}
 
-    def verdict(self, row: int) -> Verdict | None:
+    def verdict(self, row: int) -> BoundVerdict | None:
         """Return what is said of ``row``; None where no operator there has a formula."""
-        return Verdict(int(self.verdicts[row])) if self.counts.covered[row] else None
+        return BoundVerdict(int(self.verdicts[row])) if self.counts.covered[row] else None
 
     def cell(self, row: int, key: str) -> str:
         """Write the value of ``row`` in at most eight cells; empty where it is not known.

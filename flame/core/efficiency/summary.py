@@ -11,7 +11,7 @@ from flame.core.efficiency.by_operator import OperatorRows, by_operator
 from flame.core.efficiency.precisions import precisions_of
 from flame.core.efficiency.sums import count_operators, whole_of
 from flame.core.efficiency.utilization import StepUtilization, step_utilization
-from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.verdict import BoundVerdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.model.profile import Profile
 from flame.core.operators.peaks import DevicePeak
@@ -30,7 +30,7 @@ class WorkSummary(NamedTuple):
     """
 
     counts: WorkCounts
-    verdict: Verdict
+    verdict: BoundVerdict
     peaks: tuple[DevicePeak | None, ...]
     precisions: tuple[str, ...]
     operators: OperatorRows
@@ -52,7 +52,7 @@ def summarize_work(
     counts = whole_of(profile, operators, chosen)
     return WorkSummary(
         counts,
-        Verdict(int(judge(counts)[0])),
+        BoundVerdict(int(judge(counts)[0])),
         profile.peaks,
         precisions_of(profile, work),
         by_operator(profile, operators),

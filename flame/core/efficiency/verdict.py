@@ -21,7 +21,7 @@ COVERED = 0.5
 _OVERLAPPED, _LEAST_KERNELS, _SHORT_NS = 0.1, 3, 10_000
 
 
-class Verdict(IntEnum):
+class BoundVerdict(IntEnum):
     """Say what bounds kernels; from ``UNCOVERED`` on it cannot be told, and why.
 
     ``NEITHER`` is below 60 % of both peaks: occupancy, latency, the tail, or launches. ``SHORT``
@@ -43,7 +43,7 @@ class Verdict(IntEnum):
     @property
     def is_known(self) -> bool:
         """Whether it says what the kernels are like."""
-        return self < Verdict.UNCOVERED
+        return self < BoundVerdict.UNCOVERED
 
     @property
     def key(self) -> str | None:
@@ -70,40 +70,40 @@ class Verdict(IntEnum):
 
 
 _KEYS = {
-    Verdict.COMPUTE: "compute-bound",
-    Verdict.BANDWIDTH: "bandwidth-bound",
-    Verdict.NEITHER: "neither",
-    Verdict.SHORT: "too-short",
+    BoundVerdict.COMPUTE: "compute-bound",
+    BoundVerdict.BANDWIDTH: "bandwidth-bound",
+    BoundVerdict.NEITHER: "neither",
+    BoundVerdict.SHORT: "too-short",
 }
 _TITLES = {verdict: key.replace("too-short", "too short") for verdict, key in _KEYS.items()}
 _MEANING = {
-    Verdict.NEITHER: "below 60 % of both peaks; occupancy, latency, the tail or launches",
-    Verdict.SHORT: "kernels of less than 10 µs in the mean",
+    BoundVerdict.NEITHER: "below 60 % of both peaks; occupancy, latency, the tail or launches",
+    BoundVerdict.SHORT: "kernels of less than 10 µs in the mean",
 }
 _WHY = {
-    Verdict.UNCOVERED: "less than half of the kernels' time is of operators with a formula",
-    Verdict.NO_PEAK: "the peak of the GPU for this type is not known",
-    Verdict.TOO_MUCH: "a share is above 105 %: a formula, a type or a peak is wrong",
-    Verdict.OVERLAP: "kernels ran beside others for more than 10 % of their time",
-    Verdict.FEW: "fewer than 3 kernels",
-    Verdict.FP32: "whether FP32 was multiplied in TF32 is not recorded",
+    BoundVerdict.UNCOVERED: "less than half of the kernels' time is of operators with a formula",
+    BoundVerdict.NO_PEAK: "the peak of the GPU for this type is not known",
+    BoundVerdict.TOO_MUCH: "a share is above 105 %: a formula, a type or a peak is wrong",
+    BoundVerdict.OVERLAP: "kernels ran beside others for more than 10 % of their time",
+    BoundVerdict.FEW: "fewer than 3 kernels",
+    BoundVerdict.FP32: "whether FP32 was multiplied in TF32 is not recorded",
 }
 
 
 def judge(counts: WorkCounts) -> U1:
-    """Judge each row of ``counts``, u1[n] of `Verdict`."""
+    """Judge each row of ``counts``, u1[n] of `BoundVerdict`."""
     slow = _bound_by(counts, counts.compute_share)
     fast = _bound_by(counts, counts.fast_compute_share)
-    judged = np.where(slow == fast, slow, Verdict.FP32)
+    judged = np.where(slow == fast, slow, BoundVerdict.FP32)
     coverage, rated = counts.coverage, counts.rated_coverage
     tells = [
-        (~(coverage >= COVERED), Verdict.UNCOVERED),
-        (~(rated >= COVERED), Verdict.NO_PEAK),
-        (np.full(len(counts), not counts.memory_known), Verdict.NO_PEAK),
-        (counts.overlapped_ns > _OVERLAPPED * counts.rated_ns, Verdict.OVERLAP),
-        (counts.rated < _LEAST_KERNELS, Verdict.FEW),
-        (judged == Verdict.TOO_MUCH, Verdict.TOO_MUCH),
-        (counts.rated_ns < _SHORT_NS * counts.rated, Verdict.SHORT),
+        (~(coverage >= COVERED), BoundVerdict.UNCOVERED),
+        (~(rated >= COVERED), BoundVerdict.NO_PEAK),
+        (np.full(len(counts), not counts.memory_known), BoundVerdict.NO_PEAK),
+        (counts.overlapped_ns > _OVERLAPPED * counts.rated_ns, BoundVerdict.OVERLAP),
+        (counts.rated < _LEAST_KERNELS, BoundVerdict.FEW),
+        (judged == BoundVerdict.TOO_MUCH, BoundVerdict.TOO_MUCH),
+        (counts.rated_ns < _SHORT_NS * counts.rated, BoundVerdict.SHORT),
     ]
     conditions, verdicts = zip(*tells, strict=True)
     found: U1 = np.select(conditions, verdicts, judged).astype(np.uint8)
@@ -114,6 +114,6 @@ def _bound_by(counts: WorkCounts, compute: F8) -> F8:
     """The bound, with this share of the peak of compute."""
     memory = counts.bandwidth_share
     highest = np.fmax(compute, memory)
-    by = np.where(compute >= memory, Verdict.COMPUTE, Verdict.BANDWIDTH)
-    found = np.where(highest >= _BOUND, by, Verdict.NEITHER)
-    return np.where(highest > TOO_MUCH, Verdict.TOO_MUCH, found)
+    by = np.where(compute >= memory, BoundVerdict.COMPUTE, BoundVerdict.BANDWIDTH)
+    found = np.where(highest >= _BOUND, by, BoundVerdict.NEITHER)
+    return np.where(highest > TOO_MUCH, BoundVerdict.TOO_MUCH, found)

@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.efficiency.by_operator import OperatorRows, by_operator
 from flame.core.efficiency.sums import count_operators, whole_of
-from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.verdict import BoundVerdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.model.profile import Profile
 
@@ -40,7 +40,7 @@ class WorkFacts(NamedTuple):
     """
 
     counts: WorkCounts
-    verdict: Verdict
+    verdict: BoundVerdict
     shapes: OperatorRows
     rated_on: tuple[RatedOn, ...]
 
@@ -51,7 +51,7 @@ def work_facts(profile: Profile, rows: I8) -> WorkFacts | None:
     if operators is None or not operators.covered.any():
         return None
     counts, shapes = whole_of(profile, operators, rows), by_operator(profile, operators, True)
-    verdict = Verdict(int(judge(counts)[0]))
+    verdict = BoundVerdict(int(judge(counts)[0]))
     return WorkFacts(counts, verdict, shapes, tuple(_rated_on(profile, rows)))
 
 

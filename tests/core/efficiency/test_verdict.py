@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.verdict import BoundVerdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 
 LONG = 10 * 20_000
@@ -22,7 +22,7 @@ def judged(
     overlapped: float = 0.0,
     ns: int = LONG,
     memory_known: bool = True,
-) -> Verdict:
+) -> BoundVerdict:
     """The verdict on kernels with these shares of the peaks."""
     whole = round(ns / covered)
     rated_ns = round(ns * rated)
@@ -42,50 +42,50 @@ def judged(
     columns = {
         name: np.array([value]) for name, value in (values | dict.fromkeys(names, 0)).items()
     }
-    return Verdict(int(judge(WorkCounts(**columns, memory_known=memory_known))[0]))
+    return BoundVerdict(int(judge(WorkCounts(**columns, memory_known=memory_known))[0]))
 
 
 @pytest.mark.parametrize(
     ("compute", "memory", "verdict"),
     [
-        (0.60, 0.60, Verdict.COMPUTE),
-        (0.70, 0.20, Verdict.COMPUTE),
-        (0.61, 0.62, Verdict.BANDWIDTH),
-        (0.00, 0.60, Verdict.BANDWIDTH),
-        (0.59, 0.59, Verdict.NEITHER),
-        (1.05, 0.00, Verdict.COMPUTE),
-        (1.06, 0.00, Verdict.TOO_MUCH),
-        (0.10, 1.06, Verdict.TOO_MUCH),
+        (0.60, 0.60, BoundVerdict.COMPUTE),
+        (0.70, 0.20, BoundVerdict.COMPUTE),
+        (0.61, 0.62, BoundVerdict.BANDWIDTH),
+        (0.00, 0.60, BoundVerdict.BANDWIDTH),
+        (0.59, 0.59, BoundVerdict.NEITHER),
+        (1.05, 0.00, BoundVerdict.COMPUTE),
+        (1.06, 0.00, BoundVerdict.TOO_MUCH),
+        (0.10, 1.06, BoundVerdict.TOO_MUCH),
     ],
 )
 def test_the_larger_share_is_the_bound_from_60_percent_on(
-    compute: float, memory: float, verdict: Verdict
+    compute: float, memory: float, verdict: BoundVerdict
 ) -> None:
     assert judged(compute, memory) == verdict
 
 
 def test_kernels_of_less_than_10_microseconds_are_too_short() -> None:
-    assert judged(0.9, 0.1, ns=10 * 9_999) == Verdict.SHORT
-    assert judged(0.9, 0.1, ns=10 * 10_000) == Verdict.COMPUTE
+    assert judged(0.9, 0.1, ns=10 * 9_999) == BoundVerdict.SHORT
+    assert judged(0.9, 0.1, ns=10 * 10_000) == BoundVerdict.COMPUTE
 
 
 def test_it_is_left_open_where_too_little_is_known() -> None:
-    assert judged(0.9, 0.1, covered=0.49) == Verdict.UNCOVERED
-    assert judged(0.9, 0.1, rated=0.4) == Verdict.NO_PEAK
-    assert judged(0.9, 0.1, memory_known=False) == Verdict.NO_PEAK
-    assert judged(0.9, 0.1, overlapped=0.11) == Verdict.OVERLAP
-    assert judged(0.9, 0.1, kernels=2) == Verdict.FEW
+    assert judged(0.9, 0.1, covered=0.49) == BoundVerdict.UNCOVERED
+    assert judged(0.9, 0.1, rated=0.4) == BoundVerdict.NO_PEAK
+    assert judged(0.9, 0.1, memory_known=False) == BoundVerdict.NO_PEAK
+    assert judged(0.9, 0.1, overlapped=0.11) == BoundVerdict.OVERLAP
+    assert judged(0.9, 0.1, kernels=2) == BoundVerdict.FEW
 
 
 def test_fp32_is_left_open_only_where_tf32_would_change_the_verdict() -> None:
-    assert judged(0.9, 0.1, fast=0.12) == Verdict.FP32
-    assert judged(1.9, 0.1, fast=0.3) == Verdict.FP32
-    assert judged(0.3, 0.1, fast=0.05) == Verdict.NEITHER
-    assert judged(0.3, 0.8, fast=0.05) == Verdict.BANDWIDTH
+    assert judged(0.9, 0.1, fast=0.12) == BoundVerdict.FP32
+    assert judged(1.9, 0.1, fast=0.3) == BoundVerdict.FP32
+    assert judged(0.3, 0.1, fast=0.05) == BoundVerdict.NEITHER
+    assert judged(0.3, 0.8, fast=0.05) == BoundVerdict.BANDWIDTH
 
 
 def test_every_verdict_has_words_and_only_known_ones_a_key() -> None:
-    for verdict in Verdict:
+    for verdict in BoundVerdict:
         assert bool(verdict.key) == verdict.is_known == (not verdict.why)
         assert verdict.title == (verdict.key or "–").replace("too-short", "too short")
 
@@ -93,5 +93,5 @@ def test_every_verdict_has_words_and_only_known_ones_a_key() -> None:
 def test_nothing_at_all_is_not_judged() -> None:
     names = [name for name in WorkCounts.__annotations__ if name != "memory_known"]
     counts = WorkCounts(**dict.fromkeys(names, np.zeros(1, np.int64)), memory_known=True)
-    assert Verdict(int(judge(counts)[0])) == Verdict.UNCOVERED
+    assert BoundVerdict(int(judge(counts)[0])) == BoundVerdict.UNCOVERED
     assert np.isnan(counts.tflops).all() and np.isnan(counts.coverage).all()

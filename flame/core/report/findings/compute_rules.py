@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import sum_by
 from flame.core.efficiency.by_operator import rows_of_operator, work_by_operator
-from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.verdict import BoundVerdict, judge
 from flame.core.report.findings.caution import BY_NAMES
 from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Evidence, Finding
@@ -130,7 +130,7 @@ def _below_bound(facts: RuleFacts) -> Finding | Abstained | None:
     profile = facts.scope.profile
     work = profile.work if profile.sized_operators else None
     if work is not None and not work.can_rate:
-        return Abstained("below-bound", Verdict.NO_PEAK.why)
+        return Abstained("below-bound", BoundVerdict.NO_PEAK.why)
     found = None if work is None else work_by_operator(profile, facts.computing)
     if found is None:
         return Abstained("below-bound", "no operator with shapes was recorded")
@@ -138,9 +138,9 @@ def _below_bound(facts: RuleFacts) -> Finding | Abstained | None:
     held = counts.covered_ns >= HELD * facts.gpu_time
     if not held.any():
         return None
-    if not (held & (verdicts < Verdict.UNCOVERED)).any():
-        return Abstained("below-bound", Verdict(int(verdicts[np.argmax(held)])).why)
-    far = np.flatnonzero(held & (verdicts == Verdict.NEITHER) & (counts.bound_share <= FAR))
+    if not (held & (verdicts < BoundVerdict.UNCOVERED)).any():
+        return Abstained("below-bound", BoundVerdict(int(verdicts[np.argmax(held)])).why)
+    far = np.flatnonzero(held & (verdicts == BoundVerdict.NEITHER) & (counts.bound_share <= FAR))
     if not len(far):
         return None
     bound = min(int(counts.waste[far].sum()), facts.budget.compute)

@@ -10,7 +10,7 @@ from flame.core.efficiency.by_operator import work_by_operator
 from flame.core.efficiency.moved_bytes import TWICE, MovedBytes, moved_by_operator
 from flame.core.efficiency.precisions import precisions_of
 from flame.core.efficiency.summary import WorkSummary, headline, summarize_work
-from flame.core.efficiency.verdict import Verdict, judge
+from flame.core.efficiency.verdict import BoundVerdict, judge
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.memory import MemoryShortError
 from flame.core.names.tensors import tensors_text, types_text
@@ -134,7 +134,7 @@ def _cells(counts: WorkCounts, whole: WorkCounts) -> Iterator[tuple[Value, ...]]
     slow, fast, verdicts = counts.compute_share, counts.fast_compute_share, judge(counts)
     bound, memory, coverage = counts.bound_share, counts.bandwidth_share, counts.rated_coverage
     tflops, gb_per_s = counts.tflops, counts.gb_per_s
-    for row, verdict in enumerate(map(Verdict, verdicts.tolist())):
+    for row, verdict in enumerate(map(BoundVerdict, verdicts.tolist())):
         is_rated, is_covered = counts.rated[row], counts.covered[row]
         yield (
             int(counts.covered_ns[row]),
