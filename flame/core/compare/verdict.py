@@ -62,7 +62,7 @@ class Measured(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """Say what became of what is ``measured``; ``why`` sides are not comparable, else empty."""
 
     outcome: Outcome
@@ -94,17 +94,17 @@ class Verdict:
 
 
 @kept
-def find_verdict(comparison: Comparison) -> Verdict:
+def find_verdict(comparison: Comparison) -> RunVerdict:
     """Judge the whole: the period of steps where values are per step, else what is compared."""
     facts = compare_facts(comparison)
     measured = _steps(comparison) if comparison.basis.kind == "step" else _root(comparison)
     recordings = len(comparison.sides.runs)
     if facts.identical:
-        return Verdict("identical", measured, recordings)
+        return RunVerdict("identical", measured, recordings)
     if not facts.is_comparable:
         why = next(note.text for note in facts.notes if note.kind == "no")
-        return Verdict("not comparable", measured, recordings, why)
-    return Verdict(_outcome(measured, comparison.limits.of_base), measured, recordings)
+        return RunVerdict("not comparable", measured, recordings, why)
+    return RunVerdict(_outcome(measured, comparison.limits.of_base), measured, recordings)
 
 
 def _outcome(found: Measured, least: float) -> Outcome:
@@ -193,7 +193,7 @@ def _tested(base: F8, new: F8, level: EvidenceLevel) -> tuple[tuple[float, float
 # Words
 
 
-def _words(verdict: Verdict) -> Iterator[str]:
+def _words(verdict: RunVerdict) -> Iterator[str]:
     found, per = verdict.measured, f" {verdict.measured.per}".rstrip()
     if verdict.outcome == "identical":
         of = "" if found.measure == SHARE else f": {format_value(found.new, found.unit)}{per}"
@@ -224,7 +224,7 @@ def _signed(percent: float) -> str:
     return f"{sign_of(rounded)}{abs(rounded):.1f}"
 
 
-def _comparison_in_words(verdict: Verdict) -> str:
+def _comparison_in_words(verdict: RunVerdict) -> str:
     """What is said of NEW: ``is slower``, ``may take less GPU time``."""
     found = verdict.measured
     much, less = ("much", "less") if found.unit in ("ns", "bytes") else ("many", "fewer")
