@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from flame.core.compare.comparison import Comparison
-    from flame.core.compare.gate.decide import Decision
+    from flame.core.compare.gate.decide import DiffDecision
     from flame.core.report.table import Section
 
 _ON_UNDECIDED = {"fail": 5, "pass": 0}
@@ -42,7 +42,7 @@ def keep(args: argparse.Namespace) -> int:
 
 
 def tell_decision(
-    args: argparse.Namespace, decision: Decision, facts: dict[str, object] | None
+    args: argparse.Namespace, decision: DiffDecision, facts: dict[str, object] | None
 ) -> int:
     """Print what became of the condition as the last line, for scripts; return the exit code."""
     if not args.json or args.output not in (None, "-"):

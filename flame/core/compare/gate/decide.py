@@ -59,7 +59,7 @@ class TermDecision(NamedTuple):
         return f"{self.name} {base} → {new}, {values.change:+.1f} %"
 
 
-class Decision(NamedTuple):
+class DiffDecision(NamedTuple):
     """Say what became of a condition, None where it cannot be decided, and of its terms."""
 
     holds: bool | None
@@ -87,14 +87,14 @@ def parse_noise(text: str) -> float:
     return value
 
 
-def decide(comparison: Comparison, condition: Condition, noise: float = RUN_NOISE) -> Decision:
+def decide(comparison: Comparison, condition: Condition, noise: float = RUN_NOISE) -> DiffDecision:
     """Decide ``condition``; ``noise`` percent is what two runs of one program may differ by.
 
     Raises UsageError where it compares with a wrong unit.
     """
     found = {term: _decided(comparison, term, noise) for term in terms_of(condition)}
     outcome = holds(condition, {term: one.holds for term, one in found.items()})
-    return Decision(outcome, tuple(found.values()))
+    return DiffDecision(outcome, tuple(found.values()))
 
 
 _ROUNDED = 1e-14
@@ -192,7 +192,7 @@ def _written(value: float, unit: str) -> str:
 _MOST_FRAMES = 5
 
 
-def as_facts(text: str, comparison: Comparison, decision: Decision) -> dict[str, object]:
+def as_facts(text: str, comparison: Comparison, decision: DiffDecision) -> dict[str, object]:
     """Put a decision into JSON's terms: the last line that a script reads."""
     return {
         "flame_diff": CONTRACT,

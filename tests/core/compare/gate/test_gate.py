@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.compare.comparison import Comparison, compare
-from flame.core.compare.gate.decide import Decision, decide, parse_noise
+from flame.core.compare.gate.decide import DiffDecision, decide, parse_noise
 from flame.core.compare.gate.terms import read_condition
 from flame.core.compare.sides import Run, Sides, runs_of
 from flame.core.compare.statistics import drawn_ratio
@@ -57,7 +57,7 @@ def compared(folder: Path, base: list[int], new: list[int], **of_new: object) ->
     return compare(Sides(*sides))
 
 
-def decided(comparison: Comparison, text: str, noise: float = 2.0) -> Decision:
+def decided(comparison: Comparison, text: str, noise: float = 2.0) -> DiffDecision:
     return decide(comparison, read_condition(text), noise)
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from flame.core.compare.comparison import Comparison, compare
-from flame.core.compare.gate.decide import Decision, as_facts, decide
+from flame.core.compare.gate.decide import DiffDecision, as_facts, decide
 from flame.core.compare.gate.terms import read_condition
 from flame.core.compare.keep import keep_run
 from flame.core.compare.kept.base_file import encode_base, read_base
@@ -41,7 +41,7 @@ def kept(run: Run, path: Path, phases: str | None = None) -> Run:
     return found
 
 
-def decided(base: Run, new: Run, text: str) -> tuple[Comparison, Decision]:
+def decided(base: Run, new: Run, text: str) -> tuple[Comparison, DiffDecision]:
     comparison = compare(Sides((base,), (new,)))
     return comparison, decide(comparison, read_condition(text), 2.0)
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from flame.core.compare.comparison import Comparison, compare
-from flame.core.compare.gate.decide import Decision, as_facts, decide
+from flame.core.compare.gate.decide import DiffDecision, as_facts, decide
 from flame.core.compare.gate.terms import read_condition
 from flame.core.projection.selection import select
 from tests.support.compared_ranks import rank_parts, sides_of, summed_up
@@ -24,7 +24,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     return compare(sides_of(summed_up(base), summed_up(new)), select(fold=True))
 
 
-def decided(comparison: Comparison, text: str) -> Decision:
+def decided(comparison: Comparison, text: str) -> DiffDecision:
     return decide(comparison, read_condition(text))
 
 
