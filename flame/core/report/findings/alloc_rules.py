@@ -16,7 +16,7 @@ from flame.core.model.profile import Profile
 from flame.core.report.allocations.stacks import called, devices_with_memory, stack_names
 from flame.core.report.allocations.tables import place_of, place_of_failure, why_no_growth
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.findings.finding import Abstained, Finding, FindingNumber
 from flame.core.report.program.iterations import report_iterations
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place
@@ -62,7 +62,7 @@ def alloc_in_loop(facts: RuleFacts) -> Finding | Abstained | None:
         return Abstained("alloc-in-loop", reason)
     each = _per_iteration(facts)
     calls = format_counted(each, "allocation or free", "allocations and frees") if each else ""
-    evidence = (Evidence("calls per iteration", each, "count"),) if each else ()
+    evidence = (FindingNumber("calls per iteration", each, "count"),) if each else ()
     also = f"; an iteration makes {calls} of GPU memory" if each else ""
     passed = f"{facts.share(facts.idle.alloc)} passed in calls that allocate or free memory"
     found = facts.finding(
@@ -144,7 +144,10 @@ def _failed(scope: Scope, device: MemoryOfDevice, failed: Sequence[OutOfMemory])
         "A request for memory failed" + (f": {why}" if why in ("full", "fragmented") else ""),
         asked + more * (len(failed) > 1),
         _FAILED_RULE,
-        (Evidence("asked for", last.size, "bytes"), Evidence("requests", len(failed), "count")),
+        (
+            FindingNumber("asked for", last.size, "bytes"),
+            FindingNumber("requests", len(failed), "count"),
+        ),
         place=place_of_failure(scope, device.device),
         advice="out-of-memory, fragmented" if why == "fragmented" else "",
         caution="" if last.free is not None else "what was free then is not known",
@@ -164,7 +167,7 @@ def _growing(scope: Scope, device: MemoryOfDevice, growth: Sequence[Growth]) -> 
         f"{stacks} by {format_bytes(grown)} over {format_counted(steps, 'step', 'steps')}, "
         f"most of all {called(names)} by {format_bytes(most.total)}",
         _GROWTH_RULE,
-        (Evidence("grown", grown, "bytes"), Evidence("steps", steps, "count")),
+        (FindingNumber("grown", grown, "bytes"), FindingNumber("steps", steps, "count")),
         place=place_of(scope, device.device, "live", most.stack),
         caution="a cache that is still being filled grows, too",
     )
@@ -177,7 +180,7 @@ def _free(scope: Scope, device: MemoryOfDevice) -> Iterator[Finding | Abstained]
         why = "what the allocator has reserved was not recorded"
         yield from (Abstained(name, why) for name in ("memory-split", "memory-cached"))
         return
-    reserved = Evidence("reserved", parts.reserved, "bytes")
+    reserved = FindingNumber("reserved", parts.reserved, "bytes")
     if parts.split and parts.split >= SPLIT * parts.reserved:
         yield Finding(
             "memory-split",
@@ -187,7 +190,7 @@ def _free(scope: Scope, device: MemoryOfDevice) -> Iterator[Finding | Abstained]
             f"{_share(parts.split, parts.reserved)} at the end is free in segments that something "
             f"else uses; the largest free piece is {format_bytes(parts.largest_free)}",
             _SPLIT_RULE,
-            (Evidence("split", parts.split, "bytes"), reserved),
+            (FindingNumber("split", parts.split, "bytes"), reserved),
             place=place_of(scope, device.device, "live"),
             caution="known of the end alone: within a step it may be less",
         )
@@ -200,7 +203,7 @@ def _free(scope: Scope, device: MemoryOfDevice) -> Iterator[Finding | Abstained]
             f"{_share(parts.releasable, parts.reserved)} at the end is kept by the allocator in "
             "empty segments",
             _CACHED_RULE,
-            (Evidence("releasable", parts.releasable, "bytes"), reserved),
+            (FindingNumber("releasable", parts.releasable, "bytes"), reserved),
             place=place_of(scope, device.device, "peak"),
         )
 

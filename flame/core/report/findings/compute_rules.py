@@ -12,7 +12,7 @@ from flame.core.efficiency.by_operator import rows_of_operator, work_by_operator
 from flame.core.efficiency.verdict import BoundVerdict, judge
 from flame.core.report.findings.caution import BY_NAMES
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.findings.finding import Abstained, Finding, FindingNumber
 from flame.core.report.findings.layer_rules import uneven_layers
 from flame.core.report.program.experts import PRODUCTS, ROUTING, measure_experts
 from flame.core.report.sections.tails import kernel_tails
@@ -88,9 +88,9 @@ def _tail(facts: RuleFacts) -> Finding | Abstained | None:
         bound=bound,
         part="compute",
         evidence=(
-            Evidence("slow launches", len(slow.row), "count"),
-            Evidence(f"half of {name} take at most", usual, "ns"),
-            Evidence(f"p99 of {name}", p99, "ns"),
+            FindingNumber("slow launches", len(slow.row), "count"),
+            FindingNumber(f"half of {name} take at most", usual, "ns"),
+            FindingNumber(f"p99 of {name}", p99, "ns"),
         ),
         place=facts.heaviest(rows),
     )
@@ -116,7 +116,7 @@ def _routing(facts: RuleFacts) -> Finding | Abstained | None:
         "by names, work of experts is 20 % of GPU time or more, and routing 10 % of that or more",
         bound=bound,
         part="compute",
-        evidence=(Evidence("experts", experts, "ns"), Evidence("routing", routing, "ns")),
+        evidence=(FindingNumber("experts", experts, "ns"), FindingNumber("routing", routing, "ns")),
         place=facts.heaviest(rows[of == ROUTING]),
         caution=BY_NAMES,
     )
@@ -158,9 +158,9 @@ def _below_bound(facts: RuleFacts) -> Finding | Abstained | None:
         bound=bound,
         part="compute",
         evidence=(
-            Evidence("operators", len(far), "count"),
-            Evidence(f"{name} takes", time, "ns"),
-            Evidence(f"{name} needs at the peaks", needed, "ns"),
+            FindingNumber("operators", len(far), "count"),
+            FindingNumber(f"{name} takes", time, "ns"),
+            FindingNumber(f"{name} needs at the peaks", needed, "ns"),
         ),
         place=facts.heaviest(rows_of_operator(profile, facts.computing, name)),
         caution="peaks are those of data sheets, at full clocks and power",

@@ -13,7 +13,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN
 from flame.core.model.profile import Profile
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.findings.finding import Abstained, Finding, FindingNumber
 from flame.core.report.measures.copy_work import CopyWork, asynchronous_pageable, collect_copies
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.timeline.exposure import class_times
@@ -150,16 +150,16 @@ def _direction(facts: RuleFacts, rows: I8) -> str:
     return name if "to" in name else ""
 
 
-def _sums(facts: RuleFacts, rows: I8) -> Iterator[Evidence]:
+def _sums(facts: RuleFacts, rows: I8) -> Iterator[FindingNumber]:
     """How many copies, of how many bytes, at which rate."""
-    yield Evidence("copies", len(rows), "count")
+    yield FindingNumber("copies", len(rows), "count")
     details = facts.scope.profile.launches
     if details is not None and (details.bytes[rows] != UNKNOWN).all():
         size = int(details.bytes[rows].sum())
         time = int(facts.scope.profile.activities.duration[rows].sum())
-        yield Evidence("bytes", size, "bytes")
+        yield FindingNumber("bytes", size, "bytes")
         if time:
-            yield Evidence("rate", round(size / time, 3), "GB/s")
+            yield FindingNumber("rate", round(size / time, 3), "GB/s")
 
 
 def _written(facts: RuleFacts, rows: I8) -> str:

@@ -17,8 +17,8 @@ from flame.core.report.findings.finding import (
     FEWEST_ACTIVITIES,
     ON_REQUEST,
     SHORTEST_WINDOW,
-    Evidence,
     Finding,
+    FindingNumber,
     severity_of,
 )
 from flame.core.report.findings.idle_evidence import (
@@ -238,7 +238,7 @@ class RuleFacts:
         *,
         bound: int,
         part: str,
-        evidence: tuple[Evidence, ...] = (),
+        evidence: tuple[FindingNumber, ...] = (),
         place: Place | None = None,
         advice: str = "",
         caution: str = "",
@@ -250,7 +250,7 @@ class RuleFacts:
         if len(self.rows) < FEWEST_ACTIVITIES or self.window < SHORTEST_WINDOW:
             severity = "info"
             caution = "; ".join(filter(None, (self._too_little, caution)))
-        known = (Evidence("at most", bound, "ns"), *evidence)
+        known = (FindingNumber("at most", bound, "ns"), *evidence)
         about = (title, claim, rule, known, bound, part, place, advice, caution)
         return Finding(id, self.gpu.device, severity or "info", *about)
 
@@ -266,7 +266,7 @@ class RuleFacts:
         title: str,
         claim: str,
         rule: str,
-        evidence: tuple[Evidence, ...] = (),
+        evidence: tuple[FindingNumber, ...] = (),
         place: Place | None = None,
         *,
         caution: str = "",

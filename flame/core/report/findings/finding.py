@@ -67,7 +67,7 @@ NUMBERS = {
 """The section with the numbers behind each finding."""
 
 
-class Evidence(NamedTuple):
+class FindingNumber(NamedTuple):
     """Name a number that a finding rests on."""
 
     name: str
@@ -91,7 +91,7 @@ class Finding:
     title: str
     claim: str
     rule: str
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[FindingNumber, ...] = ()
     bound: int | None = None
     part: str = ""
     place: Place | None = None

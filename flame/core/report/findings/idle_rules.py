@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.report.findings.caution import of_launches
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.findings.finding import Abstained, Finding, FindingNumber
 from flame.core.report.findings.idle_evidence import AFTER_SYNC, SHORT, DrainingCall
 from flame.core.report.sections.idle import host_frames
 from flame.core.report.table import Place
@@ -65,7 +65,7 @@ def _launch_bound(facts: RuleFacts) -> Finding | None:
         bound=facts.idle.short,
         part="idle",
         evidence=(
-            Evidence(
+            FindingNumber(
                 "kernels shorter than their launch", 100 * facts.shorter_than_launch, "percent"
             ),
             *_rate(facts),
@@ -75,15 +75,15 @@ def _launch_bound(facts: RuleFacts) -> Finding | None:
     )
 
 
-def _rate(facts: RuleFacts) -> Iterator[Evidence]:
+def _rate(facts: RuleFacts) -> Iterator[FindingNumber]:
     """How fast kernels follow each other."""
-    yield Evidence("kernels per second", round(facts.kernels_per_second), "count")
+    yield FindingNumber("kernels per second", round(facts.kernels_per_second), "count")
     if (rate := facts.rate) is not None:
-        yield Evidence("half of the kernels take at most", rate.p50, "ns")
+        yield FindingNumber("half of the kernels take at most", rate.p50, "ns")
         if rate.calls:
-            yield Evidence("kernels per launch call", rate.launched / rate.calls, "ratio")
+            yield FindingNumber("kernels per launch call", rate.launched / rate.calls, "ratio")
         if rate.iterations is not None:
-            yield Evidence("kernels per iteration", rate.iterations, "count")
+            yield FindingNumber("kernels per iteration", rate.iterations, "count")
 
 
 def _host_bound(facts: RuleFacts) -> Finding | None:
@@ -99,7 +99,7 @@ def _host_bound(facts: RuleFacts) -> Finding | None:
         "host's part of longer gaps that no blocking call began is 5 % of the window or more",
         bound=facts.idle.host,
         part="idle",
-        evidence=tuple(Evidence(f"in {name}", ns, "ns") for name, ns in top),
+        evidence=tuple(FindingNumber(f"in {name}", ns, "ns") for name, ns in top),
         place=_gap(facts, "host"),
         advice="" if top else "host-bound, host unknown",
         caution=of_launches(facts),
@@ -138,9 +138,9 @@ def _sync_drain(facts: RuleFacts) -> Finding | None:
         bound=facts.idle.drained,
         part="idle",
         evidence=(
-            Evidence("gaps", gaps, "count"),
+            FindingNumber("gaps", gaps, "count"),
             *(
-                Evidence(f"after {_call(facts, one)}", one.ns, "ns")
+                FindingNumber(f"after {_call(facts, one)}", one.ns, "ns")
                 for one in facts.drained_by[:_NAMED]
             ),
         ),
@@ -171,7 +171,7 @@ def _loading(facts: RuleFacts) -> Finding | None:
         "process are 1 % of the window or more",
         bound=facts.idle.loading,
         part="idle",
-        evidence=(Evidence("kernels", facts.idle.loads, "count"),),
+        evidence=(FindingNumber("kernels", facts.idle.loads, "count"),),
         place=_gap(facts, "loading"),
     )
 

@@ -10,7 +10,7 @@ from flame.core.projection.filter_options import format_filter
 from flame.core.projection.filters import Time
 from flame.core.report.findings.caution import of_iterations
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.findings.finding import Abstained, Finding, FindingNumber
 from flame.core.report.program.iteration_measures import measure_times
 from flame.core.report.program.iterations import IterationReport, report_iterations
 from flame.core.report.program.slow_iterations import EXPLAINING
@@ -58,9 +58,9 @@ def capture_window(facts: RuleFacts) -> Finding | Abstained | None:
         f"(--time {time}) the window is {told}",
         "20 % of the window or more passed before the first iteration that is not warm-up",
         (
-            Evidence("before the steady part", before, "ns"),
-            Evidence("the steady part begins at", begin, "moment"),
-            *(Evidence(f"then: {name}", ns, "ns") for name, ns in parts),
+            FindingNumber("before the steady part", before, "ns"),
+            FindingNumber("the steady part begins at", begin, "moment"),
+            *(FindingNumber(f"then: {name}", ns, "ns") for name, ns in parts),
         ),
         Place(window=(begin, high)),
         caution=of_iterations(facts.scope),
@@ -114,11 +114,11 @@ def slow_iterations(scope: Scope) -> Finding | Abstained | None:
         "one of ten iterations or more takes longer than the median and the larger of a tenth and "
         "three times the usual deviation; together they are 1 % of all periods above it",
         (
-            Evidence("longer than usual, in all", excess, "ns"),
-            Evidence("slow iterations", len(slow), "count"),
-            Evidence("half of all take at most", usual, "ns"),
-            Evidence("the longest takes", period, "ns"),
-            Evidence("the longest is iteration", number, "number"),
+            FindingNumber("longer than usual, in all", excess, "ns"),
+            FindingNumber("slow iterations", len(slow), "count"),
+            FindingNumber("half of all take at most", usual, "ns"),
+            FindingNumber("the longest takes", period, "ns"),
+            FindingNumber("the longest is iteration", number, "number"),
         ),
         place=Place(window=(start, start + period)),
         caution=of_iterations(scope),

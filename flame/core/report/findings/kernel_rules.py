@@ -12,7 +12,7 @@ from flame.core.model.frames import Kind
 from flame.core.names.kernel_category import ELEMENTWISE
 from flame.core.report.findings.caution import BY_NAMES
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Evidence, Finding
+from flame.core.report.findings.finding import Finding, FindingNumber
 from flame.core.report.program.experts import measure_experts
 from flame.core.timeline.busy_time import BusyTime
 from flame.core.units import format_counted, format_ns, format_percent
@@ -51,7 +51,10 @@ def _one_kernel(facts: RuleFacts) -> Finding | None:
         f"{name} ran for {facts.share(time)}, {format_percent(time, compute)} of all compute, in "
         f"{format_counted(len(rows), 'launch', 'launches')}",
         "a kernel is half of the compute or more, and that half of the window or more",
-        (Evidence("time of the kernel", time, "ns"), Evidence("launches", len(rows), "count")),
+        (
+            FindingNumber("time of the kernel", time, "ns"),
+            FindingNumber("launches", len(rows), "count"),
+        ),
         facts.heaviest(rows),
     )
 
@@ -80,7 +83,10 @@ def _small_kernels(facts: RuleFacts) -> Finding | None:
         f"compute; half of them less than {format_ns(times.p50 + 1)}",
         "100 elementwise kernels or more are 15 % of compute or more, and half of them take less "
         "than 10 µs",
-        (Evidence("kernels", times.count, "count"), Evidence("their sum", times.total, "ns")),
+        (
+            FindingNumber("kernels", times.count, "count"),
+            FindingNumber("their sum", times.total, "ns"),
+        ),
         facts.heaviest(rows),
         caution=BY_NAMES,
     )
@@ -97,6 +103,6 @@ def many_experts_kernels(facts: RuleFacts) -> Finding | None:
         f"an iteration runs {found.per_layer:g} kernels for experts in each layer, while launches "
         "bound the GPU",
         "launch-bound is told, and kernels of experts, layers and iterations are known by names",
-        (Evidence("kernels of a layer and iteration", found.per_layer, "ratio"),),
+        (FindingNumber("kernels of a layer and iteration", found.per_layer, "ratio"),),
         caution=BY_NAMES,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.analysis.iterations import iteration_of_activities
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.findings.finding import Abstained, Finding, FindingNumber
 from flame.core.report.program.layers import Layers, layer_place, measure_layers, stacks_below
 from flame.core.units import format_ns
 
@@ -67,9 +67,9 @@ def uneven_layers(facts: RuleFacts) -> Finding | Abstained | None:
         bound=min(worst.above, facts.budget.compute),
         part="compute",
         evidence=(
-            Evidence("layers", worst.number, "count"),
-            Evidence("the longest", worst.most, "ns"),
-            Evidence("half of them take at most", worst.median, "ns"),
+            FindingNumber("layers", worst.number, "count"),
+            FindingNumber("the longest", worst.most, "ns"),
+            FindingNumber("half of them take at most", worst.median, "ns"),
         ),
         place=layer_place(facts.scope, int(layers.stack[worst.longest])),
         caution="" if worst.agreed else _FEW_ITERATIONS,

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.columns import sum_by
 from flame.core.model.activities import has_times
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Abstained, Evidence, Finding
+from flame.core.report.findings.finding import Abstained, Finding, FindingNumber
 from flame.core.report.parties.communication import (
     RankCommunication,
     communication_of_ranks,
@@ -59,8 +59,8 @@ def _exposed(facts: RuleFacts, waited: int) -> Finding | None:
         bound=bound,
         part="communication, exposed",
         evidence=(
-            Evidence("kernels of communication", len(rows), "count"),
-            Evidence("their sum", int(table.duration[rows].sum()), "ns"),
+            FindingNumber("kernels of communication", len(rows), "count"),
+            FindingNumber("their sum", int(table.duration[rows].sum()), "ns"),
         ),
         place=facts.heaviest(rows),
     )
@@ -95,8 +95,8 @@ def _late_rank(facts: RuleFacts) -> Finding | Abstained | None:
         bound=bound,
         part="communication, exposed",
         evidence=(
-            Evidence(f"{found.labels[late]} came last", times, "count"),
-            Evidence("operations", operations, "count"),
+            FindingNumber(f"{found.labels[late]} came last", times, "count"),
+            FindingNumber("operations", operations, "count"),
         ),
         place=longest,
     )
@@ -147,5 +147,5 @@ def _imbalance(facts: RuleFacts) -> Finding | None:
         "the others wait for",
         "the clocks of the ranks differ, and the rank that communicates least does so 15 % less "
         "than the one that does most",
-        (Evidence("most", most, "ns"), Evidence("least", least, "ns")),
+        (FindingNumber("most", most, "ns"), FindingNumber("least", least, "ns")),
     )

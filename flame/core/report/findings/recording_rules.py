@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from flame.core.model.frames import Kind
 from flame.core.report.findings.facts import RuleFacts
-from flame.core.report.findings.finding import Evidence, Finding
+from flame.core.report.findings.finding import Finding, FindingNumber
 from flame.core.report.table import Place
 from flame.core.timeline.idle_parts import IdleCause
 from flame.core.units import format_count, format_ns, format_percent
@@ -36,7 +36,7 @@ def _profiler(facts: RuleFacts) -> Finding | None:
         "The profiler holds the program up",
         f"{facts.share(held)} passed while the GPU waited for the profiler",
         "the profiler's own part of idle time is 2 % of the window or more",
-        (Evidence("idle while the profiler held the program up", held, "ns"),),
+        (FindingNumber("idle while the profiler held the program up", held, "ns"),),
         window and Place(window=window),
     )
 
@@ -52,7 +52,7 @@ def _graph_nodes(facts: RuleFacts) -> Finding | None:
         f"{format_count(nodes)} activities ({format_percent(nodes, whole)}) are of nodes of "
         "graphs; recording them makes a graph take 30 to 60 % longer",
         "activities of nodes of CUDA graphs are 10 % of all or more",
-        (Evidence("activities of nodes", nodes, "count"),),
+        (FindingNumber("activities of nodes", nodes, "count"),),
     )
 
 
@@ -68,6 +68,6 @@ def _hidden_graphs(facts: RuleFacts) -> Finding | None:
         f"{format_ns(hidden)} ({format_percent(hidden, whole)} of GPU time) is graphs that were "
         "traced as a whole: their kernels and layers are not known",
         "graphs traced as a whole are 1 % of GPU time or more",
-        (Evidence("graphs traced as a whole", hidden, "ns"),),
+        (FindingNumber("graphs traced as a whole", hidden, "ns"),),
         facts.heaviest(facts.of_kinds(Kind.GRAPH)),
     )
