@@ -61,7 +61,7 @@ class Rank(IntEnum):
     REST = 8
 
 
-class Term(NamedTuple):
+class KernelTerm(NamedTuple):
     """Hold one word or number of a kernel's name."""
 
     rank: Rank
@@ -93,15 +93,15 @@ def terms_of(base: str, demangled: str) -> KernelTerms:
     if signature is None:
         return _named(base, [])
     arguments, parameters = _split_arguments(signature.rest)
-    scope = Term(Rank.SCOPE, signature.scope)
+    scope = KernelTerm(Rank.SCOPE, signature.scope)
     if arguments or "<" in signature.scope:
         return _named(base, [*_terms(arguments), *_terms(f"{signature.scope}::"), scope])
     # Overloads differ in their parameters alone.
-    overload = (Term(max(term.rank, Rank.TYPE), term.text) for term in _terms(parameters))
+    overload = (KernelTerm(max(term.rank, Rank.TYPE), term.text) for term in _terms(parameters))
     return _named(base, [*overload, scope])
 
 
-def _named(base: str, terms: list[Term]) -> KernelTerms:
+def _named(base: str, terms: list[KernelTerm]) -> KernelTerms:
     """Call a function that runs its argument by that argument; take long names apart, too."""
     own = next((term for term in terms if term.rank <= Rank.WRAPPER), None)
     if own is not None and GENERIC.fullmatch(base):
@@ -110,9 +110,9 @@ def _named(base: str, terms: list[Term]) -> KernelTerms:
     for match in filter(None, (pattern.fullmatch(base) for pattern in ABBREVIATED)):
         *told, rest = match.groups()
         base = "_".join(told)
-        terms += (Term(Rank.PART, part) for part in rest.split("_"))
+        terms += (KernelTerm(Rank.PART, part) for part in rest.split("_"))
     if len(base) > LONGEST_BASE:
-        terms += (Term(Rank.PART, part) for part in _parts(base))
+        terms += (KernelTerm(Rank.PART, part) for part in _parts(base))
     return KernelTerms(base, _by_rank(terms))
 
 
@@ -122,11 +122,11 @@ def _parts(base: str) -> Iterator[str]:
         yield from _PARTS.findall(part) if len(part) > LONGEST_BASE // 3 else filter(None, [part])
 
 
-def _by_rank(terms: list[Term]) -> tuple[tuple[str, ...], ...]:
+def _by_rank(terms: list[KernelTerm]) -> tuple[tuple[str, ...], ...]:
     """Order terms; those of very many are told together, by a number, after all others."""
     if len(terms) > _MOST_TERMS:
         rest = crc32("\0".join(text for _, text in terms[_MOST_TERMS:]).encode("utf-8", "replace"))
-        terms = [*terms[:_MOST_TERMS], Term(Rank.REST, f"{rest:08x}")]
+        terms = [*terms[:_MOST_TERMS], KernelTerm(Rank.REST, f"{rest:08x}")]
     return tuple(tuple(text for rank, text in terms if rank == wanted) for wanted in Rank)
 
 
@@ -144,7 +144,7 @@ def _split_arguments(rest: str) -> tuple[str, str]:
     return rest[1 : at - 1], rest[at:]
 
 
-def _terms(text: str) -> Iterator[Term]:
+def _terms(text: str) -> Iterator[KernelTerm]:
     """Find the terms in the arguments of a template."""
     text = _FLAG_CAST.sub(lambda match: _FLAGS[match[0][-1]], _ANONYMOUS.sub("", text))
     depth = 0
@@ -153,28 +153,28 @@ def _terms(text: str) -> Iterator[Term]:
         if kind == "bracket":
             depth = max(depth + (1 if token in "([" else -1), 0)
         elif kind == "lambda":
-            yield Term(Rank.LAMBDA, token.strip("#()").removeprefix("instance "))
+            yield KernelTerm(Rank.LAMBDA, token.strip("#()").removeprefix("instance "))
         elif kind == "number":
-            yield Term(Rank.NUMBER, match["number"])
+            yield KernelTerm(Rank.NUMBER, match["number"])
         elif kind == "word" and not text.startswith("::", match.end()) and token not in SILENT:
             yield _ranked(token, depth)
 
 
-def _ranked(word: str, depth: int = 0) -> Term:
+def _ranked(word: str, depth: int = 0) -> KernelTerm:
     """Rank ``word``; inside ``depth`` brackets stand the parameters of functions."""
     if word in ("true", "false"):
-        return Term(Rank.NUMBER, word)
+        return KernelTerm(Rank.NUMBER, word)
     if word in TYPES:
-        return Term(Rank.TYPE, TYPES[word])
+        return KernelTerm(Rank.TYPE, TYPES[word])
     if not TELLING.fullmatch(word) and (depth or PLUMBING.fullmatch(word)):
-        return Term(Rank.PLUMBING, word)
+        return KernelTerm(Rank.PLUMBING, word)
     rank = Rank.WRAPPER if WRAPPERS.fullmatch(word) else Rank.TELLING
-    return Term(rank, SUFFIX.sub("", word) or word)
+    return KernelTerm(rank, SUFFIX.sub("", word) or word)
 
 
 def _mangled_terms(name: str) -> KernelTerms | None:
     """Read the words of a symbol that no demangler here knows (``DF16b`` is younger than most)."""
-    words: list[Term] = []
+    words: list[KernelTerm] = []
     at = 2
     while match := _MANGLED.search(name, at):
         at = match.end()
@@ -183,10 +183,10 @@ def _mangled_terms(name: str) -> KernelTerms | None:
             at += len(word)
             words.append(_ranked(word))
         elif match["flag"]:
-            words.append(Term(Rank.NUMBER, _FLAGS[match["flag"]]))
+            words.append(KernelTerm(Rank.NUMBER, _FLAGS[match["flag"]]))
         elif match["number"]:
-            words.append(Term(Rank.NUMBER, match["number"].replace("n", "-")))
+            words.append(KernelTerm(Rank.NUMBER, match["number"].replace("n", "-")))
         elif match["float"]:
-            words.append(Term(Rank.TYPE, "bf16" if match["float"] == "16b" else "half"))
+            words.append(KernelTerm(Rank.TYPE, "bf16" if match["float"] == "16b" else "half"))
     first = next((place for place, (_, word) in enumerate(words) if GENERIC.fullmatch(word)), None)
     return None if first is None else _named(words[first].text, words[first + 1 :])
