@@ -11,7 +11,7 @@ from flame.core.model.activities import has_times
 from flame.core.report.findings.facts import RuleFacts
 from flame.core.report.findings.finding import Abstained, Finding, FindingNumber
 from flame.core.report.parties.communication import (
-    RankCommunication,
+    MatchedCommunication,
     communication_of_ranks,
 )
 from flame.core.report.table import Place
@@ -103,7 +103,7 @@ def _late_rank(facts: RuleFacts) -> Finding | Abstained | None:
 
 
 def _exposed_waits(
-    facts: RuleFacts, found: RankCommunication, late: int
+    facts: RuleFacts, found: MatchedCommunication, late: int
 ) -> tuple[int, Place | None]:
     """How long the GPU waited in collectives for others and computed nothing, ns; the longest.
 

@@ -180,7 +180,7 @@ def communication_section(scope: Scope) -> Section:
     )
 
 
-class RankCommunication(NamedTuple):
+class MatchedCommunication(NamedTuple):
     """Hold the kernels of communication, the names of the ranks, and how these match."""
 
     rows: CommunicationRows
@@ -189,11 +189,11 @@ class RankCommunication(NamedTuple):
 
 
 @kept
-def communication_of_ranks(scope: Scope) -> RankCommunication:
+def communication_of_ranks(scope: Scope) -> MatchedCommunication:
     """Match what passes and communicates over ranks."""
     rows = CommunicationRows.of_scope(scope)
     labels = rank_labels(scope.profile, rows)
-    return RankCommunication(rows, labels, match_ranks(scope.profile, rows, labels))
+    return MatchedCommunication(rows, labels, match_ranks(scope.profile, rows, labels))
 
 
 def rank_labels(profile: Profile, rows: CommunicationRows) -> list[str]:
