@@ -35,7 +35,7 @@ def why_no_waits(summary: RankSummary) -> str:
     return f"some ranks were summed up before: {_TOGETHER}"
 
 
-class CollectiveCalls(NamedTuple):
+class CommunicationCounts(NamedTuple):
     """Count what ranks communicate: ``met`` are calls whose waiting is known.
 
     The ``unmatched`` are not known to be the same on all their ranks, ``others`` do not bring all
@@ -57,11 +57,11 @@ class CollectiveCalls(NamedTuple):
         return why and f"waiting is known of {format_count(self.met)} of {whole} collectives: {why}"
 
 
-def count_calls(summary: RankSummary, waits: RankWaitTable) -> CollectiveCalls:
+def count_calls(summary: RankSummary, waits: RankWaitTable) -> CommunicationCounts:
     """Count the collectives of all ranks of ``summary``, graphs that hide some not looked into."""
     calls, together = summary.communication.calls, summary.communication.together > 0
     met = int(waits.group_calls.sum())
-    return CollectiveCalls(met, int(calls[together].sum()) - met, int(calls[~together].sum()))
+    return CommunicationCounts(met, int(calls[together].sum()) - met, int(calls[~together].sum()))
 
 
 def waits_of_all(summary: RankSummary, waits: RankWaitTable) -> tuple[I8, I8, I8]:
