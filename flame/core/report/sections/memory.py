@@ -28,7 +28,7 @@ LONG = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Allocations:
+class AllocatingCalls:
     """Sum up calls that allocate or free by shown name, i8[n] each.
 
     ``long`` counts those that last longer than `LONG`, ``long_time`` sums them up; ``longest`` is
@@ -43,12 +43,12 @@ class Allocations:
     longest: I8
 
 
-def allocations(calls: HostCalls) -> Allocations:
+def allocations(calls: HostCalls) -> AllocatingCalls:
     """Sum up those of ``calls`` that allocate or free memory."""
     calls = calls.of_class(CallClass.ALLOC)
     shown, place, times = calls.by_name
     size, is_long = len(shown), calls.length > LONG
-    return Allocations(
+    return AllocatingCalls(
         calls,
         shown,
         times,
