@@ -94,7 +94,7 @@ class GrowingDump:
         self.header: DumpHeader = self._chunks.header
         self._context = DumpContext(self.header, shared, options, 0, source)
         self.process = self._context.process
-        self._work, self._calls = gpu.GpuRows(self._context), host.CallRows(self._context)
+        self._work, self._calls = gpu.GpuRows(self._context), host.DumpCallRows(self._context)
         self._payloads = host.Payloads(self._context)
         self._samples = SampleRows(self._context.vocabulary)
         self.sample_records = 0

@@ -43,7 +43,7 @@ _PAYLOADS = {
 _MAX_PAYLOADS = 2_000
 
 
-class CallRows:
+class DumpCallRows:
     """Builds rows of CUDA API calls from their records.
 
     Columns are those of `flame.core.model.raw.RawCalls`, and ``nvtx``, the path recorded with each.

@@ -204,7 +204,11 @@ def _select_rows(table: Table, rows: Bool) -> Table:
 
 def _read_calls(context: DumpContext, stages: _Stages) -> tuple[RawCalls, I4, FailedCalls | None]:
     """Read all CUDA API calls, the path of NVTX ranges recorded with each, and which failed."""
-    batches, paths, rows = TableBuilder(RawCalls), [np.zeros(0, np.int32)], host.CallRows(context)
+    batches, paths, rows = (
+        TableBuilder(RawCalls),
+        [np.zeros(0, np.int32)],
+        host.DumpCallRows(context),
+    )
     failed = host.FailedRows()
     # Of two with the same times the first is the outer one: launches may lie in other calls.
     for key, build in ((host.CALLS, rows.call_rows), (host.LAUNCHES, rows.launch_rows)):
