@@ -41,7 +41,7 @@ _MOST_BYTES = 1 << 53
 """Bytes beyond are damage: sums fit 64 bits."""
 
 
-class MemoryRows:
+class DumpMemoryRows:
     """Collects records of memory, which come in no order."""
 
     def __init__(self, context: DumpContext) -> None:

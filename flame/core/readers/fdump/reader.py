@@ -224,7 +224,7 @@ def _read_memory(
     context: DumpContext, stages: _Stages
 ) -> tuple[MemoryEvents, RecordedOrigins] | None:
     """Read what was given out and taken back, and where in the program that was."""
-    rows = memory.MemoryRows(context)
+    rows = memory.DumpMemoryRows(context)
     for piece in stages.columns("reading memory", memory.MEMORY):
         rows.add(piece)
     return rows.build()
