@@ -16,7 +16,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, piece_of, prefix_errors
 from flame.core.readers.fdump.folder import list_dumps
-from flame.core.readers.fdump.ids import TextTable
+from flame.core.readers.fdump.ids import DumpTextTable
 from flame.core.readers.fdump.layout import (
     CHUNK_HEADER,
     HEADER_SIZE,
@@ -165,7 +165,7 @@ def _facts(data: DumpBytes, chunks: Chunks) -> dict[str, str]:
 
 
 def _meta(records: Records) -> dict[str, str]:
-    texts = TextTable()
+    texts = DumpTextTable()
     texts.learn(records)
     table = records.table("meta", ("key", "value"))
     known = texts.look_up(*table.values())

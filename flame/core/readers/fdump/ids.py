@@ -83,7 +83,7 @@ class OptionalRowIds(RowIds):
         self[(NONE,)] = NONE
 
 
-class TextTable:
+class DumpTextTable:
     """All texts of a dump, kept as the bytes written: a program may name a million ranges.
 
     ``damaged`` counts places from which on a chunk holds something else.

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.columns import I4, I8
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.names.nvtx import RangeName, clean_range
-from flame.core.readers.fdump.ids import ABSENT, LOST, IdTable, OptionalRowIds, TextTable
+from flame.core.readers.fdump.ids import ABSENT, LOST, DumpTextTable, IdTable, OptionalRowIds
 from flame.core.readers.fdump.layout import TEXT
 from flame.core.readers.fdump.records import Records
 
@@ -24,7 +24,7 @@ class DumpVocabulary:
 
     def __init__(self, frames: FrameBuilder, clean: bool) -> None:
         self.frames = frames
-        self.texts = TextTable()
+        self.texts = DumpTextTable()
         self.facts: dict[str, list[str]] = {}
         self._names: dict[tuple[int, int, int], str] = {}
         self._clean = clean
