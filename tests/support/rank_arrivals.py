@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.rank_summary.collective_table import CollectiveTable, Source
+from flame.core.rank_summary.collective_table import CollectiveTable, IdentitySource
 from flame.core.rank_summary.content_hash import hash_text
 from flame.core.rank_summary.merge_collectives import merge_collectives
 from flame.core.rank_summary.rank_communication import RankCommunication, merge_communication
@@ -33,7 +33,7 @@ class Met(NamedTuple):
     start: int = 0
     own: int = 0
     work: int = 0
-    source: Source = Source.NUMBERED
+    source: IdentitySource = IdentitySource.NUMBERED
     size: int = 0
     group: int = -1
     step: int = -1
@@ -127,7 +127,7 @@ def simulate(
             origin=ORIGIN + int(clock[rank]),
             communicator=np.full(size, hash_text("stream 0")),
             ordinal=np.arange(size),
-            source=np.full(size, Source.STREAM, np.int64),
+            source=np.full(size, IdentitySource.STREAM, np.int64),
             size=np.zeros(size, np.int64),
             kind=np.full(size, hash_text("all-reduce")),
             group=np.zeros(size, np.int64),

@@ -13,7 +13,7 @@ UNKNOWN_END = np.iinfo(np.int64).min
 """The end of a collective on ranks that do not know the time of day."""
 
 
-class Source(IntEnum):
+class IdentitySource(IntEnum):
     """Say what tells which collective of other ranks one is: the more to be trusted, the less.
 
     ``NUMBERED``: its group and its number in it are recorded. All others have the number at which
@@ -40,8 +40,8 @@ class CollectiveTable(NamedTuple):
     ``work`` are sums over the ranks. ``latest_end`` is the latest end of the ranks, ns since 1970,
     `UNKNOWN_END` where none knows it.
 
-    ``source`` is the least trusted `Source` of the ranks, ``size`` how many ranks its communicator
-    has, 0 where none of them says it.
+    ``source`` is the least trusted `IdentitySource` of the ranks, ``size`` how many ranks
+    its communicator has, 0 where none of them says it.
 
     ``communicators`` and ``kinds`` say what the hashes are of, by hash.
     """

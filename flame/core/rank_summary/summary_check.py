@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import I8, Bool, Column, distinct, sum_by
 from flame.core.frame import ACTIVITY_KINDS, Kind
-from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, Source
+from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, IdentitySource
 from flame.core.rank_summary.content_hash import is_ascending
 from flame.core.rank_summary.duration_histogram import BINS, MOST_BIN
 from flame.core.rank_summary.rank_communication import COLUMNS as OF_RANKS
@@ -139,7 +139,7 @@ def _has_collectives(table: CollectiveTable, rank: I8) -> bool:
     return (
         bool(known.all())
         and all(map(_can_be_added, times))
-        and _are_within(table.source, 0, len(Source))
+        and _are_within(table.source, 0, len(IdentitySource))
         and _are_within(table.ranks, 1, len(rank) + 1)
         and _are_rising(table.communicator, table.ordinal)
         and _are_in_order(table.communicators, table.kinds)

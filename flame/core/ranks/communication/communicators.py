@@ -1,9 +1,9 @@
 """Tell which collectives of a rank are the same as which of other ranks: communicator and number.
 
-In order of trust, as `Source` has it: the group of ranks and the number that the trace records; a
-recorded group, or the hash that NCCL gives all ranks of a communicator, and the place on the rank;
-the stream, in order of first use, and the place on it. What comes by its place is matched only
-where all ranks have equally many of the same kinds (`matching`).
+In order of trust, as `IdentitySource` has it: the group of ranks and the number that the trace
+records; a recorded group, or the hash that NCCL gives all ranks of a communicator, and the place on
+the rank; the stream, in order of first use, and the place on it. What comes by its place is matched
+only where all ranks have equally many of the same kinds (`matching`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from flame.core.model.activities import NONE
 from flame.core.model.launches import RecordedCollective
 from flame.core.model.profile import Profile
 from flame.core.names.collectives import group_label
-from flame.core.rank_summary.collective_table import Source
+from flame.core.rank_summary.collective_table import IdentitySource
 from flame.core.rank_summary.content_hash import hash_text
 from flame.core.report.parties.collectives import CommunicationRows
 
@@ -52,12 +52,14 @@ def identify(profile: Profile, rows: CommunicationRows, chosen: I8) -> Identity:
     numbered = _numbered(group, sequence, party)
     stream = _streams(profile, rows.row[chosen], group < 0)
     source = np.where(
-        numbered, Source.NUMBERED, np.where(group >= 0, Source.COUNTED, Source.STREAM)
+        numbered,
+        IdentitySource.NUMBERED,
+        np.where(group >= 0, IdentitySource.COUNTED, IdentitySource.STREAM),
     )
     several = rows.ranks > 1
     first, place = unique_rows([source, group, stream, party])
     names = [
-        _name(Source(source[at]), groups, int(group[at]), int(stream[at]))
+        _name(IdentitySource(source[at]), groups, int(group[at]), int(stream[at]))
         + (f" of GPU {int(party[at])} in one file" if several else "")
         for at in first.tolist()
     ]
@@ -65,7 +67,7 @@ def identify(profile: Profile, rows: CommunicationRows, chosen: I8) -> Identity:
     return Identity(
         np.array(hashes, np.int64)[place] if hashes else place,
         np.where(numbered, sequence, _places_within(place)),
-        np.full(len(source), Source.UNDECIDED) if several else source.astype(np.int64),
+        np.full(len(source), IdentitySource.UNDECIDED) if several else source.astype(np.int64),
         _sizes(profile, rows, chosen),
         tuple(zip(hashes, names, strict=True)),
     )
@@ -136,10 +138,10 @@ def _places_within(place: I8) -> I8:
     return found
 
 
-def _name(source: Source, groups: Sequence[str], group: int, stream: int) -> str:
-    if source == Source.STREAM:
+def _name(source: IdentitySource, groups: Sequence[str], group: int, stream: int) -> str:
+    if source == IdentitySource.STREAM:
         return f"stream {stream}"
-    return groups[group] if source == Source.NUMBERED else f"{groups[group]} in order"
+    return groups[group] if source == IdentitySource.NUMBERED else f"{groups[group]} in order"
 
 
 def _sizes(profile: Profile, rows: CommunicationRows, chosen: I8) -> I8:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, Bool, run_starts
-from flame.core.rank_summary.collective_table import CollectiveTable, Source
+from flame.core.rank_summary.collective_table import CollectiveTable, IdentitySource
 
 _MOST_TOLD = 3
 """Numbers of collectives at which ranks are, that are told."""
@@ -49,11 +49,11 @@ def match_table(table: CollectiveTable, expected: int) -> Matching:
     of = np.repeat(np.arange(len(begin)), calls)
     ranks = _expected(table, begin, expected)
     fits = (table.ranks == ranks[of]) & (table.ranks > 1) & (table.kind_low == table.kind_high)
-    fits &= table.source != Source.UNDECIDED
+    fits &= table.source != IdentitySource.UNDECIDED
     fits &= (table.size == 0) | (table.size == ranks[of])
     if len(begin):
         whole = np.logical_and.reduceat(fits, begin)
-        fits &= whole[of] | (table.source == Source.NUMBERED)
+        fits &= whole[of] | (table.source == IdentitySource.NUMBERED)
     names = dict(table.communicators)
     matching = Matching(
         fits,
@@ -78,14 +78,14 @@ def _expected(table: CollectiveTable, begin: I8, expected: int) -> I8:
     most = np.maximum.reduceat(table.ranks, begin)
     source = np.maximum.reduceat(table.source, begin)
     ranks: I8 = np.where(size > 0, size, most)
-    return np.where(source >= Source.STREAM, expected, ranks)
+    return np.where(source >= IdentitySource.STREAM, expected, ranks)
 
 
 def _why(table: CollectiveTable, matching: Matching, at: int) -> str:
     """Why collectives of the communicator ``at`` are not matched."""
     rows = slice(*matching.begin[at : at + 2].tolist())
     have, size, ranks = table.ranks[rows], table.size[rows], int(matching.ranks[at])
-    if (table.source[rows] == Source.UNDECIDED).any():
+    if (table.source[rows] == IdentitySource.UNDECIDED).any():
         return "which group of ranks it is of is not recorded"
     if ((size > 0) & (size != ranks)).any():
         return f"its group has {int(size.max())} ranks and is not recorded, there are {ranks}"
@@ -94,7 +94,7 @@ def _why(table: CollectiveTable, matching: Matching, at: int) -> str:
     if have.max() != ranks:
         return f"only {int(have.max())} of its {ranks} ranks were found"
     if (have != ranks).any():
-        counted = bool((table.source[rows] != Source.NUMBERED).any())
+        counted = bool((table.source[rows] != IdentitySource.NUMBERED).any())
         verbs = ("has", "have") if counted else ("is at", "are at")
         return _where_ranks_are(table.ordinal[rows] + counted, have, verbs)
     return "the ranks call different collectives"

@@ -12,7 +12,7 @@ import numpy as np
 from flame.core.columns import I8, distinct
 from flame.core.errors import UsageError
 from flame.core.lazy_regex import lazy_regex
-from flame.core.rank_summary.collective_table import Source
+from flame.core.rank_summary.collective_table import IdentitySource
 from flame.core.rank_summary.content_hash import hash_text
 from flame.core.ranks.communication.arrivals import Arrivals
 
@@ -69,9 +69,9 @@ def name_groups(arrivals: Arrivals, groups: RankGroups) -> Arrivals:
     """Tell, of a rank's collectives known by their stream alone, which of ``groups`` they are of.
 
     By the size of the group, where that is recorded and only one along the axes has it; or if there
-    is but one axis. Else they are `Source.UNDECIDED`, as they are of a rank beyond the mesh.
+    is but one axis. Else they are `IdentitySource.UNDECIDED`, as those of a rank beyond the mesh.
     """
-    of_stream = np.flatnonzero(arrivals.source == Source.STREAM)
+    of_stream = np.flatnonzero(arrivals.source == IdentitySource.STREAM)
     communicator, source = arrivals.communicator.copy(), arrivals.source.copy()
     size = arrivals.size.copy()
     names, used = dict(arrivals.communicators), dict[tuple[int, ...], int]()
@@ -79,13 +79,13 @@ def name_groups(arrivals: Arrivals, groups: RankGroups) -> Arrivals:
         rows = of_stream[arrivals.communicator[of_stream] == stream]
         axes = _axes(arrivals, rows, groups)
         if axes is None:
-            source[rows] = Source.UNDECIDED
+            source[rows] = IdentitySource.UNDECIDED
             continue
         used[axes] = used.get(axes, 0) + 1
         name = f"{groups.name_of(arrivals.rank, axes)}, stream {used[axes] - 1}"
         del names[stream]
         names[hash_text(name)] = name
-        communicator[rows], source[rows] = hash_text(name), Source.MESH
+        communicator[rows], source[rows] = hash_text(name), IdentitySource.MESH
         size[rows] = prod(groups.sizes[axis] for axis in axes)
     return arrivals._replace(
         communicator=communicator, source=source, size=size, communicators=tuple(names.items())

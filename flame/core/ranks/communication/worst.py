@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, run_starts, sum_by, unique_rows
-from flame.core.rank_summary.collective_table import CollectiveTable, Source
+from flame.core.rank_summary.collective_table import CollectiveTable, IdentitySource
 from flame.core.ranks.communication.matching import Matching
 from flame.core.ranks.communication.waits import caused_waits, late_rows
 
@@ -123,7 +123,7 @@ def _calls(table: CollectiveTable, matching: Matching) -> Iterator[CollectiveCal
     rows, waited = late_rows(table, matching), caused_waits(table)
     rows = rows[np.argsort(-waited[rows], kind="stable")[:MOST_TOLD]]
     names, of = dict(table.kinds), matching.of_row[rows]
-    number = table.ordinal[rows] + (table.source[rows] != Source.NUMBERED)
+    number = table.ordinal[rows] + (table.source[rows] != IdentitySource.NUMBERED)
     ranks = table.ranks[rows]
     own = (table.last_own[rows] * ranks - table.own[rows]) // ranks
     work = (table.last_work[rows] * ranks - table.work[rows]) // ranks

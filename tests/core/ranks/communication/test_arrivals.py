@@ -15,7 +15,7 @@ from flame.core.loading.file import load_file
 from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, silent
-from flame.core.rank_summary.collective_table import Source
+from flame.core.rank_summary.collective_table import IdentitySource
 from flame.core.rank_summary.content_hash import hash_numbers, hash_text
 from flame.core.ranks.communication.arrivals import (
     Arrivals,
@@ -123,21 +123,21 @@ def test_recorded_groups_and_numbers_are_matched(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoiled", "source"),
     [
-        ({}, Source.NUMBERED),
-        ({"Seq": None}, Source.COUNTED),
-        ({"Process_Group_Ranks": None, "Process_Group_Name": None}, Source.STREAM),
-        ({"Process_Group_Ranks": None}, Source.STREAM),
+        ({}, IdentitySource.NUMBERED),
+        ({"Seq": None}, IdentitySource.COUNTED),
+        ({"Process_Group_Ranks": None, "Process_Group_Name": None}, IdentitySource.STREAM),
+        ({"Process_Group_Ranks": None}, IdentitySource.STREAM),
     ],
 )
 def test_what_is_not_recorded_is_counted(
-    tmp_path: Path, spoiled: dict[str, None], source: Source
+    tmp_path: Path, spoiled: dict[str, None], source: IdentitySource
 ) -> None:
     args = {key: value for key, value in world(3).items() if key not in spoiled}
     other = {**args, **({"Seq": 9} if "Seq" in args else {})}
     kernels = [Ran(1_000, 1_010, ALL_REDUCE, 20, args), Ran(2_000, 2_010, ALL_REDUCE, 20, other)]
     found = arrivals_of(loaded(tmp_path / "a.pt.trace.json", kernels), 0)
     assert found.source.tolist() == [source] * 2
-    assert found.ordinal.tolist() == ([3, 9] if source == Source.NUMBERED else [0, 1])
+    assert found.ordinal.tolist() == ([3, 9] if source == IdentitySource.NUMBERED else [0, 1])
     assert found.size.tolist() == [4, 4]
 
 
@@ -148,7 +148,7 @@ def test_a_number_that_is_there_twice_tells_nothing(tmp_path: Path) -> None:
         Ran(4_000, 4_010, ALL_REDUCE, 20, told("1", [0, 1], 5)),
     ]
     found = arrivals_of(loaded(tmp_path / "a.pt.trace.json", kernels), 0)
-    assert found.source.tolist() == [Source.COUNTED] * 3 + [Source.NUMBERED]
+    assert found.source.tolist() == [IdentitySource.COUNTED] * 3 + [IdentitySource.NUMBERED]
     assert found.ordinal.tolist() == [0, 1, 2, 5]
 
 
@@ -177,7 +177,7 @@ def test_streams_count_in_order_of_first_use(tmp_path: Path) -> None:
 def test_streams_with_other_numbers_are_not_matched(counts: list[int], why: str) -> None:
     ranks = [
         arrivals_by_hand(
-            rank, [Met(at, 1, "stream 0", source=Source.STREAM) for at in range(count)]
+            rank, [Met(at, 1, "stream 0", source=IdentitySource.STREAM) for at in range(count)]
         )
         for rank, count in enumerate(counts)
     ]
@@ -189,16 +189,16 @@ def test_streams_with_other_numbers_are_not_matched(counts: list[int], why: str)
 @pytest.mark.parametrize(
     ("source", "size", "why"),
     [
-        (Source.STREAM, 0, ""),
-        (Source.STREAM, 2, ""),
-        (Source.STREAM, 8, "its group has 8 ranks and is not recorded, there are 2"),
-        (Source.UNDECIDED, 0, "which group of ranks it is of is not recorded"),
-        (Source.NUMBERED, 8, "only 2 of its 8 ranks were found"),
-        (Source.COUNTED, 0, ""),
+        (IdentitySource.STREAM, 0, ""),
+        (IdentitySource.STREAM, 2, ""),
+        (IdentitySource.STREAM, 8, "its group has 8 ranks and is not recorded, there are 2"),
+        (IdentitySource.UNDECIDED, 0, "which group of ranks it is of is not recorded"),
+        (IdentitySource.NUMBERED, 8, "only 2 of its 8 ranks were found"),
+        (IdentitySource.COUNTED, 0, ""),
     ],
 )
 def test_two_ranks_are_not_taken_for_a_group_that_may_be_another(
-    source: Source, size: int, why: str
+    source: IdentitySource, size: int, why: str
 ) -> None:
     met = [Met(0, 4, source=source, size=size), Met(1, 5, source=source)]
     matching = match_table(whole_table([arrivals_by_hand(rank, met) for rank in (0, 1)]), 2)
@@ -213,7 +213,7 @@ def test_several_gpus_in_a_file_are_told_apart_by_rows_alone(tmp_path: Path) -> 
             file.kernel(ALL_REDUCE, 1_000 * at, 1_000 * at + 9, 0, device=device)
     profile = load_file(file.write(tmp_path / "a.pt.trace.json"), LoadOptions(), silent)
     whole = arrivals_of(profile, 0)
-    assert whole.source.tolist() == [Source.UNDECIDED] * 4
+    assert whole.source.tolist() == [IdentitySource.UNDECIDED] * 4
     assert not match_table(table_of(whole), 1).matched.any()
     assert communication_of(whole).calls.tolist() == [2, 2]
     rows = [np.flatnonzero(profile.activities.device == device) for device in (0, 1)]
@@ -320,7 +320,7 @@ def test_communicators_of_nccl_are_matched_by_their_hash(tmp_path: Path) -> None
     table = whole_table(ranks)
     matching = match_table(table, 7)  # so many ranks has the job, two of them the communicator
     assert matching.names == ("0xf00000000000000a in order",)
-    assert table.source.tolist() == [Source.COUNTED] * 3
+    assert table.source.tolist() == [IdentitySource.COUNTED] * 3
     assert table.size.tolist() == [2] * 3
     assert table.shortest.tolist() == [10, 20, 25]
     assert table.last.tolist() == [0, 1, 0]

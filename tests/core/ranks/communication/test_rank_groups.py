@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flame.core.errors import UsageError
-from flame.core.rank_summary.collective_table import Source
+from flame.core.rank_summary.collective_table import IdentitySource
 from flame.core.ranks.communication.arrivals import Arrivals
 from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.communication.rank_groups import RankGroups, name_groups
@@ -41,7 +41,7 @@ def of_streams(rank: int, *streams: tuple[int, list[int]]) -> Arrivals:
     return arrivals_by_hand(
         rank,
         [
-            Met(ordinal, duration, f"stream {at}", size=size, source=Source.STREAM)
+            Met(ordinal, duration, f"stream {at}", size=size, source=IdentitySource.STREAM)
             for at, (size, durations) in enumerate(streams)
             for ordinal, duration in enumerate(durations)
         ],
@@ -68,7 +68,7 @@ def test_a_size_that_several_groups_have_is_not_decided() -> None:
     """Groups of two ranks are those of pp or of dp, of four those of both or of tp."""
     assert [list(MESH.of_size(size)) for size in (2, 4)] == [[(0,), (1,)], [(2,), (0, 1)]]
     one = name_groups(of_streams(0, (2, [1]), (4, [1]), (0, [1]), (3, [1])), MESH)
-    assert one.source.tolist() == [Source.UNDECIDED] * 4
+    assert one.source.tolist() == [IdentitySource.UNDECIDED] * 4
     matching = match_table(whole_table([one]), 1)
     assert set(matching.why) == {"which group of ranks it is of is not recorded"}
 
@@ -89,5 +89,7 @@ def test_two_streams_of_one_axis_are_two_communicators() -> None:
 
 def test_what_is_recorded_stays_and_a_rank_beyond_the_mesh_is_not_guessed() -> None:
     recorded = arrivals_by_hand(0, [Met(0, 3)])
-    assert name_groups(recorded, MESH).source.tolist() == [Source.NUMBERED]
-    assert name_groups(of_streams(16, (16, [1])), MESH).source.tolist() == [Source.UNDECIDED]
+    assert name_groups(recorded, MESH).source.tolist() == [IdentitySource.NUMBERED]
+    assert name_groups(of_streams(16, (16, [1])), MESH).source.tolist() == [
+        IdentitySource.UNDECIDED
+    ]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, Source
+from flame.core.rank_summary.collective_table import COLUMNS, CollectiveTable, IdentitySource
 from flame.core.rank_summary.merge_collectives import merge_collectives
 from flame.core.rank_summary.rank_communication import RankCommunication, merge_communication
 from flame.core.ranks.communication.arrivals import Arrivals, communication_of, table_of
@@ -47,7 +47,7 @@ def jobs(draw: st.DrawFn) -> list[Arrivals]:
                 start=draw(st.integers(0, 9)),
                 own=draw(st.integers(0, 9)),
                 work=draw(st.integers(0, 9)),
-                source=Source("abcd".index(one.communicator)),
+                source=IdentitySource("abcd".index(one.communicator)),
                 size={"a": 2, "b": 0, "c": 3, "d": 0}[one.communicator],
                 group=draw(st.integers(-1, 2)),
                 step=draw(st.integers(-1, 1)),
@@ -75,13 +75,13 @@ def matched_by_loops(ranks: list[Arrivals], expected: int) -> set[tuple[int, int
         one, at = next(iter(of.values()))
         size, source = int(one.size[at]), int(one.source[at])
         same = [len(others) for (name, _), others in found.items() if name == key[0]]
-        want = expected if source >= Source.STREAM else size or max(same)
+        want = expected if source >= IdentitySource.STREAM else size or max(same)
         kinds = {int(each.kind[place]) for each, place in of.values()}
         if 1 < len(of) == want and len(kinds) == 1 and size in (0, want):
             good.add((key, source))
         else:
             bad.add(key[0])
-    return {key for key, source in good if source == Source.NUMBERED or key[0] not in bad}
+    return {key for key, source in good if source == IdentitySource.NUMBERED or key[0] not in bad}
 
 
 @given(jobs())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from flame.core.rank_summary.collective_table import Source
+from flame.core.rank_summary.collective_table import IdentitySource
 from flame.core.ranks.communication import worst
 from flame.core.ranks.communication.arrivals import Arrivals
 from flame.core.ranks.communication.matching import match_table
@@ -43,7 +43,7 @@ def by_loops(ranks: list[Arrivals]) -> tuple[list[tuple[object, ...]], list[tupl
         )
         if waited:
             source = max(int(each.source[place]) for each, place in of.values())
-            number = key[1] + (source != Source.NUMBERED)
+            number = key[1] + (source != IdentitySource.NUMBERED)
             late = max(work, 0), max(own - work, 0)
             times = len(of), waited, least, last, *late, first, most - least
             calls.append((name, communicator, number, *times))
@@ -91,7 +91,7 @@ def test_a_recorded_number_is_told_as_it_is_and_a_place_from_1_on() -> None:
     ranks = [
         arrivals_by_hand(
             rank,
-            [Met(7, 9 + rank, "a"), Met(0, 5 + rank, "b", source=Source.COUNTED)],
+            [Met(7, 9 + rank, "a"), Met(0, 5 + rank, "b", source=IdentitySource.COUNTED)],
         )
         for rank in range(2)
     ]
