@@ -115,7 +115,7 @@ def narrowed(column: I8) -> I4:
 # Texts
 
 
-class PackedTexts(msgspec.Struct, array_like=True, frozen=True):
+class DeflatedTexts(msgspec.Struct, array_like=True, frozen=True):
     """Hold texts and what belongs to them, as msgpack that is deflated from ``size`` bytes."""
 
     size: int
@@ -136,7 +136,7 @@ def as_plain(value: Any) -> Any:
     return tuple(map(as_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
-def pack_texts(value: Any) -> PackedTexts:
+def pack_texts(value: Any) -> DeflatedTexts:
     """Pack texts, as `as_wire` makes them, and what belongs to them."""
     raw = msgspec.msgpack.encode(value)
-    return PackedTexts(len(raw), deflate(raw))
+    return DeflatedTexts(len(raw), deflate(raw))

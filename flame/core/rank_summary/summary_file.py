@@ -29,9 +29,9 @@ from flame.core.rank_summary.content_hash import Hashes, hash_frames
 from flame.core.rank_summary.hashed_groups import hash_groups, hash_stacks
 from flame.core.rank_summary.packed_columns import (
     MOST_DEFLATED,
+    DeflatedTexts,
     PackedColumn,
     PackedColumns,
-    PackedTexts,
     as_plain,
     as_wire,
     inflate,
@@ -120,8 +120,8 @@ class _PackedSummary(msgspec.Struct, array_like=True, frozen=True):
     """Hold a summary as it is in the file; ``sizes`` are those of `_Sizes`."""
 
     sizes: tuple[int, int, int, int, int, int]
-    frames: PackedTexts
-    info: PackedTexts
+    frames: DeflatedTexts
+    info: DeflatedTexts
     columns: dict[str, PackedColumn]
 
 
@@ -301,7 +301,7 @@ def _unpacked(packed: _PackedSummary) -> RankSummary:
     )
 
 
-def _unpack_frames(packed: PackedTexts, size: int) -> tuple[Frame, ...]:
+def _unpack_frames(packed: DeflatedTexts, size: int) -> tuple[Frame, ...]:
     found = _FRAMES.decode(inflate(packed.data, packed.size))
     if len(found) != size:
         raise ValueError("frames are lacking")

@@ -23,8 +23,8 @@ from flame.core.rank_summary import summary_file
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.packed_columns import (
+    DeflatedTexts,
     PackedColumn,
-    PackedTexts,
     deflate,
     inflate,
     pack_column,
@@ -204,7 +204,7 @@ def test_a_file_that_says_that_it_is_large_takes_no_memory() -> None:
         msgspec.structs.replace(packed, columns=long),
         msgspec.structs.replace(packed, sizes=sizes, columns=columns),
         msgspec.structs.replace(packed, columns=columns),
-        msgspec.structs.replace(packed, frames=PackedTexts(many, packed.frames.data)),
+        msgspec.structs.replace(packed, frames=DeflatedTexts(many, packed.frames.data)),
     ):
         body = msgspec.msgpack.encode(wrong)
         assert peak_of_unpacking(signed(body)) < 200_000
