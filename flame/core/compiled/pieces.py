@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Pieces(NamedTuple):
+class PiecesByDepth(NamedTuple):
     """Hold pieces of intervals that nest, ordered by (lane, depth, start).
 
     ``lane``, ``depth``, ``frame`` and ``parent`` (-1: none) are i4[n], ``start`` and ``end`` i8[n].
@@ -47,11 +47,11 @@ _TYPES = (np.int32, np.int32, np.int32, np.int64, np.int64, np.int32)
 
 
 class _Pieces(ctypes.Structure):
-    _fields_ = (("count", c_int64), *((name, c_void_p) for name in Pieces._fields))
+    _fields_ = (("count", c_int64), *((name, c_void_p) for name in PiecesByDepth._fields))
 
 
 class _MadePieces(ctypes.Structure):
-    _fields_ = tuple((name, c_void_p) for name in Pieces._fields)
+    _fields_ = tuple((name, c_void_p) for name in PiecesByDepth._fields)
 
 
 class _Launches(ctypes.Structure):
@@ -75,7 +75,7 @@ def pieces_by_depth(
     end: NDArray[np.int64],
     frame: NDArray[Any],
     deepest: int,
-) -> Pieces | None:
+) -> PiecesByDepth | None:
     """Cut intervals as `nested_pieces` does, and order the pieces of each lane by their depth.
 
     None where this is refused, as there.
@@ -96,7 +96,7 @@ def pieces_by_depth(
         if (found := checked(done)) is None:
             return None
         count = found
-    return Pieces(*(column[:count] for column in columns))
+    return PiecesByDepth(*(column[:count] for column in columns))
 
 
 class ShownTimes(NamedTuple):
@@ -110,7 +110,7 @@ class ShownTimes(NamedTuple):
     outer: NDArray[np.int64]
 
 
-def shown_times(pieces: Pieces, shown: NDArray[Any]) -> ShownTimes | None:
+def shown_times(pieces: PiecesByDepth, shown: NDArray[Any]) -> ShownTimes | None:
     """Sum the time of ``pieces`` by what their frames are ``shown`` as, of frames.
 
     None where this is refused: without the library, and where pieces do not nest.
@@ -141,7 +141,7 @@ class LaunchedRows(NamedTuple):
     length: NDArray[np.int64]
 
 
-def launched_in(pieces: Pieces, launched: LaunchedRows) -> LaunchedInPieces | None:
+def launched_in(pieces: PiecesByDepth, launched: LaunchedRows) -> LaunchedInPieces | None:
     """Find what was ``launched`` in each of ``pieces``.
 
     None where this is refused: without the library, and where pieces do not nest.
@@ -157,7 +157,7 @@ def launched_in(pieces: Pieces, launched: LaunchedRows) -> LaunchedInPieces | No
     return None if done is None else found
 
 
-def launched_spans(pieces: Pieces, launched: LaunchedRows) -> NDArray[np.int64] | None:
+def launched_spans(pieces: PiecesByDepth, launched: LaunchedRows) -> NDArray[np.int64] | None:
     """Find how long what was ``launched`` in each of ``pieces`` took, from first to last, i8[n].
 
     -1 where that is nothing; None where this is refused, as there.
@@ -170,7 +170,9 @@ def launched_spans(pieces: Pieces, launched: LaunchedRows) -> NDArray[np.int64] 
     return None if done is None else span
 
 
-def _call_launched(function: Any, pieces: Pieces, launched: LaunchedRows, out: Any) -> int | None:
+def _call_launched(
+    function: Any, pieces: PiecesByDepth, launched: LaunchedRows, out: Any
+) -> int | None:
     given, kept = _given(pieces)
     columns = whole(launched[1:], (np.int32, np.int64, np.int64, np.int64))
     (rows,) = whole(launched[:1], (np.int64,))
@@ -180,7 +182,7 @@ def _call_launched(function: Any, pieces: Pieces, launched: LaunchedRows, out: A
     return checked(done)
 
 
-def _given(pieces: Pieces) -> tuple[_Pieces, list[NDArray[Any]]]:
+def _given(pieces: PiecesByDepth) -> tuple[_Pieces, list[NDArray[Any]]]:
     """Give C the columns of ``pieces``; what it reads, which must stay, is the other one."""
     columns = whole(pieces, _TYPES)
     return _Pieces(len(columns[0]), *_places(columns)), columns
@@ -191,5 +193,5 @@ def _places(columns: Iterable[NDArray[Any]]) -> list[int]:
     return [address(column) for column in columns]
 
 
-def _deepest(pieces: Pieces) -> int:
+def _deepest(pieces: PiecesByDepth) -> int:
     return 1 + int(pieces.depth.max(initial=-1))

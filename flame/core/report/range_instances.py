@@ -13,7 +13,7 @@ from flame.core.columns import I4, I8, Bool, Column, order_by, sum_by, unique
 from flame.core.compiled.pieces import (
     LaunchedInPieces,
     LaunchedRows,
-    Pieces,
+    PiecesByDepth,
     ShownTimes,
     launched_in,
     launched_spans,
@@ -171,8 +171,8 @@ def _launched_rows(table: Activities, rows: I8) -> LaunchedRows:
     return LaunchedRows(rows, table.thread, table.launch_start, table.start, table.duration)
 
 
-def _compiled(pieces: ThreadPieces) -> Pieces:
-    return Pieces(
+def _compiled(pieces: ThreadPieces) -> PiecesByDepth:
+    return PiecesByDepth(
         pieces.thread, pieces.depth, pieces.frame, pieces.start, pieces.end, pieces.parent
     )
 

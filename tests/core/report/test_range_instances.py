@@ -15,7 +15,7 @@ from flame.core.columns import I8
 from flame.core.compiled.library import compiled
 from flame.core.compiled.pieces import (
     LaunchedRows,
-    Pieces,
+    PiecesByDepth,
     launched_in,
     launched_spans,
     shown_times,
@@ -188,7 +188,7 @@ def test_what_is_no_order_of_pieces_is_refused_or_harmless(
     rows: list[tuple[int, ...]], launches: list[tuple[int, int]], shown: list[int]
 ) -> None:
     columns = [np.array([row[at] for row in rows], np.int64) for at in range(6)]
-    pieces = Pieces(*columns)  # type: ignore[arg-type]
+    pieces = PiecesByDepth(*columns)  # type: ignore[arg-type]
     shown_times(pieces, np.array(shown, np.int32))
     lane, time = np.array(launches, np.int64).reshape(-1, 2).T
     launched = LaunchedRows(np.arange(len(time)), lane, time, time, time)
@@ -203,7 +203,9 @@ def test_what_is_no_order_of_pieces_is_refused_or_harmless(
 @given(spans=SPANS, launches=LAUNCHES)
 def test_pieces_that_nest_are_not_refused(spans: list[Span], launches: list[Launch]) -> None:
     found, table = instances(spans).pieces, table_of(launches)
-    pieces = Pieces(found.thread, found.depth, found.frame, found.start, found.end, found.parent)
+    pieces = PiecesByDepth(
+        found.thread, found.depth, found.frame, found.start, found.end, found.parent
+    )
     assert shown_times(pieces, np.arange(len(spans), dtype=np.int32)) is not None
     order = np.lexsort((table.launch_start, table.thread))
     columns = (table.thread, table.launch_start, table.start, table.duration)
