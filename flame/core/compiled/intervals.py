@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST_LANES = 1 << 24
 
 
-class OpenPaths(NamedTuple):
+class IntervalPaths(NamedTuple):
     """Hold the paths that were open at moments.
 
     ``path`` i4[moments] is a row of ``parent`` and ``frame`` (i4 each; row 0 is the empty path,
@@ -50,7 +50,7 @@ def find_open(
     intervals: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]],
     moments: tuple[NDArray[Any], NDArray[Any]],
     deepest: int,
-) -> OpenPaths | None:
+) -> IntervalPaths | None:
     """Find the paths of ``intervals`` (lane, start, end, frame) open at ``moments`` (lane, time).
 
     Both ends are included; lanes of -1 are left out. None where this is refused as a whole.
@@ -82,4 +82,4 @@ def find_open(
         )
     finally:
         library.flamecore_paths_free(paths)
-    return OpenPaths(path, parent, frame, refused.view(np.bool_))
+    return IntervalPaths(path, parent, frame, refused.view(np.bool_))
