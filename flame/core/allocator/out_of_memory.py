@@ -6,11 +6,15 @@ from typing import Literal
 
 import numpy as np
 
-from flame.core.model.allocator.history import Action, AllocatorEvents
+from flame.core.model.allocator.history import AllocatorAction, AllocatorEvents
 from flame.core.model.allocator.recorded import OutOfMemory, ReservedParts
 from flame.core.units import format_bytes
 
-_CHANGES = [action for action in Action if action not in (Action.OUT_OF_MEMORY, Action.SNAPSHOT)]
+_CHANGES = [
+    action
+    for action in AllocatorAction
+    if action not in (AllocatorAction.OUT_OF_MEMORY, AllocatorAction.SNAPSHOT)
+]
 
 
 def failed_requests(
@@ -20,7 +24,7 @@ def failed_requests(
 
     What the allocator had free is known of those after which nothing has changed.
     """
-    failed = np.flatnonzero(events.action == Action.OUT_OF_MEMORY)
+    failed = np.flatnonzero(events.action == AllocatorAction.OUT_OF_MEMORY)
     changes = np.flatnonzero(np.isin(events.action, _CHANGES))
     last = int(changes[-1]) if len(changes) else -1
     return tuple(

@@ -8,14 +8,14 @@ from flame.core.allocator.tables import DeviceAllocations
 from flame.core.allocator.told_reserved import ReservedCurve, with_reserved
 from flame.core.columns import I8
 from flame.core.model.allocator.allocations import BEFORE
-from flame.core.model.allocator.history import NO_TIME, Action, AllocatorEvents
+from flame.core.model.allocator.history import NO_TIME, AllocatorAction, AllocatorEvents
 from flame.core.model.allocator.recorded import MemoryCurve, ReservedParts
 
 _GROWTH = {
-    Action.SEGMENT_ALLOC: 1,
-    Action.SEGMENT_MAP: 1,
-    Action.SEGMENT_FREE: -1,
-    Action.SEGMENT_UNMAP: -1,
+    AllocatorAction.SEGMENT_ALLOC: 1,
+    AllocatorAction.SEGMENT_MAP: 1,
+    AllocatorAction.SEGMENT_FREE: -1,
+    AllocatorAction.SEGMENT_UNMAP: -1,
 }
 
 
@@ -49,7 +49,7 @@ def _reserved(events: AllocatorEvents, parts: ReservedParts | None) -> I8 | None
     """What was reserved before the first of ``events`` and after each, rolled back from the end."""
     if parts is None:
         return None
-    sign = np.zeros(max(Action) + 1, np.int64)
+    sign = np.zeros(max(AllocatorAction) + 1, np.int64)
     for action, direction in _GROWTH.items():
         sign[action] = direction
     grown = np.cumsum(np.append(0, sign[events.action] * events.size))

@@ -17,7 +17,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
 from flame.core.model.allocator.history import (
     NO_TIME,
-    Action,
+    AllocatorAction,
     AllocatorEvents,
     AllocatorHistory,
     BlockState,
@@ -58,9 +58,11 @@ def loss_warnings(losses: PairingLosses, left_out: int) -> Iterator[str]:
 def pair_events(history: AllocatorHistory) -> tuple[Allocations, PairingLosses]:
     """Find the allocations of ``history``, and count what does not fit together in it."""
     events = history.events
-    events = events.take((events.action == Action.ALLOC) | (events.action == Action.FREE))
+    events = events.take(
+        (events.action == AllocatorAction.ALLOC) | (events.action == AllocatorAction.FREE)
+    )
     events = events.take(order_by([events.position, events.address, events.device]))
-    is_alloc = events.action == Action.ALLOC
+    is_alloc = events.action == AllocatorAction.ALLOC
     same = _continues(events)
     of_alloc, strays, twice, losses = _paired(events, is_alloc, same)
     blocks = history.blocks

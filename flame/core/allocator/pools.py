@@ -6,7 +6,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, expand_ranges, order_by, unique
 from flame.core.model.allocator.allocations import Allocations
-from flame.core.model.allocator.history import Action, AllocatorEvents, AllocatorHistory
+from flame.core.model.allocator.history import AllocatorAction, AllocatorEvents, AllocatorHistory
 
 UNKNOWN = -1
 
@@ -14,7 +14,7 @@ _MOST_CELLS = 1 << 24
 _NEVER_KNOWN = np.int64(np.iinfo(np.int64).max)
 """Where memory was got and given back at so many places that only a made-up history has them."""
 
-_MADE = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+_MADE = (AllocatorAction.SEGMENT_ALLOC, AllocatorAction.SEGMENT_MAP)
 
 
 def pools_of(history: AllocatorHistory, table: Allocations) -> I4:

@@ -20,7 +20,7 @@ from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
 from flame.core.model.allocator.history import (
     EVERY_DEVICE,
     NO_TIME,
-    Action,
+    AllocatorAction,
     AllocatorEvents,
     AllocatorHistory,
     MemoryBlocks,
@@ -132,7 +132,9 @@ def pair_memory(
     There are some. Stacks are rows of ``table``.
     """
     rows = np.arange(len(events))
-    action = np.where(events.allocates, Action.ALLOC, Action.FREE).astype(np.uint8)
+    action = np.where(events.allocates, AllocatorAction.ALLOC, AllocatorAction.FREE).astype(
+        np.uint8
+    )
     none: I4 = np.zeros(len(events), np.int32)
     found, losses = pair_events(
         _history(
@@ -174,7 +176,9 @@ def _own_events(events: MemoryEvents, device: I4, is_own: Bool, position: I8) ->
     """The events of memory that GPUs have themselves."""
     row = np.flatnonzero(is_own[events.place])
     none: I4 = np.zeros(len(row), np.int32)
-    action = np.where(events.allocates[row], Action.ALLOC, Action.FREE).astype(np.uint8)
+    action = np.where(events.allocates[row], AllocatorAction.ALLOC, AllocatorAction.FREE).astype(
+        np.uint8
+    )
     return AllocatorEvents(
         *(device[events.place[row]], position[row], action, events.address[row], events.size[row]),
         *(none.astype(np.int64), events.time[row], none, none),

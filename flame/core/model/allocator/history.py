@@ -14,7 +14,7 @@ NO_TIME = -1
 """Of events that were recorded without the time."""
 
 
-class Action(IntEnum):
+class AllocatorAction(IntEnum):
     """Name what an allocator did."""
 
     ALLOC = 0
@@ -47,7 +47,7 @@ class AllocatorEvents:
     |---|---|---|
     | device | i4 | number of the GPU |
     | position | i8 | place among the events of the device, which orders them: times tie |
-    | action | u1 | `Action` |
+    | action | u1 | `AllocatorAction` |
     | address | i8 | of the memory; what the device had free, in bytes, of OUT_OF_MEMORY |
     | size | i8 | bytes, of an allocation as they were asked for |
     | stream | i8 | address of the stream, 0 the default one |

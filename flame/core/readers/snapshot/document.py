@@ -16,7 +16,7 @@ from flame.core.columns import I8
 from flame.core.errors import InputError
 from flame.core.model.allocator.history import (
     NO_TIME,
-    Action,
+    AllocatorAction,
     AllocatorEvents,
     AllocatorHistory,
     BlockState,
@@ -127,7 +127,7 @@ class _Reader:
                 python[of_block],
                 native[of_block],
             ),
-            bool((action != Action.SNAPSHOT).any()),
+            bool((action != AllocatorAction.SNAPSHOT).any()),
             stacks,
             self._frames,
             tuple(self._step_ends(whole.annotations)),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.model.allocator.history import Action
+from flame.core.model.allocator.history import AllocatorAction
 from flame.core.readers.snapshot.frame_lists import FrameLists
 from flame.core.readers.snapshot.values import (
     Values,
@@ -27,15 +27,15 @@ from flame.core.readers.snapshot.values import (
 )
 
 ACTIONS = {
-    "alloc": Action.ALLOC,
-    "free_requested": Action.FREE,
-    "free_completed": Action.FREED,
-    "segment_alloc": Action.SEGMENT_ALLOC,
-    "segment_free": Action.SEGMENT_FREE,
-    "segment_map": Action.SEGMENT_MAP,
-    "segment_unmap": Action.SEGMENT_UNMAP,
-    "oom": Action.OUT_OF_MEMORY,
-    "snapshot": Action.SNAPSHOT,
+    "alloc": AllocatorAction.ALLOC,
+    "free_requested": AllocatorAction.FREE,
+    "free_completed": AllocatorAction.FREED,
+    "segment_alloc": AllocatorAction.SEGMENT_ALLOC,
+    "segment_free": AllocatorAction.SEGMENT_FREE,
+    "segment_map": AllocatorAction.SEGMENT_MAP,
+    "segment_unmap": AllocatorAction.SEGMENT_UNMAP,
+    "oom": AllocatorAction.OUT_OF_MEMORY,
+    "snapshot": AllocatorAction.SNAPSHOT,
 }
 _WITH_ADDRESS = ACTIONS.keys() - {"oom"}
 _FIELDS = itemgetter("action", "addr", "size", "stream", "time_us", "frames")
@@ -96,7 +96,7 @@ class Entries:
         if action is None:
             self.unknown[name if isinstance(name, str) else type(name).__name__] += 1
             return None
-        address = entry.get("device_free" if action == Action.OUT_OF_MEMORY else "addr", 0)
+        address = entry.get("device_free" if action == AllocatorAction.OUT_OF_MEMORY else "addr", 0)
         size, stream = entry.get("size", 0), entry.get("stream", 0)
         if not (is_amount(address) and is_amount(size) and is_amount(stream)):
             return None
