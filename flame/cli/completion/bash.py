@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from flame.cli.completion.table import Command, Takes, Value
+from flame.cli.completion.table import CommandSyntax, Takes, Value
 
 _START = """\
 # Completion of flame for bash; written by: flame completion bash
@@ -53,12 +53,12 @@ complete -F _flame flame
 """
 
 
-def bash_script(commands: Sequence[Command]) -> str:
+def bash_script(commands: Sequence[CommandSyntax]) -> str:
     """Write the script."""
     return "".join([_START, *(f"    {line}\n".rstrip(" ") for line in _body(commands)), _END])
 
 
-def _body(commands: Sequence[Command]) -> Iterator[str]:
+def _body(commands: Sequence[CommandSyntax]) -> Iterator[str]:
     names = " ".join(command.name for command in commands)
     yield "if ((COMP_CWORD == 1)) && [[ $cur != -* ]]; then"
     yield f'    _flame_words "{names}"'
@@ -85,7 +85,7 @@ def _body(commands: Sequence[Command]) -> Iterator[str]:
     yield "esac"
 
 
-def _grouped(commands: Iterable[Command]) -> dict[str, list[str]]:
+def _grouped(commands: Iterable[CommandSyntax]) -> dict[str, list[str]]:
     """What is to be done after which option of which command."""
     found = defaultdict[str, list[str]](list)
     for command in commands:

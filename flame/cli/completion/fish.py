@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flame.cli.completion.table import Command, Option, Takes, Value
+from flame.cli.completion.table import CommandSyntax, Option, Takes, Value
 
 _START = """\
 # Completion of flame for fish; written by: flame completion fish
@@ -43,13 +43,13 @@ complete -c flame -n __flame_starts -F
 """
 
 
-def fish_script(commands: Sequence[Command]) -> str:
+def fish_script(commands: Sequence[CommandSyntax]) -> str:
     """Write the script."""
     start = _START.replace("{names}", " ".join(command.name for command in commands))
     return "".join([start, *(f"{line}\n" for line in _body(commands))])
 
 
-def _body(commands: Sequence[Command]) -> Iterator[str]:
+def _body(commands: Sequence[CommandSyntax]) -> Iterator[str]:
     for command in commands:
         yield f"complete -c flame -n __flame_starts -a {command.name} -d {_quoted(command.about)}"
     for command in commands:

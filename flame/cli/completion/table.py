@@ -44,7 +44,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandSyntax:
     """A command with its options, and what stands after these."""
 
     name: str
@@ -58,7 +58,7 @@ _FOLDERS = ("DIR", "FOLDER")
 _LONGEST = 60
 
 
-def command_table() -> tuple[Command, ...]:
+def command_table() -> tuple[CommandSyntax, ...]:
     """List all commands with their options, from the parser."""
     from flame.cli.parser import COMMANDS, command_parsers
 
@@ -69,7 +69,7 @@ def command_table() -> tuple[Command, ...]:
 
 def _command(
     name: str, about: str, parser: argparse.ArgumentParser, named: Mapping[str, Value]
-) -> Command:
+) -> CommandSyntax:
     options = list[Option]()
     after = Value(Takes.NOTHING)
     for action in parser._actions:
@@ -77,7 +77,7 @@ def _command(
             after = _value(action, f"{name} {action.dest}", named)
         elif action.help != argparse.SUPPRESS:
             options += _options(name, action, named)
-    return Command(name, about, tuple(options), after)
+    return CommandSyntax(name, about, tuple(options), after)
 
 
 def _options(name: str, action: argparse.Action, named: Mapping[str, Value]) -> Iterator[Option]:

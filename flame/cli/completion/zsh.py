@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flame.cli.completion.table import Command, Option, Takes, Value
+from flame.cli.completion.table import CommandSyntax, Option, Takes, Value
 
 _START = """\
 #compdef flame
@@ -26,12 +26,12 @@ fi
 """
 
 
-def zsh_script(commands: Sequence[Command]) -> str:
+def zsh_script(commands: Sequence[CommandSyntax]) -> str:
     """Write the script."""
     return "".join([_START, *(f"    {line}\n" for line in _body(commands)), _END])
 
 
-def _body(commands: Sequence[Command]) -> Iterator[str]:
+def _body(commands: Sequence[CommandSyntax]) -> Iterator[str]:
     yield "commands=("
     for command in commands:
         yield f"    {_quoted(f'{command.name}:{command.about}')}"
