@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flame.cli.completion.table import CommandSyntax, Option, Takes, Value
+from flame.cli.completion.table import CommandSyntax, OptionSyntax, Takes, Value
 
 _START = """\
 # Completion of flame for fish; written by: flame completion fish
@@ -59,7 +59,7 @@ def _body(commands: Sequence[CommandSyntax]) -> Iterator[str]:
         yield from (f"{at} {_option(option)}" for option in command.options)
 
 
-def _option(option: Option) -> str:
+def _option(option: OptionSyntax) -> str:
     names = " ".join(
         f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names
     )

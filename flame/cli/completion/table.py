@@ -35,7 +35,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Option:
+class OptionSyntax:
     """An option: its spellings, what it takes, and what it does in a few words."""
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class CommandSyntax:
 
     name: str
     about: str
-    options: tuple[Option, ...]
+    options: tuple[OptionSyntax, ...]
     value: Value
 
 
@@ -70,7 +70,7 @@ def command_table() -> tuple[CommandSyntax, ...]:
 def _command(
     name: str, about: str, parser: argparse.ArgumentParser, named: Mapping[str, Value]
 ) -> CommandSyntax:
-    options = list[Option]()
+    options = list[OptionSyntax]()
     after = Value(Takes.NOTHING)
     for action in parser._actions:
         if not action.option_strings:
@@ -80,14 +80,16 @@ def _command(
     return CommandSyntax(name, about, tuple(options), after)
 
 
-def _options(name: str, action: argparse.Action, named: Mapping[str, Value]) -> Iterator[Option]:
+def _options(
+    name: str, action: argparse.Action, named: Mapping[str, Value]
+) -> Iterator[OptionSyntax]:
     spellings = tuple(action.option_strings)
     value = _value(action, f"{name} {spellings[-1]}", named)
     about = _shortened(action.help or "")
     if isinstance(action, argparse.BooleanOptionalAction):
-        yield from (Option((each,), value, about) for each in spellings)
+        yield from (OptionSyntax((each,), value, about) for each in spellings)
     else:
-        yield Option(spellings, value, about)
+        yield OptionSyntax(spellings, value, about)
 
 
 def _value(action: argparse.Action, place: str, named: Mapping[str, Value]) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flame.cli.completion.table import CommandSyntax, Option, Takes, Value
+from flame.cli.completion.table import CommandSyntax, OptionSyntax, Takes, Value
 
 _START = """\
 #compdef flame
@@ -59,7 +59,7 @@ def _body(commands: Sequence[CommandSyntax]) -> Iterator[str]:
     yield "esac"
 
 
-def _option(name: str, option: Option) -> str:
+def _option(name: str, option: OptionSyntax) -> str:
     takes = option.value.takes
     about = f"[{option.about}]"
     if takes == Takes.NOTHING:
