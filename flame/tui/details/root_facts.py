@@ -40,7 +40,7 @@ class Busy(NamedTuple):
     kernels: int
 
 
-class Gap(NamedTuple):
+class GapFacts(NamedTuple):
     """A stretch in which the GPU ``label`` ran nothing, and what ran around it, if anything."""
 
     label: str
@@ -63,7 +63,7 @@ class RootFacts:
     ranges: HeaviestParts
     modules: HeaviestParts
     functions: HeaviestParts
-    gaps: tuple[Gap, ...]
+    gaps: tuple[GapFacts, ...]
     coverage: tuple[tuple[str, float], ...]
     copied: tuple[HeavyFrame, ...] = ()
     moved: tuple[int, ...] = ()
@@ -90,7 +90,7 @@ def root_facts(shown: Projection) -> RootFacts:
         modules=_parts(tree, heaviest.modules),
         functions=_parts(tree, heaviest.functions),
         gaps=tuple(
-            Gap(labels[gap.device], gap, (_part(shown, gap.before), _part(shown, gap.after)))
+            GapFacts(labels[gap.device], gap, (_part(shown, gap.before), _part(shown, gap.after)))
             for gap in idle_gaps(profile, _MOST, where)
         ),
         coverage=tuple((title, share.percent) for title, share in coverage_of(profile).values()),

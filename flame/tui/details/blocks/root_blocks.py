@@ -14,7 +14,7 @@ from flame.core.units import (
 )
 from flame.tui.details.labels import Label, explained, fields, titled
 from flame.tui.details.parts import HeaviestParts, Part
-from flame.tui.details.root_facts import Busy, Gap, RootFacts
+from flame.tui.details.root_facts import Busy, GapFacts, RootFacts
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.text import cut, cut_start, width_of
@@ -148,7 +148,7 @@ def gap_lines(facts: RootFacts, width: int) -> list[Line]:
     return [*lines, *(line for gap in facts.gaps[:number] for line in _gap(gap, width))]
 
 
-def _gap(found: Gap, width: int) -> list[Line]:
+def _gap(found: GapFacts, width: int) -> list[Line]:
     """One line, or two where there is little room."""
     label = f" {found.label}" if found.label else ""
     length = format_ns(found.gap.length).rjust(_LENGTH)
