@@ -18,7 +18,7 @@ _Owner = tuple[str, int]
 """A process or a GPU, by its place in the profile."""
 
 
-class Track(NamedTuple):
+class ChromeTrack(NamedTuple):
     """Name a row of a timeline by the numbers of its process and thread."""
 
     pid: int
@@ -35,10 +35,10 @@ class Tracks:
         self._profile = profile
         self._pids: dict[_Owner, int] = {}
         self._taken: set[int] = set()
-        self._known: dict[tuple[_Owner, int, int], Track] = {}
-        self._names: dict[Track, tuple[str, str]] = {}
+        self._known: dict[tuple[_Owner, int, int], ChromeTrack] = {}
+        self._names: dict[ChromeTrack, tuple[str, str]] = {}
 
-    def thread(self, thread: int, lane: int = 0) -> Track:
+    def thread(self, thread: int, lane: int = 0) -> ChromeTrack:
         """Number a thread (place in `Profile.threads`); ``lane`` counts its rows from 0 on."""
         one = self._profile.threads[thread]
         process = self._profile.processes[one.process] if one.process >= 0 else None
@@ -47,7 +47,7 @@ class Tracks:
         row = f"{one.name or 'thread'} {one.tid}"
         return self._track(("process", one.process), pid, one.tid, lane, (name, row))
 
-    def stream(self, device: int, stream: int, lane: int = 0) -> Track:
+    def stream(self, device: int, stream: int, lane: int = 0) -> ChromeTrack:
         """Number a stream of a GPU (place in `Profile.devices`, -1: not known)."""
         gpu = self._profile.devices[device] if device >= 0 else None
         pid = self._pid(("gpu", device), gpu.id if gpu else _OTHER)
@@ -75,12 +75,12 @@ class Tracks:
 
     def _track(
         self, key: _Owner, pid: int, number: int, lane: int, names: tuple[str, str]
-    ) -> Track:
+    ) -> ChromeTrack:
         place = (key, number, lane)
         if place not in self._known:
-            track = Track(pid, number + lane * _OTHER)
+            track = ChromeTrack(pid, number + lane * _OTHER)
             while track in self._names:
-                track = Track(pid, track.tid + 1)
+                track = ChromeTrack(pid, track.tid + 1)
             more = f" ({lane + 1})" if lane else ""
             self._known[place] = track
             self._names[track] = (names[0], names[1] + more)
