@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.tui.session.joined_rows import JoinedRows, OpenChains
-from flame.tui.session.row_layout import Span, TreeLayout
+from flame.tui.session.row_layout import RowLayout, Span
 
 
 class Edge(NamedTuple):
@@ -24,7 +24,7 @@ class Anchor(NamedTuple):
     edges: tuple[Edge, Edge] | None = None
 
 
-def anchor_of(layout: TreeLayout, node: int, span: Span) -> Anchor:
+def anchor_of(layout: RowLayout, node: int, span: Span) -> Anchor:
     """Return the anchor of ``span``, which lies below ``node``."""
     names = layout.tree.names(node)
     if span == layout.span(node):
@@ -32,12 +32,12 @@ def anchor_of(layout: TreeLayout, node: int, span: Span) -> Anchor:
     return Anchor(names, (_edge(layout, span.low, False), _edge(layout, span.high, True)))
 
 
-def span_of(layout: TreeLayout, edges: tuple[Edge, Edge]) -> Span:
+def span_of(layout: RowLayout, edges: tuple[Edge, Edge]) -> Span:
     """Return where ``edges`` are in another tree, as far down as it has their frames."""
     return Span(*(_position(layout, edge) for edge in edges))
 
 
-def _edge(layout: TreeLayout, at: int, ends: bool) -> Edge:
+def _edge(layout: RowLayout, at: int, ends: bool) -> Edge:
     """The edge at ``at``, which ``ends`` what lies left of it, or else begins what lies right."""
     nodes = layout.tree.path(_deepest(layout, at - 1 if ends else at))
     names = (layout.tree.name(node) for node in nodes[1:])
@@ -48,7 +48,7 @@ def _part(span: Span, at: int) -> float:
     return (at - span.low) / max(span.high - span.low, 1)
 
 
-def _deepest(layout: TreeLayout, at: int) -> int:
+def _deepest(layout: RowLayout, at: int) -> int:
     """The deepest frame that the metric unit at ``at`` is a part of."""
     node = max(int(np.searchsorted(layout.tree.x, at, "right")) - 1, 0)
     while node and at >= layout.span(node).high:
@@ -56,7 +56,7 @@ def _deepest(layout: TreeLayout, at: int) -> int:
     return node
 
 
-def _position(layout: TreeLayout, edge: Edge) -> int:
+def _position(layout: RowLayout, edge: Edge) -> int:
     node = layout.tree.find(edge.names)
     span = layout.span(node)
     part = edge.parts[int(layout.tree.depth[node])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.lazy_dataclass import dataclass
-from flame.tui.session.row_layout import Item, Span, TreeLayout
+from flame.tui.session.row_layout import Item, RowLayout, Span
 from flame.tui.session.viewport import Viewport
 
 _FORK = 0.9
@@ -25,7 +25,7 @@ class Cursor:
         self._tree = self.viewport.tree
 
     @property
-    def _layout(self) -> TreeLayout:
+    def _layout(self) -> RowLayout:
         return self.viewport.layout
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.columns import I8, Bool
 from flame.core.lazy_dataclass import dataclass
 from flame.tui.session.query import SearchResult
-from flame.tui.session.row_layout import Item, TreeLayout
+from flame.tui.session.row_layout import Item, RowLayout
 from flame.tui.session.viewport import Viewport, Zoom
 
 
@@ -23,7 +23,7 @@ class ShownMatches:
     viewport: Viewport
     result: SearchResult | None = field(init=False, default=None)
     searches: int = field(init=False, default=0)
-    _marked: tuple[TreeLayout, Bool] | None = field(init=False, default=None)
+    _marked: tuple[RowLayout, Bool] | None = field(init=False, default=None)
     _before: dict[int, I8] = field(init=False, default_factory=dict)
     _held: tuple[Zoom, I8] | None = field(init=False, default=None)
 

@@ -76,7 +76,7 @@ class LayoutRow:
 
 
 @dataclass(frozen=True)
-class TreeLayout:
+class RowLayout:
     """Where the frames of a tree lie; a row is gathered from the columns when first shown.
 
     ``joined`` says which frames share a row.
@@ -87,13 +87,13 @@ class TreeLayout:
     _rows: dict[int, LayoutRow] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tree: StackTree, opened: OpenChains = ALL_CLOSED) -> TreeLayout:
+    def of(cls, tree: StackTree, opened: OpenChains = ALL_CLOSED) -> RowLayout:
         """Lay ``tree`` out with the chains that are ``opened``."""
         return cls(tree, JoinedRows(tree, opened))
 
-    def reopened(self, opened: OpenChains) -> TreeLayout:
+    def reopened(self, opened: OpenChains) -> RowLayout:
         """Lay the same tree out with other chains open."""
-        return TreeLayout(self.tree, self.joined.reopened(opened))
+        return RowLayout(self.tree, self.joined.reopened(opened))
 
     @cached_property
     def whole(self) -> Span:

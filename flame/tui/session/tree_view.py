@@ -19,7 +19,7 @@ from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
 from flame.tui.session.matches import ShownMatches
 from flame.tui.session.node_colours import NodeColours
 from flame.tui.session.query import Query, SearchResult, find
-from flame.tui.session.row_layout import TreeLayout
+from flame.tui.session.row_layout import RowLayout
 from flame.tui.session.viewport import Sight, Viewport, Zoom
 from flame.tui.toolkit.back_stack import BackStack
 
@@ -60,14 +60,14 @@ class TreeView:
     _found: tuple[SearchResult, Changes] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self, width: int) -> None:
-        self.viewport = Viewport(TreeLayout.of(self.tree), width)
+        self.viewport = Viewport(RowLayout.of(self.tree), width)
         self.cursor = Cursor(self.viewport)
         self.matches = ShownMatches(self.viewport)
         self.whole = int(self.tree.total[0])
         self.origin = self.number
 
     @property
-    def layout(self) -> TreeLayout:
+    def layout(self) -> RowLayout:
         """Where the frames lie, with the chains that are open now."""
         return self.viewport.layout
 

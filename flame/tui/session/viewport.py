@@ -11,7 +11,7 @@ from flame.core.columns import I8
 from flame.core.lazy_dataclass import dataclass
 from flame.tui.session.anchors import Anchor, OpenPaths, anchor_of, opened_at, paths_of, span_of
 from flame.tui.session.joined_rows import OpenChains
-from flame.tui.session.row_layout import Item, Span, TreeLayout
+from flame.tui.session.row_layout import Item, RowLayout, Span
 from flame.tui.toolkit.back_stack import BackStack
 
 _NARROWEST = 16
@@ -39,7 +39,7 @@ class Viewport:
     asked for.
     """
 
-    layout: TreeLayout
+    layout: RowLayout
     width: int = 0
     zoom: Zoom = field(init=False)
     trail: BackStack[Sight] = field(init=False, default_factory=BackStack)

@@ -10,7 +10,7 @@ from flame.core.analysis.chains import find_chains
 from flame.core.model.tree import StackTree
 from flame.tui.session.anchors import OpenPaths, Stretch, opened_at, paths_of
 from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN, JoinedRows, OpenChains
-from flame.tui.session.row_layout import TreeLayout
+from flame.tui.session.row_layout import RowLayout
 from tests.tui.trees import chained_trees, node, python, random_trees, stack_tree
 
 
@@ -52,7 +52,7 @@ def test_every_row_holds_its_frames_left_to_right_and_no_two_above_one_another(
         [one for one in shown if slow_number(rows, one) == number]
         for number in range(len(rows.rows))
     ]
-    layout = TreeLayout(rows.tree, rows)
+    layout = RowLayout(rows.tree, rows)
     for number in range(len(rows.rows)):
         row = layout.row(number)
         assert (row.high[:-1] <= row.low[1:]).all()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.model.tree import StackTree
-from flame.tui.session.row_layout import NARROW, Item, Span, TreeLayout
+from flame.tui.session.row_layout import NARROW, Item, RowLayout, Span
 from tests.tui.trees import random_trees, stack_tree
 
 widths = st.integers(1, 60)
@@ -16,7 +16,7 @@ def zoomed(draw: st.DrawFn) -> tuple[StackTree, Span, int]:
     """A tree, a span to look at and a width."""
     tree = draw(random_trees)
     wide = np.flatnonzero(tree.total)
-    return tree, TreeLayout.of(tree).span(int(draw(st.sampled_from(wide.tolist())))), draw(widths)
+    return tree, RowLayout.of(tree).span(int(draw(st.sampled_from(wide.tolist())))), draw(widths)
 
 
 def edges(tree: StackTree, depth: int) -> list[tuple[int, int, int]]:
@@ -42,7 +42,7 @@ def filled(tree: StackTree, depth: int, span: Span, width: int) -> list[float]:
 
 
 def all_rows(tree: StackTree, span: Span, width: int) -> list[tuple[int, list[Item]]]:
-    layout = TreeLayout.of(tree)
+    layout = RowLayout.of(tree)
     return [(depth, layout.items(depth, span, width)) for depth in range(int(tree.depth.max()) + 2)]
 
 
@@ -99,7 +99,7 @@ def test_cells_between_wide_frames_are_drawn_where_frames_fill_half_of_them(
 
 def test_a_run_knows_its_frames_and_how_full_it_is() -> None:
     tree = stack_tree({("wide",): 900, **{(f"narrow {n}",): 1 for n in range(50)}, (): 50})
-    items = TreeLayout.of(tree).items(1, Span(0, 1000), 100)
+    items = RowLayout.of(tree).items(1, Span(0, 1000), 100)
     assert [(item.left, item.right, item.frames) for item in items] == [(5, 95, 1), (95, 100, 50)]
     assert items[1].node == -1
     assert items[1].cover == 1.0
@@ -107,24 +107,24 @@ def test_a_run_knows_its_frames_and_how_full_it_is() -> None:
 
 def test_a_single_narrow_frame_keeps_its_identity() -> None:
     tree = stack_tree({("a",): 90, ("b",): 10})
-    items = TreeLayout.of(tree).items(1, Span(0, 100), 10)
+    items = RowLayout.of(tree).items(1, Span(0, 100), 10)
     assert [tree.name(item.node) for item in items] == ["a", "b"]
 
 
 def test_frames_without_width_take_no_part() -> None:
     tree = stack_tree({("a",): 10, ("zero",): 0, ("zero", "below"): 0})
-    layout = TreeLayout.of(tree)
+    layout = RowLayout.of(tree)
     assert len(layout.row(1).nodes) == 1
     assert layout.row(1).place(tree.find(("zero",))) == -1
     assert layout.items(2, layout.whole, 10) == []
 
 
 def test_a_tree_that_weighs_nothing_shows_nothing() -> None:
-    layout = TreeLayout.of(stack_tree({("a",): 0}))
+    layout = RowLayout.of(stack_tree({("a",): 0}))
     assert layout.items(0, layout.whole, 80) == []
 
 
 def test_a_clipped_frame_ends_at_the_edge() -> None:
     tree = stack_tree({("a",): 60, ("b",): 40})
-    items = TreeLayout.of(tree).items(1, Span(30, 80), 50)
+    items = RowLayout.of(tree).items(1, Span(30, 80), 50)
     assert [(item.left, item.right) for item in items] == [(0, 30), (30, 50)]
