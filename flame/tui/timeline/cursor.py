@@ -16,7 +16,7 @@ from flame.core.timeline.intervals import Timeline
 from flame.core.timeline.lanes import Track
 from flame.core.timeline.raster import NARROW
 from flame.core.units import format_count
-from flame.tui.timeline.lanes import LaneRows
+from flame.tui.timeline.lanes import VisibleLanes
 from flame.tui.timeline.viewport import TimeViewport
 
 
@@ -37,7 +37,7 @@ class TimeCursor:
     timeline: Timeline
     highlight: Highlight
     viewport: TimeViewport
-    lanes: LaneRows
+    lanes: VisibleLanes
     item: int = field(init=False, default=-1)
     focus: float = field(init=False)
     _stops: dict[int, Stops] = field(init=False, default_factory=dict)

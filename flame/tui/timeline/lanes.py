@@ -36,7 +36,7 @@ _ROWS = {
 
 
 @dataclass
-class LaneRows:
+class VisibleLanes:
     """The lanes that ``viewport`` shows as rows; ``lane`` is the number of the selected one.
 
     Of threads that have more than one lane as much has rows as was last asked for.

@@ -13,7 +13,7 @@ from flame.core.timeline.intervals import Timeline
 from flame.core.timeline.lanes import Track
 from flame.tui.timeline.cursor import TimeCursor
 from flame.tui.timeline.gap_cursor import GapCursor
-from flame.tui.timeline.lanes import LaneRows
+from flame.tui.timeline.lanes import VisibleLanes
 from flame.tui.timeline.prepare import LaidOut
 from flame.tui.timeline.viewport import SHORTEST, Brush, TimeViewport
 
@@ -33,7 +33,7 @@ class TimeView:
     busy: tuple[Utilization, ...] = field(init=False, default=())
     causes: tuple[GapCauses, ...] = field(init=False, default=())
     viewport: TimeViewport = field(init=False)
-    lanes: LaneRows = field(init=False)
+    lanes: VisibleLanes = field(init=False)
     cursor: TimeCursor = field(init=False)
     gaps: GapCursor = field(init=False)
     _given: Brush | None = field(init=False, default=None)
@@ -41,7 +41,7 @@ class TimeView:
 
     def __post_init__(self) -> None:
         self.viewport = TimeViewport(self.timeline.whole)
-        self.lanes = LaneRows(self.timeline, self.viewport)
+        self.lanes = VisibleLanes(self.timeline, self.viewport)
         self.cursor = TimeCursor(self.timeline, self.highlight, self.viewport, self.lanes)
         self.gaps = GapCursor(self.timeline, self.viewport)
 
