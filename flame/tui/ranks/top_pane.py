@@ -6,7 +6,7 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.tui.ranks.session import RanksProjection, labels_of
-from flame.tui.ranks.top_table import RankColumns, RankTable, SumColumns, SumTable
+from flame.tui.ranks.top_table import RankTable, RankTopColumns, SumColumns, SumTable
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
 from flame.tui.views.top_columns import Columns
@@ -38,7 +38,7 @@ class RanksTopPane(TopPane):
     @property
     def _columns(self) -> Columns:
         if _compares(self.shown):
-            return RankColumns(lasts(self.shown.metric), self._wanted[0])
+            return RankTopColumns(lasts(self.shown.metric), self._wanted[0])
         return SumColumns(lasts(self.shown.metric), self._wanted[0])
 
 

@@ -35,7 +35,7 @@ _LONGEST_KEPT = (
 _WITHOUT_ROWS = (*(key for key in OF_TIMES if key not in ("count", "mean")),)
 
 
-class RankColumns(Columns):
+class RankTopColumns(Columns):
     """Choose the columns of a summary: values are those of a rank."""
 
     @property
