@@ -14,7 +14,7 @@ from flame.core.compare.colouring import Colouring
 from flame.core.units import BLOCKS, format_count, format_ns
 from flame.tui.diff.evidence_rows import evidence_rows, evidence_word
 from flame.tui.diff.facts import BINS, SideFacts, TwoHistograms
-from flame.tui.diff.rank_facts import RankFacts, spread_lines, worst_lines
+from flame.tui.diff.rank_facts import DiffRankFacts, spread_lines, worst_lines
 from flame.tui.diff.sampled.blocks import sampled_lines
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
@@ -187,7 +187,7 @@ def _facts(
 
 
 def _over_ranks(
-    facts: SideFacts, ranks: RankFacts, amounts: Amounts, width: int, here: bool
+    facts: SideFacts, ranks: DiffRankFacts, amounts: Amounts, width: int, here: bool
 ) -> list[Line]:
     lines: list[Line] = [] if here else [[Piece("at all places", "dim")]]
     lines += spread_lines(ranks, amounts, width)

@@ -15,7 +15,7 @@ from flame.core.compare.sides import BASE, NEW, KeptRun, Run
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import StackTree
-from flame.tui.diff.rank_facts import RankFacts, rank_facts
+from flame.tui.diff.rank_facts import DiffRankFacts, rank_facts
 from flame.tui.diff.sampled.facts import SidesSampled
 from flame.tui.session.wording import lasts
 
@@ -46,7 +46,7 @@ class SideFacts(NamedTuple):
     new: Distribution | None = None
     histograms: TwoHistograms | None = None
     lacks: tuple[str, str] = ("", "")
-    ranks: RankFacts | None = None
+    ranks: DiffRankFacts | None = None
     sampled: SidesSampled | None = None
 
 

@@ -20,7 +20,7 @@ from flame.tui.toolkit.lines import Line, Piece
 _NUMBERS = ("min", "median", "p95", "max")
 
 
-class RankFacts(NamedTuple):
+class DiffRankFacts(NamedTuple):
     """Say how a frame is spread over ranks on both sides, on the basis of the comparison.
 
     ``values`` are those of the ranks of each side, i8[ranks], ``worst`` the number of the first
@@ -34,7 +34,7 @@ class RankFacts(NamedTuple):
     waiting: tuple[float, float] | None
 
 
-def rank_facts(comparison: Comparison, nodes: I8) -> RankFacts | None:
+def rank_facts(comparison: Comparison, nodes: I8) -> DiffRankFacts | None:
     """Work out the facts of ``nodes`` of the union together; None where ranks tell nothing."""
     if why_no_spread(comparison):
         return None
@@ -43,7 +43,7 @@ def rank_facts(comparison: Comparison, nodes: I8) -> RankFacts | None:
     if of_base is None or of_new is None:
         return None
     worst = _worst(comparison, BASE, base), _worst(comparison, NEW, new)
-    return RankFacts((base, new), (of_base, of_new), worst, _waiting(comparison, nodes))
+    return DiffRankFacts((base, new), (of_base, of_new), worst, _waiting(comparison, nodes))
 
 
 def _summed(comparison: Comparison, nodes: I8) -> tuple[I8, I8]:
@@ -66,7 +66,7 @@ def _waiting(comparison: Comparison, nodes: I8) -> tuple[float, float] | None:
     return float(waits.base.value[nodes].sum()), float(waits.new.value[nodes].sum())
 
 
-def spread_lines(facts: RankFacts, amounts: Amounts, width: int) -> list[Line]:
+def spread_lines(facts: DiffRankFacts, amounts: Amounts, width: int) -> list[Line]:
     """Write the least, the median and the most of the ranks of both sides."""
     cell = min(max((width - 5) // len(_NUMBERS), 7), 12)
     head = "rank " + "".join(name.rjust(cell) for name in _NUMBERS)
@@ -83,7 +83,7 @@ def _short(text: str, cell: int) -> str:
     return text.replace(" ", "") if len(text) >= cell else text
 
 
-def worst_lines(facts: RankFacts, amounts: Amounts, width: int) -> list[Line]:
+def worst_lines(facts: DiffRankFacts, amounts: Amounts, width: int) -> list[Line]:
     """Write which ranks have the most, and how long ranks wait."""
     worst = ["–" if rank is None else f"rank {rank}" for rank in facts.worst]
     rows = [("worst", worst[0] if worst[0] == worst[1] else " → ".join(worst))]
