@@ -283,7 +283,7 @@ def _first_of_calls(table: Activities, rows: I8) -> I8:
 # Pace
 
 
-class Pace(NamedTuple):
+class KernelPace(NamedTuple):
     """Hold the time from the end of a kernel to the start of the next of its name on its GPU.
 
     By shown ``frame`` i8[n]; of kernels that run at once it is 0.
@@ -293,7 +293,7 @@ class Pace(NamedTuple):
     between: Distributions
 
 
-def pace(scope: Scope) -> Pace:
+def pace(scope: Scope) -> KernelPace:
     """Measure how evenly the kernels of each name follow each other."""
     rows, table = scope.rows_of(Kind.KERNEL), scope.profile.activities
     shown = scope.labels.shown[table.frame[rows]].astype(np.int64)
@@ -303,4 +303,4 @@ def pace(scope: Scope) -> Pace:
     same = (shown[1:] == shown[:-1]) & (device[1:] == device[:-1])
     wait = np.maximum(start[1:] - (start + table.duration[rows])[:-1], 0)[same]
     first, group = unique_rows([shown[1:][same]])
-    return Pace(shown[1:][same][first], distributions(group, wait, len(first)))
+    return KernelPace(shown[1:][same][first], distributions(group, wait, len(first)))

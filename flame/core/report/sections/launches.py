@@ -13,9 +13,9 @@ from flame.core.report.measures.launch_times import (
     NOT_QUEUED,
     Executions,
     FirstLaunches,
+    KernelPace,
     LaunchedKernels,
     LaunchRate,
-    Pace,
     executions,
     first_launches,
     launch_rates,
@@ -178,7 +178,7 @@ def _first_table(scope: Scope, found: FirstLaunches) -> Table:
     return Table.of("first", "first launches", _FIRST, picked(order, *cells), places)
 
 
-def _pace_table(scope: Scope, found: Pace) -> Table:
+def _pace_table(scope: Scope, found: KernelPace) -> Table:
     between = found.between
     cells = (
         _names(scope, found.frame),
