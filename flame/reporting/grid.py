@@ -17,7 +17,7 @@ NARROWEST_NAME, _NARROWEST = 24, 12
 """Cells that the first column, and others of text, keep however many there are."""
 
 
-class Grid(NamedTuple):
+class TextGrid(NamedTuple):
     """Hold a table as text: titles, rows of cells, which columns are numbers, and charts."""
 
     head: list[str]
@@ -26,10 +26,10 @@ class Grid(NamedTuple):
     is_chart: list[bool]
 
 
-def grid_of(table: Table, unit: str | None = None) -> Grid:
+def grid_of(table: Table, unit: str | None = None) -> TextGrid:
     """Write the cells of ``table``; ``unit`` is the one of all times, None: the best for each."""
     write = write_value(unit)
-    return Grid(
+    return TextGrid(
         [titled(column, unit) for column in table.columns],
         [[write(*cell) for cell in zip(table.columns, row, strict=True)] for row in table.rows],
         [column.is_number for column in table.columns],
