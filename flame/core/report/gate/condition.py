@@ -38,7 +38,7 @@ _DEEPEST = 50
 _EXAMPLE = "such as 'idle > 30% or step.p95 > 45ms'"
 
 
-class Limit(NamedTuple):
+class Threshold(NamedTuple):
     """Hold what a quantity is compared with, in the unit of ``kind``; ``change`` is of a base."""
 
     value: float
@@ -53,7 +53,7 @@ class Term:
     name: str
     text: str | None
     operator: Operator
-    limit: Limit
+    limit: Threshold
     place: int
 
 
@@ -156,10 +156,10 @@ class _Parser:
         operator = self._next("operator", "<, <=, > or >=").text
         return Term(word, text, operator, self._limit(), name.place)  # type: ignore[arg-type]
 
-    def _limit(self) -> Limit:
+    def _limit(self) -> Threshold:
         token = self._next("value", "a number, with %, ns, us, ms, s, kB, MB or GB")
         kind, scale = _UNITS[token.unit]
-        return Limit(float(token.text) * scale, kind, token.text[0] in "+-")
+        return Threshold(float(token.text) * scale, kind, token.text[0] in "+-")
 
     def _takes(self, kind: str, text: str) -> bool:
         """Go on where the next token is that one."""

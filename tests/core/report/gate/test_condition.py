@@ -11,9 +11,9 @@ from flame.core.report.gate.condition import (
     All,
     Any,
     Condition,
-    Limit,
     Not,
     Term,
+    Threshold,
     parse_condition,
     terms_of,
 )
@@ -31,21 +31,21 @@ def term(text: str) -> Term:
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
-        ("a > 3", Limit(3, "count", False)),
-        ("a > 0.5", Limit(0.5, "count", False)),
-        ("a>30%", Limit(30, "percent", False)),
-        ("a > 30 %", Limit(30, "percent", False)),
-        ("a > 45ms", Limit(45_000_000, "ns", False)),
-        ("a > 1.5 s", Limit(1_500_000_000, "ns", False)),
-        ("a > 7us", Limit(7_000, "ns", False)),
-        ("a > 7µs", Limit(7_000, "ns", False)),
-        ("a > 9ns", Limit(9, "ns", False)),
-        ("a > 2GB", Limit(2_000_000_000, "bytes", False)),
-        ("a > +5%", Limit(5, "percent", True)),
-        ("a > -3ms", Limit(-3_000_000, "ns", True)),
+        ("a > 3", Threshold(3, "count", False)),
+        ("a > 0.5", Threshold(0.5, "count", False)),
+        ("a>30%", Threshold(30, "percent", False)),
+        ("a > 30 %", Threshold(30, "percent", False)),
+        ("a > 45ms", Threshold(45_000_000, "ns", False)),
+        ("a > 1.5 s", Threshold(1_500_000_000, "ns", False)),
+        ("a > 7us", Threshold(7_000, "ns", False)),
+        ("a > 7µs", Threshold(7_000, "ns", False)),
+        ("a > 9ns", Threshold(9, "ns", False)),
+        ("a > 2GB", Threshold(2_000_000_000, "bytes", False)),
+        ("a > +5%", Threshold(5, "percent", True)),
+        ("a > -3ms", Threshold(-3_000_000, "ns", True)),
     ],
 )
-def test_limits(text: str, limit: Limit) -> None:
+def test_limits(text: str, limit: Threshold) -> None:
     assert term(text).limit == limit
 
 
