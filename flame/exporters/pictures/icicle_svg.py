@@ -17,7 +17,7 @@ from flame.core.shown_text import cut, printable
 from flame.core.units import format_counted, format_percent, format_value, one_of
 
 
-class Limits(NamedTuple):
+class PictureLimits(NamedTuple):
     """Bound a picture: the part of the whole that a frame needs, how many frames, and rows."""
 
     smallest: float
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
         return f"{text} or not among the {self.most:,} largest"
 
 
-LIMITS = Limits(smallest=0.0005, most=4_000, deepest=120)
+LIMITS = PictureLimits(smallest=0.0005, most=4_000, deepest=120)
 """Half a pixel of a picture of 1,000; browsers are slow with more."""
 
 ROW, _GAP = 18, 1
@@ -63,7 +63,7 @@ def icicle_svg(tree: StackTree, *, folded: bool = False) -> str:
     )
 
 
-def drawn_nodes(tree: StackTree, limits: Limits | None = None) -> I8:
+def drawn_nodes(tree: StackTree, limits: PictureLimits | None = None) -> I8:
     """Choose the nodes that are drawn, in preorder: what stands above one is drawn, too."""
     limits = limits or LIMITS
     least = max(limits.smallest * int(tree.total[0]), 1)

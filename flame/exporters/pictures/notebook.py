@@ -12,9 +12,9 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.shown_text import printable
 from flame.exporters.pictures import svg
-from flame.exporters.pictures.icicle_svg import Limits
+from flame.exporters.pictures.icicle_svg import PictureLimits
 
-_LIMITS = Limits(smallest=0.001, most=1_000, deepest=60)
+_LIMITS = PictureLimits(smallest=0.001, most=1_000, deepest=60)
 """A notebook keeps what it shows: some 200 KB at most."""
 
 

@@ -11,14 +11,14 @@ from flame.core.shown_text import printable
 from flame.core.units import format_counted, format_value
 from flame.exporters.pictures.icicle_svg import (
     ROW,
-    Limits,
+    PictureLimits,
     describe_frame,
     draw_frames,
     drawn_nodes,
 )
 from flame.exporters.pictures.svg_script import SCRIPT, STYLE
 
-LIMITS = Limits(smallest=0.00005, most=10_000, deepest=400)
+LIMITS = PictureLimits(smallest=0.00005, most=10_000, deepest=400)
 """What is drawn: more than in a picture that cannot be zoomed."""
 
 HINT = "click: zoom   Backspace: out   Esc: all   /: search"
@@ -38,7 +38,7 @@ def write(tree: StackTree, file: BinaryIO, *, title: str) -> list[str]:
     return left_out(tree)
 
 
-def draw(tree: StackTree, title: str, *, limits: Limits = LIMITS, hint: str = HINT) -> str:
+def draw(tree: StackTree, title: str, *, limits: PictureLimits = LIMITS, hint: str = HINT) -> str:
     """Draw ``tree`` as an SVG element; it ends with its end tag.
 
     `svg_script` makes it answer, as ``hint`` says below the title; an empty one is left out.
