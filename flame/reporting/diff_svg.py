@@ -12,7 +12,7 @@ from flame.core.compare.noise.beyond_noise import NoiseMarks, find_beyond_noise
 from flame.core.compare.sided_tree import sided
 from flame.core.errors import NoMatchError
 from flame.core.shown_text import printable
-from flame.exporters.pictures.icicle_svg import ROW, Look, draw_frames, drawn_nodes
+from flame.exporters.pictures.icicle_svg import ROW, FrameLook, draw_frames, drawn_nodes
 
 _WIDE, _MARGIN = 1_600, 30
 """Pixels of the picture, and of the line above it."""
@@ -37,13 +37,13 @@ def diff_svg(comparison: Comparison, width: Width = "both") -> str:
     nodes = drawn_nodes(tree)
     height = (int(tree.depth[nodes].max()) + 1) * ROW + _MARGIN
 
-    def look(node: int) -> Look:
+    def look(node: int) -> FrameLook:
         sign, name = colouring.sign(node), printable(tree.name(node))
         amounts = colouring.sides.amounts
         told = (*change_words(colouring.changes, node, amounts),)
         fill = f'fill="{_fill(sign, float(colouring.strength[node]))}"'
         lines = (name, ", ".join((*told, change_counts(colouring.changes, node, amounts))))
-        return Look(fill, f"{sign} {name}".strip(), lines)
+        return FrameLook(fill, f"{sign} {name}".strip(), lines)
 
     title = escape(_title(comparison, colouring))
     return (

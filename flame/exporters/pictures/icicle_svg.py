@@ -80,7 +80,7 @@ def _left_out(number: int) -> str:
     return f'<p class="note">{frames} left out: {LIMITS.words}</p>\n'
 
 
-class Look(NamedTuple):
+class FrameLook(NamedTuple):
     """Say how a frame looks: ``attribute`` of its box, the ``name`` in it, lines of its tooltip."""
 
     attribute: str
@@ -88,7 +88,7 @@ class Look(NamedTuple):
     lines: tuple[str, ...]
 
 
-def draw_frames(tree: StackTree, nodes: I8, look: Callable[[int], Look]) -> Iterator[str]:
+def draw_frames(tree: StackTree, nodes: I8, look: Callable[[int], FrameLook]) -> Iterator[str]:
     """Draw ``nodes`` of ``tree``, each as ``look`` says."""
     whole = int(tree.total[0])
     left, share = 100 * tree.x[nodes] / whole, 100 * tree.total[nodes] / whole
@@ -103,10 +103,10 @@ def draw_frames(tree: StackTree, nodes: I8, look: Callable[[int], Look]) -> Iter
         )
 
 
-def describe_frame(tree: StackTree, node: int) -> Look:
+def describe_frame(tree: StackTree, node: int) -> FrameLook:
     """Colour the frame of ``node`` by its kind, and tell its numbers and where it is."""
     name = printable(tree.name(node))
-    return Look(f'class="{tree.kind(node).title}"', name, (name, _facts(tree, node)))
+    return FrameLook(f'class="{tree.kind(node).title}"', name, (name, _facts(tree, node)))
 
 
 def _text(name: str, percent: float) -> str:
