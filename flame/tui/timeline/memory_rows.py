@@ -17,7 +17,7 @@ from flame.core.timeline.memory_lanes import MemoryLane
 from flame.core.units import BLOCKS, format_bytes
 from flame.tui.timeline.blocks import TINTED
 from flame.tui.timeline.time_view import TimeView
-from flame.tui.toolkit.lines import Look
+from flame.tui.toolkit.lines import ThemeStyles
 from flame.tui.toolkit.text import fill
 
 PEAK, FAILED = "▾", "!"
@@ -117,7 +117,11 @@ def memory_label(drawing: MemoryDrawing, line: ScreenLine, name: str, width: int
 
 
 def memory_segments(
-    drawing: MemoryDrawing, line: ScreenLine, look: Look, brushed: tuple[int, int], cursor: int
+    drawing: MemoryDrawing,
+    line: ScreenLine,
+    look: ThemeStyles,
+    brushed: tuple[int, int],
+    cursor: int,
 ) -> list[Segment]:
     """Draw one line of a lane; ``cursor`` is the selected cell, -1 for none."""
     chars, looks = _cells(drawing, line)
@@ -189,7 +193,7 @@ def _room_beside(chars: list[str], cell: int, size: int) -> int | None:
     return None
 
 
-def _style(look: Look, kind: int) -> Style:
+def _style(look: ThemeStyles, kind: int) -> Style:
     base, palette = look.base, look.palette
     if kind >= TINTED:
         base, kind = base + palette.tint, kind - TINTED

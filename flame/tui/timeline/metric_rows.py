@@ -17,7 +17,7 @@ from flame.core.timeline.raster import Grid
 from flame.core.units import BLOCKS, format_count, format_ns
 from flame.tui.timeline.blocks import TINTED
 from flame.tui.timeline.time_view import TimeView
-from flame.tui.toolkit.lines import Look
+from flame.tui.toolkit.lines import ThemeStyles
 from flame.tui.toolkit.text import cut, fill, printable, width_of
 
 UNKNOWN = "·"
@@ -90,7 +90,9 @@ def written(value: float, unit: str = "") -> str:
     return f"{text} {unit}".rstrip()
 
 
-def metric_segments(drawing: MetricDrawing, look: Look, brushed: tuple[int, int]) -> list[Segment]:
+def metric_segments(
+    drawing: MetricDrawing, look: ThemeStyles, brushed: tuple[int, int]
+) -> list[Segment]:
     """Draw the cells of a lane: the mean of each as a part of the most, zero as the least block."""
     known = ~np.isnan(drawing.means)
     share = np.where(known, drawing.means, 0) / drawing.most
@@ -108,7 +110,7 @@ def metric_segments(drawing: MetricDrawing, look: Look, brushed: tuple[int, int]
     ]
 
 
-def _style(look: Look, kind: int) -> Style:
+def _style(look: ThemeStyles, kind: int) -> Style:
     base, palette = look.base, look.palette
     if kind >= TINTED:
         base, kind = base + palette.tint, kind - TINTED

@@ -66,7 +66,7 @@ def palette_of(widget: Widget) -> Palette:
     return palette(widget.app, background.rgb, (background + foreground).rgb, by_category)
 
 
-class Look(NamedTuple):
+class ThemeStyles(NamedTuple):
     """Hold the styles of a theme: of plain text, of frames, and by tone as they are used."""
 
     base: Style
@@ -80,7 +80,7 @@ class RowView(ScrollView, can_focus=False):
     ALLOW_SELECT = False
     _shown: dict[int, Strip]
     _shown_at: tuple[int, Size] | None = None
-    _look: Look | None = None
+    _look: ThemeStyles | None = None
 
     def strip(self, row: int) -> Strip:
         """Draw ``row`` (0 is the top of the content, not of the screen), `padded`."""
@@ -106,10 +106,10 @@ class RowView(ScrollView, can_focus=False):
         return strip if width <= whole else strip.crop(0, whole)
 
     @property
-    def look(self) -> Look:
+    def look(self) -> ThemeStyles:
         """The widget's styles; Textual takes a quarter of a millisecond to work out each one."""
         if self._look is None:
-            self._look = Look(self.rich_style, palette_of(self), {})
+            self._look = ThemeStyles(self.rich_style, palette_of(self), {})
         return self._look
 
     def reach(self, rows: int) -> None:
