@@ -28,7 +28,7 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.options import Progress, silent
 from flame.core.readers.snapshot.entries import WIDTH, Entries
 from flame.core.readers.snapshot.frame_lists import FrameLists
-from flame.core.readers.snapshot.limits import Allowance
+from flame.core.readers.snapshot.limits import ObjectAllowance
 from flame.core.readers.snapshot.values import MOST, Values, columns, is_amount, time_in_ns
 
 _STATES = {"active_allocated": BlockState.ALLOCATED, "inactive": BlockState.FREE}
@@ -83,7 +83,7 @@ class _Reader:
     """Collects the rows of one snapshot."""
 
     def __init__(self, size: int, progress: Progress) -> None:
-        self._allowance = Allowance(size)
+        self._allowance = ObjectAllowance(size)
         self._frames = FrameBuilder()
         self._lists = FrameLists(self._frames, self._allowance)
         self._progress = progress

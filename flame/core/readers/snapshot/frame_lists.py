@@ -13,7 +13,7 @@ from flame.core.columns import I4
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.stacks import StackBuilder
 from flame.core.readers.shared.stack_rows import Tick, build_row_stacks
-from flame.core.readers.snapshot.limits import Allowance
+from flame.core.readers.snapshot.limits import ObjectAllowance
 
 _UNKNOWN_FILES = ("", "??")
 """What C++ frames have for a file where that is not known; Python frames have one always."""
@@ -65,7 +65,7 @@ class FrameLists:
     different lists of which the innermost frames are left out.
     """
 
-    def __init__(self, frames: FrameBuilder, allowance: Allowance) -> None:
+    def __init__(self, frames: FrameBuilder, allowance: ObjectAllowance) -> None:
         self.too_deep = 0
         self._frames = frames
         self._allowance = allowance

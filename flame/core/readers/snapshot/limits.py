@@ -5,7 +5,7 @@ from __future__ import annotations
 from flame.core.errors import InputError
 
 
-class Allowance:
+class ObjectAllowance:
     """Counts what is visited; an honest object takes 20 bytes of the file and more."""
 
     def __init__(self, file_size: int) -> None:
