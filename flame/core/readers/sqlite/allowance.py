@@ -25,7 +25,7 @@ def most_rows(size: int) -> int:
     return size // _SMALLEST_ROW
 
 
-class Allowance:
+class TableAllowance:
     """Hold how much was read of each table of a file of ``size`` bytes."""
 
     def __init__(self, size: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flame.core.readers.sqlite.allowance import Allowance, Row, most_rows
+from flame.core.readers.sqlite.allowance import Row, TableAllowance, most_rows
 from flame.core.readers.sqlite.connection import connect, refuse_unreadable
 from flame.core.readers.sqlite.source import FILLED, NULL, NUMBER, ROWID, TEXT, Chunk, TableQuery
 
@@ -25,7 +25,7 @@ class SqliteSource:
         self._columns: dict[str, frozenset[str]] = {}
         size = path.stat().st_size
         self._most_rows = most_rows(size)
-        self._allowance = Allowance(size)
+        self._allowance = TableAllowance(size)
         longest = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(longest, self._allowance.size))
 
