@@ -44,7 +44,7 @@ class _Subject(NamedTuple):
         return Places.of(self.shown, self.view, self.node)
 
 
-class Collected(Answer[_Subject, SideFacts]):
+class CollectedSides(Answer[_Subject, SideFacts]):
     """Bring the facts of a frame."""
 
 
@@ -53,7 +53,7 @@ class DiffDetailsPane(DetailsPane):
 
     def __init__(self) -> None:
         super().__init__()
-        self._requests = LatestRequest(_collect, Collected, self.post_message, in_turn=True)
+        self._requests = LatestRequest(_collect, CollectedSides, self.post_message, in_turn=True)
         self._known: dict[tuple[int, int, int], SideFacts] = {}
         self._of: _Subject | None = None
         self._terms = NVTX
@@ -86,8 +86,8 @@ class DiffDetailsPane(DetailsPane):
         if self._of is not None and self._of.key not in self._known:
             self._requests.ask(self._of)
 
-    @on(Collected)
-    def _taken(self, message: Collected) -> None:
+    @on(CollectedSides)
+    def _taken(self, message: CollectedSides) -> None:
         current = self._requests.take(message)
         self._known[message.request.key] = message.result()
         while len(self._known) > _KEPT:
