@@ -15,7 +15,7 @@ from flame.core.model.profile import Profile
 from flame.tui.details.collector import Collected, Collector
 from flame.tui.details.compact import LINES, compact
 from flame.tui.details.labels import Label
-from flame.tui.details.pane import Columns, details, header
+from flame.tui.details.pane import LineColumns, details, header
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.base_app import BaseApp
@@ -42,7 +42,7 @@ class Drawn(NamedTuple):
 
     width: int
     short: list[Line]
-    columns: Columns
+    columns: LineColumns
 
 
 class DetailsPane(ScrollPane):
@@ -171,7 +171,7 @@ class DetailsPane(ScrollPane):
         before = self._drawn
         if before is None or before.width != width:
             nothing: list[Line] = [[] for _ in range(LINES)]
-            before = Drawn(width, nothing, Columns([]))
+            before = Drawn(width, nothing, LineColumns([]))
         palette, projected = palette_of(self), view is shown.view
         first_lines = header(view, palette, width, clicks=projected, terms=terms)
         columns = before.columns.under(first_lines)

@@ -47,7 +47,7 @@ _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 
 @dataclass(frozen=True)
-class Columns:
+class LineColumns:
     """Hold lines in one column, or with others beside them from the cell ``at`` on."""
 
     left: list[Line]
@@ -59,7 +59,7 @@ class Columns:
         """All lines from the top."""
         return side_by_side(self.left, self.right, self.at) if self.at else self.left
 
-    def under(self, header: list[Line]) -> Columns:
+    def under(self, header: list[Line]) -> LineColumns:
         """Put ``header``, and an empty line, in place of the first lines."""
         return replace(self, left=[*header, [], *self.left[len(header) + 1 :]])
 
@@ -73,7 +73,7 @@ def details(
     clicks: bool = True,
     terms: Terms = NVTX,
     remarks: Iterable[tuple[Label, str]] = (),
-) -> Columns:
+) -> LineColumns:
     """Write lines about ``view``'s selected frame, at most ``width`` cells wide.
 
     ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
@@ -96,12 +96,12 @@ def details(
             _names(view, facts, width),
             *_rest(view, facts, width),
         ]
-        return Columns(_stacked(parts))
+        return LineColumns(_stacked(parts))
     half = _column(width)
     left = _stacked([summary, said, *memory, _names(view, facts, half)])
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
-    return Columns(left, right, half + 2)
+    return LineColumns(left, right, half + 2)
 
 
 def header(
@@ -130,13 +130,13 @@ def _root(
     facts: Facts | None,
     terms: Terms,
     remarks: Iterable[tuple[Label, str]],
-) -> Columns:
+) -> LineColumns:
     """How busy the GPUs were and with what; what the activities are like comes last."""
     half = _column(width)
     summary = header(view, palette, width, terms=terms)
     found = facts.root if facts else None
     if found is None:
-        return Columns(summary)
+        return LineColumns(summary)
     busy = [*root_blocks.busy_lines(found, half), *fields(remarks, half)]
     over_time = [root_blocks.step_lines(found, half), root_blocks.gap_lines(found, half)]
     most = _HEAVIEST if half == width else _FEW_HEAVIEST
@@ -145,11 +145,11 @@ def _root(
     first = [[*summary, *busy], heaviest.kernels(), heaviest.layers(), heaviest.functions()]
     last = [heaviest.communication(), heaviest.copies()]
     if half == width:
-        return Columns(_stacked([*first, *over_time, *last, *rest, *_rest(view, facts, half)]))
+        return LineColumns(_stacked([*first, *over_time, *last, *rest, *_rest(view, facts, half)]))
     head, kernels, layers, functions = first
     left = _stacked([head, functions, *over_time, *rest])
     right = _stacked([kernels, layers, *last, *_rest(view, facts, half)])
-    return Columns(left, right, half + 2)
+    return LineColumns(left, right, half + 2)
 
 
 def _stacked(parts: list[list[Line]]) -> list[Line]:
