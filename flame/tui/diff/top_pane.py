@@ -19,7 +19,7 @@ from flame.core.model.frames import PART_KINDS
 from flame.tui.diff.session import DiffProjection
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
-from flame.tui.views.top_columns import Columns, Head
+from flame.tui.views.top_columns import Head, TopColumns
 from flame.tui.views.top_pane import TopPane
 from flame.tui.views.top_rows import TableRows
 from flame.tui.views.top_table import NONE, UNKNOWN, SlowColumns, TopTable
@@ -57,7 +57,7 @@ _KEPT_LONGEST = (
 )  # fmt: skip
 
 
-class DiffColumns(Columns):
+class DiffColumns(TopColumns):
     """Choose the columns of a comparison."""
 
     @property
@@ -194,5 +194,5 @@ class DiffTopPane(TopPane):
         return _NO_STEPS
 
     @property
-    def _columns(self) -> Columns:
+    def _columns(self) -> TopColumns:
         return DiffColumns(lasts(self.shown.metric), self._wanted[0])

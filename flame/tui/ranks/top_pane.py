@@ -9,7 +9,7 @@ from flame.tui.ranks.session import RanksProjection, labels_of
 from flame.tui.ranks.top_table import RankTable, RankTopColumns, SumColumns, SumTable
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
-from flame.tui.views.top_columns import Columns
+from flame.tui.views.top_columns import TopColumns
 from flame.tui.views.top_pane import TopPane
 from flame.tui.views.top_table import SlowColumns, TopTable
 
@@ -36,7 +36,7 @@ class RanksTopPane(TopPane):
         return _NO_STEPS
 
     @property
-    def _columns(self) -> Columns:
+    def _columns(self) -> TopColumns:
         if _compares(self.shown):
             return RankTopColumns(lasts(self.shown.metric), self._wanted[0])
         return SumColumns(lasts(self.shown.metric), self._wanted[0])

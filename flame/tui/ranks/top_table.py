@@ -13,7 +13,7 @@ from flame.core.ranks.node_spread import NodeSpread, spread_of_frames
 from flame.core.units import format_value
 from flame.tui.ranks.imbalance import deviation_words
 from flame.tui.toolkit.text import cut
-from flame.tui.views.top_columns import HEADS, OF_TIMES, Columns, Head
+from flame.tui.views.top_columns import HEADS, OF_TIMES, Head, TopColumns
 from flame.tui.views.top_table import NONE, UNKNOWN, SlowColumns, TopTable
 
 _RANK_WIDTH = 8
@@ -35,7 +35,7 @@ _LONGEST_KEPT = (
 _WITHOUT_ROWS = (*(key for key in OF_TIMES if key not in ("count", "mean")),)
 
 
-class RankTopColumns(Columns):
+class RankTopColumns(TopColumns):
     """Choose the columns of a summary: values are those of a rank."""
 
     @property
@@ -47,7 +47,7 @@ class RankTopColumns(Columns):
         return _LONGEST_KEPT
 
 
-class SumColumns(Columns):
+class SumColumns(TopColumns):
     """Choose the columns of some of the ranks of a summary, which has no single activities."""
 
     @property

@@ -91,7 +91,7 @@ _MEASURED = ("own", "total", "share", MetricKey.SM, DRAM, MetricKey.TENSOR, EXPO
 _BESIDE_PARTS = ("total", "share")
 
 
-class Columns(NamedTuple):
+class TopColumns(NamedTuple):
     """Which columns a table has before the name.
 
     ``timed``: the metric is a time of single activities, which `wording.lasts` says. ``order`` is

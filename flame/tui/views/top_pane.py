@@ -28,7 +28,7 @@ from flame.tui.toolkit.background import Done, Pace, in_background
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
-from flame.tui.views.top_columns import NAME, Columns, Head
+from flame.tui.views.top_columns import NAME, Head, TopColumns
 from flame.tui.views.top_metrics import measure_shown
 from flame.tui.views.top_rows import TAG, Heads, TableRows
 from flame.tui.views.top_table import UNKNOWN, SlowColumns, TopTable
@@ -351,11 +351,13 @@ class TopPane(Pane):
         return 0 if alike else TAG
 
     @property
-    def _columns(self) -> Columns:
+    def _columns(self) -> TopColumns:
         """The columns wanted; those of parts from when these are known."""
         timed, found = lasts(self.shown.metric), self._table and self._table.parts.get(self._by)
         table, names = self._table, found.names if found else ()
-        return Columns(timed, self._wanted[0], self._by, names, *(table.besides if table else ()))
+        return TopColumns(
+            timed, self._wanted[0], self._by, names, *(table.besides if table else ())
+        )
 
     def _heads(self, width: int, height: int) -> list[Line]:
         line = [self._head(head) for head in (*self._columns.fitting(width), NAME)]

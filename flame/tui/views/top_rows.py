@@ -15,7 +15,7 @@ from flame.core.model.frames import Frame
 from flame.tui.session.wording import mark_of
 from flame.tui.toolkit.lines import Lines, RowView
 from flame.tui.toolkit.text import cut, fill, printable, width_of
-from flame.tui.views.top_columns import Columns
+from flame.tui.views.top_columns import TopColumns
 from flame.tui.views.top_table import TopTable
 
 TAG = 9
@@ -56,7 +56,7 @@ class TableRows(RowView):
         self._table: TopTable | None = None
         self._rows: I4 = np.zeros(0, np.int32)
         self._selected = -1
-        self._columns = Columns()
+        self._columns = TopColumns()
         self._terms = NVTX
         self._tag = TAG
         self._drawn: tuple[object, ...] = ()
@@ -69,7 +69,7 @@ class TableRows(RowView):
         table: TopTable | None,
         rows: I4,
         selected: int,
-        columns: Columns,
+        columns: TopColumns,
         terms: Terms = NVTX,
         tag: int = TAG,
         goes_on: bool = False,

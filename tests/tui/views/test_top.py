@@ -17,7 +17,7 @@ from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query, find
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
-from flame.tui.views.top_columns import LEAST_NAME, Columns
+from flame.tui.views.top_columns import LEAST_NAME, TopColumns
 from flame.tui.views.top_pane import TopPane
 from flame.tui.views.top_rows import TableRows
 from flame.tui.views.top_table import SlowColumns, TopTable, bar, times
@@ -136,17 +136,17 @@ def test_every_frame_has_one_row_in_every_order(tree) -> None:  # type: ignore[n
     ],
 )
 def test_a_narrow_table_keeps_the_most_important_columns(width: int, keys: list[str]) -> None:
-    assert [head.key for head in Columns().fitting(width)] == keys
+    assert [head.key for head in TopColumns().fitting(width)] == keys
 
 
-@given(st.integers(0, 400), st.sampled_from([*Columns().titles]))
+@given(st.integers(0, 400), st.sampled_from([*TopColumns().titles]))
 def test_columns_leave_room_for_the_name(width: int, order: str) -> None:
-    used = sum(head.width for head in Columns(order=order).fitting(width))
+    used = sum(head.width for head in TopColumns(order=order).fitting(width))
     assert not used or used + min(LEAST_NAME, width // 2) <= width
 
 
 def test_a_metric_that_counts_has_no_percentiles() -> None:
-    assert {head.key for head in Columns(timed=False).fitting(200)} == {
+    assert {head.key for head in TopColumns(timed=False).fitting(200)} == {
         "own",
         "own share",
         "total",

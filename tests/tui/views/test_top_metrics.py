@@ -15,7 +15,7 @@ from flame.tui.details.blocks.metric_blocks import metric_lines, metric_words
 from flame.tui.details.facts import collect
 from flame.tui.session.session import project
 from flame.tui.timeline.prepare import find_reasons
-from flame.tui.views.top_columns import Columns
+from flame.tui.views.top_columns import TopColumns
 from flame.tui.views.top_metrics import measure_shown, metric_cell
 from flame.tui.views.top_pane import TopPane
 from tests.support.worked import write_sampled
@@ -126,11 +126,11 @@ def test_bytes_that_are_moved_twice_are_told(tmp_path: Path) -> None:
     found = measure_shown(shown, np.unique(tree.frame[1:]))
     assert found is not None
     assert sorted(metric_cell(found, row, MOVED) for row in range(2)) == ["", "3.2×"]
-    keys = [head.key for head in Columns(sized=True, measured=True).heads]
-    assert MOVED in keys and MOVED not in [head.key for head in Columns(measured=True).heads]
+    keys = [head.key for head in TopColumns(sized=True, measured=True).heads]
+    assert MOVED in keys and MOVED not in [head.key for head in TopColumns(measured=True).heads]
 
 
 def test_nothing_is_written_of_what_has_no_metrics() -> None:
     assert list(metric_words(None)) == []
-    heads = [head.key for head in Columns().heads]
+    heads = [head.key for head in TopColumns().heads]
     assert "sm_active" not in heads

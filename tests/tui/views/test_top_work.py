@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.tui.views.top_columns import OF_WORK, Columns
+from flame.tui.views.top_columns import OF_WORK, TopColumns
 from flame.tui.views.top_pane import TopPane
 from tests.support.worked import H100, write_products
 from tests.tui.conftest import User, open_app
@@ -59,8 +59,8 @@ async def test_what_cannot_be_told_is_not_guessed(
 
 
 def test_a_table_without_shapes_has_no_such_columns() -> None:
-    assert not {*KEYS} & {head.key for head in Columns().heads}
-    fitting = Columns(order="own", sized=True, rated=True).fitting(80)
+    assert not {*KEYS} & {head.key for head in TopColumns().heads}
+    fitting = TopColumns(order="own", sized=True, rated=True).fitting(80)
     assert [head.key for head in fitting] == ["own", "total", "share", "bound_share", "rated_share"]
-    unrated = [head.key for head in Columns(order="own", sized=True).fitting(80)]
+    unrated = [head.key for head in TopColumns(order="own", sized=True).fitting(80)]
     assert "tflops" in unrated and not {*KEYS[1:]} & {*unrated}, "no empty columns without a peak"

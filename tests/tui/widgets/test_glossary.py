@@ -32,7 +32,7 @@ from flame.tui.session.glossary import GLOSSARY, WORDS, meaning_of, words_of
 from flame.tui.timeline.gap_lines import GapLabel
 from flame.tui.timeline.rows import _WORDS as LANES
 from flame.tui.views.busy_line import _LABEL as BUSY
-from flame.tui.views.top_columns import Columns
+from flame.tui.views.top_columns import TopColumns
 from flame.tui.widgets.chips import _FOLDED as FOLDED
 from flame.tui.widgets.header import modes
 from tests.support.paths import ROOT
@@ -60,9 +60,9 @@ def modes_of() -> set[str]:
 
 def heads() -> set[str]:
     """The columns of the table, those of parts without the names of the parts."""
-    several = Columns(by="GPU", parts=("GPU 0", "GPU 1")).heads
+    several = TopColumns(by="GPU", parts=("GPU 0", "GPU 1")).heads
     return {
-        head.title for head in (*Columns(sized=True, rated=True, measured=True).heads, *several)
+        head.title for head in (*TopColumns(sized=True, rated=True, measured=True).heads, *several)
     } - {"", "GPU 0", "GPU 1"}
 
 
