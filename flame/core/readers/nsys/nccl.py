@@ -28,7 +28,7 @@ from flame.core.readers.nsys.nvtx_frames import PUSH_POP, TABLE
 from flame.core.readers.nsys.side_keys import KnownKeys
 from flame.core.readers.nsys.side_tables import Read, read_texts
 from flame.core.readers.shared.nccl import DOMAIN, REDUCTION, Payload, build_ranges, json_payload
-from flame.core.readers.shared.nvtx_payloads import Entry, Schema, decode_payload
+from flame.core.readers.shared.nvtx_payloads import PayloadEntry, Schema, decode_payload
 from flame.core.readers.sqlite.source import NULL, TableSource
 
 SCHEMAS, ENTRIES = "NVTX_PAYLOAD_SCHEMAS", "NVTX_PAYLOAD_SCHEMA_ENTRIES"
@@ -163,11 +163,11 @@ def _schema(sizes: set[tuple[object, ...]], entries: set[tuple[object, ...]]) ->
 
 def _entry(
     place: object, flags: object, kind: object, offset: object, label: object
-) -> Entry | None:
+) -> PayloadEntry | None:
     """An entry that is a number by itself; of those behind the first the offset must be known."""
     first = place in (0, None)
     if flags or not (isinstance(kind, int) and isinstance(label, str)):
         return None
     if not isinstance(offset, int) and not (first and offset is None):
         return None
-    return Entry(label, kind, offset if isinstance(offset, int) else 0)
+    return PayloadEntry(label, kind, offset if isinstance(offset, int) else 0)

@@ -19,7 +19,7 @@ _ENUM = "<i"
 """How C stores an enumeration whose values fit an int."""
 
 
-class Entry(NamedTuple):
+class PayloadEntry(NamedTuple):
     """Describe a number: what it is called, of what type it is, and where it stands, bytes."""
 
     label: str
@@ -31,7 +31,7 @@ class Schema(NamedTuple):
     """Describe a payload of ``size`` bytes, by the numbers in it."""
 
     size: int
-    entries: Sequence[Entry]
+    entries: Sequence[PayloadEntry]
 
 
 def decode_payload(data: bytes, schema: Schema, enums: Sequence[str]) -> Mapping[str, int] | None:
@@ -53,7 +53,7 @@ def decode_payload(data: bytes, schema: Schema, enums: Sequence[str]) -> Mapping
     return {label: struct.unpack_from(form, data, at)[0] for at, _, form, label in inside} or None
 
 
-def _form(entry: Entry, enums: Sequence[str]) -> str | None:
+def _form(entry: PayloadEntry, enums: Sequence[str]) -> str | None:
     """How `struct` reads the entry; None where that is not known."""
     is_enum = entry.type >= _REGISTERED and entry.label in enums
     return _ENUM if is_enum else _TYPES.get(entry.type)
