@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flame.core.units import format_count, format_counted
 from flame.reporting.findings_text import evidence_words
 from flame.tui.report.budget_bars import budget_lines, budgets_of
-from flame.tui.report.entries import FIRST, Entry, EntryList, Found, Known
+from flame.tui.report.entries import FIRST, EntryList, Found, Known, ReportEntry
 from flame.tui.report.page import (
     Page,
     RowAt,
@@ -52,15 +52,15 @@ class ReportContent:
         self._everything = everything
         self._in_rows = False
         self.page = Page((), (), (), 1)
-        self._page_of: Entry | None = None
+        self._page_of: ReportEntry | None = None
         self._entry = FIRST
-        self._rows: dict[Entry, int] = {}
+        self._rows: dict[ReportEntry, int] = {}
         self._sorted: dict[tuple[str, str], tuple[str, bool]] = {}
         self._known: Known = {}
         self._list = EntryList((), {}, True, self._judges)
         self._shown: Projection | None = None
         self._composed: tuple[object, ...] = ()
-        self._entries: list[Entry | None] = []
+        self._entries: list[ReportEntry | None] = []
         self._left = 0
         if section:
             self.go_to(section, row)
@@ -89,7 +89,7 @@ class ReportContent:
         return result.query if result else None
 
     @property
-    def chosen(self) -> Entry:
+    def chosen(self) -> ReportEntry:
         """What is chosen in the list."""
         return self._list.nearest(self._entry)
 
@@ -124,9 +124,9 @@ class ReportContent:
     def go_to(self, section: str, row: int) -> None:
         """Choose a section, or the finding at ``row``; a row of a section where it is not -1."""
         if section == FINDINGS:
-            self._entry, self._in_rows = Entry(FINDINGS, max(row, 0)), False
+            self._entry, self._in_rows = ReportEntry(FINDINGS, max(row, 0)), False
         else:
-            self._entry, self._in_rows = Entry(section), row >= 0
+            self._entry, self._in_rows = ReportEntry(section), row >= 0
             self._rows[self._entry] = max(row, 0)
 
     def move(self, step: int, to_end: bool = False) -> str:

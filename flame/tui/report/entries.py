@@ -27,14 +27,14 @@ _NARROW = 60
 """Cells below which a finding's bound is a share alone."""
 
 
-class Entry(NamedTuple):
+class ReportEntry(NamedTuple):
     """Name what can be chosen: a section, or a finding by its place among them."""
 
     section: str
     row: int = -1
 
 
-FIRST = Entry(FINDINGS, 0)
+FIRST = ReportEntry(FINDINGS, 0)
 
 
 class Found(NamedTuple):
@@ -108,23 +108,25 @@ class EntryList:
         self.findings = findings_of(known)
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ReportEntry]:
         """What can be chosen, from the top."""
-        findings = [Entry(FINDINGS, at) for at in range(len(self.findings or ()))]
-        sections = [Entry(one.name) for one in self._titles if one.name != FINDINGS]
-        return [*(findings or [Entry(FINDINGS)] * self._judges), *sections]
+        findings = [ReportEntry(FINDINGS, at) for at in range(len(self.findings or ()))]
+        sections = [ReportEntry(one.name) for one in self._titles if one.name != FINDINGS]
+        return [*(findings or [ReportEntry(FINDINGS)] * self._judges), *sections]
 
-    def nearest(self, wanted: Entry) -> Entry:
+    def nearest(self, wanted: ReportEntry) -> ReportEntry:
         """Return ``wanted`` where there is that, else what comes closest."""
         entries = self.entries
         if wanted in entries or not entries:
             return wanted
         return next((one for one in entries if one.section == wanted.section), entries[0])
 
-    def lines(self, width: int, chosen: Entry, focused: bool) -> list[tuple[Line, Entry | None]]:
+    def lines(
+        self, width: int, chosen: ReportEntry, focused: bool
+    ) -> list[tuple[Line, ReportEntry | None]]:
         """Compose a line for each entry, and titles above."""
         head: Line = [Piece(" Findings", "strong")]
-        lines: list[tuple[Line, Entry | None]] = [(head, None)] if self._judges else []
+        lines: list[tuple[Line, ReportEntry | None]] = [(head, None)] if self._judges else []
         sections = False
         for entry in self.entries:
             if entry.section != FINDINGS and not sections:
@@ -137,13 +139,13 @@ class EntryList:
                 lines.append((line, entry))
         return lines
 
-    def _lines(self, entry: Entry, width: int) -> Iterator[Line]:
+    def _lines(self, entry: ReportEntry, width: int) -> Iterator[Line]:
         if entry.row >= 0 and self.findings:
             yield from _finding(self.findings[entry.row], width, self._several)
         else:
             yield list(self._line(entry, width))
 
-    def _line(self, entry: Entry, width: int) -> Iterator[Piece]:
+    def _line(self, entry: ReportEntry, width: int) -> Iterator[Piece]:
         if entry.section == FINDINGS:
             yield Piece(cut(f"  {self._no_findings}", width), "dim")
         else:

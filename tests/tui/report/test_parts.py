@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flame.core.frame import Kind
 from flame.core.report.table import Place, Section, Table, TableColumn, Value
 from flame.tui.report.budget_bars import GpuBudget, budget_lines, budgets_of
-from flame.tui.report.entries import FIRST, Entry, EntryList, chip_text
+from flame.tui.report.entries import FIRST, EntryList, ReportEntry, chip_text
 from flame.tui.report.page import RowAt, Sorting, section_page
 from flame.tui.report.places import node_at
 from flame.tui.report.remarks import remarks_on, why_idle
@@ -165,9 +165,14 @@ def test_the_chip_counts_what_is_more_than_information() -> None:
 def test_the_list_has_findings_then_sections_each_in_its_width(width: int) -> None:
     known = {"findings": findings("high", "info")}
     entries = EntryList(TITLES, known, waits=True)
-    assert entries.entries == [FIRST, Entry("findings", 1), Entry("kernels")]
+    assert entries.entries == [FIRST, ReportEntry("findings", 1), ReportEntry("kernels")]
     lines = entries.lines(width, FIRST, focused=True)
-    assert [entry for _, entry in lines] == [None, *entries.entries[:2], None, Entry("kernels")]
+    assert [entry for _, entry in lines] == [
+        None,
+        *entries.entries[:2],
+        None,
+        ReportEntry("kernels"),
+    ]
     assert all(line_width(line) <= width for line, _ in lines)
     assert "… kernels" in text_of(lines[-1][0])
 
@@ -191,9 +196,9 @@ def test_a_title_that_is_too_long_goes_on_below_and_is_chosen_with_it() -> None:
 
 def test_what_is_chosen_stays_as_close_as_there_is_something() -> None:
     entries = EntryList(TITLES, {"findings": findings("high")}, waits=False)
-    assert entries.nearest(Entry("findings", 7)) == FIRST
-    assert entries.nearest(Entry("no such")) == FIRST
-    assert EntryList(TITLES, {}, waits=True).nearest(FIRST) == Entry("findings")
+    assert entries.nearest(ReportEntry("findings", 7)) == FIRST
+    assert entries.nearest(ReportEntry("no such")) == FIRST
+    assert EntryList(TITLES, {}, waits=True).nearest(FIRST) == ReportEntry("findings")
 
 
 # Places
