@@ -15,7 +15,7 @@ _SOON, _PERIOD = 0.05, 0.3
 """Seconds until the first traces are handed on, and between others."""
 
 
-class Found(Message, bubble=False):
+class TracesFound(Message, bubble=False):
     """Bring traces that ``feed`` has found; ``done``: these were the last. ``error``: it broke."""
 
     def __init__(
@@ -62,9 +62,9 @@ class TraceFeed:
         try:
             last = self._look()
         except Exception as error:
-            hand_in(Found(self, (), True, error), self._post)
+            hand_in(TracesFound(self, (), True, error), self._post)
         else:
-            hand_in(Found(self, last, True, None), self._post)
+            hand_in(TracesFound(self, last, True, None), self._post)
 
     def _look(self) -> list[FoundTrace]:
         """Hand on what is found, but for the last ones, which are returned."""
@@ -77,6 +77,6 @@ class TraceFeed:
             if trace is not None:
                 found.append(trace)
             if found and monotonic() >= due:
-                hand_in(Found(self, found, False, None), self._post)
+                hand_in(TracesFound(self, found, False, None), self._post)
                 found, due = [], monotonic() + _PERIOD
         return found

@@ -13,7 +13,7 @@ from textual.message import Message
 from flame.core.loading.search import FolderSearch, FoundTrace, look_at
 from flame.core.readers.unsupported import READS
 from flame.options.recent import read_recent
-from flame.tui.picker.feed import Found, TraceFeed
+from flame.tui.picker.feed import TraceFeed, TracesFound
 from flame.tui.picker.rows import (
     ORDERS,
     Key,
@@ -112,8 +112,8 @@ class TracesScreen(ListScreen[Offer]):
         if self._with_recent:
             yield from map(look_at, read_recent())
 
-    @on(Found)
-    def _take(self, message: Found) -> None:
+    @on(TracesFound)
+    def _take(self, message: TracesFound) -> None:
         if message.error is not None:
             raise message.error
         if message.feed is self._in_folder:
