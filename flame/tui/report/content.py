@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flame.core.units import format_count, format_counted
 from flame.reporting.findings_text import evidence_words
 from flame.tui.report.budget_bars import budget_lines, budgets_of
-from flame.tui.report.entries import FIRST, EntryList, Found, Known, ReportEntry
+from flame.tui.report.entries import FIRST, EntryList, FindingRow, Known, ReportEntry
 from flame.tui.report.page import (
     Page,
     RowAt,
@@ -94,7 +94,7 @@ class ReportContent:
         return self._list.nearest(self._entry)
 
     @property
-    def finding(self) -> Found | None:
+    def finding(self) -> FindingRow | None:
         """The finding that is chosen, if it is one."""
         found, entry = self._list.findings, self.chosen
         return found[entry.row] if found and entry.section == FINDINGS and entry.row >= 0 else None

@@ -37,7 +37,7 @@ class ReportEntry(NamedTuple):
 FIRST = ReportEntry(FINDINGS, 0)
 
 
-class Found(NamedTuple):
+class FindingRow(NamedTuple):
     """Hold a row of the findings, by the key of its column."""
 
     cells: dict[str, Value]
@@ -65,14 +65,14 @@ class Found(NamedTuple):
         return float(value) if isinstance(value, int | float) else None
 
 
-def findings_of(known: Known) -> list[Found] | None:
+def findings_of(known: Known) -> list[FindingRow] | None:
     """Return the findings; None where they are not known, or there can be none."""
     found = known.get(FINDINGS)
     if found is None or isinstance(found, str) or not found.section.available:
         return None
     rows = [(table.table.columns, row) for table in found.tables for row in table.table.rows]
     return [
-        Found({column.key: cell for column, cell in zip(columns, row, strict=True)})
+        FindingRow({column.key: cell for column, cell in zip(columns, row, strict=True)})
         for columns, row in rows
     ]
 
@@ -168,7 +168,7 @@ class EntryList:
         return f"none: {why}" if why else "none that the rules know"
 
 
-def _finding(one: Found, width: int, several: bool) -> Iterator[Line]:
+def _finding(one: FindingRow, width: int, several: bool) -> Iterator[Line]:
     """The mark of its severity, its title on some lines, and what it can save."""
     tone = _TONES.get(one.severity, "")
     bound = _bound(one, width)
@@ -184,7 +184,7 @@ def _finding(one: Found, width: int, several: bool) -> Iterator[Line]:
     yield from ([Piece(" " * len(mark)), Piece(line, ink)] for line in rest)
 
 
-def _bound(one: Found, width: int) -> str:
+def _bound(one: FindingRow, width: int) -> str:
     if one.percent is None:
         return ""
     share = format_percent(one.percent, 100)

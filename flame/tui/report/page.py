@@ -10,7 +10,7 @@ from typing import NamedTuple
 from flame.core.regex import is_quick
 from flame.core.units import format_count, format_counted, format_ns, format_percent
 from flame.reporting.grid import GAP
-from flame.tui.report.entries import Found
+from flame.tui.report.entries import FindingRow
 from flame.tui.report.written import BAR, WrittenSection, WrittenTable
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
@@ -226,7 +226,7 @@ def text_page(title: str, text: str, width: int) -> Page:
     return page
 
 
-def finding_page(one: Found, evidence: str, leads: str, width: int) -> Page:
+def finding_page(one: FindingRow, evidence: str, leads: str, width: int) -> Page:
     """Compose a finding: what it is, its ``evidence``, what to do first, where enter ``leads``."""
     page = Page((), (), (), width)
     page.add(_finding_head(one, width), [])
@@ -245,7 +245,7 @@ def finding_page(one: Found, evidence: str, leads: str, width: int) -> Page:
     return page
 
 
-def _finding_head(one: Found, width: int) -> Line:
+def _finding_head(one: FindingRow, width: int) -> Line:
     word = f" {one.severity} "
     tone = "accent" if one.severity in ("high", "medium") else "key"
     room = width - width_of(word) - 1
@@ -254,7 +254,7 @@ def _finding_head(one: Found, width: int) -> Line:
     return [Piece(word, tone), Piece(f" {title}", "strong"), Piece(cut(where, room), "dim")]
 
 
-def _saves(one: Found) -> str:
+def _saves(one: FindingRow) -> str:
     """What mending it can save at most."""
     if one.bound is None:
         return ""
@@ -274,7 +274,7 @@ def _block(label: str, text: str, tone: str, width: int) -> Iterator[Line]:
     yield []
 
 
-def _ways(one: Found, leads: str, width: int) -> Iterator[Line]:
+def _ways(one: FindingRow, leads: str, width: int) -> Iterator[Line]:
     """Where to look: where enter leads, and the section with the numbers."""
     line: Line = [Piece(" ")]
     if leads:
@@ -310,7 +310,7 @@ def _told(text: str, width: int) -> Iterator[Line]:
     return ([Piece(f" {line}", "dim")] for line in wrap(text, width - 1, _TEXT_LINES, prose=True))
 
 
-def about(one: Found) -> str:
+def about(one: FindingRow) -> str:
     """Name the section with the numbers behind a finding."""
     return one.text("section")
 
