@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.attribution.thread_pieces import call_pieces, range_pieces
 from flame.core.columns import I4, I8, Column, distinct
-from flame.core.live.lazy_rows import KeptRows
+from flame.core.live.lazy_rows import SegmentRows
 from flame.core.live.sums import activities as work
 from flame.core.live.sums import host_spans as spans
 from flame.core.live.sums.groups import ActivityGroups, HostGroups
@@ -22,7 +22,7 @@ from flame.core.model.meta import GraphNodes
 from flame.core.model.raw import RawCalls, RawRanges
 from flame.core.model.stacks import EMPTY, StackTable
 
-_NO_ROWS = KeptRows((), 0, 0)
+_NO_ROWS = SegmentRows((), 0, 0)
 
 
 class EventTables:
@@ -48,7 +48,7 @@ class EventTables:
             self._grouped += len(new)
         return self._streams
 
-    def activity_table(self, rows: KeptRows, vocabulary: SnapshotVocabulary) -> Activities:
+    def activity_table(self, rows: SegmentRows, vocabulary: SnapshotVocabulary) -> Activities:
         """Build the table of GPU activities."""
         known = self._work
         columns = _fill_columns(

@@ -14,7 +14,7 @@ _TIMES = ("launch_start", "launch_end")
 _KEPT_COLUMNS = {"duration": "duration", "launch_share": "share", "idle": "idle"}
 
 
-class KeptRows:
+class SegmentRows:
     """The rows of ``segments`` that start at ``begin`` or later; times count from ``zero``."""
 
     def __init__(self, segments: Sequence[ActivitySegment], begin: int, zero: int) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from flame.core.attribution.gaps import describe_gaps
 from flame.core.lazy_dataclass import dataclass
 from flame.core.live.event_tables import EventTables
-from flame.core.live.lazy_rows import KeptRows
+from flame.core.live.lazy_rows import SegmentRows
 from flame.core.live.source import LiveSource
 from flame.core.live.sums.samples import LiveSamples
 from flame.core.live.sums.segment import WindowExtent
@@ -70,7 +70,7 @@ class SnapshotBuilder:
         sampling = self._samples.take([source.growing for source in dumps])
         vocabulary = self._snapshot_vocabulary(dumps, metas, labels)
         kept = [segment for source in dumps for segment in source.store.segments]
-        rows = KeptRows(kept, extent.begin, extent.zero)
+        rows = SegmentRows(kept, extent.begin, extent.zero)
         since = max((source.store.floor - extent.zero for source in dumps), default=0)
         host = tables.host_table(vocabulary)
         spans = [part for source in dumps for part in source.spans_in(extent)]
