@@ -59,7 +59,7 @@ class Used(NamedTuple):
     ns: int
 
 
-class Launched(NamedTuple):
+class UsedConfigs(NamedTuple):
     """Configurations, longest used first, the number of them all, and the time of all, ns."""
 
     used: list[Used]
@@ -98,7 +98,7 @@ class Facts:
     on: dict[Label, HeaviestParts]
     notes: tuple[str, ...]
     complete: bool = True
-    launched: Launched | None = None
+    launched: UsedConfigs | None = None
     moved: Moved | None = None
     unread: str = ""
     names: HeaviestParts | None = None
@@ -334,7 +334,7 @@ def _with_launches(facts: Facts, profile: Profile, rows: I8) -> Facts:
     return replace(facts, launched=launched, moved=moved)
 
 
-def _launched(launches: LaunchDetails, duration: I8, rows: I8) -> Launched | None:
+def _launched(launches: LaunchDetails, duration: I8, rows: I8) -> UsedConfigs | None:
     rows = rows[launches.config[rows] >= 0]
     of_memory = np.array([config.is_of_memory for config in launches.configs], bool)
     rows = rows[~of_memory[launches.config[rows]]]
@@ -344,7 +344,7 @@ def _launched(launches: LaunchDetails, duration: I8, rows: I8) -> Launched | Non
     ns, count = sum_by(place, duration[rows], len(configs)), np.bincount(place)
     most = np.lexsort((-count, -ns))[:_MOST].tolist()
     used = [Used(launches.configs[configs[at]], int(count[at]), int(ns[at])) for at in most]
-    return Launched(used, len(configs), int(ns.sum()))
+    return UsedConfigs(used, len(configs), int(ns.sum()))
 
 
 def _moved(launches: LaunchDetails, duration: I8, rows: I8) -> Moved | None:

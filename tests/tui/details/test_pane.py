@@ -14,7 +14,7 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.tree import StackTree
 from flame.tui.details.blocks.frame_blocks import bars
-from flame.tui.details.facts import BINS, Facts, Launched, Moved, Used
+from flame.tui.details.facts import BINS, Facts, Moved, Used, UsedConfigs
 from flame.tui.details.labels import Label
 from flame.tui.details.pane import details
 from flame.tui.details.parts import HeaviestParts, Part
@@ -184,7 +184,7 @@ def test_every_line_fits_the_pane() -> None:
     parts = HeaviestParts([Part(name, 8, 1), Part(name, 2)], 9, 10)
     unread = known((1, 10**12), parents=parts, on={Label.THREADS: parts}, unread=name)
     config = LaunchConfig((2**31,) * 3, (1024,) * 3, None, 255, 2**30, 2**30)
-    launched = Launched([Used(config, 10**9, 7)] * 2, 2, 14)
+    launched = UsedConfigs([Used(config, 10**9, 7)] * 2, 2, 14)
     for width, facts in itertools.product(
         (30, 40, 69, 70, 118), (None, unread, known((3, 4), launched=launched))
     ):
@@ -255,7 +255,7 @@ GRID = LaunchConfig((128, 4, 1), (256, 1, 1), None, 64, 1_024, 0, 8_192, 0)
 
 
 def test_how_a_kernel_was_launched() -> None:
-    facts = known([5, 6], launched=Launched([Used(GRID, 2, 11)], 1, 11))
+    facts = known([5, 6], launched=UsedConfigs([Used(GRID, 2, 11)], 1, 11))
     lines = shown(TREE, "other", "gemm", facts=facts)
     assert fact(lines, "grid") == "128 × 4 = 512 blocks"
     assert fact(lines, "block") == "256 threads"
@@ -267,13 +267,13 @@ def test_how_a_kernel_was_launched() -> None:
 def test_shared_memory_known_only_in_sum_is_that_of_both_kinds() -> None:
     sum_only = LaunchConfig((1, 1, 1), (32, 1, 1), shared=49_152)
     lines = shown(
-        TREE, "other", "gemm", facts=known([5], launched=Launched([Used(sum_only, 1, 5)], 1, 5))
+        TREE, "other", "gemm", facts=known([5], launched=UsedConfigs([Used(sum_only, 1, 5)], 1, 5))
     )
     assert fact(lines, "shared") == "48 KiB static + dynamic"
 
 
 def test_what_the_trace_does_not_say_of_a_launch_is_left_out() -> None:
-    facts = known([5, 6], launched=Launched([Used(LaunchConfig(block=(8, 8, 1)), 2, 9)], 1, 9))
+    facts = known([5, 6], launched=UsedConfigs([Used(LaunchConfig(block=(8, 8, 1)), 2, 9)], 1, 9))
     lines = shown(TREE, "other", "gemm", facts=facts)
     assert fact(lines, "block") == "8 × 8 = 64 threads"
     assert not any(line.startswith(("grid", "registers", "shared")) for line in lines)
@@ -281,7 +281,7 @@ def test_what_the_trace_does_not_say_of_a_launch_is_left_out() -> None:
 
 def test_several_configurations_by_their_share_of_time() -> None:
     other = LaunchConfig((8, 1, 1), (32, 1, 1), None, 64, 1_024, 0, 8_192, 0)
-    facts = known([5, 6], launched=Launched([Used(GRID, 1_200, 90), Used(other, 3, 10)], 7, 100))
+    facts = known([5, 6], launched=UsedConfigs([Used(GRID, 1_200, 90), Used(other, 3, 10)], 7, 100))
     assert after(shown(TREE, "other", "gemm", facts=facts), "launched in 7 ways")[:3] == [
         "  90.0 %   1,200×  128×4 of 256 threads",
         "          64 registers, 1 KiB shared",

@@ -17,7 +17,7 @@ from flame.core.units import (
     format_ns,
     format_percent,
 )
-from flame.tui.details.facts import BINS, Facts, Launched, Moved
+from flame.tui.details.facts import BINS, Facts, Moved, UsedConfigs
 from flame.tui.details.labels import Label, explained, fields, listed, titled
 from flame.tui.details.parts import HeaviestParts
 from flame.tui.toolkit.fields import LABEL
@@ -109,7 +109,7 @@ def _moved(moved: Moved) -> list[tuple[Label, str]]:
     ]
 
 
-def _launched(launched: Launched, width: int) -> list[Line]:
+def _launched(launched: UsedConfigs, width: int) -> list[Line]:
     if launched.number == 1:
         return fields(_config(launched.used[0].config), width)
     title = f"launched in {format_count(launched.number)} {Label.WAYS}"
