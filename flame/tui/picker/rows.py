@@ -35,7 +35,7 @@ Key = tuple[Path, ...]
 """Tells traces apart, wherever they are listed: their absolute paths."""
 
 
-class Offer:
+class TraceRow:
     """A row of the list: ``trace``, called ``name`` there, in the list of what was shown before."""
 
     def __init__(self, trace: FoundTrace, name: str, recent: bool = False) -> None:
@@ -64,18 +64,18 @@ class Offer:
         return format_age(max(time.time() - self.trace.modified, 0.0))
 
 
-def offer_of(trace: FoundTrace, folder: Path) -> Offer:
+def offer_of(trace: FoundTrace, folder: Path) -> TraceRow:
     """Make a row of a trace in ``folder``, called by its path there."""
     path = trace.paths[0].relative_to(folder)
-    return Offer(trace, f"{path}/" if trace.format == RECORDING else str(path))
+    return TraceRow(trace, f"{path}/" if trace.format == RECORDING else str(path))
 
 
-def recent_offer(trace: FoundTrace) -> Offer:
+def recent_offer(trace: FoundTrace) -> TraceRow:
     """Make a row of what was shown before, called by its path, of several by their number."""
     if len(trace.paths) > 1:
-        return Offer(trace, Inputs(trace.paths).title, recent=True)
+        return TraceRow(trace, Inputs(trace.paths).title, recent=True)
     end = "/" if trace.format == RECORDING else ""
-    return Offer(trace, f"{short_path(trace.paths[0])}{end}", recent=True)
+    return TraceRow(trace, f"{short_path(trace.paths[0])}{end}", recent=True)
 
 
 def short_path(path: Path) -> str:
@@ -104,7 +104,7 @@ class Order(NamedTuple):
     """An order of rows; ``key`` sorts by it, the first row first."""
 
     title: str
-    key: Callable[[Offer], object]
+    key: Callable[[TraceRow], object]
 
 
 def _natural(text: str) -> list[str | int]:
@@ -112,7 +112,7 @@ def _natural(text: str) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", text)]
 
 
-def _newest(offer: Offer) -> object:
+def _newest(offer: TraceRow) -> object:
     # To the second: ranks that were written together stand in their order.
     return (-int(offer.trace.modified), _natural(offer.name))
 
@@ -124,14 +124,14 @@ ORDERS = (
 )
 
 
-def sort_offers(offers: Sequence[Offer], order: Order) -> list[Offer]:
+def sort_offers(offers: Sequence[TraceRow], order: Order) -> list[TraceRow]:
     """Sort rows; those of what was shown before stay as they are where the newest are first."""
     if order is ORDERS[0] and all(offer.recent for offer in offers):
         return list(offers)
     return sorted(offers, key=order.key)  # type: ignore[arg-type]
 
 
-def paths_of(offers: Sequence[Offer]) -> tuple[Path, ...]:
+def paths_of(offers: Sequence[TraceRow]) -> tuple[Path, ...]:
     """Return the files of several rows in the order of their names, each once."""
     paths = {
         key: path
@@ -162,7 +162,7 @@ def heads(width: int) -> Line:
     return [Piece(cut_start(f"{' ' * _SIGNS}{name}{titles}", width).ljust(wide), "dim")]
 
 
-def row(offer: Offer, selected: bool, marked: bool, palette: Palette, width: int) -> Line:
+def row(offer: TraceRow, selected: bool, marked: bool, palette: Palette, width: int) -> Line:
     """Return one line of ``width`` cells."""
     wide, width = width, min(width, _WIDEST)
     columns = _columns(width)
@@ -175,9 +175,9 @@ def row(offer: Offer, selected: bool, marked: bool, palette: Palette, width: int
     return [Piece(signs, tone), Piece(name, tone), Piece(cells, palette.cursor if selected else "")]
 
 
-def _columns(width: int) -> list[Column[Offer]]:
+def _columns(width: int) -> list[Column[TraceRow]]:
     """Those that fit ``width`` cells, left to right."""
-    columns: tuple[Column[Offer], ...] = (
+    columns: tuple[Column[TraceRow], ...] = (
         Column("format", 17, lambda offer: offer.trace.format),
         Column("GPUs", 24 if width >= _WIDE else 14, lambda offer: offer.gpus),
         Column("size", 9, lambda offer: format_bytes(offer.trace.size)),
@@ -186,7 +186,7 @@ def _columns(width: int) -> list[Column[Offer]]:
     return fitting(columns, _WANTED, width - _SIGNS - _NAME)
 
 
-def matches(offer: Offer, text: str) -> bool:
+def matches(offer: TraceRow, text: str) -> bool:
     """Tell whether all words of ``text`` stand somewhere in the row of ``offer``."""
     return all(word in offer.words for word in text.lower().split())
 
@@ -194,7 +194,7 @@ def matches(offer: Offer, text: str) -> bool:
 # In words
 
 
-def about(offer: Offer) -> tuple[str, str]:
+def about(offer: TraceRow) -> tuple[str, str]:
     """Return where a trace lies, and what is known of it."""
     trace = offer.trace
     where = short_path(trace.paths[0])

@@ -17,7 +17,7 @@ from flame.tui.picker.feed import TraceFeed, TracesFound
 from flame.tui.picker.rows import (
     ORDERS,
     Key,
-    Offer,
+    TraceRow,
     about,
     heads,
     home_path,
@@ -38,7 +38,7 @@ RECENT_ROWS = 8
 """Views shown before that are listed; a filter looks through all of them."""
 
 
-class TracesScreen(ListScreen[Offer]):
+class TracesScreen(ListScreen[TraceRow]):
     """Show the traces in ``folder``, below those shown last if these are ``with_recent``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,13 +63,13 @@ class TracesScreen(ListScreen[Offer]):
         super().__init__()
         self._folder = folder
         self._with_recent = with_recent
-        self._marked: dict[Key, Offer] = {}
+        self._marked: dict[Key, TraceRow] = {}
         self._order = 0
         self._error = ""
         self._moved = False
         self._again = False
-        self._here: list[Offer] = []
-        self._recent: list[Offer] = []
+        self._here: list[TraceRow] = []
+        self._recent: list[TraceRow] = []
         self._prepare()
 
     def on_mount(self) -> None:
@@ -82,8 +82,8 @@ class TracesScreen(ListScreen[Offer]):
 
     def _prepare(self) -> None:
         self._search = FolderSearch(self._folder)
-        self._new_here: list[Offer] = []
-        self._new_recent: list[Offer] = []
+        self._new_here: list[TraceRow] = []
+        self._new_recent: list[TraceRow] = []
         self._in_folder = TraceFeed(self._search.looks(), self.post_message)
         self._in_history = TraceFeed(self._look_at_recent(), self.post_message)
 
@@ -146,7 +146,7 @@ class TracesScreen(ListScreen[Offer]):
         if not self._moved:
             self.call_after_refresh(self.reveal)
 
-    def place_of(self, before: Offer) -> int | None:
+    def place_of(self, before: TraceRow) -> int | None:
         """Find the same traces in the same part; the first row until the user has moved."""
         if not self._moved:
             return 0
@@ -170,10 +170,10 @@ class TracesScreen(ListScreen[Offer]):
     def heads(self, width: int) -> Line:
         return heads(width)
 
-    def row(self, item: Offer, selected: bool, palette: Palette, width: int) -> Line:
+    def row(self, item: TraceRow, selected: bool, palette: Palette, width: int) -> Line:
         return row(item, selected, item.key in self._marked, palette, width)
 
-    def matches(self, item: Offer, text: str) -> bool:
+    def matches(self, item: TraceRow, text: str) -> bool:
         return matches(item, text)
 
     def nothing(self, width: int) -> list[Line]:
@@ -247,7 +247,7 @@ class TracesScreen(ListScreen[Offer]):
             self._mark([offer for offer in self.items if offer.recent == here.recent])
             self.draw()
 
-    def _mark(self, offers: Sequence[Offer]) -> None:
+    def _mark(self, offers: Sequence[TraceRow]) -> None:
         self._error = ""
         if all(offer.key in self._marked for offer in offers):
             for offer in offers:

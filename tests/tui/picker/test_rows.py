@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flame.core.loading.search import RECORDING, FoundTrace
 from flame.tui.picker.rows import (
     ORDERS,
-    Offer,
+    TraceRow,
     about,
     heads,
     home_path,
@@ -39,7 +39,7 @@ def trace(
     return FoundTrace(paths, size=size, modified=time.time() - age, **known)  # type: ignore[arg-type]
 
 
-def offer(name: str = "a.sqlite", **fields: object) -> Offer:
+def offer(name: str = "a.sqlite", **fields: object) -> TraceRow:
     return offer_of(trace(name, **fields), FOLDER)  # type: ignore[arg-type]
 
 
@@ -83,7 +83,7 @@ def test_what_is_selected_and_what_is_marked_is_seen_without_colours() -> None:
 def test_no_name_leaves_its_row(
     width: int, name: str, gpus: list[str], size: int, age: float, selected: bool, marked: bool
 ) -> None:
-    one = Offer(trace(size=size, age=age, gpus=tuple(gpus)), name)
+    one = TraceRow(trace(size=size, age=age, gpus=tuple(gpus)), name)
     shown = row(one, selected, marked, PALETTE, width)
     assert line_width(shown) == width
     assert text(shown).isprintable()

@@ -23,7 +23,7 @@ from flame.options.recent import read_recent, recent_path, remember
 from flame.tui.main.app import FlameApp
 from flame.tui.picker import screen as module
 from flame.tui.picker.app import PickingApp
-from flame.tui.picker.rows import Offer, row
+from flame.tui.picker.rows import TraceRow, row
 from flame.tui.picker.screen import TracesScreen
 from flame.tui.session.session import open_session
 from flame.tui.shell.loading_screen import LoadingScreen
@@ -257,7 +257,7 @@ async def test_a_thousand_traces_cost_no_more_than_the_rows_on_the_screen(
     async with picking(folder) as user:
         drawn: list[str] = []
 
-        def counted(item: Offer, *rest: Any) -> Line:
+        def counted(item: TraceRow, *rest: Any) -> Line:
             drawn.append(item.name)
             return row(item, *rest)
 
