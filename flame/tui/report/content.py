@@ -10,8 +10,8 @@ from flame.reporting.findings_text import evidence_words
 from flame.tui.report.budget_bars import budget_lines, budgets_of
 from flame.tui.report.entries import FIRST, EntryList, FindingRow, Known, ReportEntry
 from flame.tui.report.page import (
-    Page,
     RowAt,
+    SectionPage,
     Sorting,
     about,
     finding_page,
@@ -51,7 +51,7 @@ class ReportContent:
         self._judges = judges
         self._everything = everything
         self._in_rows = False
-        self.page = Page((), (), (), 1)
+        self.page = SectionPage((), (), (), 1)
         self._page_of: ReportEntry | None = None
         self._entry = FIRST
         self._rows: dict[ReportEntry, int] = {}
@@ -298,7 +298,7 @@ class ReportContent:
         """The line of what is chosen in the list."""
         return self._entries.index(self.chosen) if self.chosen in self._entries else 0
 
-    def page_for(self, width: int, palette: Palette) -> Page:
+    def page_for(self, width: int, palette: Palette) -> SectionPage:
         """Compose what is chosen, unless it is composed already."""
         sorts = tuple(sorted(self._sorted.items()))
         known = self._known.get(self.chosen.section)
@@ -310,7 +310,7 @@ class ReportContent:
         self.page.cursor = palette
         return self.page
 
-    def _compose(self, known: WrittenSection | str | None, width: int) -> Page:
+    def _compose(self, known: WrittenSection | str | None, width: int) -> SectionPage:
         if isinstance(known, str):
             return text_page(self.chosen.section, known, width)
         if known is None:

@@ -48,7 +48,7 @@ class Sorting(NamedTuple):
     backwards: bool = False
 
 
-class Page:
+class SectionPage:
     """Hold the lines of a section: texts, heads of tables, and rows, drawn when they are shown.
 
     ``order`` has the rows of each table that are shown, as they are sorted; ``chosen`` is the place
@@ -187,12 +187,12 @@ def section_page(
     sorted_by: Sequence[Sorting | None],
     width: int,
     everything: str = "",
-) -> Page:
+) -> SectionPage:
     """Compose a section: its title, its tables and what is to be said of them.
 
     ``everything`` is the command that writes all rows of a table of which some are left out.
     """
-    page = Page(found.tables, orders, sorted_by, width, everything)
+    page = SectionPage(found.tables, orders, sorted_by, width, everything)
     title = wrap(found.section.title, width - 1, _TEXT_LINES, prose=True)
     page.add(*([Piece(f" {line}", "strong")] for line in title), [])
     if found.section.why:
@@ -219,16 +219,16 @@ def _absent(why: str, how: str, width: int) -> Iterator[Line]:
         yield [Piece(f" {line}")]
 
 
-def text_page(title: str, text: str, width: int) -> Page:
+def text_page(title: str, text: str, width: int) -> SectionPage:
     """Compose a page of one text, such as why there is no section."""
-    page = Page((), (), (), width)
+    page = SectionPage((), (), (), width)
     page.add(_title(title, width), [], *_absent(text, "", width))
     return page
 
 
-def finding_page(one: FindingRow, evidence: str, leads: str, width: int) -> Page:
+def finding_page(one: FindingRow, evidence: str, leads: str, width: int) -> SectionPage:
     """Compose a finding: what it is, its ``evidence``, what to do first, where enter ``leads``."""
-    page = Page((), (), (), width)
+    page = SectionPage((), (), (), width)
     page.add(_finding_head(one, width), [])
     blocks: tuple[tuple[str, str, str], ...] = (
         ("", one.text("claim"), ""),
@@ -289,9 +289,9 @@ def _ways(one: FindingRow, leads: str, width: int) -> Iterator[Line]:
         yield [Piece(" "), *line[3:]]
 
 
-def no_findings_page(found: WrittenSection, width: int) -> Page:
+def no_findings_page(found: WrittenSection, width: int) -> SectionPage:
     """Say that the rules have found nothing, where to look instead, and what they cannot judge."""
-    page = Page((), (), (), width)
+    page = SectionPage((), (), (), width)
     page.add(_title("Nothing is wrong that the rules know", width), [])
     is_memory = "nothing" in found.section.facts  # of a snapshot, which has no GPU time
     line: Line = [
