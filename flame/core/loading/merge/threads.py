@@ -28,7 +28,7 @@ class ThreadTables(NamedTuple):
         return cls(profile.callrows_builder, profile.failures_builder, profile.events_builder)
 
 
-class Part(Protocol):
+class RenumberedProfile(Protocol):
     """A merged profile as the new numbers of what it has; the last are for what is unknown."""
 
     @property
@@ -43,7 +43,7 @@ class Part(Protocol):
     def tables(self) -> ThreadTables: ...
 
 
-def thread_builders(parts: Sequence[Part]) -> dict[str, Any]:
+def thread_builders(parts: Sequence[RenumberedProfile]) -> dict[str, Any]:
     """Make the builders of the merged profile by their names; None of what no part has."""
     merging = {"callrows": _merge_rows, "failures": _merge_failures, "events": _merge_events}
     return {
@@ -53,18 +53,18 @@ def thread_builders(parts: Sequence[Part]) -> dict[str, Any]:
     }
 
 
-def _merge_rows(parts: Sequence[Part]) -> CallRows:
+def _merge_rows(parts: Sequence[RenumberedProfile]) -> CallRows:
     tables = [_renumbered(part, part.tables.callrows()) for part in parts if part.tables.callrows]
     return CallRows(**_joined(tables, ("thread", "frame", "start", "end")))
 
 
-def _merge_failures(parts: Sequence[Part]) -> FailedCalls:
+def _merge_failures(parts: Sequence[RenumberedProfile]) -> FailedCalls:
     tables = [_renumbered(part, part.tables.failures()) for part in parts if part.tables.failures]
     columns = _joined(tables, ("thread", "frame", "start", "end", "value"))
     return FailedCalls(**columns, known=sum(table.known for table in tables))
 
 
-def _renumbered(part: Part, table: Any) -> Any:
+def _renumbered(part: RenumberedProfile, table: Any) -> Any:
     return replace(
         table,
         thread=part.thread[table.thread],
@@ -78,19 +78,19 @@ def _joined(tables: Sequence[Any], names: Sequence[str]) -> dict[str, Column]:
     return {name: np.concatenate([getattr(table, name) for table in tables]) for name in names}
 
 
-def _merge_events(parts: Sequence[Part]) -> ThreadEvents:
+def _merge_events(parts: Sequence[RenumberedProfile]) -> ThreadEvents:
     return concatenate_events(
         [_moved(part, part.tables.events()) for part in parts if part.tables.events]
     )
 
 
-def _moved(part: Part, table: ThreadEvents) -> ThreadEvents:
+def _moved(part: RenumberedProfile, table: ThreadEvents) -> ThreadEvents:
     threads = tuple(_known_as(part, thread) for thread in table.threads)
     start, end = table.start + part.shift, table.end + part.shift
     return replace(table, threads=threads, start=start, end=end)
 
 
-def _known_as(part: Part, thread: EventThread) -> EventThread:
+def _known_as(part: RenumberedProfile, thread: EventThread) -> EventThread:
     """The thread in the numbers of the merged profile; what was unknown stays so."""
     process, own = thread.process, thread.thread
     return thread._replace(
