@@ -29,7 +29,7 @@ from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.start import Start
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.list_screen import ListScreen, Part, prose
+from flame.tui.toolkit.list_screen import ItemGroup, ListScreen, prose
 from flame.tui.toolkit.palette import Palette
 
 PERIOD = 1.0
@@ -123,8 +123,8 @@ class PickerScreen(ListScreen[Item]):
         else:
             assert isinstance(found, Discovery)
             self._found = found
-            ended = Part[Item]("Ended recordings", found.finished)
-            self.show_parts([Part[Item]("", found.jobs), ended])
+            ended = ItemGroup[Item]("Ended recordings", found.finished)
+            self.show_parts([ItemGroup[Item]("", found.jobs), ended])
         self._timer = self.set_timer(PERIOD, self.action_refresh)
 
     def place_of(self, before: Item) -> int | None:

@@ -30,7 +30,7 @@ from flame.tui.picker.rows import (
     sort_offers,
 )
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.list_screen import ListScreen, Part, prose
+from flame.tui.toolkit.list_screen import ItemGroup, ListScreen, prose
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut
 
@@ -140,8 +140,8 @@ class TracesScreen(ListScreen[TraceRow]):
 
     def _list_anew(self) -> None:
         order = ORDERS[self._order]
-        here = Part(f"In {home_path(self._folder)}", sort_offers(self._here, order))
-        recent = Part("Recent", sort_offers(self._recent, order), RECENT_ROWS)
+        here = ItemGroup(f"In {home_path(self._folder)}", sort_offers(self._here, order))
+        recent = ItemGroup("Recent", sort_offers(self._recent, order), RECENT_ROWS)
         self.show_parts([recent, here] if self._with_recent else [here._replace(title="")])
         if not self._moved:
             self.call_after_refresh(self.reveal)

@@ -56,7 +56,7 @@ def prose(text: str, tone: str, width: int, lines: int = 2) -> list[Line]:
     return [[Piece(f" {part}", tone)] for part in wrap(text, max(width - 2, 1), lines)]
 
 
-class Part(NamedTuple, Generic[T]):
+class ItemGroup(NamedTuple, Generic[T]):
     """Items that belong together, below their ``title`` if they have one.
 
     Of more than ``most`` the first are shown, unless a filter is typed.
@@ -122,7 +122,7 @@ class ListScreen(Screen[None], Generic[T]):
     def __init__(self) -> None:
         super().__init__()
         self.items: list[T] = []
-        self._parts: Sequence[Part[T]] = ()
+        self._parts: Sequence[ItemGroup[T]] = ()
         self._cursor = 0
         self._places: list[int | None] = []
         self._titles: dict[int, str] = {}
@@ -205,7 +205,7 @@ class ListScreen(Screen[None], Generic[T]):
         """The item under the cursor."""
         return self.items[min(self._cursor, len(self.items) - 1)] if self.items else None
 
-    def show_parts(self, parts: Sequence[Part[T]]) -> None:
+    def show_parts(self, parts: Sequence[ItemGroup[T]]) -> None:
         """Show ``parts`` from now on; the cursor stays on its item."""
         before = self.selected
         self._parts = parts
