@@ -26,7 +26,7 @@ from flame.core.readers.kineto.events import (
     TraceEvent,
     to_nanoseconds,
 )
-from flame.core.readers.kineto.vocabulary import RangeFrames, RangeKey, detail_text, raw_texts
+from flame.core.readers.kineto.vocabulary import RangeFrameIds, RangeKey, detail_text, raw_texts
 from flame.core.units import format_counted, one_of
 
 AnyEvent = TraceEvent[Number | float] | TraceEvent[Decimal]
@@ -81,7 +81,7 @@ class KinetoContext:
         self.threads = ThreadNumbers()
         self.process_names: dict[int | str, str] = {}
         self.thread_names: dict[Place, str] = {}
-        self.ranges = RangeFrames(self.frames, clean=options.nvtx_names == "clean")
+        self.ranges = RangeFrameIds(self.frames, clean=options.nvtx_names == "clean")
         self.first_time = LIMIT
         self.last_time = -LIMIT
         self.untimed: Counter[str] = Counter()

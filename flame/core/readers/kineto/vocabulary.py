@@ -116,7 +116,7 @@ STEP = lazy_regex(r"ProfilerStep#(\d{1,9})")
 """The name of a range around a step, and its number."""
 
 
-class RangeFrames(FrameIds[RangeKey]):
+class RangeFrameIds(FrameIds[RangeKey]):
     """Frame ids of operators and annotations; ``steps`` are those of the profiler's steps."""
 
     def __init__(self, frames: FrameBuilder, clean: bool) -> None:
