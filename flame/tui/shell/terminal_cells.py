@@ -34,7 +34,7 @@ _UNKNOWN: Cell = ("", "")
 """In place of a cell of which nobody knows what it shows."""
 
 
-class Run(NamedTuple):
+class StyledRun(NamedTuple):
     """Hold a text from the cell (``row``, ``column``) on, and its parameters of SGR."""
 
     row: int
@@ -76,7 +76,7 @@ class TerminalCells:
         parts = [part for run in runs for part in self._changed(run)]
         return write_parts(parts, self._erases)
 
-    def _changed(self, run: Run) -> Iterator[_Part]:
+    def _changed(self, run: StyledRun) -> Iterator[_Part]:
         """Yield the parts of ``run`` that are not on screen, and note that they are."""
         row, column, style, text = run
         width = width_of(text)
@@ -91,23 +91,23 @@ class TerminalCells:
             if before != cells:
                 self._rows[row][place] = cells
                 for first, last in _stretches([*compress(count(), map(ne, before, cells))]):
-                    yield from self._parts(Run(row, column + first, style, text[first:last]))
+                    yield from self._parts(StyledRun(row, column + first, style, text[first:last]))
 
-    def _parts(self, run: Run) -> Iterator[_Part]:
+    def _parts(self, run: StyledRun) -> Iterator[_Part]:
         """``run`` as letters and longer blanks in turn."""
         row, column, style, text = run
         at = 0
         for blanks in () if shows_on_blanks(style) else _BLANKS.finditer(text):
             first, last = blanks.span()
             if first > at:
-                yield _Part(Run(row, column + at, style, text[at:first]))
-            part = Run(row, column + first, style, text[first:last])
+                yield _Part(StyledRun(row, column + at, style, text[at:first]))
+            part = StyledRun(row, column + first, style, text[first:last])
             yield _Part(part, blank=True, last=self._ends_with(part))
             at = last
         if at < len(text):
-            yield _Part(Run(row, column + at, style, text[at:]))
+            yield _Part(StyledRun(row, column + at, style, text[at:]))
 
-    def _ends_with(self, blanks: Run) -> bool:
+    def _ends_with(self, blanks: StyledRun) -> bool:
         """Whether the row has nothing but the same blanks behind ``blanks``."""
         rest = self._rows[blanks.row][blanks.column + len(blanks.text) :]
         return rest == [(" ", style_of_blanks(blanks.style))] * len(rest)
@@ -137,9 +137,9 @@ def _is_plain(text: str) -> bool:
     return text.isascii() or all(width_of(character) == 1 for character in {*text})
 
 
-def parse_runs(output: str) -> list[Run] | None:
+def parse_runs(output: str) -> list[StyledRun] | None:
     """Parse ``output`` into runs of one style; None where it does more than move and draw."""
-    runs: list[Run] = []
+    runs: list[StyledRun] = []
     row = column = end = 0
     style = ""
     for token in _TOKEN.finditer(output):
@@ -148,7 +148,7 @@ def parse_runs(output: str) -> list[Run] | None:
         end = token.end()
         line, cell, colours, newline, text = token.groups()
         if text:
-            runs.append(Run(row, column, style, text))
+            runs.append(StyledRun(row, column, style, text))
             column += width_of(text)
         elif line:
             row, column = int(line) - 1, int(cell) - 1
@@ -165,7 +165,7 @@ class _Part(NamedTuple):
     Where the cursor is behind it is not ``certain`` of characters that terminals draw as they like.
     """
 
-    run: Run
+    run: StyledRun
     blank: bool = False
     last: bool = False
     certain: bool = True
