@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from flame.tui.shell.base_app import BaseApp
-from flame.tui.toolkit.dialog import Dialog, Entry
+from flame.tui.toolkit.dialog import Dialog, TextEntry
 from tests.support.waiting import PATIENCE
 
 PENDING = object()
@@ -52,7 +52,7 @@ class Player:
 
     async def type(self, text: str) -> None:
         """Put ``text`` into the entry in place of what is there."""
-        self.dialog.query_one(Entry).value = text
+        self.dialog.query_one(TextEntry).value = text
         await self.settle()
 
     async def settle(self) -> None:
@@ -78,7 +78,7 @@ class Player:
     @property
     def entry(self) -> str | None:
         """The text in the entry; None where nothing is typed."""
-        entry = self.dialog.query_one(Entry)
+        entry = self.dialog.query_one(TextEntry)
         return entry.value if entry.display else None
 
     def read(self) -> str:
@@ -87,7 +87,7 @@ class Player:
 
     def _lines(self) -> list[str]:
         """The lines in the box as they are on the screen, the entry's left out."""
-        box, entry = self.dialog.query_one("#box"), self.dialog.query_one(Entry)
+        box, entry = self.dialog.query_one("#box"), self.dialog.query_one(TextEntry)
         x, y, width, height = box.content_region
         strips = self.dialog._compositor.render_strips()
         rows = range(y, y + height)

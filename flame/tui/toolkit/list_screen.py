@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
-from flame.tui.toolkit.dialog import Entry
+from flame.tui.toolkit.dialog import TextEntry
 from flame.tui.toolkit.dialog.page import Page, bindings_of, key_help
 from flame.tui.toolkit.dialog.row_list import LazyLines
 from flame.tui.toolkit.lines import Line, Lines, Piece, SomeLines, line_width, palette_of
@@ -134,7 +134,7 @@ class ListScreen(Screen[None], Generic[T]):
         yield Lines(lambda width, height: self._notes(width), id="notes")
         yield Lines(lambda width, height: self.about(width), id="about")
         with Horizontal(id="bottom"):
-            entry = Entry(id="search")
+            entry = TextEntry(id="search")
             entry.placeholder = "/ filter"
             yield entry
             yield Lines(lambda width, height: [self._keys()], id="status")
@@ -198,7 +198,7 @@ class ListScreen(Screen[None], Generic[T]):
     @property
     def filter_text(self) -> str:
         """What has been typed to filter by."""
-        return self.query_one(Entry).value
+        return self.query_one(TextEntry).value
 
     @property
     def selected(self) -> T | None:
@@ -306,7 +306,7 @@ class ListScreen(Screen[None], Generic[T]):
         self.action_choose()
 
     def action_filter(self) -> None:
-        self.set_focus(self.query_one(Entry))
+        self.set_focus(self.query_one(TextEntry))
 
     @on(Input.Changed)
     def _filter(self) -> None:
@@ -317,7 +317,7 @@ class ListScreen(Screen[None], Generic[T]):
 
     def action_back(self) -> None:
         """Out of the filter, then without it, then away."""
-        entry = self.query_one(Entry)
+        entry = self.query_one(TextEntry)
         if not entry.value and not entry.has_focus:
             self.action_leave()
         self.set_focus(None)

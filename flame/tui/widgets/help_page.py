@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from flame.core.analysis.words.formats import Terms
 from flame.tui.session.glossary import WORDS, words_of
-from flame.tui.toolkit.dialog.entry import Entry
+from flame.tui.toolkit.dialog.entry import TextEntry
 from flame.tui.toolkit.dialog.page import Page, indented
 from flame.tui.toolkit.lines import Line, Lines, Piece, side_by_side
 
@@ -68,7 +68,7 @@ class HelpPage(Page):
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
-        entry = Entry(id="find")
+        entry = TextEntry(id="find")
         entry.placeholder = _HINT
         yield entry
 
@@ -102,7 +102,7 @@ class HelpPage(Page):
 
     def _matches(self) -> list[int]:
         """The lines that have a word which begins as was typed."""
-        wanted = self.query_one(Entry).value
+        wanted = self.query_one(TextEntry).value
         begins = re.compile(rf"(?<!\w){re.escape(wanted)}", re.IGNORECASE)
         texts = enumerate(self._texts)
         return [place for place, text in texts if wanted and begins.search(text)]
@@ -150,7 +150,7 @@ class HelpPage(Page):
     def action_find(self) -> None:
         """Type what to look for, from here on."""
         self._origin = self._here
-        self.set_focus(self.query_one(Entry))
+        self.set_focus(self.query_one(TextEntry))
 
     @on(Input.Changed, "#find")
     def _typed(self, event: Input.Changed) -> None:
@@ -167,7 +167,7 @@ class HelpPage(Page):
         self._show(step, self._here)
 
     def _show(self, step: int, here: int) -> None:
-        places, entry = self._matches(), self.query_one(Entry)
+        places, entry = self._matches(), self.query_one(TextEntry)
         entry.set_class(bool(entry.value) and not places, "-nothing")
         self._go(places, step, here)
         self._found = self._place if places else -1
@@ -175,7 +175,7 @@ class HelpPage(Page):
 
     def action_close(self) -> None:
         """Leave what was typed, then the page."""
-        entry = self.query_one(Entry)
+        entry = self.query_one(TextEntry)
         if entry.value or entry.has_focus:
             entry.clear()
             self.set_focus(None)

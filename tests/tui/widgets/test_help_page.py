@@ -9,7 +9,7 @@ import pytest
 from flame.core.analysis.words.formats import NVTX, OPERATORS
 from flame.tui.session.glossary import GLOSSARY, WORDS, meaning_of
 from flame.tui.shell.actions import Action
-from flame.tui.toolkit.dialog import Entry
+from flame.tui.toolkit.dialog import TextEntry
 from flame.tui.toolkit.lines import Lines, line_width
 from flame.tui.widgets.help_page import HelpPage, word_lines
 from tests.tui.conftest import User, open_app
@@ -23,7 +23,7 @@ def top(user: User) -> str:
 
 
 def typed(user: User) -> str:
-    return user.app.screen.query_one(Entry).value
+    return user.app.screen.query_one(TextEntry).value
 
 
 async def test_sections_follow_one_another_and_begin_again(decode: Path) -> None:
@@ -46,7 +46,7 @@ async def test_the_way_through_the_help_is_always_said(decode: Path) -> None:
         await user.press("question_mark")
         assert (
             "tab next section · w words · / find · esc closes"
-            in user.app.screen.query_one(Entry).placeholder
+            in user.app.screen.query_one(TextEntry).placeholder
         )
         await user.press("w")
         assert top(user) == f"{WORDS}: {GLOSSARY[0][0]}"
@@ -81,9 +81,9 @@ async def test_what_is_not_there_moves_nothing(decode: Path) -> None:
     async with open_app(decode, SMALL) as user:
         await user.press("question_mark", "slash", *"furlong")
         assert top(user) == "Views"
-        assert user.app.screen.query_one(Entry).has_class("-nothing")
+        assert user.app.screen.query_one(TextEntry).has_class("-nothing")
         await user.press(*["backspace"] * 7)
-        assert not user.app.screen.query_one(Entry).has_class("-nothing")
+        assert not user.app.screen.query_one(TextEntry).has_class("-nothing")
 
 
 async def test_sections_go_on_from_where_one_has_scrolled(decode: Path) -> None:

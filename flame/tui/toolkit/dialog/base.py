@@ -14,7 +14,7 @@ from textual.reactive import Reactive
 from textual.widget import Widget
 from textual.widgets import OptionList, SelectionList
 
-from flame.tui.toolkit.dialog.entry import Entry
+from flame.tui.toolkit.dialog.entry import TextEntry
 from flame.tui.toolkit.dialog.modal import Modal
 from flame.tui.toolkit.dialog.page import Page, bindings_of, key_help
 from flame.tui.toolkit.dialog.row_list import RowList
@@ -64,7 +64,7 @@ class Dialog(Modal[T]):
             yield Lines(lambda width, height: self.head(width), id="head")
             yield from self.compose_rows()
             yield Lines(lambda width, height: self.tail(width), id="tail")
-            entry = Entry()
+            entry = TextEntry()
             entry.display = self.TYPES
             yield entry
             yield Lines(lambda width, height: self._last(width), id="hint")
@@ -119,9 +119,9 @@ class Dialog(Modal[T]):
         return self.row_list
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> TextEntry:
         """Where text is typed."""
-        return self.query_one(Entry)
+        return self.query_one(TextEntry)
 
     def draw(self) -> None:
         """Show what has changed."""
@@ -184,7 +184,7 @@ class Dialog(Modal[T]):
 
     def _usable(self) -> Iterator[Binding]:
         """The bindings that mean something at the moment."""
-        typing = bindings_of(Entry, Entry) if self.entry.display else ()
+        typing = bindings_of(TextEntry, TextEntry) if self.entry.display else ()
         for one in (*bindings_of(type(self), Dialog), *typing):
             _, name, parameters = parse(one.action)
             if self.check_action(name, parameters):

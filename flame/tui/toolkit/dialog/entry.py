@@ -10,7 +10,7 @@ from textual.widgets import Input
 from flame.tui.toolkit.text import printable
 
 
-class Entry(Input):
+class TextEntry(Input):
     """Take one line of text; what is pasted becomes printable."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
