@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,14 +25,15 @@ MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(FLAME.rglob("*.py"))
 }
+TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 PACKAGES = sorted(path.parent for path in MODULES.values() if path.name == "__init__.py")
 
 
-def imported_by(path: Path) -> Iterator[str]:
+def imported_by(name: str) -> Iterator[str]:
     """Modules of flame that a module imports, inside of functions and for types, too."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(TREES[name]):
         if isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}: imports are absolute"
+            assert not node.level, f"{name}: imports are absolute"
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 yield full if full in MODULES else str(node.module)
@@ -40,8 +42,8 @@ def imported_by(path: Path) -> Iterator[str]:
 
 
 IMPORTS = {
-    name: {module for module in imported_by(path) if module in MODULES and module != name}
-    for name, path in MODULES.items()
+    name: {module for module in imported_by(name) if module in MODULES and module != name}
+    for name in MODULES
 }
 
 
@@ -84,5 +86,19 @@ def test_files_are_short() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
-    assert [name for name, tree in trees.items() if not ast.get_docstring(tree)] == []
+    assert [name for name, tree in TREES.items() if not ast.get_docstring(tree)] == []
+
+
+def public_classes(tree: ast.Module) -> Iterator[str]:
+    """Names of the classes of a module that stand in no other class or function."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+
+
+def test_no_class_name_has_two_meanings() -> None:
+    modules = defaultdict(list)
+    for name, tree in TREES.items():
+        for public in public_classes(tree):
+            modules[public].append(name)
+    assert {public: names for public, names in modules.items() if len(names) > 1} == {}
