@@ -142,23 +142,23 @@ class SixteenColours(Palette):
     def category_ink(self, category: str) -> Style:
         return Style(color=_NAMED_CATEGORIES[category])
 
-    def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
-        return _named(_NAMED_CALLS[one], faded)
+    def call(self, call_class: CallClass, name: str, faded: bool = False) -> Style:
+        return _named(_NAMED_CALLS[call_class], faded)
 
-    def call_ink(self, one: CallClass) -> Style:
-        return Style(color=_NAMED_CALLS[one])
+    def call_ink(self, call_class: CallClass) -> Style:
+        return Style(color=_NAMED_CALLS[call_class])
 
-    def state(self, one: StateKind, name: str, faded: bool = False) -> Style:
-        return _named(_NAMED_STATES[one], faded)
+    def state(self, state_kind: StateKind, name: str, faded: bool = False) -> Style:
+        return _named(_NAMED_STATES[state_kind], faded)
 
-    def state_ink(self, one: StateKind) -> Style:
-        return Style(color=_NAMED_STATES[one])
+    def state_ink(self, state_kind: StateKind) -> Style:
+        return Style(color=_NAMED_STATES[state_kind])
 
-    def cause_ink(self, one: IdleCause) -> Style:
-        return Style(color=_NAMED_CAUSES[one]) if one in _NAMED_CAUSES else Style(dim=True)
+    def cause_ink(self, cause: IdleCause) -> Style:
+        return Style(color=_NAMED_CAUSES[cause]) if cause in _NAMED_CAUSES else Style(dim=True)
 
-    def stall(self, one: StallClass) -> Style:
-        return Style(color=_NAMED_STALLS[one])
+    def stall(self, stall_class: StallClass) -> Style:
+        return Style(color=_NAMED_STALLS[stall_class])
 
     @property
     def match_ink(self) -> Style:
@@ -212,22 +212,22 @@ class NoColours(SixteenColours):
     def change(self, strength: float, one_sided: bool, faded: bool = False) -> Style:
         return self.frame(Frame(Kind.FRAME, ""), "", faded)
 
-    def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
+    def call(self, call_class: CallClass, name: str, faded: bool = False) -> Style:
         return self.frame(Frame(Kind.LAUNCH, name), name, faded)
 
-    def call_ink(self, one: CallClass) -> Style:
+    def call_ink(self, call_class: CallClass) -> Style:
         return Style()
 
-    def state(self, one: StateKind, name: str, faded: bool = False) -> Style:
+    def state(self, state_kind: StateKind, name: str, faded: bool = False) -> Style:
         return self.frame(Frame(Kind.THREAD, name), name, faded)
 
-    def state_ink(self, one: StateKind) -> Style:
+    def state_ink(self, state_kind: StateKind) -> Style:
         return Style()
 
-    def cause_ink(self, one: IdleCause) -> Style:
+    def cause_ink(self, cause: IdleCause) -> Style:
         return Style()
 
-    def stall(self, one: StallClass) -> Style:
+    def stall(self, stall_class: StallClass) -> Style:
         return Style()
 
     @property

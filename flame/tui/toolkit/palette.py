@@ -89,32 +89,34 @@ class Palette:
         own = colour(Kind.CATEGORY, 2, self.shades, category_hue(category))
         return _ink(own if self.dark else mix(own, BLACK, _INKED))
 
-    def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
+    def call(self, call_class: CallClass, name: str, faded: bool = False) -> Style:
         """Return an API call in the colour of its class."""
-        return _frame(self, Kind.LAUNCH, shade_of(name), faded, int(one))
+        return _frame(self, Kind.LAUNCH, shade_of(name), faded, int(call_class))
 
-    def call_ink(self, one: CallClass) -> Style:
+    def call_ink(self, call_class: CallClass) -> Style:
         """Bars and blocks that stand for API calls of a class."""
-        own = colour(Kind.LAUNCH, 2, self.shades, int(one))
+        own = colour(Kind.LAUNCH, 2, self.shades, int(call_class))
         return _ink(own if self.dark else mix(own, BLACK, _INKED))
 
-    def state(self, one: StateKind, name: str, faded: bool = False) -> Style:
+    def state(self, state_kind: StateKind, name: str, faded: bool = False) -> Style:
         """Return what held a thread up in the colour of its kind."""
-        return _frame(self, Kind.THREAD, shade_of(name), faded, int(one))
+        return _frame(self, Kind.THREAD, shade_of(name), faded, int(state_kind))
 
-    def state_ink(self, one: StateKind) -> Style:
+    def state_ink(self, state_kind: StateKind) -> Style:
         """Bars and blocks that stand for what held a thread up."""
-        own = colour(Kind.THREAD, 2, self.shades, int(one))
+        own = colour(Kind.THREAD, 2, self.shades, int(state_kind))
         return _ink(own if self.dark else mix(own, BLACK, _INKED))
 
-    def cause_ink(self, one: IdleCause) -> Style:
+    def cause_ink(self, cause: IdleCause) -> Style:
         """What hatches the idle time of a cause."""
-        own = colour(Kind.CAUSE, 2, self.shades, int(one))
+        own = colour(Kind.CAUSE, 2, self.shades, int(cause))
         return _ink(own if self.dark else mix(own, BLACK, _INKED))
 
-    def stall(self, one: StallClass) -> Style:
+    def stall(self, stall_class: StallClass) -> Style:
         """Bars and blocks that stand for reasons of a class."""
-        return _ink(STALLS[one] if self.dark else mix(STALLS[one], BLACK, _STALL_INKED))
+        return _ink(
+            STALLS[stall_class] if self.dark else mix(STALLS[stall_class], BLACK, _STALL_INKED)
+        )
 
     @property
     def match_ink(self) -> Style:
