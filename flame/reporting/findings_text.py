@@ -73,15 +73,15 @@ def headlines(section: Section) -> Iterator[tuple[str, list[str]]]:
         yield f"… and {len(gpus) - _MOST_GPUS} more GPUs: --section budget", []
 
 
-def evidence_words(section: Section, found: Found) -> str:
+def evidence_words(section: Section, finding: Found) -> str:
     """Write the numbers that a finding rests on, but for its bound, which it tells itself."""
-    return SEPARATOR.join(f"{name} {value}" for name, value in _evidence(section, found))
+    return SEPARATOR.join(f"{name} {value}" for name, value in _evidence(section, finding))
 
 
-def more_evidence(section: Section, found: Found) -> list[str]:
+def more_evidence(section: Section, finding: Found) -> list[str]:
     """Write those of the numbers, no moments, that do not stand in the claim already."""
-    told = _evidence(section, found, without="moment")
-    return [f"{name} {value}" for name, value in told if not _says(str(found["claim"]), value)]
+    told = _evidence(section, finding, without="moment")
+    return [f"{name} {value}" for name, value in told if not _says(str(finding["claim"]), value)]
 
 
 def _says(claim: str, value: str) -> bool:
@@ -178,9 +178,9 @@ def _filled(words: Iterable[str], width: int) -> list[str]:
     return lines
 
 
-def caution(found: Found) -> str:
+def caution(finding: Found) -> str:
     """Write what a finding does not know for sure; empty where that is nothing."""
-    note = found.get("confidence_note")
+    note = finding.get("confidence_note")
     return f"Caution: {note}." if note else ""
 
 

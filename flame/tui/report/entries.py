@@ -65,9 +65,9 @@ class FindingRow(NamedTuple):
         return float(value) if isinstance(value, int | float) else None
 
 
-def findings_of(known: Known) -> list[FindingRow] | None:
+def findings_of(sections: Known) -> list[FindingRow] | None:
     """Return the findings; None where they are not known, or there can be none."""
-    found = known.get(FINDINGS)
+    found = sections.get(FINDINGS)
     if found is None or isinstance(found, str) or not found.section.available:
         return None
     rows = [(table.table.columns, row) for table in found.tables for row in table.table.rows]
@@ -77,35 +77,35 @@ def findings_of(known: Known) -> list[FindingRow] | None:
     ]
 
 
-def chip_text(known: Known) -> tuple[str, bool]:
+def chip_text(sections: Known) -> tuple[str, bool]:
     """Count the findings for a chip, but for what is mere information; and whether one is high."""
-    told = [one.severity for one in findings_of(known) or () if one.severity != "info"]
+    told = [one.severity for one in findings_of(sections) or () if one.severity != "info"]
     number = f"{len(told)} finding{'' if len(told) == 1 else 's'}" if told else ""
     return number, "high" in told
 
 
-def why_absent(known: Known, name: str) -> str | None:
+def why_absent(sections: Known, name: str) -> str | None:
     """Say why the trace cannot tell of a section; empty where it can, None while unknown."""
-    found = known.get(name)
+    found = sections.get(name)
     if found is None:
         return None
     return found if isinstance(found, str) else found.section.why
 
 
 class EntryList:
-    """Compose the list of ``titles`` of which ``known`` are worked out; entries by line.
+    """Compose the list of ``titles`` of which ``sections`` are worked out; entries by line.
 
     Before any titles are known there are findings to come, in reports that ``judge``.
     """
 
     def __init__(
-        self, titles: Iterable[SectionTitle], known: Known, waits: bool, judges: bool = True
+        self, titles: Iterable[SectionTitle], sections: Known, waits: bool, judges: bool = True
     ) -> None:
         self._titles = tuple(titles)
-        self._known = known
+        self._known = sections
         self._waits = waits
         self._judges = judges
-        self.findings = findings_of(known)
+        self.findings = findings_of(sections)
 
     @property
     def entries(self) -> list[ReportEntry]:

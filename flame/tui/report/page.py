@@ -182,7 +182,7 @@ def _aligned(text: str, width: int, right: bool) -> str:
 
 
 def section_page(
-    found: WrittenSection,
+    written: WrittenSection,
     orders: Sequence[Sequence[int]],
     sorted_by: Sequence[Sorting | None],
     width: int,
@@ -192,17 +192,17 @@ def section_page(
 
     ``everything`` is the command that writes all rows of a table of which some are left out.
     """
-    page = SectionPage(found.tables, orders, sorted_by, width, everything)
-    title = wrap(found.section.title, width - 1, _TEXT_LINES, prose=True)
+    page = SectionPage(written.tables, orders, sorted_by, width, everything)
+    title = wrap(written.section.title, width - 1, _TEXT_LINES, prose=True)
     page.add(*([Piece(f" {line}", "strong")] for line in title), [])
-    if found.section.why:
-        page.add(*_absent(found.section.why, found.section.how, width))
-    elif not found.tables and not found.section.notes:
+    if written.section.why:
+        page.add(*_absent(written.section.why, written.section.how, width))
+    elif not written.tables and not written.section.notes:
         page.add([Piece(" looked, and found none", "dim")])
-    for number in range(len(found.tables)):
+    for number in range(len(written.tables)):
         page.add(*([[]] if number else []))
         page.add_table(number)
-    notes = [line for note in found.section.notes for line in _told(note, width)]
+    notes = [line for note in written.section.notes for line in _told(note, width)]
     page.add(*([[]] if notes else []), *notes)
     return page
 
@@ -226,22 +226,22 @@ def text_page(title: str, text: str, width: int) -> SectionPage:
     return page
 
 
-def finding_page(one: FindingRow, evidence: str, leads: str, width: int) -> SectionPage:
+def finding_page(finding: FindingRow, evidence: str, leads: str, width: int) -> SectionPage:
     """Compose a finding: what it is, its ``evidence``, what to do first, where enter ``leads``."""
     page = SectionPage((), (), (), width)
-    page.add(_finding_head(one, width), [])
+    page.add(_finding_head(finding, width), [])
     blocks: tuple[tuple[str, str, str], ...] = (
-        ("", one.text("claim"), ""),
-        ("try first", one.text("advice"), "strong"),
-        ("saves", _saves(one), ""),
+        ("", finding.text("claim"), ""),
+        ("try first", finding.text("advice"), "strong"),
+        ("saves", _saves(finding), ""),
         ("evidence", evidence, ""),
-        ("caution", one.text("confidence_note"), ""),
-        ("told when", one.text("rule"), "dim"),
-        *((key, one.text(key), "dim") for key in one.cells if key not in _TOLD),
+        ("caution", finding.text("confidence_note"), ""),
+        ("told when", finding.text("rule"), "dim"),
+        *((key, finding.text(key), "dim") for key in finding.cells if key not in _TOLD),
     )
     for label, text, tone in blocks:
         page.add(*_block(label, text, tone, width))
-    page.add(*_ways(one, leads, width))
+    page.add(*_ways(finding, leads, width))
     return page
 
 
@@ -289,18 +289,18 @@ def _ways(one: FindingRow, leads: str, width: int) -> Iterator[Line]:
         yield [Piece(" "), *line[3:]]
 
 
-def no_findings_page(found: WrittenSection, width: int) -> SectionPage:
+def no_findings_page(written: WrittenSection, width: int) -> SectionPage:
     """Say that the rules have found nothing, where to look instead, and what they cannot judge."""
     page = SectionPage((), (), (), width)
     page.add(_title("Nothing is wrong that the rules know", width), [])
-    is_memory = "nothing" in found.section.facts  # of a snapshot, which has no GPU time
+    is_memory = "nothing" in written.section.facts  # of a snapshot, which has no GPU time
     line: Line = [
         Piece(" whose the memory was: " if is_memory else " where the time went: ", "dim")
     ]
     for section in ("memory",) if is_memory else ("budget", "kernels"):
         line += [Piece(section, "key", f"turn('{section}')"), Piece("  ")]
     page.add(line, [])
-    abstained = found.section.facts.get("abstained")
+    abstained = written.section.facts.get("abstained")
     for one in abstained if isinstance(abstained, list) else ():
         page.add(*_told(f"not judged, {one['id']}: {one['why']}", width))
     return page
@@ -310,9 +310,9 @@ def _told(text: str, width: int) -> Iterator[Line]:
     return ([Piece(f" {line}", "dim")] for line in wrap(text, width - 1, _TEXT_LINES, prose=True))
 
 
-def about(one: FindingRow) -> str:
+def about(finding: FindingRow) -> str:
     """Name the section with the numbers behind a finding."""
-    return one.text("section")
+    return finding.text("section")
 
 
 def matching(table: WrittenTable, order: Sequence[int], pattern: re.Pattern[str]) -> list[int]:

@@ -27,16 +27,16 @@ _IDLE = "idle: "
 """What the parts of a GPU's time begin with in which it ran nothing."""
 
 
-def remarks_on(known: Known, name: str, kind: Kind) -> list[tuple[Label, str]]:
-    """Say what ``known`` of a report says of the frames called ``name``."""
-    remarks = [(Label.SLOW, text) for text in _tails(known, name, kind)]
-    findings = [(Label.FINDING, text) for text in dict.fromkeys(_findings(known, name))]
+def remarks_on(sections: Known, name: str, kind: Kind) -> list[tuple[Label, str]]:
+    """Say what ``sections`` of a report says of the frames called ``name``."""
+    remarks = [(Label.SLOW, text) for text in _tails(sections, name, kind)]
+    findings = [(Label.FINDING, text) for text in dict.fromkeys(_findings(sections, name))]
     return [*remarks[:1], *findings[:_MOST]]
 
 
-def why_idle(known: Known) -> list[tuple[Label, str]]:
+def why_idle(sections: Known) -> list[tuple[Label, str]]:
     """Say what the GPUs waited for while they ran nothing, most first, and where more is told."""
-    found = known.get(BUDGET)
+    found = sections.get(BUDGET)
     if found is None or isinstance(found, str):
         return []
     sums = Counter[str]()
