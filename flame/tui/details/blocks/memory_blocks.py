@@ -16,27 +16,27 @@ _MOST_STEPS = 6
 _PARTS = (Label.REQUESTED, Label.ROUNDING, Label.PENDING, Label.SPLIT, Label.RELEASABLE)
 
 
-def memory_lines(found: MemoryFacts | None, width: int) -> list[list[Line]]:
+def memory_lines(facts: MemoryFacts | None, width: int) -> list[list[Line]]:
     """Write what is known of the allocations of a frame, and of all GPUs for the root."""
-    if found is None:
+    if facts is None:
         return []
-    gpus = [_gpu(each, found, width) for each in found.gpus[:_MOST_GPUS]]
-    shown = fields([(Label.SHOWN, found.moment)], width)
-    return [shown, *gpus, fields(_allocations(found), width)]
+    gpus = [_gpu(each, facts, width) for each in facts.gpus[:_MOST_GPUS]]
+    shown = fields([(Label.SHOWN, facts.moment)], width)
+    return [shown, *gpus, fields(_allocations(facts), width)]
 
 
-def memory_words(found: MemoryFacts) -> Iterator[str]:
+def memory_words(facts: MemoryFacts) -> Iterator[str]:
     """Write the most important of that in short: of the root of its GPUs, else of a frame."""
-    for each in found.gpus:
-        gpu = f"GPU{each.number} " if len(found.gpus) > 1 else ""
+    for each in facts.gpus:
+        gpu = f"GPU{each.number} " if len(facts.gpus) > 1 else ""
         yield f"{gpu}{Label.PEAK} {format_bytes(each.memory.peak)}"
         yield f"{Label.AT_END} {format_bytes(each.memory.live_end)}"
         if each.memory.parts is not None:
             yield f"{Label.RESERVED} {format_bytes(each.memory.parts.reserved)}"
         if failed := len(each.memory.out_of_memory):
             yield f"{format_count(failed)} {Label.FAILED}"
-    if not found.gpus:
-        for label, value in _allocations(found):
+    if not facts.gpus:
+        for label, value in _allocations(facts):
             yield f"{label} {value}"
 
 

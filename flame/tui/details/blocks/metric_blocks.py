@@ -15,21 +15,23 @@ from flame.tui.details.labels import Label, fields
 from flame.tui.toolkit.lines import Line
 
 
-def metric_lines(found: KernelMetrics | None, traffic: MovedBytes | None, width: int) -> list[Line]:
-    """Write the means that are known, and of how much time; ``found`` is of one frame.
+def metric_lines(
+    metrics: KernelMetrics | None, traffic: MovedBytes | None, width: int
+) -> list[Line]:
+    """Write the means that are known, and of how much time; ``metrics`` is of one frame.
 
     ``traffic`` is what its memory moved beside what it has to move, where that is known.
     """
-    if found is None or not found.ran[0]:
+    if metrics is None or not metrics.ran[0]:
         return []
-    return fields([*_facts(found), (Label.TRAFFIC, _traffic(traffic))], width)
+    return fields([*_facts(metrics), (Label.TRAFFIC, _traffic(traffic))], width)
 
 
-def metric_words(found: KernelMetrics | None) -> Iterator[str]:
+def metric_words(metrics: KernelMetrics | None) -> Iterator[str]:
     """Write the same in short: what is known, of a frame whose kernels ran."""
-    if found is None or not found.ran[0]:
+    if metrics is None or not metrics.ran[0]:
         return
-    for label, value in _facts(found):
+    for label, value in _facts(metrics):
         if value:
             yield f"{label} {value}"
 

@@ -19,22 +19,22 @@ _SHAPES = 4
 _PEAKS = 2
 
 
-def work_lines(found: WorkFacts | None, width: int) -> list[list[Line]]:
+def work_lines(facts: WorkFacts | None, width: int) -> list[list[Line]]:
     """Write the work and how near it is to the peak, then the shapes with the most time."""
-    if found is None:
+    if facts is None:
         return []
-    return [fields(_facts(found), width), _shapes(found, width)]
+    return [fields(_facts(facts), width), _shapes(facts, width)]
 
 
-def work_words(found: WorkFacts | None) -> Iterator[str]:
+def work_words(facts: WorkFacts | None) -> Iterator[str]:
     """Write the same in short."""
-    if found is None:
+    if facts is None:
         return
-    counts = found.counts
+    counts = facts.counts
     yield f"{format_rate(float(counts.tflops[0]))} TFLOP/s"
-    if found.rated_on:
-        yield f"{_cell(found, BOUND)} of bound {_over(counts.rated_coverage[0])}"
-    yield found.verdict.title if found.verdict.is_known else found.verdict.why
+    if facts.rated_on:
+        yield f"{_cell(facts, BOUND)} of bound {_over(counts.rated_coverage[0])}"
+    yield facts.verdict.title if facts.verdict.is_known else facts.verdict.why
 
 
 def _facts(found: WorkFacts) -> Iterator[tuple[Label, str]]:
