@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def started(config: Config, said: frozenset[str]) -> Iterator[Start]:
+def started(config: Config, settings: frozenset[str]) -> Iterator[Start]:
     """Begin what the app needs besides its trace, and write at the end what is to be remembered.
 
-    ``said`` names the settings that the command line says. The terminal answers while the block
+    ``settings`` names the settings that the command line says. The terminal answers while the block
     imports the app.
     """
     from flame.console.background_colour import asked_background
@@ -24,7 +24,7 @@ def started(config: Config, said: frozenset[str]) -> Iterator[Start]:
     from flame.tui.shell.start import Start
 
     memory = open_memory(config)
-    recalled = memory.preferences.without(said)
+    recalled = memory.preferences.without(settings)
     by_background = (recalled.theme or config.theme) == "auto" and not is_in_browser()
     with asked_background(by_background) as background:
         try:

@@ -160,13 +160,13 @@ def _check_expressions(word: str, expressions: list[Any]) -> None:
             raise UsageError(f"{word}: '{expression}' is {error}") from None
 
 
-def refuse_unknown(word: str, known: Sequence[str], complaint: str) -> None:
-    """Raise UsageError, with ``complaint`` and the nearest, if ``word`` is none of ``known``."""
-    if word in known:
+def refuse_unknown(word: str, words: Sequence[str], complaint: str) -> None:
+    """Raise UsageError, with ``complaint`` and the nearest, if ``word`` is none of ``words``."""
+    if word in words:
         return
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, 1, 0.5)
-    some = [*known[:_MANY], *("…" for _ in known[_MANY : _MANY + 1])]
+    near = get_close_matches(word, words, 1, 0.5)
+    some = [*words[:_MANY], *("…" for _ in words[_MANY : _MANY + 1])]
     hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(some)}"
     raise UsageError(f"{complaint} '{word}': {hint}")

@@ -96,9 +96,9 @@ def load_side(
     name: str,
     inputs: Sequence[Inputs],
     cache: ProfileCache | None,
-    known: dict[tuple[Path, ...], Profile] | None = None,
+    profiles: dict[tuple[Path, ...], Profile] | None = None,
 ) -> tuple[Run, ...]:
-    """Load the runs of a side that are not ``known``, or open the base that was kept of it."""
+    """Load the runs of a side that are not ``profiles``, or open the base that was kept of it."""
     from flame.console.progress import load_with_progress
     from flame.core.compare.kept.base_file import is_kept_base
     from flame.core.compare.sides import open_runs, runs_of
@@ -107,11 +107,11 @@ def load_side(
     where, paths = side_filters(args, name.lower()), [path for one in inputs for path in one.paths]
     if len(paths) == 1 and is_kept_base(paths[0]):
         return open_runs(paths[0], name, where, load_options_of(args).phases)
-    known, options = {} if known is None else known, load_options_of(args)
+    profiles, options = {} if profiles is None else profiles, load_options_of(args)
     for one in inputs:
-        if one.paths not in known:
+        if one.paths not in profiles:
             # Findings and samples of kernels tell by them; several files are read elsewhere.
             wanted = args.format is None and len(one.paths) == 1
             loaded = load_with_progress(one, replace(options, launches=wanted), cache)
-            known[one.paths] = with_given_iteration(loaded, args.iteration)
-    return runs_of(name, [known[one.paths] for one in inputs], where)
+            profiles[one.paths] = with_given_iteration(loaded, args.iteration)
+    return runs_of(name, [profiles[one.paths] for one in inputs], where)

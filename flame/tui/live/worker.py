@@ -59,13 +59,13 @@ class Renewed(Message):
         self,
         session: LiveSession,
         latest: Projection,
-        found: SearchResult | None,
+        search: SearchResult | None,
         status: LiveStatus,
     ) -> None:
         super().__init__()
         self.session = session
         self.latest = latest
-        self.found = found
+        self.found = search
         self.status = status
 
 

@@ -105,11 +105,11 @@ class AgainstMedian:
 
 
 def against_median(
-    tree: StackTree, ranks: int, whole: StackTree, found: NodeSpread
+    tree: StackTree, ranks: int, whole: StackTree, spread: NodeSpread
 ) -> AgainstMedian:
-    """Compare ``tree``, of so many ``ranks``, with what is ``found`` of all in the ``whole``."""
+    """Compare ``tree``, of so many ``ranks``, with what is ``spread`` of all in the ``whole``."""
     place = same_nodes(tree, whole)
-    median = np.where(place >= 0, found.spread.median[place], 0)
+    median = np.where(place >= 0, spread.spread.median[place], 0)
     above = tree.total / ranks - median
     far = np.where(above > 0, np.inf, 0.0)
     np.divide(above, median, out=far, where=median > 0)

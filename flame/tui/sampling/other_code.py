@@ -65,19 +65,19 @@ def _same_texts(one: Code, other: Code, here: I8, there: I8) -> Bool:
     return np.fromiter((one.text[a] == other.text[b] for a, b in pairs), bool, len(here))
 
 
-def same_instructions(one: Code, other: Code) -> tuple[I8, I8]:
+def same_instructions(code: Code, other: Code) -> tuple[I8, I8]:
     """Pair the instructions of both codes: their places in each, i8[k], ascending.
 
     They are paired in their order, by opcodes, as `align_code` does. Where the texts are not known,
     of functions of one name, offsets alone tell.
     """
     none: I8 = np.zeros(0, np.int64)
-    known = any(one.text), any(other.text)
+    known = any(code.text), any(other.text)
     if all(known):
-        return _aligned(one.text, other.text)
-    if any(known) or one.name != other.name:
+        return _aligned(code.text, other.text)
+    if any(known) or code.name != other.name:
         return none, none
-    _, here, there = np.intersect1d(one.offset, other.offset, return_indices=True)
+    _, here, there = np.intersect1d(code.offset, other.offset, return_indices=True)
     return here, there
 
 

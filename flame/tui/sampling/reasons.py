@@ -31,11 +31,11 @@ def counted(reasons: Sequence[str], samples: I8) -> Counted:
 
 
 def reason_lines(
-    known: Counted, palette: Palette, width: int, most: int = 0, meanings: bool = False
+    counts: Counted, palette: Palette, width: int, most: int = 0, meanings: bool = False
 ) -> list[Line]:
     """Write a line for each reason, of which the first ``most`` (0: all), the rest as one."""
-    whole = sum(samples for _, samples in known)
-    shown = known[:most] if most and len(known) > most + 1 else known
+    whole = sum(samples for _, samples in counts)
+    shown = counts[:most] if most and len(counts) > most + 1 else counts
     lines: list[Line] = []
     for key, samples in shown:
         stall = stall_of(key)
@@ -45,7 +45,7 @@ def reason_lines(
     rest = whole - sum(samples for _, samples in shown)
     if rest:
         share = format_percent(rest, whole).rjust(_SHARE)
-        text = f"{share} {'':{_bar_cells(width)}} {len(known) - len(shown)} more"
+        text = f"{share} {'':{_bar_cells(width)}} {len(counts) - len(shown)} more"
         lines.append([Piece(cut_start(text, width), "dim")])
     return lines
 

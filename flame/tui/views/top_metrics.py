@@ -33,12 +33,12 @@ def measure_shown(shown: Projection, frames: I4) -> MeasuredFrames | None:
         return None  # the details say so
 
 
-def metric_cell(found: MeasuredFrames, row: int, key: str) -> str:
+def metric_cell(frames: MeasuredFrames, row: int, key: str) -> str:
     """Write a cell; empty where nothing is known."""
-    value = float(found.columns[key][row])
+    value = float(frames.columns[key][row])
     if np.isnan(value):
         return ""
     if key == MOVED:
         return f"{value:.1f}×"
-    mark = BESIDE if found.metrics.shared[row] else ""
+    mark = BESIDE if frames.metrics.shared[row] else ""
     return f"{format_ns(value)}{mark}" if key == EXPOSURE else f"{value:.1f} %"
