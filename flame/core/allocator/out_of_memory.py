@@ -44,23 +44,25 @@ def failed_requests(
 Verdict = Literal["fragmented", "full", "enough was free", "not known"]
 
 
-def verdict(one: OutOfMemory) -> Verdict:
+def verdict(failure: OutOfMemory) -> Verdict:
     """Judge why a request failed, by numbers; what was free is known at the end alone."""
-    if one.free is None:
+    if failure.free is None:
         return "not known"
-    if one.is_fragmented:
+    if failure.is_fragmented:
         return "fragmented"
-    return "full" if one.is_full else "enough was free"
+    return "full" if failure.is_full else "enough was free"
 
 
-def failure_words(one: OutOfMemory) -> str:
+def failure_words(failure: OutOfMemory) -> str:
     """Say why a request failed, as far as it is known."""
-    device = f"the device had {format_bytes(one.device_free)} free"
-    if one.free is None:
+    device = f"the device had {format_bytes(failure.device_free)} free"
+    if failure.free is None:
         return f"{device}; what the allocator had free then is known of the end only"
-    if one.is_fragmented:
-        largest = format_bytes(one.largest_free or 0)
+    if failure.is_fragmented:
+        largest = format_bytes(failure.largest_free or 0)
         remedy = "try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-        return f"fragmented: {format_bytes(one.free)} free, at most {largest} in a piece; {remedy}"
-    word = "full: " if one.is_full else ""
-    return f"{word}{device}, the allocator {format_bytes(one.free)}"
+        return (
+            f"fragmented: {format_bytes(failure.free)} free, at most {largest} in a piece; {remedy}"
+        )
+    word = "full: " if failure.is_full else ""
+    return f"{word}{device}, the allocator {format_bytes(failure.free)}"

@@ -24,11 +24,11 @@ def memory_curve(
     own: DeviceAllocations,
     events: AllocatorEvents,
     parts: ReservedParts | None,
-    told: ReservedCurve | None = None,
+    reserved_curve: ReservedCurve | None = None,
 ) -> MemoryCurve | None:
     """Follow the memory of the device at ``place`` over its ``events``; None without times.
 
-    What was reserved is as ``told``, else rolled back from the ``parts`` of the end.
+    What was reserved is as ``reserved_curve``, else rolled back from the ``parts`` of the end.
     """
     rows = np.flatnonzero(events.time != NO_TIME)
     if not len(rows):
@@ -42,7 +42,7 @@ def memory_curve(
         if (reserved < live).any():  # events of segments are missing
             reserved = None
     curve = MemoryCurve(place, position, np.append(time[:1], time), live, reserved)
-    return curve if told is None else with_reserved(curve, told)
+    return curve if reserved_curve is None else with_reserved(curve, reserved_curve)
 
 
 def _reserved(events: AllocatorEvents, parts: ReservedParts | None) -> I8 | None:

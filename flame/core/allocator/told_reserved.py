@@ -97,19 +97,19 @@ def _changes(reserved: ReservedSizes, told: I8) -> _Changes:
     return _Changes(reserved.row[order], reserved.time[order], change)
 
 
-def with_reserved(curve: MemoryCurve, told: ReservedCurve) -> MemoryCurve:
+def with_reserved(curve: MemoryCurve, reserved_curve: ReservedCurve) -> MemoryCurve:
     """Add to ``curve`` what was reserved; None of it where more lived than that."""
-    last = np.searchsorted(curve.position, told.position, "right") - 1
-    later = told.time > curve.time[last]  # than the event before it: a row of its own
-    position = np.concatenate([told.position, curve.position])
-    time = np.concatenate([told.time, curve.time])
+    last = np.searchsorted(curve.position, reserved_curve.position, "right") - 1
+    later = reserved_curve.time > curve.time[last]  # than the event before it: a row of its own
+    position = np.concatenate([reserved_curve.position, curve.position])
+    time = np.concatenate([reserved_curve.time, curve.time])
     live = np.concatenate([curve.live[last], curve.live])
     rank = np.concatenate([np.where(later, 2, 0), np.ones(len(curve.position), np.int64)])
     order = np.lexsort((time * (rank == 2), rank, position))
-    is_told = order < len(told.position)
+    is_told = order < len(reserved_curve.position)
     latest = np.maximum.accumulate(np.where(is_told, np.arange(len(order)), _NONE_YET))
-    sizes = np.append(told.size, np.zeros(len(curve.position), np.int64))[order]
-    reserved = np.where(latest == _NONE_YET, told.before, sizes[latest])
+    sizes = np.append(reserved_curve.size, np.zeros(len(curve.position), np.int64))[order]
+    reserved = np.where(latest == _NONE_YET, reserved_curve.before, sizes[latest])
     kept = rank[order] > 0
     order, reserved = order[kept], reserved[kept]
     if (reserved < live[order]).any():

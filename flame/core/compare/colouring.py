@@ -70,11 +70,11 @@ class Colouring:
         """The strength of each node's colour, f8[n]: grown from 0 to 1, shrunk from 0 to -1."""
         return self.strength_by(self.found)
 
-    def strength_by(self, found: BeyondNoise | None) -> F8:
-        """Work out the strength as it is, or will be, when ``found`` is known; it is kept."""
-        if found not in self._strengths:
-            self._strengths[found] = self._strength(found)
-        return self._strengths[found]
+    def strength_by(self, beyond_noise: BeyondNoise | None) -> F8:
+        """Work out the strength as it is, or will be, when ``beyond_noise`` is known; it is kept."""
+        if beyond_noise not in self._strengths:
+            self._strengths[beyond_noise] = self._strength(beyond_noise)
+        return self._strengths[beyond_noise]
 
     @cached_property
     def _strengths(self) -> dict[BeyondNoise | None, F8]:

@@ -131,21 +131,21 @@ def find_evidence(comparison: Comparison) -> Evidence:
     return Evidence(found.level, verdict, *found[1:])
 
 
-def judge_nodes(comparison: Comparison, found: NodeTests, limits: Limits) -> U1:
+def judge_nodes(comparison: Comparison, tests: NodeTests, limits: Limits) -> U1:
     """Judge each node by its tests: what changed is also as large as ``limits`` say, u1[nodes]."""
     changes, itself = comparison.changes, limits.of_base
     with np.errstate(invalid="ignore"):
-        above = found.probability - 0.5
-        of_activities = found.level == EvidenceLevel.ACTIVITIES
-        longer = (found.p <= _CHANCE_OF_ACTIVITIES) & (np.abs(above) > _SHARE_ABOVE)
-        passes = np.where(of_activities, longer, found.adjusted <= CHANCE)
+        above = tests.probability - 0.5
+        of_activities = tests.level == EvidenceLevel.ACTIVITIES
+        longer = (tests.p <= _CHANCE_OF_ACTIVITIES) & (np.abs(above) > _SHARE_ABOVE)
+        passes = np.where(of_activities, longer, tests.adjusted <= CHANCE)
         passes &= np.sign(above) == np.sign(changes.delta)
-        beyond_ranks = np.where(changes.delta > 0, found.low > 0, found.high < 0)
-        passes |= (found.level == EvidenceLevel.RANKS) & beyond_ranks
-        beyond = (found.low > itself) | (found.high < -itself)
+        beyond_ranks = np.where(changes.delta > 0, tests.low > 0, tests.high < 0)
+        passes |= (tests.level == EvidenceLevel.RANKS) & beyond_ranks
+        beyond = (tests.low > itself) | (tests.high < -itself)
         more = of_activities & beyond & _counts_differ(changes)
         changed = (passes | more) & large_changes(changes, limits, comparison.largest)
-        same = (found.low >= -itself) & (found.high <= itself)
+        same = (tests.low >= -itself) & (tests.high <= itself)
     verdict = np.where(same, NodeVerdict.SAME, NodeVerdict.UNCLEAR)
     judged: U1 = np.where(changed, NodeVerdict.CHANGED, verdict).astype(np.uint8)
     return judged

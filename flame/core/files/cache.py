@@ -130,9 +130,9 @@ class Cache:
             os.close(descriptor)
 
 
-def is_own(known: os.stat_result) -> bool:
+def is_own(status: os.stat_result) -> bool:
     """Tell whether a file is this user's, and no other user can write to it."""
-    return known.st_uid == os.geteuid() and not known.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _last_use(path: Path) -> float:

@@ -25,11 +25,11 @@ class BusyWords(NamedTuple):
     idle: str = ""
 
 
-def busy_words(found: Sequence[Utilization]) -> BusyWords:
-    """Choose the words for ``found``, the GPUs that are looked at."""
-    measured = [each for each in found if each.length]
+def busy_words(gpus: Sequence[Utilization]) -> BusyWords:
+    """Choose the words for ``gpus``, the GPUs that are looked at."""
+    measured = [each for each in gpus if each.length]
     if not measured:
-        return BusyWords(format_ns(0)) if found else BusyWords()
+        return BusyWords(format_ns(0)) if gpus else BusyWords()
     shares = [(each.busy / each.length, busy_share(each)) for each in measured]
     idle = [(each.idle, format_ns(each.idle)) for each in measured]
     return BusyWords(

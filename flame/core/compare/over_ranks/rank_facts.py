@@ -49,10 +49,10 @@ def lost_words(summary: RankSummary) -> list[str]:
     return [f"{number} of ranks could not be read, such as {first.path}: {first.reason}"]
 
 
-def are_same(one: RankSummary, other: RankSummary) -> bool:
+def are_same(summary: RankSummary, other: RankSummary) -> bool:
     """Tell whether ranks have the same sums, lengths, steps and waits, whenever they ran."""
-    return _rows(one) == _rows(other) and all(
-        np.array_equal(*pair) for pair in zip(_columns(one), _columns(other), strict=True)
+    return _rows(summary) == _rows(other) and all(
+        np.array_equal(*pair) for pair in zip(_columns(summary), _columns(other), strict=True)
     )
 
 

@@ -208,11 +208,11 @@ def _leading(scope: Scope, one: HeldStack, metric: str) -> Place:
     return Place((), one.path[1:], metric, sources=one.sources[1:])
 
 
-def why_no_growth(one: MemoryOfDevice) -> str:
+def why_no_growth(memory: MemoryOfDevice) -> str:
     """Say why it is not known which stacks grow; empty where it is known."""
-    if one.boundaries >= LEAST_BOUNDARIES:
+    if memory.boundaries >= LEAST_BOUNDARIES:
         return ""
-    ends = format_counted(one.boundaries, "end of a step", "ends of steps")
+    ends = format_counted(memory.boundaries, "end of a step", "ends of steps")
     return (
         f"{ends} recorded, {LEAST_BOUNDARIES} are needed: those of the PyTorch profiler or of an "
         "optimizer, with _record_memory_history() before them"

@@ -94,7 +94,7 @@ def _decided(scope: Scope, term: Term) -> tuple[bool | None, float | None]:
     return COMPARE[term.operator](found.value, limit_of(term, found)), found.value
 
 
-def limit_of(term: Term, found: Quantity) -> float:
+def limit_of(term: Term, quantity: Quantity) -> float:
     """Find the limit of ``term`` in the unit of what was measured.
 
     Nothing has none. Raises UsageError where it is written in another one.
@@ -102,10 +102,10 @@ def limit_of(term: Term, found: Quantity) -> float:
     limit = term.limit
     if not limit.value and limit.kind == "count":
         return 0.0
-    if limit.kind == "percent" and found.whole is not None:
-        return limit.value * found.whole / 100
-    if limit.kind != found.unit and not (found.unit == "percent" and limit.kind == "count"):
-        wanted = _WRITTEN[found.unit] + (", or a share" if found.whole is not None else "")
+    if limit.kind == "percent" and quantity.whole is not None:
+        return limit.value * quantity.whole / 100
+    if limit.kind != quantity.unit and not (quantity.unit == "percent" and limit.kind == "count"):
+        wanted = _WRITTEN[quantity.unit] + (", or a share" if quantity.whole is not None else "")
         wanted += ", or a part of the base in %" if limit.change else ""
         raise UsageError(f"--fail-on: {term.name} at {term.place + 1} is compared with {wanted}")
     return limit.value

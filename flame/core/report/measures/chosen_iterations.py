@@ -37,13 +37,13 @@ def _with_pid(profile: Profile, chosen: Pids) -> list[int]:
     return [at for at, process in enumerate(profile.processes) if process.pid in chosen.ids]
 
 
-def per_iteration(scope: Scope, of: Column, among: Bool) -> int | None:
-    """Count how many an iteration has, as a median: ``of`` is that of each, -1 in none.
+def per_iteration(scope: Scope, iteration: Column, among: Bool) -> int | None:
+    """Count how many an iteration has, as a median: ``iteration`` is that of each, -1 in none.
 
     ``among``, bool[n], marks the iterations that count; None without any.
     """
     chosen = chosen_iterations(scope) & among
-    number = distribution(np.bincount(of[of >= 0], minlength=len(chosen))[chosen])
+    number = distribution(np.bincount(iteration[iteration >= 0], minlength=len(chosen))[chosen])
     return number.p50 if number else None
 
 

@@ -202,22 +202,22 @@ class Executions:
         return order
 
 
-def executions(scope: Scope, found: LaunchedKernels) -> Executions:
-    """Sum up the kernels of ``found``."""
-    table, shown, rows = scope.profile.activities, scope.labels.shown, found.rows
+def executions(scope: Scope, launched: LaunchedKernels) -> Executions:
+    """Sum up the kernels of ``launched``."""
+    table, shown, rows = scope.profile.activities, scope.labels.shown, launched.rows
     of = table.groups
     keys = [of.process, of.thread, of.device, shown[of.launch], shown[of.frame]]
     first, group = unique_by_group(table, rows, keys)
-    size, queue = len(first), found.queue
+    size, queue = len(first), launched.queue
     queues = distributions(np.where(queue < 0, size, group), queue, size + 1).first(size)
     del queue
     return Executions(
         rows[first],
-        sum_by(group, found.share, size),
-        distributions(group, found.api, size),
+        sum_by(group, launched.share, size),
+        distributions(group, launched.api, size),
         queues,
-        distributions(group, found.kernel, size),
-        distributions(group, found.total, size),
+        distributions(group, launched.kernel, size),
+        distributions(group, launched.total, size),
     )
 
 
@@ -242,10 +242,10 @@ class FirstLaunches:
         return longer
 
 
-def first_launches(scope: Scope, found: LaunchedKernels) -> FirstLaunches:
+def first_launches(scope: Scope, launched: LaunchedKernels) -> FirstLaunches:
     """Compare first launches; of several kernels that one call launched the first counts."""
     table = scope.profile.activities
-    rows = found.rows if launched_alone(scope.profile) else _first_of_calls(table, found.rows)
+    rows = launched.rows if launched_alone(scope.profile) else _first_of_calls(table, launched.rows)
     api, groups = LaunchedKernels(table, rows).api, table.groups
     some, group = unique_by_group(table, rows, [groups.process, groups.frame])
     size, first = len(some), _launched_first(table, rows, group, len(some))

@@ -66,21 +66,21 @@ class StateTimes(NamedTuple):
     longest: I8
 
 
-def state_times(scope: Scope, found: States) -> StateTimes:
-    """Sum up what of ``found`` lies in the windows of ``scope``."""
-    length = lengths_within(scope, found.start, found.end)
-    found, length = found.where(length > 0), length[length > 0]
-    first, place = unique_rows([found.name]) if len(found) else (found.name, found.name)
+def state_times(scope: Scope, states: States) -> StateTimes:
+    """Sum up what of ``states`` lies in the windows of ``scope``."""
+    length = lengths_within(scope, states.start, states.end)
+    states, length = states.where(length > 0), length[length > 0]
+    first, place = unique_rows([states.name]) if len(states) else (states.name, states.name)
     size = len(first)
     chosen = np.append(chosen_iterations(scope), False)
-    inside = chosen[scope.profile.iterations.at(found.process, found.start)]
+    inside = chosen[scope.profile.iterations.at(states.process, states.start)]
     longest = np.zeros(size, np.int64)
     order = np.lexsort((length, place))
     longest[place[order]] = order
-    idle = idle_in(scope, found.process, found.start, found.end)
+    idle = idle_in(scope, states.process, states.start, states.end)
     return StateTimes(
-        found,
-        found.name[first],
+        states,
+        states.name[first],
         distributions(place, length, size),
         sum_by(place, idle, size),
         np.bincount(place[inside], minlength=size).astype(np.int64),
