@@ -62,11 +62,11 @@ def add_grouping(
     devices: tuple[Device, ...],
     streams: Column,
     sources: tuple[Source, ...] = (),
-    known: Grouping | None = None,
+    beginning: Grouping | None = None,
 ) -> Grouping:
-    """Add the grouping frames of a profile to ``frames``; ``known`` are those of its beginning."""
-    shapes = _extend_shapes(frames, _NONE if known is None else known.shapes)
-    category = _extend_categories(frames, _NONE if known is None else known.category)
+    """Add the grouping frames of a profile to ``frames``; ``beginning`` are those of its beginning."""
+    shapes = _extend_shapes(frames, _NONE if beginning is None else beginning.shapes)
+    category = _extend_categories(frames, _NONE if beginning is None else beginning.category)
     files = [source.label for source in sources] or [""]
     of_process = [files[process.source] for process in processes]
     of_thread = [of_process[one.process] if one.process >= 0 else files[0] for one in threads]

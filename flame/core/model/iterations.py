@@ -82,16 +82,16 @@ class Iterations:
         place[outside] = NONE
         return place
 
-    def places_among(self, numbers: I8, of: Column) -> I8:
+    def places_among(self, numbers: I8, iteration: Column) -> I8:
         """Find the place among ``numbers`` of the iteration that each row is in, i8[n]; -1: none.
 
-        ``of`` are places here, -1 of rows that are in no iteration.
+        ``iteration`` are places here, -1 of rows that are in no iteration.
         """
         order = np.argsort(numbers, kind="stable")
         ordered = np.append(numbers[order], NONE)
         at = np.searchsorted(ordered[:-1], self.number)
         places: I8 = np.where(ordered[at] == self.number, np.append(order, NONE)[at], NONE)
-        return np.append(places, NONE)[of.astype(np.intp, copy=False)]
+        return np.append(places, NONE)[iteration.astype(np.intp, copy=False)]
 
     def of_processes(self) -> Iterable[tuple[int, int]]:
         """List the rows of each process: from the first until before the second."""

@@ -45,18 +45,20 @@ def find_and_add_nested(
     return table, sampling
 
 
-def add_nested(table: Activities, found: NestedStacks, rows: Column) -> Activities:
-    """Return ``table`` with the columns of nested stacks: those ``found`` for its ``rows``.
+def add_nested(table: Activities, nested_stacks: NestedStacks, rows: Column) -> Activities:
+    """Return ``table`` with the columns of nested stacks: those ``nested_stacks`` for its ``rows``.
 
     The others, and those of which nothing was found, have their ranges below their Python frames.
     """
     stacks = StackBuilder.from_table(table.stacks)
-    ids = stacks.absorb(found.stacks, np.arange(int(found.stacks.frame.max()) + 1, dtype=np.int32))
-    nested = _filled(join_stacks(stacks, table.python, table.nvtx), ids, found.linked, rows)
+    ids = stacks.absorb(
+        nested_stacks.stacks, np.arange(int(nested_stacks.stacks.frame.max()) + 1, dtype=np.int32)
+    )
+    nested = _filled(join_stacks(stacks, table.python, table.nvtx), ids, nested_stacks.linked, rows)
     own_nested = None
     if table.own_python is not None and table.own_nvtx is not None:
         own = join_stacks(stacks, table.own_python, table.own_nvtx)
-        own_nested = _filled(own, ids, found.own, rows)
+        own_nested = _filled(own, ids, nested_stacks.own, rows)
     return table.with_columns(nested=nested, own_nested=own_nested, stacks=stacks.build())
 
 

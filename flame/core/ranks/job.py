@@ -189,12 +189,12 @@ def place_of(path: str) -> str:
 
 
 class RankJob:
-    """Reads files and merges what ``known`` and these tell, and keeps what there is by and by."""
+    """Reads files and merges what ``summaries`` and these tell, and keeps what there is by and by."""
 
     def __init__(
         self,
         engine: Engine,
-        known: Sequence[RankSummary],
+        summaries: Sequence[RankSummary],
         keep: Callable[[RankSummary], None],
         every: float = KEEP_EVERY,
     ) -> None:
@@ -202,7 +202,7 @@ class RankJob:
         self._keep = keep
         self._every = every
         self._reduction = Reduction()
-        for one in known:
+        for one in summaries:
             self._reduction.add(one)
 
     def run(

@@ -178,16 +178,16 @@ def _joined(parts: list[Outliers]) -> Outliers:
     return Outliers(**{name: column[order] for name, column in columns.items()})
 
 
-def to_tell(found: Outliers, end: I4) -> Bool:
+def to_tell(outliers: Outliers, end: I4) -> Bool:
     """Choose those beyond noise that are to be told, bool[n]; of what is nested and of a rank one.
 
     That is the innermost frame that has most of the excess: one in which it is spread over several
     is told itself, and what is in it is not.
     """
-    told, until = np.zeros(len(found), bool), np.zeros(found.is_far.shape[1], np.int64)
-    order = np.argsort(found.node, kind="stable")
-    order = order[found.is_beyond[order]]
-    nodes, worst, excess = found.node[order], found.worst[order], found.excess[order]
+    told, until = np.zeros(len(outliers), bool), np.zeros(outliers.is_far.shape[1], np.int64)
+    order = np.argsort(outliers.node, kind="stable")
+    order = order[outliers.is_beyond[order]]
+    nodes, worst, excess = outliers.node[order], outliers.worst[order], outliers.excess[order]
     for at, row in enumerate(order.tolist()):
         below = slice(at + 1, int(np.searchsorted(nodes, end[nodes[at]])))
         inner = excess[below][worst[below] == worst[at]]

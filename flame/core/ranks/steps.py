@@ -89,21 +89,21 @@ class Habit(NamedTuple):
         return self.steps / self.of
 
 
-def find_habit(found: StepSpread, ranks: int) -> Habit | None:
+def find_habit(spread: StepSpread, ranks: int) -> Habit | None:
     """Find the rank that is most often the slowest; None where no step can be compared."""
-    told = np.flatnonzero(found.worst >= 0)
+    told = np.flatnonzero(spread.worst >= 0)
     if not len(told):
         return None
-    counts = np.bincount(found.worst[told], minlength=ranks)
+    counts = np.bincount(spread.worst[told], minlength=ranks)
     worst, steps = int(counts.argmax()), int(counts.max())
-    loss = sum_by(found.worst[told], (found.most - found.median)[told], ranks)
+    loss = sum_by(spread.worst[told], (spread.most - spread.median)[told], ranks)
     repeats = chance_of_most(steps, len(told), ranks) < CHANCE
     return Habit(worst, steps, len(told), int(loss[worst]), repeats)
 
 
-def costs_much(habit: Habit, found: StepSpread) -> bool:
+def costs_much(habit: Habit, spread: StepSpread) -> bool:
     """Whether what the slowest rank takes longer is `LEAST_LOSS` of all steps or more."""
-    return habit.loss >= LEAST_LOSS * float(found.median.sum())
+    return habit.loss >= LEAST_LOSS * float(spread.median.sum())
 
 
 def chance_of_most(most: int, draws: int, ranks: int) -> float:

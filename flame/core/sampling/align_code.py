@@ -27,23 +27,23 @@ _Numbers = tuple[I4, I4]
 """Numbers of the instructions of one code, and of the other."""
 
 
-def align_code(one: Sequence[str], other: Sequence[str]) -> tuple[I8, I8]:
+def align_code(code: Sequence[str], other: Sequence[str]) -> tuple[I8, I8]:
     """Pair the instructions of two codes, by their texts: (places in one, in other), i8[k] each.
 
     Both ascend. Instructions of a pair have the same opcode: registers and targets of jumps are
     others wherever anything was compiled otherwise. What is worth most in all is paired; of very
     many instructions that are all alike those at the same places, as that takes too long.
     """
-    if list(one) > list(other):  # either way round the pairs are the same
-        there, here = align_code(other, one)
+    if list(code) > list(other):  # either way round the pairs are the same
+        there, here = align_code(other, code)
         return here, there
-    texts = _numbers(one, other)
-    both = texts, _numbers(*map(_opcodes, (one, other)))
+    texts = _numbers(code, other)
+    both = texts, _numbers(*map(_opcodes, (code, other)))
     begin = _common(texts[0], texts[1])
     ends = tuple(side[begin:][::-1] for side in texts)
     end = _common(ends[0], ends[1])
     room, pairs = _MOST_CELLS, [np.tile(np.arange(begin), (2, 1))]
-    inner = len(one) - end, len(other) - end
+    inner = len(code) - end, len(other) - end
     for first, last in _gaps(both, (begin, begin), inner, _WINDOWS):
         parts = [(one[first[0] : last[0]], other[first[1] : last[1]]) for one, other in both]
         cells = len(parts[0][0]) * len(parts[0][1])

@@ -45,9 +45,9 @@ class FoundCode(NamedTuple):
 class CodeChoice:
     """The ``codes`` of the ``wanted`` functions, by cubins and name, from what each cubin has."""
 
-    def __init__(self, wanted: WantedFunctions, found: Mapping[CubinId, FoundCode]) -> None:
+    def __init__(self, wanted: WantedFunctions, found_codes: Mapping[CubinId, FoundCode]) -> None:
         self.codes: dict[tuple[Cubins, str], Code] = {}
-        self._found = found
+        self._found = found_codes
         self._missing: Counter[str] = Counter()
         self._alike: Counter[int] = Counter()
         for cubins, names in wanted.items():

@@ -94,10 +94,10 @@ def _by_class(start: I8, end: I8, of: U1, busy: BusyTime) -> ClassTimes:
     return ClassTimes(compute, compute if (computing == kernels).all() else when(kernels), busy)
 
 
-def exposed_times(profile: Profile, of: Sequence[WorkClass] = tuple(WorkClass)) -> I8:
+def exposed_times(profile: Profile, measured: Sequence[WorkClass] = tuple(WorkClass)) -> I8:
     """Measure how long each activity alone of its class kept its GPU busy, i8[n] in ns.
 
-    Only those ``of`` some classes are measured; 0 of all others. Those of all classes add up to the
+    Only those ``measured`` some classes are measured; 0 of all others. Those of all classes add up to the
     time in which the GPUs were busy. Of several of one class that run together, the time is that of
     the one that began first, of equals the longer.
     """
@@ -106,7 +106,7 @@ def exposed_times(profile: Profile, of: Sequence[WorkClass] = tuple(WorkClass)) 
     for device, *_ in device_times(profile):
         rows_of_device, times = timed_rows(profile, device), class_times(profile, device)
         before = {WorkClass.COMMUNICATION: times.compute, WorkClass.COPY: times.kernels}
-        for each in of:
+        for each in measured:
             rows = rows_of_device[classes[rows_of_device] == each]
             low, high = _first_open(table.start[rows], table.start[rows] + table.duration[rows])
             found[rows] = high - low

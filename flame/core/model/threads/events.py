@@ -72,9 +72,9 @@ class ThreadEvents:
         """Choose the events of a style."""
         return self.where(self.style == style)
 
-    def of_threads(self, known: str) -> I8:
-        """Look up ``known``, a field of `EventThread`, of the thread of each event, i8[n]."""
-        values = [getattr(thread, known) for thread in self.threads]
+    def of_threads(self, field: str) -> I8:
+        """Look up ``field``, a field of `EventThread`, of the thread of each event, i8[n]."""
+        values = [getattr(thread, field) for thread in self.threads]
         found: I8 = np.array(values, np.int64)[self.thread]
         return found
 

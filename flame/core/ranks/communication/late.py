@@ -94,22 +94,27 @@ def _members(communication: RankCommunication, matching: Matching, rank: I8) -> 
     return Members(place, np.cumsum(number) - number, number)
 
 
-def beyond_chance(who: I8, caused: I8, of: I8, members: Members) -> list[int]:
+def beyond_chance(who: I8, caused: I8, communicator: I8, members: Members) -> list[int]:
     """Find who caused more than chance, and is worth telling, one after the other.
 
     In each collective ``who`` came last, others waited ``caused`` ns for it, and the ranks that
-    could have come last are those ``of`` a communicator. Those found are left out of what is tried
+    could have come last are those ``communicator`` a communicator. Those found are left out of what is tried
     next, with the collectives that waited for them.
     """
     rng, found, cost = np.random.default_rng(_SEED), list[int](), caused.astype(np.float64)
     least = LEAST_SHARE * int(caused.sum())
     while len(who):
-        top = _find_latest(who, cost, of, members, least, rng)
+        top = _find_latest(who, cost, communicator, members, least, rng)
         if top is None:
             break
         found.append(top)
         others = who != top
-        who, cost, of, members = who[others], cost[others], of[others], members.without(top)
+        who, cost, communicator, members = (
+            who[others],
+            cost[others],
+            communicator[others],
+            members.without(top),
+        )
     return found
 
 

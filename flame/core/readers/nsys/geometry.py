@@ -111,14 +111,14 @@ def _describe(configs: list[LaunchConfig], kind: Kind) -> Callable[[I8], list[Co
     return describe
 
 
-def have_same_starts(recorded: I8, known: I8) -> bool:
+def have_same_starts(recorded: I8, starts: I8) -> bool:
     """Return whether these are starts of the same rows; where none was recorded, any will do."""
-    if len(recorded) != len(known):
+    if len(recorded) != len(starts):
         return False
-    if np.array_equal(recorded, known):
+    if np.array_equal(recorded, starts):
         return True
     absent: Bool = (recorded < -TIME_LIMIT) | (recorded > TIME_LIMIT)
-    return bool((absent | (recorded == known)).all())
+    return bool((absent | (recorded == starts)).all())
 
 
 def _number(configs: list[LaunchConfig], config: LaunchConfig) -> int:

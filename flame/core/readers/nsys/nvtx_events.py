@@ -149,11 +149,11 @@ def _names(frames: RangeFrames, names: RangeNames, keys: I8) -> tuple[tuple[Even
     return tuple(found), places
 
 
-def events_builder(found: NvtxEvents, context: NsysContext, path: str) -> partial[ThreadEvents]:
+def events_builder(events: NvtxEvents, context: NsysContext, path: str) -> partial[ThreadEvents]:
     """Tell how to build the events of the file at ``path``, once all else of it is read."""
-    threads, thread = _threads(context, found.thread)
+    threads, thread = _threads(context, events.thread)
     in_ranges = context.options.nvtx_start_end
-    return partial(_build, found, threads, thread, context.last_time, in_ranges, path)
+    return partial(_build, events, threads, thread, context.last_time, in_ranges, path)
 
 
 def _build(

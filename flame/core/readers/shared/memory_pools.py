@@ -41,25 +41,25 @@ class PoolRows(NamedTuple):
         return PoolRows(*ids, size[rows], used[rows], given[rows], operation[rows])
 
 
-def reserved_in_pools(told: PoolRows, covered: Bool) -> ReservedSizes | None:
-    """Make of what is ``told`` of pools what they reserve; None where they gave out nothing.
+def reserved_in_pools(pools: PoolRows, covered: Bool) -> ReservedSizes | None:
+    """Make of what is ``pools`` of pools what they reserve; None where they gave out nothing.
 
     ``covered`` bool[m] are the events of memory that is a pool's. Pools that give out no memory of
     a GPU are left out: they may be of other memory.
     """
-    _, source = unique_rows([told.pool, told.device])
+    _, source = unique_rows([pools.pool, pools.device])
     gives = np.zeros(int(source.max(initial=-1)) + 1, bool)
-    gives[source[told.operation == OF_MEMORY]] = True
+    gives[source[pools.operation == OF_MEMORY]] = True
     rows = np.flatnonzero(gives[source])
     if not len(rows):
         return None
-    source, told = source[rows], told.take(rows)
+    source, pools = source[rows], pools.take(rows)
     # What is still in use of a pool that is destroyed stays.
-    size = np.where(told.operation == DESTROYED, told.used, told.size)
+    size = np.where(pools.operation == DESTROYED, pools.used, pools.size)
     # Nothing is in one that is new, or gives out its first.
-    is_first = (told.operation == OF_MEMORY) & (told.given > 0) & (told.used <= told.given)
-    before = np.where((told.operation == CREATED) | is_first, 0, UNTOLD)
+    is_first = (pools.operation == OF_MEMORY) & (pools.given > 0) & (pools.used <= pools.given)
+    before = np.where((pools.operation == CREATED) | is_first, 0, UNTOLD)
     number = source.astype(np.int32)
     return ReservedSizes(
-        told.row, told.time, number, told.device, size, before.astype(np.int64), covered
+        pools.row, pools.time, number, pools.device, size, before.astype(np.int64), covered
     )

@@ -79,10 +79,10 @@ class PprofProfile:
             raise InputError(f"damaged: it names string {number:,} of {count:,}")
         return self.strings[number].decode("utf-8", "backslashreplace")
 
-    def add_sample(self, data: bytes, one: Field) -> None:
-        """Add the sample in the bytes of ``one``."""
+    def add_sample(self, data: bytes, field: Field) -> None:
+        """Add the sample in the bytes of ``field``."""
         numbers: tuple[list[bytes], list[bytes]] = [], []
-        for part in read_fields(data, one.begin, one.end):
+        for part in read_fields(data, field.begin, field.end):
             if part.number in (1, 2):
                 numbers[part.number - 1].append(data[part.begin : part.end])
             elif part.number == _LABEL:

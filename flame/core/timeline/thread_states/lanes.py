@@ -143,11 +143,11 @@ def _gpu_label(profile: Profile, metric: SampledMetric) -> str:
     return f"{source_label(profile, metric.source)}GPU{metric.gpu}"
 
 
-def with_metrics(timeline: Timeline, found: Sequence[tuple[str, SampledMetric]]) -> Timeline:
+def with_metrics(timeline: Timeline, sampled: Sequence[tuple[str, SampledMetric]]) -> Timeline:
     """Add a lane for each metric to ``timeline``, below all others: it has no intervals."""
-    if not found:
+    if not sampled:
         return timeline
     end = len(timeline)
-    lanes = (Lane(label, 0, end, end, Track.METRIC, at) for at, (label, _) in enumerate(found))
-    metrics = tuple(metric for _, metric in found)
+    lanes = (Lane(label, 0, end, end, Track.METRIC, at) for at, (label, _) in enumerate(sampled))
+    metrics = tuple(metric for _, metric in sampled)
     return replace(timeline, lanes=(*timeline.lanes, *lanes), metrics=metrics)
