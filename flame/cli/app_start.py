@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def started(config: Config, settings: frozenset[str]) -> Iterator[Start]:
     """Begin what the app needs besides its trace, and write at the end what is to be remembered.
 
-    ``settings`` names the settings that the command line says. The terminal answers while the block
+    ``settings`` names those that the command line says. The terminal answers while the block
     imports the app.
     """
     from flame.console.background_colour import asked_background

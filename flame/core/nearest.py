@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the one of ``words`` that ``word`` is nearly; empty where it is nearly none.
+    """Return the one of ``words`` that ``word`` nearly is; empty where it is nearly none.
 
     The dashes of options say nothing.
     """

@@ -98,7 +98,7 @@ def load_side(
     cache: ProfileCache | None,
     profiles: dict[tuple[Path, ...], Profile] | None = None,
 ) -> tuple[Run, ...]:
-    """Load the runs of a side that are not ``profiles``, or open the base that was kept of it."""
+    """Load the runs of a side that ``profiles`` has not, or open the base that was kept of it."""
     from flame.console.progress import load_with_progress
     from flame.core.compare.kept.base_file import is_kept_base
     from flame.core.compare.sides import open_runs, runs_of

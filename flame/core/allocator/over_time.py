@@ -28,7 +28,7 @@ def memory_curve(
 ) -> MemoryCurve | None:
     """Follow the memory of the device at ``place`` over its ``events``; None without times.
 
-    What was reserved is as ``reserved_curve``, else rolled back from the ``parts`` of the end.
+    What was reserved is ``reserved_curve``, else rolled back from the ``parts`` of the end.
     """
     rows = np.flatnonzero(events.time != NO_TIME)
     if not len(rows):

@@ -71,7 +71,7 @@ class Colouring:
         return self.strength_by(self.found)
 
     def strength_by(self, beyond_noise: BeyondNoise | None) -> F8:
-        """Work out the strength as it is, or will be, when ``beyond_noise`` is known; it is kept."""
+        """Work out the strength as it is, or will be, by what is ``beyond_noise``; it is kept."""
         if beyond_noise not in self._strengths:
             self._strengths[beyond_noise] = self._strength(beyond_noise)
         return self._strengths[beyond_noise]

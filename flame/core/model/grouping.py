@@ -64,7 +64,7 @@ def add_grouping(
     sources: tuple[Source, ...] = (),
     beginning: Grouping | None = None,
 ) -> Grouping:
-    """Add the grouping frames of a profile to ``frames``; ``beginning`` are those of its beginning."""
+    """Add the grouping frames of a profile to ``frames``; those of its ``beginning`` are there."""
     shapes = _extend_shapes(frames, _NONE if beginning is None else beginning.shapes)
     category = _extend_categories(frames, _NONE if beginning is None else beginning.category)
     files = [source.label for source in sources] or [""]

@@ -85,7 +85,7 @@ class Iterations:
     def places_among(self, numbers: I8, iteration: Column) -> I8:
         """Find the place among ``numbers`` of the iteration that each row is in, i8[n]; -1: none.
 
-        ``iteration`` are places here, -1 of rows that are in no iteration.
+        ``iteration`` has places here, -1 of rows that are in no iteration.
         """
         order = np.argsort(numbers, kind="stable")
         ordered = np.append(numbers[order], NONE)

@@ -46,7 +46,7 @@ def find_and_add_nested(
 
 
 def add_nested(table: Activities, nested_stacks: NestedStacks, rows: Column) -> Activities:
-    """Return ``table`` with the columns of nested stacks: those ``nested_stacks`` for its ``rows``.
+    """Return ``table`` with the columns of nested stacks: ``nested_stacks`` for its ``rows``.
 
     The others, and those of which nothing was found, have their ranges below their Python frames.
     """

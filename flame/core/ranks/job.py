@@ -189,7 +189,7 @@ def place_of(path: str) -> str:
 
 
 class RankJob:
-    """Reads files and merges what ``summaries`` and these tell, and keeps what there is by and by."""
+    """Reads files, merges ``summaries`` and what these tell, and keeps what there is by and by."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ _Numbers = tuple[I4, I4]
 
 
 def align_code(code: Sequence[str], other: Sequence[str]) -> tuple[I8, I8]:
-    """Pair the instructions of two codes, by their texts: (places in one, in other), i8[k] each.
+    """Pair the instructions of two codes, by their texts: (places in code, in other), i8[k] each.
 
     Both ascend. Instructions of a pair have the same opcode: registers and targets of jumps are
     others wherever anything was compiled otherwise. What is worth most in all is paired; of very

@@ -97,9 +97,9 @@ def _by_class(start: I8, end: I8, of: U1, busy: BusyTime) -> ClassTimes:
 def exposed_times(profile: Profile, measured: Sequence[WorkClass] = tuple(WorkClass)) -> I8:
     """Measure how long each activity alone of its class kept its GPU busy, i8[n] in ns.
 
-    Only those ``measured`` some classes are measured; 0 of all others. Those of all classes add up to the
-    time in which the GPUs were busy. Of several of one class that run together, the time is that of
-    the one that began first, of equals the longer.
+    Only those of the ``measured`` classes count; 0 of all others. Those of all classes add up to
+    the time in which the GPUs were busy. Of several of one class that run together, the time is
+    that of the one that began first, of equals the longer.
     """
     table, classes = profile.activities, work_classes(profile)
     found = np.zeros(len(table), np.int64)

@@ -59,7 +59,7 @@ def about_metric(metric: Metric) -> str:
 class MetricDialog(Dialog[str | None]):
     """Return the key of the chosen metric, or None if the user left without choosing.
 
-    ``known_keys`` are the keys of those that the trace may have something of; ``shown`` is on screen.
+    ``recorded`` are the keys of those that the trace may have something of; ``shown`` is on screen.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,12 +69,12 @@ class MetricDialog(Dialog[str | None]):
         Binding("escape,q,m", "leave", "leave without a change", key_display="esc q m"),
     ]
 
-    def __init__(self, profile: Profile, known_keys: Sequence[str], shown: str) -> None:
+    def __init__(self, profile: Profile, recorded: Sequence[str], shown: str) -> None:
         super().__init__()
         self._profile, self._shown = profile, shown
         self._metrics = listed_metrics(profile)
         self._totals: dict[str, int] = {
-            one.key: 0 for one in self._metrics if one.key not in known_keys
+            one.key: 0 for one in self._metrics if one.key not in recorded
         }
         keys = [metric.key for metric in self._metrics]
         self.cursor = keys.index(shown) if shown in keys else 0

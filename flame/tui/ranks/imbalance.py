@@ -107,7 +107,7 @@ class AgainstMedian:
 def against_median(
     tree: StackTree, ranks: int, whole: StackTree, spread: NodeSpread
 ) -> AgainstMedian:
-    """Compare ``tree``, of so many ``ranks``, with what is ``spread`` of all in the ``whole``."""
+    """Compare ``tree``, of so many ``ranks``, with the ``spread`` of all in the ``whole``."""
     place = same_nodes(tree, whole)
     median = np.where(place >= 0, spread.spread.median[place], 0)
     above = tree.total / ranks - median

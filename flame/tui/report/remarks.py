@@ -28,7 +28,7 @@ _IDLE = "idle: "
 
 
 def remarks_on(sections: Known, name: str, kind: Kind) -> list[tuple[Label, str]]:
-    """Say what ``sections`` of a report says of the frames called ``name``."""
+    """Say what ``sections`` of a report say of the frames called ``name``."""
     remarks = [(Label.SLOW, text) for text in _tails(sections, name, kind)]
     findings = [(Label.FINDING, text) for text in dict.fromkeys(_findings(sections, name))]
     return [*remarks[:1], *findings[:_MOST]]

@@ -98,8 +98,8 @@ def beyond_chance(who: I8, caused: I8, communicator: I8, members: Members) -> li
     """Find who caused more than chance, and is worth telling, one after the other.
 
     In each collective ``who`` came last, others waited ``caused`` ns for it, and the ranks that
-    could have come last are those ``communicator`` a communicator. Those found are left out of what is tried
-    next, with the collectives that waited for them.
+    could have come last are those of its ``communicator``. Those found are left out of what is
+    tried next, with the collectives that waited for them.
     """
     rng, found, cost = np.random.default_rng(_SEED), list[int](), caused.astype(np.float64)
     least = LEAST_SHARE * int(caused.sum())

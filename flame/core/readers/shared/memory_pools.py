@@ -42,7 +42,7 @@ class PoolRows(NamedTuple):
 
 
 def reserved_in_pools(pools: PoolRows, covered: Bool) -> ReservedSizes | None:
-    """Make of what is ``pools`` of pools what they reserve; None where they gave out nothing.
+    """Make of the events of ``pools`` what they reserve; None where they gave out nothing.
 
     ``covered`` bool[m] are the events of memory that is a pool's. Pools that give out no memory of
     a GPU are left out: they may be of other memory.

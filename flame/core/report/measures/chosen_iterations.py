@@ -38,7 +38,7 @@ def _with_pid(profile: Profile, chosen: Pids) -> list[int]:
 
 
 def per_iteration(scope: Scope, iteration: Column, among: Bool) -> int | None:
-    """Count how many an iteration has, as a median: ``iteration`` is that of each, -1 in none.
+    """Count how many an iteration has, as a median: ``iteration`` is the one of each, -1 in none.
 
     ``among``, bool[n], marks the iterations that count; None without any.
     """
