@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flame.core.units import format_count, format_counted
 from flame.reporting.findings_text import evidence_words
 from flame.tui.report.budget_bars import budget_lines, budgets_of
-from flame.tui.report.entries import FIRST, EntryList, FindingRow, Known, ReportEntry
+from flame.tui.report.entries import FIRST, EntryList, FindingRow, ReportEntry, WrittenSections
 from flame.tui.report.page import (
     RowAt,
     SectionPage,
@@ -56,7 +56,7 @@ class ReportContent:
         self._entry = FIRST
         self._rows: dict[ReportEntry, int] = {}
         self._sorted: dict[tuple[str, str], tuple[str, bool]] = {}
-        self._known: Known = {}
+        self._known: WrittenSections = {}
         self._list = EntryList((), {}, True, self._judges)
         self._shown: Projection | None = None
         self._composed: tuple[object, ...] = ()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flame.core.report.table import Value
     from flame.tui.report.written import WrittenSection
 
-Known = Mapping[str, "WrittenSection | str"]
+WrittenSections = Mapping[str, "WrittenSection | str"]
 
 _MARKS = {"high": "!! ", "medium": "!  ", "low": "·  ", "info": "i  "}
 _TONES = {"high": "warning", "medium": "warning", "low": "", "info": "dim"}
@@ -65,7 +65,7 @@ class FindingRow(NamedTuple):
         return float(value) if isinstance(value, int | float) else None
 
 
-def findings_of(sections: Known) -> list[FindingRow] | None:
+def findings_of(sections: WrittenSections) -> list[FindingRow] | None:
     """Return the findings; None where they are not known, or there can be none."""
     found = sections.get(FINDINGS)
     if found is None or isinstance(found, str) or not found.section.available:
@@ -77,14 +77,14 @@ def findings_of(sections: Known) -> list[FindingRow] | None:
     ]
 
 
-def chip_text(sections: Known) -> tuple[str, bool]:
+def chip_text(sections: WrittenSections) -> tuple[str, bool]:
     """Count the findings for a chip, but for what is mere information; and whether one is high."""
     told = [one.severity for one in findings_of(sections) or () if one.severity != "info"]
     number = f"{len(told)} finding{'' if len(told) == 1 else 's'}" if told else ""
     return number, "high" in told
 
 
-def why_absent(sections: Known, name: str) -> str | None:
+def why_absent(sections: WrittenSections, name: str) -> str | None:
     """Say why the trace cannot tell of a section; empty where it can, None while unknown."""
     found = sections.get(name)
     if found is None:
@@ -99,7 +99,11 @@ class EntryList:
     """
 
     def __init__(
-        self, titles: Iterable[SectionTitle], sections: Known, waits: bool, judges: bool = True
+        self,
+        titles: Iterable[SectionTitle],
+        sections: WrittenSections,
+        waits: bool,
+        judges: bool = True,
     ) -> None:
         self._titles = tuple(titles)
         self._known = sections

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from flame.core.frame import ACTIVITY_KINDS, Kind
 from flame.core.units import format_ns
 from flame.tui.details.labels import Label
-from flame.tui.report.entries import Known, findings_of
+from flame.tui.report.entries import WrittenSections, findings_of
 from flame.tui.report.worker import BUDGET, FINDINGS, TAILS
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ _IDLE = "idle: "
 """What the parts of a GPU's time begin with in which it ran nothing."""
 
 
-def remarks_on(sections: Known, name: str, kind: Kind) -> list[tuple[Label, str]]:
+def remarks_on(sections: WrittenSections, name: str, kind: Kind) -> list[tuple[Label, str]]:
     """Say what ``sections`` of a report say of the frames called ``name``."""
     remarks = [(Label.SLOW, text) for text in _tails(sections, name, kind)]
     findings = [(Label.FINDING, text) for text in dict.fromkeys(_findings(sections, name))]
     return [*remarks[:1], *findings[:_MOST]]
 
 
-def why_idle(sections: Known) -> list[tuple[Label, str]]:
+def why_idle(sections: WrittenSections) -> list[tuple[Label, str]]:
     """Say what the GPUs waited for while they ran nothing, most first, and where more is told."""
     found = sections.get(BUDGET)
     if found is None or isinstance(found, str):
@@ -50,7 +50,7 @@ def why_idle(sections: Known) -> list[tuple[Label, str]]:
     return [(Label.CAUSES, f"{causes} (! has all)")] if causes else []
 
 
-def _tails(known: Known, name: str, kind: Kind) -> Iterator[str]:
+def _tails(known: WrittenSections, name: str, kind: Kind) -> Iterator[str]:
     """Whether launches of a kernel in one configuration have a tail, or are mixed work."""
     found = known.get(TAILS)
     if found is None or isinstance(found, str) or kind not in ACTIVITY_KINDS:
@@ -71,7 +71,7 @@ def _rows(table: Table) -> Iterator[dict[str, object]]:
     return (dict(zip(keys, row, strict=True)) for row in table.rows)
 
 
-def _findings(known: Known, name: str) -> Iterator[str]:
+def _findings(known: WrittenSections, name: str) -> Iterator[str]:
     """The titles of the findings that lead to the frame, or name it."""
     section = known.get(FINDINGS)
     if section is None or isinstance(section, str) or len(name) < _LEAST:
