@@ -24,7 +24,7 @@ _BUSY = 90
 _MOST_GPUS = 8
 SEPARATOR = " · "
 
-Found = dict[str, Value]
+FindingCells = dict[str, Value]
 
 
 def findings_lines(section: Section, width: int, link: Link | None = None) -> Iterator[str]:
@@ -73,12 +73,12 @@ def headlines(section: Section) -> Iterator[tuple[str, list[str]]]:
         yield f"… and {len(gpus) - _MOST_GPUS} more GPUs: --section budget", []
 
 
-def evidence_words(section: Section, finding: Found) -> str:
+def evidence_words(section: Section, finding: FindingCells) -> str:
     """Write the numbers that a finding rests on, but for its bound, which it tells itself."""
     return SEPARATOR.join(f"{name} {value}" for name, value in _evidence(section, finding))
 
 
-def more_evidence(section: Section, finding: Found) -> list[str]:
+def more_evidence(section: Section, finding: FindingCells) -> list[str]:
     """Write those of the numbers, no moments, that do not stand in the claim already."""
     told = _evidence(section, finding, without="moment")
     return [f"{name} {value}" for name, value in told if not _says(str(finding["claim"]), value)]
@@ -89,7 +89,9 @@ def _says(claim: str, value: str) -> bool:
     return re.search(rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,]\d)", claim) is not None
 
 
-def _evidence(section: Section, found: Found, without: str = "") -> Iterator[tuple[str, str]]:
+def _evidence(
+    section: Section, found: FindingCells, without: str = ""
+) -> Iterator[tuple[str, str]]:
     """The names of the numbers that a finding rests on, and the numbers."""
     rows: Any = section.facts.get("evidence", ())
     write, bound = write_value(None), found.get("bound_ns")
@@ -123,7 +125,7 @@ def _fitting(head: str, parts: Sequence[str], width: int) -> str:
     return next((line for line in lines if cells(line) <= width), head + "".join(parts[:1]))
 
 
-Group = list[tuple[Found, Place | None]]
+Group = list[tuple[FindingCells, Place | None]]
 """What a rule says of several GPUs, the most first, and where it leads."""
 
 
@@ -157,7 +159,7 @@ def _finding(section: Section, group: Group, width: int, several: bool) -> Itera
         yield from _wrapped(str(text), width) if text else ()
 
 
-def _numbers(section: Section, found: Found, width: int) -> Iterator[str]:
+def _numbers(section: Section, found: FindingCells, width: int) -> Iterator[str]:
     """The evidence: a line of what the claim has not, or all of it where all is asked for."""
     if section.facts.get("all"):
         words = (f"{name} {value}" for name, value in _evidence(section, found))
@@ -178,13 +180,13 @@ def _filled(words: Iterable[str], width: int) -> list[str]:
     return lines
 
 
-def caution(finding: Found) -> str:
+def caution(finding: FindingCells) -> str:
     """Write what a finding does not know for sure; empty where that is nothing."""
     note = finding.get("confidence_note")
     return f"Caution: {note}." if note else ""
 
 
-def _saves(found: Found) -> str:
+def _saves(found: FindingCells) -> str:
     """What mending it can save, in words; empty where that is not told."""
     bound = found.get("bound_ns")
     return "" if bound is None else f"at most {format_ns(float(bound))}"

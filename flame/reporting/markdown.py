@@ -11,7 +11,7 @@ from flame.core.shown_text import printable
 from flame.core.units import format_ns
 from flame.reporting.findings_text import (
     SEPARATOR,
-    Found,
+    FindingCells,
     caution,
     evidence_words,
     headlines,
@@ -74,7 +74,7 @@ def _findings(section: Section) -> Iterator[str]:
         yield "\\\n  ".join(items)
 
 
-def _numbers(section: Section, found: Found) -> str:
+def _numbers(section: Section, found: FindingCells) -> str:
     """The evidence: what the claim has not, or all of it where all is asked for."""
     if section.facts.get("all"):
         return evidence_words(section, found)
