@@ -102,3 +102,30 @@ def test_no_class_name_has_two_meanings() -> None:
         for public in public_classes(tree):
             modules[public].append(name)
     assert {public: names for public, names in modules.items() if len(names) > 1} == {}
+
+
+PRONOUNS = {"found", "known", "mine", "of", "one", "said", "told"}
+"""Names of parameters that do not say of what: the type of each has a noun."""
+
+
+def public_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Functions of a module and methods of its classes that others call, with their names."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            methods = (part for part in node.body if isinstance(part, ast.FunctionDef))
+            yield from ((f"{node.name}.{method.name}", method) for method in methods)
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name, node
+
+
+def test_parameters_of_public_functions_are_nouns() -> None:
+    pronouns = {
+        f"{name}.{function}": wrong
+        for name, tree in TREES.items()
+        for function, node in public_functions(tree)
+        if not re.search(r"(^|\.)_[a-z]", function)
+        and (
+            wrong := PRONOUNS & {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+        )
+    }
+    assert pronouns == {}
