@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flame.core.allocator.reserved_curve import ReservedCurve, with_reserved
 from flame.core.allocator.tables import DeviceAllocations
-from flame.core.allocator.told_reserved import ReservedCurve, with_reserved
 from flame.core.columns import I8
 from flame.core.model.allocator.allocations import BEFORE
 from flame.core.model.allocator.history import NO_TIME, AllocatorAction, AllocatorEvents

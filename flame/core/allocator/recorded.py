@@ -14,12 +14,12 @@ from flame.core.allocator.moments import check_time, failures_within, last_failu
 from flame.core.allocator.out_of_memory import failed_requests
 from flame.core.allocator.over_time import memory_curve
 from flame.core.allocator.reserved import reserved_parts
+from flame.core.allocator.reserved_curve import ReservedCurve
 from flame.core.allocator.tables import (
     DeviceAllocations,
     measured_rows,
     take_rows,
 )
-from flame.core.allocator.told_reserved import ReservedCurve
 from flame.core.columns import I8, rows_by_value
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, TableCut

@@ -11,8 +11,8 @@ import numpy as np
 from flame.core.allocator.live import find_peak, live_curve
 from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_events
 from flame.core.allocator.recorded import HistoryMemory
+from flame.core.allocator.reserved_curve import reserved_curves
 from flame.core.allocator.tables import split_devices
-from flame.core.allocator.told_reserved import reserved_curves
 from flame.core.columns import I4, I8, Bool, run_starts, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
