@@ -208,7 +208,7 @@ def _engine(args: argparse.Namespace) -> Iterator[Engine]:
 
 def _write(summary: RankSummary, output: SummaryOutput, args: argparse.Namespace) -> int:
     """Write the summary, and name what it lacks; InputError where that is not to be written."""
-    from flame.core.ranks.doubts import doubts_about
+    from flame.core.ranks.consistency import inconsistencies
 
     for one in summary.lost:
         say(f"{one.path}: {one.reason}")
@@ -218,7 +218,7 @@ def _write(summary: RankSummary, output: SummaryOutput, args: argparse.Namespace
     if summary.lost and args.strict:
         raise InputError(f"{lost} cannot be read: {output.path} is not written (--strict)")
     output.write(summary)
-    for note in doubts_about(summary, args.iteration):
+    for note in inconsistencies(summary, args.iteration):
         say(note)
     ranks = format_counted(len(summary), "rank", "ranks")
     say(f"wrote {output.path}: {ranks}" + (f", without {lost}" if summary.lost else ""))

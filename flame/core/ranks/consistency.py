@@ -1,4 +1,4 @@
-"""Say of ranks that were summed up what makes one doubt that they are those of one run."""
+"""Tell where ranks that were summed up are not consistent: they may not be those of one run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _LONG = 60_000_000_000
 """Time between the recordings of two ranks, ns, that no clocks make up."""
 
 
-def doubts_about(summary: RankSummary, iteration: str) -> Iterator[str]:
+def inconsistencies(summary: RankSummary, iteration: str) -> Iterator[str]:
     """Say what is odd about the ranks, of which the ranges ``iteration`` were asked for."""
-    yield from _doubts_about_numbers(summary)
-    yield from _doubts_about_times(summary)
-    yield from _doubts_about_iterations(summary, iteration)
+    yield from _inconsistent_numbers(summary)
+    yield from _inconsistent_times(summary)
+    yield from _inconsistent_iterations(summary, iteration)
 
 
-def _doubts_about_numbers(summary: RankSummary) -> Iterator[str]:
+def _inconsistent_numbers(summary: RankSummary) -> Iterator[str]:
     often = Counter(one.rank for one in summary.info)
     again = sorted(number for number, count in often.items() if count > 1)
     if again:
@@ -31,7 +31,7 @@ def _doubts_about_numbers(summary: RankSummary) -> Iterator[str]:
         yield f"{same[0]} and {same[1]} are both rank {again[0]}{more}: {told}"
 
 
-def _doubts_about_times(summary: RankSummary) -> Iterator[str]:
+def _inconsistent_times(summary: RankSummary) -> Iterator[str]:
     known = sorted((one for one in summary.info if one.origin is not None), key=_begin)
     latest = 0
     for before, after in pairwise(known):
@@ -50,7 +50,7 @@ def _end(info: RankInfo) -> int:
     return (info.origin or 0) + info.end
 
 
-def _doubts_about_iterations(summary: RankSummary, asked: str) -> Iterator[str]:
+def _inconsistent_iterations(summary: RankSummary, asked: str) -> Iterator[str]:
     """Say where iterations are not what was asked for, or of several kinds."""
     mine = [one for one in summary.info if one.iteration == asked]
     if asked and mine and not any(one.step_numbers for one in mine):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import RankInfo, RankSummary
-from flame.core.ranks.doubts import doubts_about
+from flame.core.ranks.consistency import inconsistencies
 from tests.support.random_ranks import random_summary
 
 MINUTE = 60_000_000_000
@@ -18,7 +18,7 @@ def ranks(*infos: RankInfo) -> RankSummary:
 
 
 def notes(*infos: RankInfo, iteration: str = "") -> list[str]:
-    return list(doubts_about(ranks(*infos), iteration))
+    return list(inconsistencies(ranks(*infos), iteration))
 
 
 def at(rank: int, begin: int, end: int) -> RankInfo:
