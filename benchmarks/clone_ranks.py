@@ -32,7 +32,7 @@ from flame.core.rank_summary.summary import METRICS, RankSummary
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from flame.core.ranks.communication.arrivals import Arrivals, communication_of, table_of
 from flame.core.ranks.communication.matching import match_table
-from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import RankWaits, waits_of
 from flame.core.ranks.job import Reduction
 from flame.core.ranks.summarise import RankPart, summarise

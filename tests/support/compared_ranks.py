@@ -12,7 +12,7 @@ from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.ranks.communication.matching import match_table
-from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import waits_of
 from flame.core.ranks.summarise import RankPart, summarise
 from tests.support import rank_traces

@@ -17,7 +17,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
 from flame.core.ranks.communication.matching import Matching, match_table
-from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import RankWaits, waits_of
 from flame.core.ranks.rank_file import part_kept
 from flame.core.ranks.summarise import USUAL, RankOptions, RankPart, summarise

@@ -15,7 +15,7 @@ from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from flame.core.ranks.communication.clocks import clocks_of
 from flame.core.ranks.communication.late import find_late
 from flame.core.ranks.communication.matching import match_table
-from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import causes_of, waits_by_sums, waits_of
 from flame.core.ranks.summarise import RankPart, summarise
 from tests.support.rank_traces import RankRun, write_ranks

@@ -15,7 +15,7 @@ from flame.core.projection.selection import Selection, select
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.summary import RankSummary, empty_summary
-from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import waits_of
 from flame.core.ranks.rank_sections.of_summary import left_out, questions_of, with_levels
 from flame.core.ranks.rank_sections.rank_findings import find_in_ranks

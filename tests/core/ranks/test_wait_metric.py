@@ -34,7 +34,7 @@ from flame.core.rank_summary.rank_waits import RankWaitTable
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.rank_summary.summary_check import holds_together
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
-from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import waits_of
 from flame.core.ranks.summarise import MOST_CELLS, summarise
 from tests.support.rank_traces import COLLECTIVE, RankRun, write_ranks

@@ -29,7 +29,7 @@ from flame.core.rank_summary.summary import RankSummary
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from flame.core.rank_summary.summary_head import HEAD, NO_ORIGIN, seal
 from flame.core.ranks.communication.matching import match_table
-from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import waits_of
 from flame.core.ranks.rank_sections.of_summary import questions_of
 from flame.core.ranks.report import SECTIONS, rank_sections

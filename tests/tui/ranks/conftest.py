@@ -16,7 +16,7 @@ from flame.core.loading.many import load
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankSummary
 from flame.core.rank_summary.summary_file import pack_summary
-from flame.core.ranks.communication.second_pass import with_waits
+from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import RankWaits, waits_of
 from flame.core.ranks.summarise import summarise
 from tests.support.rank_traces import RankRun, write_ranks
