@@ -31,7 +31,6 @@ from flame.core.operators.work import KnownWork, OperatorWork, SharedWork
 from flame.core.reopening.check import Checked, check_grouping, check_stacks, require
 from flame.core.reopening.column_file import ColumnFile, DamagedError
 from flame.core.reopening.kept_rows import KeptRows
-from flame.core.reopening.later import TraceAgain
 from flame.core.reopening.profile_head import (
     FAR,
     GROUPING_COLUMNS,
@@ -43,6 +42,7 @@ from flame.core.reopening.profile_head import (
     KeptWork,
     ProfileHead,
 )
+from flame.core.reopening.trace_again import TraceAgain
 
 ReadLaunches = Callable[[Path, Column], LaunchDetails]
 """Reads how activities with these starts were launched, without all else that is in the trace."""

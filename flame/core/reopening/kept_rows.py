@@ -5,7 +5,7 @@ from __future__ import annotations
 from flame.core.columns import I4, Column
 from flame.core.lazy_dataclass import dataclass
 from flame.core.reopening.column_file import ColumnFile, DamagedError
-from flame.core.reopening.later import TraceAgain
+from flame.core.reopening.trace_again import TraceAgain
 
 
 @dataclass(frozen=True, eq=False)

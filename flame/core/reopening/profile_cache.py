@@ -25,8 +25,8 @@ from flame.core.readers.formats import FileHead, Reopening, find_format
 from flame.core.reopening.column_file import ColumnFile, DamagedError, read_about, write_columns
 from flame.core.reopening.decode import decode, frames_of, read_head
 from flame.core.reopening.encode import can_be_kept, encode
-from flame.core.reopening.later import Load, TraceAgain
 from flame.core.reopening.profile_head import About
+from flame.core.reopening.trace_again import Load, TraceAgain
 from flame.core.reopening.trace_identity import SETTLED, TraceIdentity, identify
 
 KIND = "profiles"

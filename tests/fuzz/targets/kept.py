@@ -22,7 +22,7 @@ from flame.core.projection.selection import select
 from flame.core.reopening.column_file import ColumnFile, DamagedError, write_columns
 from flame.core.reopening.decode import decode, frames_of, read_head
 from flame.core.reopening.encode import encode
-from flame.core.reopening.later import TraceAgain
+from flame.core.reopening.trace_again import TraceAgain
 from flame.core.reopening.trace_identity import TraceIdentity
 from tests.fuzz.checks import write
 from tests.fuzz.mutations import INTEGERS, LARGE, odd_value
