@@ -143,7 +143,7 @@ def test_a_file_called_like_a_pattern_is_opened(flame: Flame, folder: Path) -> N
 def test_a_stream_that_the_disk_has_no_room_for(
     flame: Flame, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flame.core.fetching.room.disk_usage", lambda _: (1_000, 900, 100))
+    monkeypatch.setattr("flame.core.fetching.disk_space.disk_usage", lambda _: (1_000, 900, 100))
     os.mkfifo(path := folder / "pipe")
     writer = Thread(target=path.write_bytes, args=(TRACE,))
     writer.start()

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from flame.core.errors import CancelledError, InputError, UsageError
+from flame.core.fetching.disk_space import refuse_too_large, room_in
 from flame.core.fetching.given_names import PACKAGES, scheme_of, shown_url
-from flame.core.fetching.room import refuse_too_large, room_in
 from flame.core.files.cache import Cache
 from flame.core.files.cache_folder import NoCacheError
 from flame.core.lazy_regex import lazy_regex

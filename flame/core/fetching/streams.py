@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
-from flame.core.fetching.room import refuse_too_large
+from flame.core.fetching.disk_space import refuse_too_large
 from flame.core.options import Progress
 from flame.core.units import format_bytes
 

@@ -121,7 +121,7 @@ def test_a_disk_without_room_is_not_filled(
     server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.files["/a"] = TRACE, {"ETag": "1"}
-    monkeypatch.setattr("flame.core.fetching.room.disk_usage", lambda _: (1_000, 900, 100))
+    monkeypatch.setattr("flame.core.fetching.disk_space.disk_usage", lambda _: (1_000, 900, 100))
     assert "too large" in refusal(server.url("/a"), tmp_path)
 
 
