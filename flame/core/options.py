@@ -27,7 +27,7 @@ class LoadOptions:
     ``phases``: a file that names phases, which the level ``phase`` then has. ``launches``: read how
     activities were launched with them, which else is read when somebody asks for it. ``peak``,
     ``dtype`` and ``model_flops`` are what the user says of GPUs, types and the model, as
-    `flame.core.operators.given` reads it.
+    `flame.core.operators.work_options` reads it.
     """
 
     nvtx_names: str = "clean"

@@ -117,7 +117,7 @@ def _load_with_work(
     plain = replace(options, peak=None, dtype=None, model_flops=None)
     if plain == options:
         return _load_with_phases(files, options, progress, cache)
-    from flame.core.operators.given import read_work_options
+    from flame.core.operators.work_options import read_work_options
 
     given = read_work_options(options.peak, options.dtype, options.model_flops)
     return replace(_load_with_phases(files, plain, progress, cache), work_options=given)

@@ -6,10 +6,10 @@ import pytest
 
 from flame.core.errors import UsageError
 from flame.core.model.meta import Device, DeviceFacts
-from flame.core.operators.given import read_work_options
 from flame.core.operators.gpu_table import ROWS, GpuRow
 from flame.core.operators.peaks import find_peak, find_row
 from flame.core.operators.work import WorkOptions
+from flame.core.operators.work_options import read_work_options
 
 NOTHING = WorkOptions()
 
