@@ -19,7 +19,7 @@ from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.worker import EndedError
 from flame.core.memory import MemoryShortError
 from flame.core.rank_summary.summary import RankSummary
-from flame.core.ranks.job import Meter, RankFile, Shelf, lost_summary, place_of, reason_of
+from flame.core.ranks.job import Meter, PartsByHeight, RankFile, lost_summary, place_of, reason_of
 from flame.engines import on_worker
 from flame.engines.cluster import Cluster, ClusterLostError, in_thread
 
@@ -66,7 +66,7 @@ class DaskEngine:
         self._reads: set[_Node] = set()
         self._merges: set[_Node] = set()
         self._fetches: set[_Node] = set()
-        self._shelf = Shelf[_Node]()
+        self._parts = PartsByHeight[_Node]()
         self._held: set[_Node] = set()
         self._arrivals: dict[RankFile, Future[Any]] = {}
         self._done: list[tuple[tuple[RankFile, ...], RankSummary]] = []
@@ -183,14 +183,14 @@ class DaskEngine:
     def _hold(self, node: _Node) -> None:
         """Keep a part until it is part of another."""
         self._held.add(node)
-        if batch := self._shelf.put(node, node.height):
+        if batch := self._parts.put(node, node.height):
             self._merge(tuple(batch), node.height + 1)
 
     def _merge_rest(self) -> None:
         """Merge what is left when nothing else will come."""
         if self._waiting or self._suspects or self._reads or self._merges or self._fetches:
             return
-        if rest := self._shelf.take():
+        if rest := self._parts.take():
             self._merge(tuple(rest), _TALL)
 
     def _merge(self, inputs: tuple[_Node, ...], height: int, tries: int = 1) -> None:

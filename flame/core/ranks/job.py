@@ -128,7 +128,7 @@ def reason_of(error: Exception, path: Path) -> str:
     return str(error).removeprefix(f"{path}: ")
 
 
-class Shelf(Generic[T]):
+class PartsByHeight(Generic[T]):
     """Holds parts by height until there are `FAN_IN` of one."""
 
     def __init__(self) -> None:
@@ -155,16 +155,16 @@ class Reduction:
     """Merges summaries as they arrive, and holds a few however many these are."""
 
     def __init__(self) -> None:
-        self._shelf = Shelf[RankSummary]()
+        self._parts = PartsByHeight[RankSummary]()
 
     def add(self, part: RankSummary) -> None:
         """Take a summary in; InputError where a rank of it is there."""
-        while batch := self._shelf.put(part, height_of(len(part) + len(part.lost))):
+        while batch := self._parts.put(part, height_of(len(part) + len(part.lost))):
             part = merge_summaries(batch)
 
     def whole(self, others: Sequence[RankSummary] = ()) -> RankSummary:
         """Merge all there is, and ``others``."""
-        return without_found(merge_summaries([*self._shelf.parts(), *others]))
+        return without_found(merge_summaries([*self._parts.parts(), *others]))
 
 
 def height_of(ranks: int) -> int:

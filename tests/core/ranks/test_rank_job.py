@@ -16,10 +16,10 @@ from flame.core.rank_summary.summary import LostRank, RankSummary
 from flame.core.rank_summary.summary_file import pack_summary
 from flame.core.ranks.job import (
     FAN_IN,
+    PartsByHeight,
     RankFile,
     RankJob,
     Reduction,
-    Shelf,
     height_of,
     lost_summary,
     read_part,
@@ -43,18 +43,18 @@ def test_a_reduction_is_one_merge_in_any_order(seed: int) -> None:
     assert pack_summary(reduction.whole()) == expected
 
 
-def test_a_shelf_holds_few_of_each_height() -> None:
-    shelf, merges, most = Shelf[int](), 0, 0
+def test_few_parts_of_each_height_are_held() -> None:
+    held, merges, most = PartsByHeight[int](), 0, 0
     for _ in range(1000):
         part, height = 1, 0
-        while batch := shelf.put(part, height):
+        while batch := held.put(part, height):
             part, height, merges = sum(batch), height + 1, merges + 1
-        most = max(most, len(shelf.parts()))
-    assert sum(shelf.parts()) == 1000
+        most = max(most, len(held.parts()))
+    assert sum(held.parts()) == 1000
     assert merges == 1000 // 8 + 1000 // 64 + 1000 // 512
     assert most <= 4 * (FAN_IN - 1)
-    assert sum(shelf.take()) == 1000
-    assert shelf.parts() == []
+    assert sum(held.take()) == 1000
+    assert held.parts() == []
 
 
 def test_height_is_that_of_a_tree_of_eights() -> None:
