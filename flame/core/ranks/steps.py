@@ -12,10 +12,10 @@ from flame.core.columns import I8, run_starts, sum_by
 from flame.core.lazy_dataclass import dataclass
 
 CHANCE = 0.01
-"""A rank is the slowest by habit where chance makes any rank that so rarely or less."""
+"""A rank is the slowest again and again where chance makes any rank that so rarely or less."""
 
 LEAST_LOSS = 0.01
-"""Of the time of all steps: what a habit costs less than that is not told."""
+"""Of the time of all steps: what the slowest rank costs less than that is not told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def _compared(number: I8, rank: I8, time: I8) -> StepSpread:
     return StepSpread(number[first], there, least, time[middle], most, worst)
 
 
-class Habit(NamedTuple):
+class SlowestRank(NamedTuple):
     """Say how often the rank at place ``worst`` is the slowest: ``steps`` ``of`` those compared.
 
     ``loss`` is by how much it is above the median in these, ns; ``repeats`` whether that is beyond
@@ -89,7 +89,7 @@ class Habit(NamedTuple):
         return self.steps / self.of
 
 
-def find_habit(spread: StepSpread, ranks: int) -> Habit | None:
+def find_slowest(spread: StepSpread, ranks: int) -> SlowestRank | None:
     """Find the rank that is most often the slowest; None where no step can be compared."""
     told = np.flatnonzero(spread.worst >= 0)
     if not len(told):
@@ -98,12 +98,12 @@ def find_habit(spread: StepSpread, ranks: int) -> Habit | None:
     worst, steps = int(counts.argmax()), int(counts.max())
     loss = sum_by(spread.worst[told], (spread.most - spread.median)[told], ranks)
     repeats = chance_of_most(steps, len(told), ranks) < CHANCE
-    return Habit(worst, steps, len(told), int(loss[worst]), repeats)
+    return SlowestRank(worst, steps, len(told), int(loss[worst]), repeats)
 
 
-def costs_much(habit: Habit, spread: StepSpread) -> bool:
+def costs_much(slowest: SlowestRank, spread: StepSpread) -> bool:
     """Whether what the slowest rank takes longer is `LEAST_LOSS` of all steps or more."""
-    return habit.loss >= LEAST_LOSS * float(spread.median.sum())
+    return slowest.loss >= LEAST_LOSS * float(spread.median.sum())
 
 
 def chance_of_most(most: int, draws: int, ranks: int) -> float:

@@ -1,4 +1,4 @@
-"""Steps by rank: plain loops find the same; a habit is told beyond chance alone."""
+"""Steps by rank: plain loops find the same; the slowest is told beyond chance alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from flame.core.ranks.steps import chance_of_most, costs_much, find_habit, step_spread
+from flame.core.ranks.steps import chance_of_most, costs_much, find_slowest, step_spread
 from tests.support.tiers import deep_except
 
 
@@ -39,10 +39,10 @@ def test_as_plain_loops_find_it(seed: int) -> None:
 def test_of_no_steps_nothing_is_said() -> None:
     for found in (step_spread([], []), step_spread([(), ()], [(), ()])):
         assert len(found) == 0
-        assert find_habit(found, 2) is None
-    assert find_habit(step_spread([(1, 2)], [(5, 6)]), 1) is None, "one rank alone"
-    assert find_habit(step_spread([(1,), (1,)], [(5,), (5,)]), 2) is None, "all alike"
-    assert find_habit(step_spread([(1,), (2,)], [(5,), (9,)]), 2) is None, "of no step two"
+        assert find_slowest(found, 2) is None
+    assert find_slowest(step_spread([(1, 2)], [(5, 6)]), 1) is None, "one rank alone"
+    assert find_slowest(step_spread([(1,), (1,)], [(5,), (5,)]), 2) is None, "all alike"
+    assert find_slowest(step_spread([(1,), (2,)], [(5,), (9,)]), 2) is None, "of no step two"
 
 
 def run(ranks: int, steps: int, seed: int, slow: int = -1, every: int = 1) -> list[list[int]]:
@@ -59,9 +59,9 @@ def run(ranks: int, steps: int, seed: int, slow: int = -1, every: int = 1) -> li
 def test_where_ranks_are_alike_the_slowest_rotates(seed: int, ranks: int) -> None:
     times = run(ranks, 60, seed)
     found = step_spread([range(60)] * ranks, times)
-    habit = find_habit(found, ranks)
-    assert habit is not None
-    assert not (habit.repeats and costs_much(habit, found))
+    slowest = find_slowest(found, ranks)
+    assert slowest is not None
+    assert not (slowest.repeats and costs_much(slowest, found))
 
 
 @pytest.mark.parametrize("every", [1, 3])
@@ -69,11 +69,11 @@ def test_where_ranks_are_alike_the_slowest_rotates(seed: int, ranks: int) -> Non
 def test_a_rank_that_is_slow_in_some_steps_is_named(seed: int, every: int) -> None:
     ranks, slow = 16, seed % 16
     found = step_spread([range(60)] * ranks, run(ranks, 60, seed, slow, every))
-    habit = find_habit(found, ranks)
-    assert habit is not None
-    assert (habit.worst, habit.repeats, habit.of) == (slow, True, 60)
-    assert habit.share >= 1 / every
-    assert costs_much(habit, found)
+    slowest = find_slowest(found, ranks)
+    assert slowest is not None
+    assert (slowest.worst, slowest.repeats, slowest.of) == (slow, True, 60)
+    assert slowest.share >= 1 / every
+    assert costs_much(slowest, found)
 
 
 @pytest.mark.parametrize(("most", "draws", "ranks"), [(1, 1, 3), (3, 5, 4), (7, 20, 16), (0, 4, 2)])

@@ -256,14 +256,14 @@ def _notes_on(name: str, side: RankQuestions) -> Iterator[str]:
         yield f"{name}: who makes the others wait is not known: {why}"
     elif not side.late.is_late.any():
         yield f"{name}: no rank is late beyond chance"
-    counts, habit = side.collectives, side.habit
+    counts, slowest = side.collectives, side.slowest
     if lacking := counts.number - counts.matched:
         number = format_count(counts.number)
         yield f"{name}: {format_count(lacking)} of {number} collectives do not match over ranks"
-    if habit is not None and habit.repeats:
+    if slowest is not None and slowest.repeats:
         yield (
-            f"{name}: {side.rank_name(habit.worst)} is the slowest in {100 * habit.share:.0f} % "
-            "of the steps, beyond chance"
+            f"{name}: {side.rank_name(slowest.worst)} is the slowest in "
+            f"{100 * slowest.share:.0f} % of the steps, beyond chance"
         )
 
 

@@ -20,7 +20,7 @@ from flame.core.ranks.communication.worst import WorstCollectives
 from flame.core.ranks.only_some import OnlySome, find_only_some
 from flame.core.ranks.outliers import Outliers, find_outliers, without_collectives
 from flame.core.ranks.spread import Spread, ValuesOf, blocks, spread_of, widest
-from flame.core.ranks.steps import Habit, StepSpread, find_habit, step_spread
+from flame.core.ranks.steps import SlowestRank, StepSpread, find_slowest, step_spread
 from flame.core.report.table import Unit
 
 MOST_FRAMES = 1_000
@@ -151,9 +151,9 @@ class RankQuestions:
         )
 
     @cached_property
-    def habit(self) -> Habit | None:
+    def slowest(self) -> SlowestRank | None:
         """The rank that is most often the slowest of a step."""
-        return find_habit(self.steps, self.ranks)
+        return find_slowest(self.steps, self.ranks)
 
     @property
     def unit(self) -> Unit:

@@ -77,7 +77,7 @@ def abstained_on_ranks(questions: RankQuestions) -> list[Abstained]:
         found.append(Abstained("outlier", "two ranks cannot tell which is the odd one"))
     if questions.late is None:
         found.append(Abstained("late-rank", questions.not_late.why))
-    if questions.habit is None:
+    if questions.slowest is None:
         found.append(Abstained("slowest-rank", "no step is known of two ranks or more"))
     if questions.only_some.unsure:
         number = format_counted(questions.only_some.unsure, "frame", "frames")
@@ -188,22 +188,23 @@ def _outliers(questions: RankQuestions) -> Iterator[RankFinding]:
 
 
 def _slowest(questions: RankQuestions) -> Iterator[RankFinding]:
-    habit = questions.habit
-    if habit is None or not habit.repeats or not costs_much(habit, questions.steps):
+    slowest = questions.slowest
+    if slowest is None or not slowest.repeats or not costs_much(slowest, questions.steps):
         return
-    name = questions.rank_name(habit.worst)
+    name = questions.rank_name(slowest.worst)
     yield RankFinding(
         "slowest-rank",
         name,
-        _of_steps(habit.loss, int(questions.steps.median.sum())),
+        _of_steps(slowest.loss, int(questions.steps.median.sum())),
         "The slowest again and again",
-        f"longest in {format_count(habit.steps)} of {format_count(habit.of)} steps "
-        f"({100 * habit.share:.0f} %), in all {format_ns(habit.loss)} longer than the median rank",
+        f"longest in {format_count(slowest.steps)} of {format_count(slowest.of)} steps "
+        f"({100 * slowest.share:.0f} %), in all {format_ns(slowest.loss)} longer than the median "
+        "rank",
         "See its own file. Where steps end in a collective all ranks take equally long: then late "
         "tells who makes them long.",
         "steps",
-        Place(file=questions.info[habit.worst].path),
-        questions.info[habit.worst].rank,
+        Place(file=questions.info[slowest.worst].path),
+        questions.info[slowest.worst].rank,
     )
 
 

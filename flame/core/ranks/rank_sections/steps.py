@@ -20,7 +20,7 @@ _COLUMNS = (
     TableColumn("worst", "slowest", "number"),
     TableColumn("percent", "above median", "percent"),
 )
-_HABITS = (
+_SLOWEST = (
     TableColumn("rank", "slowest rank", "number"),
     TableColumn("steps", "steps", "count"),
     TableColumn("percent", "of all", "percent"),
@@ -29,21 +29,21 @@ _HABITS = (
 
 def steps_section(questions: RankQuestions) -> Section:
     """List the steps, those first in which the slowest rank is farthest above the median."""
-    found, habit = questions.steps, questions.habit
+    found, slowest = questions.steps, questions.slowest
     if not len(found):
         how = "mark them by ranges such as step 7, or name the ranges: flame ranks --iteration RE"
         return Section(NAME, TITLE, why="no steps were recorded", how=how)
     facts: dict[str, object] = {
         "count": len(found),
-        "compared": habit.of if habit else 0,
-        "slowest": questions.info[habit.worst].rank if habit else None,
-        "slowest_steps": habit.steps if habit else 0,
-        "repeats": habit.repeats if habit else None,
+        "compared": slowest.of if slowest else 0,
+        "slowest": questions.info[slowest.worst].rank if slowest else None,
+        "slowest_steps": slowest.steps if slowest else 0,
+        "repeats": slowest.repeats if slowest else None,
         "iteration": _expressions(questions),
     }
     tables = (
         Table.of("rows", "by what the slowest rank takes longer", _COLUMNS, _rows(questions)),
-        Table.of("slowest", "how often a rank is the slowest", _HABITS, _habits(questions)),
+        Table.of("slowest", "how often a rank is the slowest", _SLOWEST, _slowest(questions)),
     )
     return Section(NAME, TITLE, facts, tables, tuple(_notes(questions)))
 
@@ -63,7 +63,7 @@ def _rows(questions: RankQuestions) -> Iterator[tuple[Value, ...]]:
         )
 
 
-def _habits(questions: RankQuestions) -> Iterator[tuple[Value, ...]]:
+def _slowest(questions: RankQuestions) -> Iterator[tuple[Value, ...]]:
     worst = questions.steps.worst
     counts = np.bincount(worst[worst >= 0], minlength=questions.ranks)
     for at in np.argsort(-counts, kind="stable").tolist():
@@ -78,14 +78,14 @@ def _expressions(questions: RankQuestions) -> list[str]:
 
 
 def _notes(questions: RankQuestions) -> Iterator[str]:
-    habit = questions.habit
+    slowest = questions.slowest
     if len(named := _expressions(questions)) > 1:
         ways = ", ".join(f"--iteration {one}" if one else "none" for one in named)
         yield f"iterations were named differently ({ways}): a number may be of different things"
-    if habit is None:
+    if slowest is None:
         yield "no step is known of two ranks or more"
-    elif habit.repeats:
-        told = f"in {100 * habit.share:.0f} % of the steps"
-        yield f"{questions.rank_name(habit.worst)} is the slowest beyond chance: {told}"
+    elif slowest.repeats:
+        told = f"in {100 * slowest.share:.0f} % of the steps"
+        yield f"{questions.rank_name(slowest.worst)} is the slowest beyond chance: {told}"
     else:
         yield "the slowest rank rotates: none is it more often than chance makes one"
