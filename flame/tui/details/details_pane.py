@@ -37,7 +37,7 @@ class _Phase(Enum):
     MOVING = auto()
 
 
-class Drawn(NamedTuple):
+class DetailsLines(NamedTuple):
     """What is shown: on the lines of a low screen, and below them."""
 
     width: int
@@ -61,7 +61,7 @@ class DetailsPane(ScrollPane):
         self._subject: tuple[Projection, TreeView, Terms] | None = None
         self._frame: tuple[object, ...] = ()
         self._phase = _Phase.WHOLE
-        self._drawn: Drawn | None = None
+        self._drawn: DetailsLines | None = None
         self._timer: Timer | None = None
         self._due = 0.0
         self._asked = False
@@ -152,7 +152,7 @@ class DetailsPane(ScrollPane):
         short = drawn.short if height <= LINES else []
         return with_more([*short, *drawn.columns.lines], width, height)
 
-    def _whole(self, width: int) -> Drawn:
+    def _whole(self, width: int) -> DetailsLines:
         assert self._subject is not None
         shown, view, terms = self._subject
         facts, projected = self.collector.ask(shown, view), view is shown.view
@@ -162,21 +162,21 @@ class DetailsPane(ScrollPane):
             view, palette, width, facts, clicks=projected, terms=terms, remarks=remarks
         )
         short = compact(view, palette, width, facts, terms, projected, remarks)
-        return Drawn(width, short, columns)
+        return DetailsLines(width, short, columns)
 
-    def _begun(self, width: int) -> Drawn:
+    def _begun(self, width: int) -> DetailsLines:
         """The first lines of the frame, over what was there before."""
         assert self._subject is not None
         shown, view, terms = self._subject
         before = self._drawn
         if before is None or before.width != width:
             nothing: list[Line] = [[] for _ in range(LINES)]
-            before = Drawn(width, nothing, LineColumns([]))
+            before = DetailsLines(width, nothing, LineColumns([]))
         palette, projected = palette_of(self), view is shown.view
         first_lines = header(view, palette, width, clicks=projected, terms=terms)
         columns = before.columns.under(first_lines)
         *first, _ = compact(view, palette, width, None, terms, projected)
-        return Drawn(width, [*first, before.short[-1]], columns)
+        return DetailsLines(width, [*first, before.short[-1]], columns)
 
     @on(Collected)
     def _collected(self, message: Collected) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from textual import on
 
 from flame.tui.details.compact import LINES, fitting
-from flame.tui.details.details_pane import DetailsPane, Drawn
+from flame.tui.details.details_pane import DetailsLines, DetailsPane
 from flame.tui.details.pane import header
 from flame.tui.ranks.details import compact_words, spread_lines
 from flame.tui.ranks.facts import RankFacts, RankSubject, rank_facts
@@ -44,7 +44,7 @@ class RanksDetailsPane(DetailsPane):
         """Return what is known of ``view``'s selected frame."""
         return self._compared.get(RankSubject(shown, view, view.cursor.node).key)
 
-    def _whole(self, width: int) -> Drawn:
+    def _whole(self, width: int) -> DetailsLines:
         drawn = super()._whole(width)
         subject = self._of_ranks()
         if subject is None:
@@ -68,7 +68,7 @@ class RanksDetailsPane(DetailsPane):
             return None
         return RankSubject(shown, view, view.cursor.node)
 
-    def _with_ranks(self, drawn: Drawn, subject: RankSubject, width: int) -> Drawn:
+    def _with_ranks(self, drawn: DetailsLines, subject: RankSubject, width: int) -> DetailsLines:
         """``drawn`` with the lines on ranks below the first ones."""
         assert self._subject is not None
         shown, view, terms = self._subject
