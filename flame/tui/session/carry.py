@@ -13,7 +13,7 @@ from flame.tui.session.anchors import Anchor, OpenPaths
 from flame.tui.session.joined_rows import ALL_CLOSED
 from flame.tui.session.query import SearchResult
 from flame.tui.session.tree_view import TreeView
-from flame.tui.session.viewport import Sight, Zoom
+from flame.tui.session.viewport import ViewState, Zoom
 from flame.tui.toolkit.back_stack import BackStack
 
 
@@ -23,7 +23,7 @@ class Bookmark(NamedTuple):
     zoomed: Anchor
     selected: tuple[str, ...]
     opened: OpenPaths
-    trail: BackStack[Sight]
+    trail: BackStack[ViewState]
 
 
 def bookmark_of(view: TreeView) -> Bookmark:

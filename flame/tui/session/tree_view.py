@@ -20,7 +20,7 @@ from flame.tui.session.matches import ShownMatches
 from flame.tui.session.node_colours import NodeColours
 from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.row_layout import RowLayout
-from flame.tui.session.viewport import Sight, Viewport, Zoom
+from flame.tui.session.viewport import Viewport, ViewState, Zoom
 from flame.tui.toolkit.back_stack import BackStack
 
 NO_NAME = "[empty]"
@@ -74,7 +74,7 @@ class TreeView:
     @property
     def picture(self) -> tuple[object, ...]:
         """Equal as long as the frames on screen, the selected one aside, look the same."""
-        seen = (self.number, self.viewport.sight, self.viewport.width, self.matches.searches)
+        seen = (self.number, self.viewport.state, self.viewport.width, self.matches.searches)
         return (*seen, self.colouring and self.colouring.found)
 
     # The tree
@@ -187,7 +187,7 @@ class TreeView:
             self.cursor.keep_in_sight()
         return undone
 
-    def begin_at(self, target: Zoom, trail: BackStack[Sight] | None = None) -> None:
+    def begin_at(self, target: Zoom, trail: BackStack[ViewState] | None = None) -> None:
         """Show ``target``, with the way back and forth of ``trail``."""
         self.viewport.trail = trail or BackStack()
         self.viewport.zoom = target
@@ -210,11 +210,11 @@ class TreeView:
         self.viewport.open(ALL_OPEN if everything else ALL_CLOSED)
         self.cursor.keep_in_sight()
 
-    def show(self, sight: Sight) -> None:
-        """Show ``sight``, of this tree or of another, and remember what was shown before."""
-        before = self.viewport.sight
-        self.viewport.show(sight)
-        if self.viewport.sight != before:
+    def show(self, state: ViewState) -> None:
+        """Show ``state``, of this tree or of another, and remember what was shown before."""
+        before = self.viewport.state
+        self.viewport.show(state)
+        if self.viewport.state != before:
             self.viewport.trail.leave(before)
         self.cursor.keep_in_sight()
 

@@ -24,7 +24,7 @@ class Zoom(NamedTuple):
     span: Span
 
 
-class Sight(NamedTuple):
+class ViewState(NamedTuple):
     """What can be undone: the zoomed part and the open chains, by node or, elsewhere, by path."""
 
     zoom: Zoom | Anchor
@@ -42,7 +42,7 @@ class Viewport:
     layout: RowLayout
     width: int = 0
     zoom: Zoom = field(init=False)
-    trail: BackStack[Sight] = field(init=False, default_factory=BackStack)
+    trail: BackStack[ViewState] = field(init=False, default_factory=BackStack)
     zooms: int = field(init=False, default=0)
     _items: dict[int, list[Item]] = field(init=False, default_factory=dict)
     _items_of: tuple[Zoom, int] | None = field(init=False, default=None)
@@ -245,32 +245,32 @@ class Viewport:
         """The open chains for other trees."""
         return paths_of(self.layout.joined)
 
-    def anchored(self, sight: Sight) -> Sight:
-        """``sight`` for other trees."""
-        zoom, opened = sight
+    def anchored(self, state: ViewState) -> ViewState:
+        """``state`` for other trees."""
+        zoom, opened = state
         if isinstance(zoom, Zoom):
             zoom = self.anchor(zoom)
         if isinstance(opened, OpenChains):
             opened = paths_of(self.layout.joined.reopened(opened))
-        return Sight(zoom, opened)
+        return ViewState(zoom, opened)
 
     # Zooming and opening
 
     @property
-    def sight(self) -> Sight:
+    def state(self) -> ViewState:
         """What is shown."""
-        return Sight(self.zoom, self.opened)
+        return ViewState(self.zoom, self.opened)
 
     def zoom_to(self, target: Zoom) -> None:
         """Show ``target``, and remember what was shown before."""
         self.zooms += 1
         if target != self.zoom:
-            self.trail.leave(self.sight)
+            self.trail.leave(self.state)
             self.zoom = target
 
     def open(self, opened: OpenChains) -> None:
         """Open these chains and close all others, and remember what was shown before."""
-        self.trail.leave(self.sight)
+        self.trail.leave(self.state)
         self.lay_out(opened)
 
     def lay_out(self, opened: OpenChains | OpenPaths) -> None:
@@ -291,14 +291,14 @@ class Viewport:
 
     def undo(self, forward: bool = False) -> bool:
         """Go back to what was shown before, or forward again; False if there is nothing."""
-        target = self.trail.go(1 if forward else -1, self.sight)
+        target = self.trail.go(1 if forward else -1, self.state)
         if target is not None:
             self.zooms += 1
             self.show(target)
         return target is not None
 
-    def show(self, sight: Sight) -> None:
-        """Show ``sight``, of this tree or of another."""
-        self.lay_out(sight.opened)
-        zoom = sight.zoom
+    def show(self, state: ViewState) -> None:
+        """Show ``state``, of this tree or of another."""
+        self.lay_out(state.opened)
+        zoom = state.zoom
         self.zoom = self.zoom_at(zoom) if isinstance(zoom, Anchor) else zoom

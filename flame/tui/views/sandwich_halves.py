@@ -14,7 +14,7 @@ from flame.tui.session.carry import matching_frames
 from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
 from flame.tui.session.query import SearchResult
 from flame.tui.session.tree_view import TreeView
-from flame.tui.session.viewport import Sight
+from flame.tui.session.viewport import ViewState
 
 
 class SandwichHalves(NamedTuple):
@@ -76,8 +76,8 @@ class SandwichState(NamedTuple):
     """What `SandwichPane.undo` goes back to: a subject, zoom and open chains of either half."""
 
     frame: int
-    callers: Sight | None = None
-    callees: Sight | None = None
+    callers: ViewState | None = None
+    callees: ViewState | None = None
 
 
 class ReadyHalves(NamedTuple):

@@ -163,14 +163,14 @@ class SandwichPane(Pane):
     def _moment(self) -> SandwichState:
         if self._halves is None:
             return SandwichState(self._frame)
-        sights = (half.viewport.anchored(half.viewport.sight) for half in self._halves)
-        return SandwichState(self._frame, *sights)
+        states = (half.viewport.anchored(half.viewport.state) for half in self._halves)
+        return SandwichState(self._frame, *states)
 
     def _zoom_to(self, moment: SandwichState) -> None:
         """Zoom and open the halves as they were."""
-        for half, sight in zip(self._halves or (), (moment.callers, moment.callees), strict=False):
-            if sight is not None:
-                half.show(sight)
+        for half, state in zip(self._halves or (), (moment.callers, moment.callees), strict=False):
+            if state is not None:
+                half.show(state)
 
     # Undoing
 

@@ -249,7 +249,7 @@ def test_the_state_says_what_is_open() -> None:
     assert (state.all_open, state.chains) == (True, [(1, ["a", "b", "c"])])
     other = view()
     go_to(other, state)
-    assert other.viewport.sight == shown.viewport.sight
+    assert other.viewport.state == shown.viewport.state
     assert other.cursor.node == ABC[1]
 
 
@@ -299,15 +299,15 @@ def test_whatever_is_pressed_the_selected_frame_is_in_a_row_of_the_zoomed_part(
 @given(chained_trees, moves)
 def test_everything_can_be_undone_and_redone(tree: StackTree, keys: list[str]) -> None:
     shown = TreeView(tree, 40)
-    first = shown.viewport.sight
+    first = shown.viewport.state
     press(shown, [key for key in keys if key not in ("undo", "redo")][:15])
-    last = shown.viewport.sight
+    last = shown.viewport.state
     while shown.undo():
         pass
-    assert shown.viewport.sight == first
+    assert shown.viewport.state == first
     while shown.undo(forward=True):
         pass
-    assert shown.viewport.sight == last
+    assert shown.viewport.state == last
 
 
 @given(chained_trees, st.lists(chained_trees, max_size=3), moves)
@@ -322,4 +322,4 @@ def test_what_is_shown_is_shown_again_when_a_tree_is_back(
         keeper.carry(passing, later)
         passing = later
         assert passing.viewport.holds(passing.cursor.node)
-    assert passing.viewport.sight == shown.viewport.sight
+    assert passing.viewport.state == shown.viewport.state
