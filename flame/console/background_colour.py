@@ -19,7 +19,7 @@ from flame.core.lazy_regex import lazy_regex
 # turn (primary device attributes): once that has come, no answer to the first is to be expected.
 QUERY = b"\x1b]11;?\x07\x1b[c"
 
-PATIENCE = 0.1
+TIMEOUT = 0.1
 """Seconds from the question on that the app waits for the answer."""
 
 _MOST = 4096
@@ -110,7 +110,7 @@ class TerminalBackground:
         self._waited = True
         descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
         decode = getincrementaldecoder("utf-8")("ignore").decode
-        end, room = self._asked + PATIENCE, _MOST
+        end, room = self._asked + TIMEOUT, _MOST
         while self.pending and room > 0:
             if not select.select([descriptor], [], [], max(end - monotonic(), 0))[0]:
                 return

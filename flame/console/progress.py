@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flame.core.model.profile import Profile
     from flame.core.reopening.profile_cache import ProfileCache
 
-PATIENCE = 0.5
+DELAY = 0.5
 """Seconds before a load is worth a progress bar; most loads end sooner."""
 
 
@@ -52,7 +52,7 @@ class _Display:
     """Shows nothing, and does not even import rich, until the load has lasted a while."""
 
     def __init__(self) -> None:
-        self._due = time.monotonic() + PATIENCE
+        self._due = time.monotonic() + DELAY
         self._bar: Bar | None = None
         self._task: TaskID | None = None
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from flame.core.lazy_dataclass import dataclass
 from flame.record.environment import INJECTIONS
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Seconds: a driver that nobody else uses takes up to ten to wake eight GPUs."""
 _PROBE = Path(__file__).with_name("probe.py")
 
@@ -48,7 +48,7 @@ def probe(*words: str, **environment: str) -> dict[str, Any]:
     except OSError as error:
         return {"error": error.strerror or str(error)}
     if code is None:
-        return {"error": f"no answer within {PATIENCE:.0f} s"}
+        return {"error": f"no answer within {TIMEOUT:.0f} s"}
     if code < 0:
         return {"error": f"it crashes ({signal.strsignal(-code)})"}
     try:
@@ -70,7 +70,7 @@ def ask(words: Sequence[str], **environment: str) -> tuple[int | None, str]:
         cwd="/",
     )
     try:
-        out, _ = process.communicate(timeout=PATIENCE)
+        out, _ = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         _end(process)
         return None, ""

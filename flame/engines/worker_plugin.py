@@ -10,7 +10,7 @@ from distributed import Worker, WorkerPlugin
 from flame.engines import on_worker
 
 _CONNECT = "distributed.comm.timeouts.connect"
-_PATIENCE = "3s"
+_TIMEOUT = "3s"
 """How long a worker waits for one that may be dead; by default the others lose half a minute."""
 
 
@@ -25,7 +25,7 @@ class RunPlugin(WorkerPlugin):  # type: ignore[misc]
     def setup(self, worker: Worker) -> None:
         """Prepare a worker."""
         self._before = dask.config.get(_CONNECT, None)
-        dask.config.set({_CONNECT: _PATIENCE})
+        dask.config.set({_CONNECT: _TIMEOUT})
         on_worker.begin(self._run, int(worker.memory_manager.memory_limit or 0))
 
     def teardown(self, worker: Worker) -> None:

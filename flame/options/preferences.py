@@ -21,7 +21,7 @@ from flame.options.config import CHOICES, Config, state_path
 _MOST_BYTES = 1 << 16
 _MOST_KINDS = 32
 _KIND = lazy_regex(r"[a-z, -]{1,80}")
-_PATIENCE = 1.0
+_TIMEOUT = 1.0
 """Seconds that writing may still take when the app has been left."""
 
 _BOTH = (True, False)
@@ -117,7 +117,7 @@ class Memory:
         """Wait, not for long, until everything has been written."""
         if self._writer is not None:
             self._changes.put(None)
-            self._writer.join(_PATIENCE)
+            self._writer.join(_TIMEOUT)
             self._writer = None
 
     def _write(self, changes: dict[str, Any]) -> None:

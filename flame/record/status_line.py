@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flame.record.totals import RecordedDumps
 
 
-_PATIENCE = 1.0
+_DELAY = 1.0
 """Seconds before the row is taken: most short programs end sooner."""
 _FEWEST_ROWS = 8
 _FEWEST_COLUMNS = 40
@@ -47,7 +47,7 @@ class StatusLine:
 
     def update(self) -> None:
         """Show what there is now. A mistake here ends the line, not the recording."""
-        if self._failed or self._elapsed < _PATIENCE:
+        if self._failed or self._elapsed < _DELAY:
             return
         try:
             self._row.show(f"flame: recording {_clock(self._elapsed)}, {self._text()}")

@@ -199,7 +199,7 @@ def test_a_driver_that_hangs_or_crashes_is_told(
         ("raise SystemExit(3)", "it ends with exit code 3"),
     ]:
         probe.write_text(code)
-        monkeypatch.setattr(doctor_check, "PATIENCE", 1.0 if "sleep" in code else PATIENCE)
+        monkeypatch.setattr(doctor_check, "TIMEOUT", 1.0 if "sleep" in code else PATIENCE)
         assert doctor_check.probe("driver") == {"error": error}
 
 

@@ -52,7 +52,7 @@ HASTY = """
 import sys
 from flame.cli.main import main
 from flame.record import process, status_line
-status_line._PATIENCE = {patience}
+status_line._DELAY = {patience}
 process._PAUSE = 0.02
 sys.exit(main(sys.argv[1:]))
 """

@@ -442,7 +442,7 @@ now = 100.0
 flame.console.progress.time = SimpleNamespace(monotonic=lambda: now)
 with flame.console.progress.progress_on_stderr() as progress:
     progress("reading", 1, 4)
-    now += {patiences} * flame.console.progress.PATIENCE
+    now += {patiences} * flame.console.progress.DELAY
     progress("attributing", 3, 4)
 print("rich" in sys.modules)
 """

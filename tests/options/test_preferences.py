@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _writing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is; an app that is left waits for a second."""
-    monkeypatch.setattr(preferences, "_PATIENCE", PATIENCE)
+    monkeypatch.setattr(preferences, "_TIMEOUT", PATIENCE)
 
 
 def written(memory: Memory, path: Path) -> Any:

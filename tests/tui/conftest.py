@@ -188,7 +188,7 @@ def _at_nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: TempPath
 def _cursor_rests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for the details of each frame that a test passes."""
     monkeypatch.setattr(details_pane, "REST", 0.001)
-    monkeypatch.setattr(details_pane, "PATIENCE", 0.001)
+    monkeypatch.setattr(details_pane, "TIMEOUT", 0.001)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from flame.core.readers.fdump.layout import RUNNING
 from flame.core.units import format_counted
 
 _NOBODY = 65534
-_PATIENCE = 0.4
+_TIMEOUT = 0.4
 """Seconds for counting what is in dumps: the list shall be there at once."""
 _ORDER = {method: place for place, method in enumerate(WatchMethod)}
 
@@ -46,7 +46,7 @@ class ProcessFinder:
         self._processes = ProcessTable()
         self._folder = DumpFolder(folder or default_dump_folder())
         self._counter = DumpCounter()
-        self._patience = _PATIENCE if count else -1.0
+        self._patience = _TIMEOUT if count else -1.0
         self._jobs = Jobs(self._processes, self._counter)
 
     def find(self) -> Discovery:

@@ -22,7 +22,7 @@ from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
 from flame.record.environment import library_path
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Seconds within which a program that runs Python at all comes by."""
 
 _INJECTED = Path(__file__).with_name("injected.py")
@@ -33,7 +33,7 @@ _INSIDE = (
 )
 
 
-def load(pid: int, folder: Path | None = None, patience: float = PATIENCE) -> Path:
+def load(pid: int, folder: Path | None = None, patience: float = TIMEOUT) -> Path:
     """Have ``pid`` load the library, which records from now on; return the path of its dump.
 
     The dump lies in ``folder``, which has to be writable for the user that ``pid`` runs as, or

@@ -20,7 +20,7 @@ RATE = 100
 
 _LONGEST = 60
 """Seconds after which a run ends by itself: nobody else would end it if flame were killed."""
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 _INSTALL = "CPU samples need py-spy: pip install py-spy"
 _BEGUN = b"Sampling process"
 _UNREAD = lazy_regex(rb"Samples: \d+ Errors: (\d+)")
@@ -69,7 +69,7 @@ class PySpyRun:
 
     def begins(self) -> bool:
         """Wait until it samples; False if it has failed, see `error`."""
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + _TIMEOUT
         while self.running and time.monotonic() < until:
             if _BEGUN in self._log.read_bytes():
                 self.begin = time.monotonic_ns()
@@ -87,7 +87,7 @@ class PySpyRun:
         self.end = time.monotonic_ns()
         self._process.send_signal(signal.SIGINT)
         try:
-            self._process.wait(_PATIENCE)
+            self._process.wait(_TIMEOUT)
         except subprocess.TimeoutExpired:
             self.kill()
 

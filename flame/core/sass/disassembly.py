@@ -28,7 +28,7 @@ CUBINS = "cubins"
 
 _LARGEST_CUBIN = 1 << 31  # kMaxSaved in inject/sampling/cubins.cpp
 _FILE = lazy_regex(r"[0-9a-f]{16}(-[0-9a-f]{16})?\.(cubin|sass)")
-_PATIENCE = 600.0
+_TIMEOUT = 600.0
 """Seconds for all cubins together."""
 
 
@@ -110,7 +110,7 @@ class _CodeSearch:
         self._expected = expected
         self._done = 0
         self._progress = progress
-        self._due = time.monotonic() + _PATIENCE
+        self._due = time.monotonic() + _TIMEOUT
         self._uncached = ""
 
     def find(self, cubin: CubinId, names: AbstractSet[str]) -> FoundCode:
@@ -145,7 +145,7 @@ class _CodeSearch:
     def _tick(self) -> None:
         self._report_progress()
         if time.monotonic() > self._due:
-            raise InputError(f"all of it takes longer than {_PATIENCE:.0f} s")
+            raise InputError(f"all of it takes longer than {_TIMEOUT:.0f} s")
 
     def _find_in_cubin(self, cubin: CubinId, names: AbstractSet[str]) -> FoundCode:
         with self._open_cubin(cubin) as file:

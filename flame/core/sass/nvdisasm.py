@@ -29,9 +29,9 @@ _WHEEL = "nvidia/*/bin/nvdisasm"
 _TOOLKIT = "cuda*/bin/nvdisasm"
 _VERSION = lazy_regex(r"\bV(\d+(?:\.\d+)*)")
 _POLL = 0.05
-_PATIENCE = 120.0
+_TIMEOUT = 120.0
 """Seconds for one cubin; those of large libraries take a few."""
-_PATIENCE_FOR_VERSION = 10.0
+_VERSION_TIMEOUT = 10.0
 _MOST_AT_ONCE = 4096
 """Functions: their numbers are one word of a command line."""
 _LARGEST_OUTPUT = 1 << 29
@@ -60,7 +60,7 @@ class Disassembler:
         ``uid``: the user that it is run as. Raises InputError that says why there are none.
         """
         run = partial(self._sections, cubin, uid, tick)
-        due = time.monotonic() + _PATIENCE
+        due = time.monotonic() + _TIMEOUT
         codes: dict[str, Code] = {}
         for batch in _batches(functions):
             sections = run(batch.values(), due)
@@ -111,7 +111,7 @@ def _run(
         while process.poll() is None:
             tick()
             if time.monotonic() > due:
-                raise InputError(f"nvdisasm does not end within {_PATIENCE:.0f} s")
+                raise InputError(f"nvdisasm does not end within {_TIMEOUT:.0f} s")
             _check_size(out)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL)
@@ -170,7 +170,7 @@ def _candidates() -> Iterator[str]:
 
 def _read_version(path: str) -> str:
     """Ask the program for its version, whatever it is; empty where it says none."""
-    due = time.monotonic() + _PATIENCE_FOR_VERSION
+    due = time.monotonic() + _VERSION_TIMEOUT
     try:
         with tempfile.TemporaryFile() as out:
             _run([path, "--version"], out, out, _never_stop, due)

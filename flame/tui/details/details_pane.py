@@ -25,7 +25,7 @@ from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 REST = 0.08
 """Seconds that the cursor must stay on a frame: a key that is held repeats sooner."""
 
-PATIENCE = 0.03
+TIMEOUT = 0.03
 """Seconds that the picture then waits for the facts: those of most frames are there by then."""
 
 
@@ -126,7 +126,7 @@ class DetailsPane(ScrollPane):
             self._draw()
         else:
             self._asked = True
-            self._wait(PATIENCE)
+            self._wait(TIMEOUT)
 
     def _has_facts(self) -> bool:
         """Ask for the facts, and tell whether all are known."""

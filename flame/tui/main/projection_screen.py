@@ -16,7 +16,7 @@ from flame.tui.session.session import Projection, Session
 from flame.tui.shell.command import Command
 from flame.tui.widgets.flame_screen import FlameScreen
 
-PATIENCE = 0.15
+DELAY = 0.15
 """Seconds that work may take before the status line says that it runs."""
 
 
@@ -61,7 +61,7 @@ class ProjectionScreen(FlameScreen):
         """
         self._promised = note
         self.projector.ask(list(candidates), self.finder.query)
-        self.set_timer(PATIENCE, self._say_pending)
+        self.set_timer(DELAY, self._say_pending)
 
     def apply(self, outcome: Outcome) -> None:
         """Show the selections that an action has come to, or its note."""
@@ -104,7 +104,7 @@ class ProjectionScreen(FlameScreen):
             self._refuse_search(error)
         else:
             self._show()
-            self.set_timer(PATIENCE, self._say_pending)
+            self.set_timer(DELAY, self._say_pending)
 
     def _refuse_search(self, error: UsageError) -> None:
         """Search for nothing, and say why."""

@@ -17,7 +17,7 @@ from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import Greeting
-from flame.tui.main.projection_screen import PATIENCE
+from flame.tui.main.projection_screen import DELAY
 from flame.tui.main.ranks_layout import RanksLayout
 from flame.tui.main.screen import MainScreen
 from flame.tui.main.selections import replace_filter
@@ -164,7 +164,7 @@ class RanksScreen(MainScreen, inherit_bindings=False):
             self._go_to_worst(facts)
         else:
             self._finding.ask(RankSubject(shown, view, view.cursor.node))
-            self.set_timer(PATIENCE, self._say_finding)
+            self.set_timer(DELAY, self._say_finding)
 
     def _say_finding(self) -> None:
         if self._finding.busy:

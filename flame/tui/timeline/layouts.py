@@ -14,7 +14,7 @@ from flame.tui.session.session import Projection
 from flame.tui.timeline.prepare import Reasons, TimelineWork, find_reasons
 from flame.tui.toolkit.background import Done, hand_in, in_background
 
-PATIENCE = 0.03
+TIMEOUT = 0.03
 """Seconds that a key may wait for the rows; if they take longer, they come by message."""
 
 DRAWN = 0.05
@@ -86,7 +86,7 @@ class Layouts:
 
         thread = Thread(target=run, daemon=True)
         thread.start()
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
         return not thread.is_alive()
 
     def awaits(self, work: TimelineWork) -> bool:

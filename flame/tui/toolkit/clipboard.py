@@ -21,7 +21,7 @@ so. Terminals drop a longer text without a word."""
 _SHOWN = 48
 _JOINERS = "\u200c\u200d"
 _TMUX = ("load-buffer", "-w", "-")
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 
 
 def copied(app: App[Any], text: str, called: str = "") -> str:
@@ -55,5 +55,5 @@ def _to_tmux(text: str) -> None:
         return
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
-            [tmux, *_TMUX], input=text.encode(), capture_output=True, timeout=_PATIENCE, check=False
+            [tmux, *_TMUX], input=text.encode(), capture_output=True, timeout=_TIMEOUT, check=False
         )

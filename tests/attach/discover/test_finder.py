@@ -63,7 +63,7 @@ def env(injected_env: MakeEnv, users_folder: Path) -> Env:
 @pytest.fixture(autouse=True)
 def _counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dumps are counted even where the machine is too busy to do that at once."""
-    monkeypatch.setattr(find, "_PATIENCE", PATIENCE)
+    monkeypatch.setattr(find, "_TIMEOUT", PATIENCE)
 
 
 def jobs_with(pid: int, finder: ProcessFinder | None = None) -> list[Job]:

@@ -32,7 +32,7 @@ STRANGER = 1 << 20 | os.getpid()  # whose folder in /tmp no other run of the tes
 
 @pytest.fixture(autouse=True)
 def _with_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find, "_PATIENCE", 60.0)
+    monkeypatch.setattr(find, "_TIMEOUT", 60.0)
 
 
 def dump(

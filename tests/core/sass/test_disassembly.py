@@ -208,7 +208,7 @@ BAD_PROGRAMS = {
 def test_a_program_that_fails(
     text: str, reason: str, recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nvdisasm, "_PATIENCE", 2.0 if "sleep" in text else PATIENCE)
+    monkeypatch.setattr(nvdisasm, "_TIMEOUT", 2.0 if "sleep" in text else PATIENCE)
     monkeypatch.setattr(nvdisasm, "_LARGEST_OUTPUT", 1 << 20)
     recording.add()
     recording.program(VERSION + text)
@@ -237,7 +237,7 @@ def test_it_has_limits_of_its_own(recording: Recording, tmp_path: Path) -> None:
 def test_a_program_that_says_no_version(
     text: str, recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nvdisasm, "_PATIENCE_FOR_VERSION", 1.0)
+    monkeypatch.setattr(nvdisasm, "_VERSION_TIMEOUT", 1.0)
     monkeypatch.setattr(nvdisasm, "_LARGEST_OUTPUT", 1 << 20)
     recording.program(text)
     begin = time.monotonic()
@@ -263,7 +263,7 @@ def test_it_is_stopped_with_the_load(recording: Recording) -> None:
 
 
 def test_all_of_it_together_ends(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes_module, "_PATIENCE", 0.5)
+    monkeypatch.setattr(codes_module, "_TIMEOUT", 0.5)
     recording.program(f"{VERSION}sleep 600")
     for crc in range(1, 50):
         with recording.add(crc).open("ab") as file:

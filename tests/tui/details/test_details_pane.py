@@ -156,7 +156,7 @@ async def test_of_a_frame_seen_before_all_is_there_at_once(
 async def test_all_is_drawn_as_soon_as_the_facts_are_there(
     decode: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(details_pane, "PATIENCE", NEVER)
+    monkeypatch.setattr(details_pane, "TIMEOUT", NEVER)
     async with open_app(decode) as user:
         await press(user, "down")
         await user.rest()

@@ -130,7 +130,7 @@ def delay_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         assert else_ready.wait(PATIENCE)
         run(self)
 
-    monkeypatch.setattr(layouts, "PATIENCE", 0)
+    monkeypatch.setattr(layouts, "TIMEOUT", 0)
     monkeypatch.setattr(BaseApp, "_is_ready", is_ready_seen)
     monkeypatch.setattr(TimelineWork, "run", run_then)
 

@@ -28,7 +28,7 @@ SHOWN = "model.layers.1.mlp"
 
 UNANSWERED = """
 from flame.console import background_colour
-background_colour.PATIENCE = 0.0
+background_colour.TIMEOUT = 0.0
 """
 """The app goes on as soon as it has been loaded, however long the answer takes."""
 

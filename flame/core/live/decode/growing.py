@@ -59,7 +59,7 @@ _LOOKS = (
     (TEXT,),
 )
 _EVER = (1 << 63) - 1
-_PATIENCE = 2_000_000_000  # ns that work waits for its call to return
+_LONGEST_CALL = 2_000_000_000  # ns that work waits for its call to return
 _MOST_WAITING = 1 << 20  # rows; more would be a dump whose times are wrong
 _MOST_OPEN = 1 << 23  # bytes of open ranges, which are all read at every look
 _MOST_NAMED = 1 << 21  # different frames, stacks, texts ...: gigabytes of memory
@@ -341,7 +341,7 @@ class GrowingDump:
         past = work.end <= upto
         delivered = self._delivered.are_delivered(work)
         now = min(upto, max(self._context.last_time, self.header.end_monotonic))
-        alone = ~delivered & past & (work.end < now - _PATIENCE)
+        alone = ~delivered & past & (work.end < now - _LONGEST_CALL)
         self._delivered.deliver_without_call(work, alone)
         return (delivered & past) | alone
 
