@@ -23,7 +23,7 @@ from textual.screen import Screen
 from flame.console.erasing import erases_in_background
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.options.config import Config, is_in_browser
-from flame.tui.shell.command import SUSPEND, id_of, stops_no_more
+from flame.tui.shell.command import SUSPEND, has_commands, id_of, stops_no_more
 from flame.tui.shell.hangup import has_hung_up, reads_terminal
 from flame.tui.shell.start import Start
 from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells
@@ -276,7 +276,7 @@ class BaseApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Open the palette, but not over what has no commands: a dialog, a page, a palette."""
-        if hasattr(self.screen, "commands"):
+        if has_commands(self.screen):
             from flame.tui.shell.command_palette import AllCommands
 
             self.push_screen(AllCommands(id="--command-palette"))

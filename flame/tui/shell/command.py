@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeGuard
 
 from flame.tui.shell.actions import Action
 
@@ -32,6 +32,34 @@ class Offer(NamedTuple):
     title: str
     about: str
     action: str
+
+
+class CommandScreen(Protocol):
+    """Say what the palette takes from a screen."""
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """What can be asked of it."""
+        ...
+
+    @property
+    def pane_name(self) -> str:
+        """How commands call the view that is shown."""
+        ...
+
+    @property
+    def offered(self) -> Mapping[str, Sequence[Offer]]:
+        """What the palette has besides keys, by the command that it follows."""
+        ...
+
+    def said(self, text: str) -> str:
+        """Say ``text``, which speaks of ranges in general, in the words of what is shown."""
+        ...
+
+
+def has_commands(screen: object) -> TypeGuard[CommandScreen]:
+    """Tell whether ``screen`` has commands: dialogs, pages and the palette have none."""
+    return hasattr(screen, "commands")
 
 
 _STEPS = {"1": "next", "-1": "previous"}

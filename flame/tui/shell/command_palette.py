@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
@@ -10,7 +10,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.keys import format_key
 from textual.widgets import LoadingIndicator
 
-from flame.tui.shell.command import Command, Offer, id_of
+from flame.tui.shell.command import Command, Offer, has_commands, id_of
 from flame.tui.shell.palette_titles import TITLES
 
 
@@ -52,26 +52,27 @@ class Commands(Provider):
 
     def _here(self) -> Iterator[Offer]:
         """What means something in the view that is shown, and with this trace."""
+        screen: object = self.screen
+        if not has_commands(screen):
+            return
         about, here = "", dict[str, Offer]()
-        said: Callable[[str], str] = getattr(self.screen, "said", str)
-        for command in self._commands:
+        for command in screen.commands:
             about = command.help or about
             name = id_of(command).removeprefix("flame.")
-            if (command.keys or command.help) and name in TITLES and self._fits(command):
-                title = f"{said(TITLES[name])}  ({_key(command)})"
-                here[name] = Offer(title, said(about), command.action)
-        offered: Mapping[str, Sequence[Offer]] = getattr(self.screen, "offered", {})
+            if (
+                (command.keys or command.help)
+                and name in TITLES
+                and _fits(command, screen.pane_name)
+            ):
+                title = f"{screen.said(TITLES[name])}  ({_key(command)})"
+                here[name] = Offer(title, screen.said(about), command.action)
+        offered = screen.offered
         for name in filter(here.__contains__, TITLES):
             yield from (here[name], *offered.get(name, ()))
 
-    @property
-    def _commands(self) -> Sequence[Command]:
-        found: Sequence[Command] = getattr(self.screen, "commands", ())
-        return found
 
-    def _fits(self, command: Command) -> bool:
-        view = getattr(self.screen, "pane_name", None)
-        return view is not None and (not command.views or view in command.views)
+def _fits(command: Command, view: str) -> bool:
+    return not command.views or view in command.views
 
 
 def _key(command: Command) -> str:

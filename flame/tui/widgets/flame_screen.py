@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,7 +18,7 @@ from flame.options.config import is_in_browser
 from flame.tui.session.query import Query
 from flame.tui.shell.actions import Action
 from flame.tui.shell.base_app import BaseApp
-from flame.tui.shell.command import Command
+from flame.tui.shell.command import Command, CommandScreen, Offer
 from flame.tui.shell.commands import footer_of
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.scroll_pane import ScrollPane
@@ -64,6 +64,15 @@ class FlameScreen(Screen[None]):
     def pane_name(self) -> str:
         """How commands call the view that is shown."""
         raise NotImplementedError
+
+    @property
+    def offered(self) -> Mapping[str, Sequence[Offer]]:
+        """What the palette has besides keys, by the command that it follows."""
+        return {}
+
+    def said(self, text: str) -> str:
+        """Say ``text``, which speaks of ranges in general, in the words of what is shown."""
+        return text
 
     @property
     def searched(self) -> Query | None:
@@ -201,3 +210,7 @@ class FlameScreen(Screen[None]):
 
     def action_palette(self) -> None:
         self.app.action_command_palette()
+
+
+if TYPE_CHECKING:
+    _FOR_THE_PALETTE: type[CommandScreen] = FlameScreen
