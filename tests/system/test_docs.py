@@ -211,6 +211,40 @@ def test_every_level_and_metric_is_documented() -> None:
     assert named >= set(LEVELS)
 
 
+def glossary() -> dict[str, str]:
+    """What the glossary says, by the terms of each row."""
+    page = text_of(ROOT / "docs" / "architecture.md").partition("\n## Glossary\n")[2]
+    rows = re.findall(r"^\| (\*\*.+?) \| (.+) \|$", page, re.MULTILINE)
+    found: dict[str, str] = {}
+    for terms, definition in rows:
+        assert terms not in found, terms
+        found[terms] = definition
+    return found
+
+
+def test_the_glossary_lists_every_metric() -> None:
+    listed = glossary()["**metric**"]
+    of_memory = listed.partition("of memory ")[2]
+    for metric in ALL_METRICS:
+        where = of_memory if metric.table == "memory" else listed
+        assert re.search(rf"\b{re.escape(metric.title)}[,;]", where), metric.title
+
+
+@pytest.mark.parametrize(
+    ("term", "others"),
+    [
+        ("group", ["of activities", "of ranks"]),
+        ("snapshot", ["of a growing recording", "memory snapshot"]),
+        ("window", ["of a growing recording", "time window", "of a GPU"]),
+        ("peak", ["of a GPU", "of memory"]),
+        ("bound", ["of a kernel", "of a finding"]),
+    ],
+)
+def test_the_glossary_tells_every_meaning_of_a_word(term: str, others: list[str]) -> None:
+    meaning = glossary()[f"**{term}**"].lower()
+    assert [one for one in others if one.lower() not in meaning] == []
+
+
 def test_nobody_is_told_to_install_a_name_that_is_not_published() -> None:
     papers = {name_of(path): text_of(path) for path in PAGES if path.name != "releasing.md"}
     code = {name_of(path): text_of(path) for path in sorted((ROOT / "flame").rglob("*.py"))}
