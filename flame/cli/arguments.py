@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 TRACES = (
     "a recording (its folder, or one dump of it); an Nsight Systems SQLite export, or a report "
-    "(.nsys-rep) where nsys is installed; a PyTorch profiler trace; folded stacks, speedscope, "
-    "pprof or Triton Proton; an Nsight Compute report (see --ncu) without a trace. Any of them "
-    "packed by gzip, zstd or xz, - for standard input, or https://, s3:// and gs://. Several are "
-    "shown as one, each as a rank"
+    "(.nsys-rep) where nsys is installed; a PyTorch profiler trace, or a memory snapshot of "
+    "PyTorch; a summary of ranks (.flamesum); folded stacks, speedscope, pprof or Triton Proton; "
+    "an Nsight Compute report or source page (see --ncu) without a trace. Any of them packed by "
+    "gzip, zstd or xz, - for standard input, or https://, s3:// and gs://. Several are shown as "
+    "one, each as a rank"
 )
 """What a path may name, as help."""
 

@@ -85,7 +85,8 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
         "--metric",
         metavar="M",
         help="gpu, exposed, count, launch, queue, idle, waiting, host, stalls, flops, bytes, "
-        "waste, wait (of a summary of ranks), or a metric of a stack file",
+        "waste, wait (of a summary of ranks), peak, live, alloc, churn, held (of memory), or a "
+        "metric of a stack file",
     )
     add("--invert", action="store_true", help="bottom-up: leaves first, callers below")
     text = "merge a frame with the same frame right below it"

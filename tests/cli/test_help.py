@@ -7,10 +7,13 @@ import shlex
 
 import pytest
 
+from flame.cli.arguments import TRACES
 from flame.cli.help.examples import EXAMPLES
 from flame.cli.parser import COMMANDS, command_parsers, parse_command_line
 from flame.core.errors import UsageError
 from flame.core.frame import LEVELS
+from flame.core.model.metrics import ALL_METRICS
+from flame.core.readers.formats import FORMATS
 from tests.cli.conftest import Flame
 
 LINES = [line for examples in EXAMPLES.values() for line, _ in examples]
@@ -73,6 +76,17 @@ def test_help_is_understood_as_a_word(words: tuple[str, ...], begins: str, flame
 
 def test_levels_are_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(LEVELS) - {"wait"} <= set(re.findall(r"\w+", help_of("view", monkeypatch)))
+
+
+def test_metrics_are_named() -> None:
+    (metric,) = (one for one in command_parsers(("view",))["view"]._actions if one.dest == "metric")
+    named = re.findall(r"\w+", str(metric.help))
+    assert [one.key for one in ALL_METRICS if one.key not in named] == []
+
+
+def test_every_format_that_is_opened_is_named() -> None:
+    words = {word for one in FORMATS for word in one.name.split()}
+    assert words - set(re.findall(r"\w+", TRACES)) == set()
 
 
 @pytest.mark.parametrize(
