@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,22 @@ def test_what_the_app_shows_is_kept_apart_from_widgets() -> None:
         assert not re.search(
             r"^\s*(from|import) textual\.widgets?\b", path.read_text("utf-8"), re.M
         )
+
+
+def test_what_one_package_alone_may_import_is_forbidden_to_all_others() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    exclusive = {one["name"]: one for one in contracts if one["name"].startswith("only ")}
+    assert {tuple(one["source_modules"]) for one in exclusive.values()} == {("flame",)}
+    excepted = {
+        name: {line.partition(" -> ")[0] for line in one["ignore_imports"]}
+        for name, one in exclusive.items()
+    }
+    assert excepted == {
+        "only tui imports textual": {"flame.tui.**"},
+        "only engines imports dask": {"flame.engines.**"},
+        "only fetching imports what fetches": {"flame.core.fetching.**"},
+    }
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
