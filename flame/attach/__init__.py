@@ -1,4 +1,4 @@
 """Find running processes and watch them.
 
-May import record, console and core.
+May import: console, core, record.
 """

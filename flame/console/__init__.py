@@ -1,4 +1,4 @@
 """Write to a plain terminal: safe text, progress, tables of information, the printed view.
 
-May import core.
+May import: core.
 """

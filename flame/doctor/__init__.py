@@ -1,4 +1,4 @@
 """Check what works on this machine and say how to fix what does not (``flame doctor``).
 
-May import record, console and core.
+May import: core, record.
 """

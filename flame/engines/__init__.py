@@ -1,1 +1,4 @@
-"""Read ranks side by side: in processes here, or on a Dask cluster. Only here is Dask imported."""
+"""Read ranks side by side: in processes here, or on a Dask cluster. Only here is Dask imported.
+
+May import: console, core.
+"""

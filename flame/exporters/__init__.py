@@ -1,6 +1,8 @@
 """Write stack trees, and tables of them, for other tools: one module per format.
 
 They are loaded when first named.
+
+May import: core.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Answer an assistant's questions about traces, over the Model Context Protocol, read-only."""
+"""Answer an assistant's questions about traces, over the Model Context Protocol, read-only.
+
+May import: core, exporters.
+"""

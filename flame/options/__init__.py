@@ -1,4 +1,4 @@
 """Turn what the user asked for into objects and back: options, configuration file, saved place.
 
-May import core.
+May import: core.
 """

@@ -1,4 +1,4 @@
 """Run a command with the injection library and tell what was recorded (``flame record``).
 
-May import console and core.
+May import: console, core.
 """

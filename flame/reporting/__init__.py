@@ -1,4 +1,4 @@
 """Write the sections of a report: as text for people, as JSON, Markdown, CSV, HTML.
 
-May import console and core.
+May import: console, core, exporters, options.
 """

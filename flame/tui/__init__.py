@@ -1,4 +1,4 @@
 """Show traces in the terminal app: the only package that imports Textual.
 
-May import attach, console, exporters, options and core.
+May import: attach, console, core, exporters, options, record, reporting.
 """

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 import tomllib
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,39 @@ def test_a_package_has_few_modules_and_a_charter(package: Path) -> None:
     charter = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
     first = charter.partition("\n")[0]
     assert first.endswith(".") and len(first.split()) >= 4, f"{package} has no charter"
+
+
+def name_of(package: Path) -> str:
+    return ".".join(package.relative_to(ROOT).parts)
+
+
+PACKAGE_NAMES = {name_of(package) for package in PACKAGES}
+
+
+def seen_from(package: str, module: str) -> str:
+    """The outermost part of ``module`` that ``package`` is not in, such as ``flame.core``."""
+    parts = accumulate(module.split("."), "{}.{}".format)
+    return next((part for part in parts if not f"{package}.".startswith(f"{part}.")), module)
+
+
+def packages_imported_by(package: str) -> set[str]:
+    """Names of the packages beside ``package``, or beside what it is in, that it imports.
+
+    Single modules that stand there are not counted: the contracts tell who may import these.
+    """
+    inside = {name for name in MODULES if f"{name}.".startswith(f"{package}.")}
+    outside = set().union(*(IMPORTS[name] for name in inside)) - inside
+    seen = {seen_from(package, module) for module in outside}
+    return {name.rpartition(".")[2] for name in seen & PACKAGE_NAMES}
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:], ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_charter_lists_the_packages_that_are_imported(package: Path) -> None:
+    charter = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
+    listed = re.search(r"May import: ([\w, ]+)\.$", " ".join(charter.split()))
+    assert listed, "the last sentence is to be: May import: NAME, NAME."
+    names = [] if listed[1] == "no other package" else listed[1].split(", ")
+    assert sorted(names) == sorted(packages_imported_by(name_of(package)))
 
 
 def test_files_are_short() -> None:

@@ -1,4 +1,4 @@
 """Talk to the injection library in a process, or load it into one.
 
-May import discover, record and core.
+May import: discover, core, record.
 """

@@ -1,4 +1,4 @@
 """Watch a process by py-spy where the library is not loaded.
 
-May import discover, record and core.
+May import: discover, core, record.
 """

@@ -1,4 +1,7 @@
-"""Run `flame completion`: print what a shell needs to complete command lines, all of it static."""
+"""Run `flame completion`: print what a shell needs to complete command lines, all of it static.
+
+May import: core, exporters.
+"""
 
 from __future__ import annotations
 

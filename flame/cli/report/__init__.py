@@ -1,4 +1,7 @@
-"""Run ``flame report``: of which traces, with which sections, and where it is written."""
+"""Run ``flame report``: of which traces, with which sections, and where it is written.
+
+May import: console, core, exporters, options, reporting.
+"""
 
 from flame.cli.report.command import add_options
 

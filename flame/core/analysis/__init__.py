@@ -1,4 +1,4 @@
 """Answer questions to a tree or trace: totals, percentiles, callers, search, how busy GPUs were.
 
-May import timeline and what is below it.
+May import: attribution, compiled, gpu_metrics, model, names, projection, rank_summary, timeline.
 """

@@ -1,4 +1,4 @@
 """Make a Profile of a RawTrace: join launches, nest ranges, follow CUDA graphs, name the gaps.
 
-May import model.
+May import: allocator, compiled, model.
 """

@@ -1,4 +1,4 @@
 """Call the compiled functions of `csrc/`, each of which does what numpy does beside it, or refuses.
 
-May import numpy and nothing of flame.
+May import: no other package.
 """

@@ -1,1 +1,4 @@
-"""Measure how near GPUs are to their peaks: work of operators, time at peak, verdicts per frame."""
+"""Measure how near GPUs are to their peaks: work of operators, time at peak, verdicts per frame.
+
+May import: analysis, attribution, compiled, gpu_metrics, model, names, operators, projection.
+"""

@@ -1,1 +1,4 @@
-"""Bring traces here that are no files of this machine: standard input, pipes, remote objects."""
+"""Bring traces here that are no files of this machine: standard input, pipes, remote objects.
+
+May import: files.
+"""

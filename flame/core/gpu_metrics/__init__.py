@@ -1,1 +1,4 @@
-"""Average samples of GPU metrics over any times: of kernels, ranges, windows, cells."""
+"""Average samples of GPU metrics over any times: of kernels, ranges, windows, cells.
+
+May import: model.
+"""

@@ -1,4 +1,4 @@
 """Follow recordings while they grow: decode new rows, add them up, take snapshots.
 
-May import loading and what is below it.
+May import: attribution, loading, model, projection, readers, sampling, sass.
 """

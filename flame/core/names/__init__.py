@@ -1,4 +1,4 @@
 """Turn recorded names into names that people read: CUDA, NVTX, renames.
 
-May import regex.
+May import: no other package.
 """

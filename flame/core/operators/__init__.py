@@ -1,1 +1,4 @@
-"""Tell what operators of PyTorch compute and move, and what GPUs can do at most; no I/O."""
+"""Tell what operators of PyTorch compute and move, and what GPUs can do at most; no I/O.
+
+May import: names.
+"""

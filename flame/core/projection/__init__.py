@@ -1,4 +1,4 @@
 """Project a Profile to a StackTree: filter, lay out levels, split by samples, build, prune.
 
-May import model.
+May import: compiled, model, names.
 """

@@ -1,4 +1,5 @@
 """Work out the sections of ``flame report``: tables of numbers that add up, and what is absent.
 
-May import analysis and what is below it. Knows no format of output.
+Knows no format of output. May import: allocator, analysis, attribution, compiled, efficiency,
+gpu_metrics, model, names, projection, timeline.
 """

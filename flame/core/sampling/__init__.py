@@ -1,4 +1,4 @@
 """Give PC samples to kernels and launches, and pair the instructions of recompiled ones.
 
-May import readers.ncu, attribution, sass and model.
+May import: attribution, model, names, readers.
 """

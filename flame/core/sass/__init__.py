@@ -1,4 +1,4 @@
 """Find the SASS code of kernels: read cubins, run nvdisasm, keep its answers.
 
-May import model and external.
+May import: files, model.
 """

@@ -1,1 +1,4 @@
-"""Draw stack trees for a browser: one file that loads nothing."""
+"""Draw stack trees for a browser: one file that loads nothing.
+
+May import: tables, core.
+"""

@@ -1,4 +1,4 @@
 """Let the user pick what to attach to.
 
-May import tui.live and what is below it.
+May import: live, shell, toolkit, attach, core, options, record.
 """

@@ -1,4 +1,4 @@
 """Show everything known of the selected frame in the side pane.
 
-May import views, widgets and sampling.
+May import: sampling, session, shell, toolkit, core.
 """

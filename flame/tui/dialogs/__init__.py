@@ -1,4 +1,4 @@
 """Ask the user in modal dialogs: filters, levels, export, saving.
 
-May import views, widgets and session.
+May import: session, toolkit, views, widgets, core, exporters.
 """

@@ -1,4 +1,4 @@
 """Show a recording that grows.
 
-May import tui.main and what is below it.
+May import: dialogs, main, session, shell, toolkit, widgets, core, exporters, options.
 """

@@ -1,4 +1,4 @@
 """Let the user pick the traces to open.
 
-May import tui.main and what is below it.
+May import: main, shell, toolkit, widgets, core, options.
 """

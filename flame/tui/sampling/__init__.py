@@ -1,4 +1,4 @@
 """Prepare PC samples for display.
 
-May import session and toolkit.
+May import: session, toolkit, core.
 """

@@ -1,4 +1,4 @@
 """Show the instructions of a kernel with their samples.
 
-May import details, dialogs, widgets and sampling.
+May import: dialogs, sampling, session, shell, toolkit, widgets, core.
 """

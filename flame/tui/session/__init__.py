@@ -1,4 +1,4 @@
 """Hold what is shown, selected, searched and undone; draws nothing.
 
-May import toolkit.
+May import: toolkit, core, options.
 """

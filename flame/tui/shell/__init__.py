@@ -1,4 +1,4 @@
 """Start the app and bind keys to commands, the same for all screens.
 
-May import toolkit.
+May import: toolkit, console, core, options.
 """

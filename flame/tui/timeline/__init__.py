@@ -1,4 +1,4 @@
 """Show what ran when, and let the user select a time window.
 
-May import views, widgets and session.
+May import: session, toolkit, views, core.
 """

@@ -1,4 +1,4 @@
 """Provide lines, text, colours, dialogs and background work that know no trace.
 
-Imports nothing else of tui.
+May import: console, core, options.
 """

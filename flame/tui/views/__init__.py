@@ -1,4 +1,4 @@
 """Show the tree as icicle, sandwich and table.
 
-May import session, shell and toolkit.
+May import: session, shell, toolkit, core, options.
 """

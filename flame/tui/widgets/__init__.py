@@ -1,4 +1,4 @@
 """Show header, chips, search box and pages of text around the views.
 
-May import session, shell and toolkit.
+May import: session, shell, toolkit, core, options.
 """

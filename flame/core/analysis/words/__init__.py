@@ -1,4 +1,4 @@
 """Put what was measured of a trace into a few words, for every surface alike.
 
-May import analysis and what that may.
+May import: model, projection.
 """

@@ -1,1 +1,4 @@
-"""Tell for pictures and tables which frames have changed beyond noise."""
+"""Tell for pictures and tables which frames have changed beyond noise.
+
+May import: over_ranks.
+"""

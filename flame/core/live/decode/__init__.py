@@ -1,4 +1,4 @@
 """Decode the rows that a growing recording has gained since the last look.
 
-May import readers.fdump and model.
+May import: model, readers.
 """

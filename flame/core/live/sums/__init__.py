@@ -1,4 +1,4 @@
 """Add up the rows of a growing recording per window, group and frame.
 
-May import decode and model.
+May import: decode, model, readers, sampling, sass.
 """

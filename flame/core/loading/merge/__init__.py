@@ -1,4 +1,4 @@
 """Merge the profiles of several files into one.
 
-May import model, attribution, analysis, efficiency, sampling and allocator.
+May import: allocator, analysis, attribution, efficiency, model, sampling.
 """

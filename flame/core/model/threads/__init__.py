@@ -1,1 +1,4 @@
-"""Hold what threads of the host recorded, as they did: every API call, marks, states; no I/O."""
+"""Hold what threads of the host recorded, as they did: every API call, marks, states; no I/O.
+
+May import: no other package.
+"""

@@ -1,1 +1,4 @@
-"""Split what a group of activities weighs into parts: by PC samples, by waiting for other ranks."""
+"""Split what a group of activities weighs into parts: by PC samples, by waiting for other ranks.
+
+May import: compiled, model.
+"""

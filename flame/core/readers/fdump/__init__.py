@@ -1,4 +1,4 @@
 """Read dumps of flame's injection library (``*.fdump``; the format is ``inject/dump/dump.h``).
 
-May import readers.shared and model.
+May import: shared, signs, model, names, sass.
 """

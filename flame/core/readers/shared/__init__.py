@@ -1,4 +1,4 @@
 """Provide what several readers need: packed files, JSON, numbers, names of frames, converters.
 
-May import model.
+May import: files, model, names.
 """

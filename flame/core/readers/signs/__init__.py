@@ -1,4 +1,4 @@
 """Recognize the formats of files by how they begin, without what reads them.
 
-May import lazy_regex.
+May import: no other package.
 """

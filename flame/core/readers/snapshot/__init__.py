@@ -1,4 +1,4 @@
 """Read memory snapshots of PyTorch's allocator: pickles, of which nothing is run, and JSON.
 
-May import readers.shared and model.
+May import: shared, model.
 """

@@ -1,4 +1,4 @@
 """Read columns of SQLite databases, by pages or through the sqlite3 module.
 
-Imports nothing of the formats stored in them.
+Knows nothing of the formats stored in them. May import: compiled.
 """

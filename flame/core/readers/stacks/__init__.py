@@ -1,4 +1,4 @@
 """Read files of ready-made stacks: folded, speedscope, pprof, Triton Proton.
 
-May import readers.shared and model.
+May import: shared, model, names.
 """

@@ -1,4 +1,4 @@
 """Decide a condition on the numbers of a report, as `--fail-on` states it.
 
-May import the sections and the findings of a report.
+May import: allocations, findings, measures, program, sections, allocator, model, names, projection.
 """

@@ -1,4 +1,4 @@
 """Tell who did what: processes, GPUs, threads, ranks, and how they communicated.
 
-May import the tables and the scope of the report, and what other sections work out.
+May import: host, measures, sections, analysis, model, names, timeline.
 """

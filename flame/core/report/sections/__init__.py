@@ -1,4 +1,5 @@
 """Hold a module per section: pure functions from a `Scope` to a `Section`.
 
-May import the tables and the scope of the report, no other section.
+No section imports another. May import: allocations, host, measures, analysis, gpu_metrics, model,
+names, projection, timeline.
 """

@@ -1,4 +1,4 @@
 """Find when threads were held up, and lay that out over time.
 
-May import timeline and what that may.
+May import: gpu_metrics, model, names.
 """
