@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.bench_tui import NODES_PER_STEP, OPERATORS, generate, number
 from benchmarks.support import rows as told
 from benchmarks.support.measuring import generated
-from flame.core.analysis.sandwich import sandwich
+from flame.core.analysis.sandwich import callees_of, callers_of
 from flame.core.columns import sum_by
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
@@ -72,7 +72,7 @@ def works(profile: Profile) -> dict[str, Work]:
         "search": lambda: find(tree, Query("attn")),
         "search: capitals": lambda: find(tree, Query("Attn")),
         "search: pattern": lambda: find(tree, Query(r"attn \d*7$")),
-        "sandwich": lambda: sandwich(tree, deepest),
+        "sandwich": lambda: (callers_of(tree, deepest), callees_of(tree, deepest)),
     }
 
 

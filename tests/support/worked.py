@@ -8,6 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from flame.core.efficiency.sums import count_operators, whole_of
+from flame.core.efficiency.work_counts import WorkCounts
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import Filter
+from flame.core.projection.weights import row_indices
 from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.nsysfile import NsysFile
 
@@ -151,3 +156,10 @@ def write_sampled(path: Path, runs: list[tuple[str, int, int]], read: int, write
             file.metric(READ, 1000 * at, read)
             file.metric(WRITE, 1000 * at, write)
     return path
+
+
+def count_whole(profile: Profile, filters: tuple[Filter, ...] = ()) -> WorkCounts | None:
+    """The work of all that passes ``filters`` on single activities, one row; None: not told."""
+    chosen = row_indices(profile, profile.activities, filters)
+    operators = count_operators(profile, chosen)
+    return None if operators is None else whole_of(profile, operators, chosen)

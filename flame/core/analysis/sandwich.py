@@ -1,4 +1,8 @@
-"""Make the sandwich of a frame: merge all its callers into a tree, and all its callees."""
+"""Make the sandwich of a frame: merge all its callers into a tree, and all its callees.
+
+The root of both trees is the frame, and both weigh what the frame weighs everywhere, recursion
+counted once.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, expand_ranges, order_by, sum_by, unique
-from flame.core.lazy_dataclass import dataclass
 from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
 from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
-
-
-@dataclass(frozen=True)
-class Sandwich:
-    """Hold the callers and the callees of ``frame``, over all its places in a tree.
-
-    The root of both trees is the frame, and both weigh what the frame weighs everywhere, recursion
-    counted once. In ``callers`` a node's children call it; the outermost frames end the chains, the
-    root of the whole tree is left out.
-    """
-
-    frame: int
-    callers: StackTree
-    callees: StackTree
 
 
 class _Level(NamedTuple):
@@ -37,21 +26,17 @@ class _Level(NamedTuple):
     own_count: I8
 
 
-def sandwich(tree: StackTree, frame: int) -> Sandwich:
-    """Make the sandwich of ``frame``, which must have a node in ``tree``.
-
-    In an inverted tree the callers lie below: they are still the callers here.
-    """
-    return Sandwich(frame, callers_of(tree, frame), callees_of(tree, frame))
-
-
 def callers_of(tree: StackTree, frame: int) -> StackTree:
-    """Make the upper half of a `sandwich`."""
+    """Merge the callers of ``frame``, which must have a node in ``tree``: the upper half.
+
+    A node's children call it; the outermost frames end the chains, the root of the whole tree is
+    left out. In an inverted tree the callers lie below: they are still the callers here.
+    """
     return _below_all(tree, frame) if tree.layout.inverted else _above_all(tree, frame)
 
 
 def callees_of(tree: StackTree, frame: int) -> StackTree:
-    """Make the lower half of a `sandwich`."""
+    """Merge the callees of ``frame``, which must have a node in ``tree``: the lower half."""
     return _above_all(tree, frame) if tree.layout.inverted else _below_all(tree, frame)
 
 

@@ -65,19 +65,6 @@ def count_frames(
     return nodes.map(lambda column: sum_by(frame, column[node], size)[used])
 
 
-def count_whole(
-    profile: Profile, filters: tuple[Filter, ...] = (), rows: I8 | None = None
-) -> WorkCounts | None:
-    """Count the work of all that passes ``filters`` on single activities, one row.
-
-    ``rows`` says which activities these are, whatever the filters are. None where nothing tells of
-    work.
-    """
-    chosen = row_indices(profile, profile.activities, filters) if rows is None else rows
-    operators = count_operators(profile, chosen)
-    return None if operators is None else whole_of(profile, operators, chosen)
-
-
 def count_operators(profile: Profile, rows: I8 | None = None) -> WorkCounts | None:
     """Count the work of ``rows`` of the activities (None: all) by operator: a row for each frame.
 

@@ -6,7 +6,6 @@ stands for a bin is within `ERROR` of all that it holds. See Masson, Rim and Lee
 
 from __future__ import annotations
 
-import math
 from functools import cache
 
 import numpy as np
@@ -48,13 +47,3 @@ def middle_of(bins: Column) -> F8:
     """Compute what stands for each of ``bins``."""
     middle: F8 = np.where(bins < 0, 0.0, 2 * GROWTH ** np.maximum(bins, 0) / (GROWTH + 1))
     return middle
-
-
-def quantile(bins: Column, counts: I8, part: float) -> float:
-    """Estimate the quantile ``part`` (0 to 1) by nearest rank; NaN of nothing."""
-    order = np.argsort(bins, kind="stable")
-    reach = np.cumsum(counts[order])
-    if not len(reach) or not reach[-1]:
-        return math.nan
-    at = int(np.searchsorted(reach, max(math.ceil(part * int(reach[-1])), 1)))
-    return float(middle_of(bins[order][at : at + 1])[0])

@@ -44,10 +44,6 @@ class MemoryLane(NamedTuple):
         sizes = (self.top, self.reserved_top)
         return max(int(size.max()) for size in sizes if size is not None)
 
-    def place_at(self, time: float) -> int:
-        """The place of what lived at ``time``; 0 before the first event."""
-        return max(int(np.searchsorted(self.low, time, "right")) - 1, 0)
-
     def heights(self, edges: F8) -> tuple[I8, I8 | None]:
         """The most that lived, and was reserved, between ``edges`` f8[n+1] of cells, i8[n] each.
 

@@ -13,7 +13,6 @@ from flame.core.projection.selection import Selection
 
 TimelineSide = Literal["new", "base"]
 WIDTHS: tuple[Width, ...] = ("both", "new", "base")
-MEASURED: tuple[Measured, ...] = ("total", "own")
 
 
 @dataclass(frozen=True)

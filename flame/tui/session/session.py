@@ -92,10 +92,6 @@ class Projection:
                 self._members.append(NodeActivities.from_tree(self.profile, self.view.tree, where))
         return self._members[0]
 
-    def members_now(self) -> NodeActivities | None:
-        """Return the same if it is there already."""
-        return self._members[0] if self._members else None
-
     def follows(self, before: Projection) -> bool:
         """Tell whether this is the same of a later state of the recording."""
         return self.profile is not before.profile and self.selection == before.selection

@@ -25,7 +25,6 @@ from flame.tui.widgets.legend import Legend, LegendColour, legend_body
 _FACT = 18
 _LINES = 40
 _TWO_COLUMNS = 100
-_LISTED = 12
 _LEFT = 5
 """Groups of keys in the left column of the help."""
 

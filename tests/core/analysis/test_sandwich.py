@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.analysis.sandwich import Sandwich, merge_places, sandwich
+from flame.core.analysis.sandwich import callees_of, callers_of, merge_places
 from flame.core.model.tree import StackTree, TreeLayout
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Path, Recorded, stack_tree
@@ -28,9 +29,18 @@ def frame_of(tree: StackTree, name: str) -> int:
     return tree.text.index(name)
 
 
-def named(own: Mapping[Path, int], name: str) -> Sandwich:
+class Halves(NamedTuple):
+    callers: StackTree
+    callees: StackTree
+
+
+def halves_of(tree: StackTree, frame: int) -> Halves:
+    return Halves(callers_of(tree, frame), callees_of(tree, frame))
+
+
+def named(own: Mapping[Path, int], name: str) -> Halves:
     tree = stack_tree(own)
-    return sandwich(tree, frame_of(tree, name))
+    return halves_of(tree, frame_of(tree, name))
 
 
 def sums(tree: StackTree) -> dict[Path, tuple[int, int]]:
@@ -75,7 +85,7 @@ def test_the_callers_end_below_the_root() -> None:
 
 def test_the_root_has_no_callers_and_the_whole_tree_below() -> None:
     tree = stack_tree({("a", "b"): 5, ("a",): 1})
-    halves = sandwich(tree, 0)
+    halves = halves_of(tree, 0)
     assert len(halves.callers) == 1
     assert sums(halves.callees) == sums(tree)
 
@@ -91,7 +101,7 @@ def test_every_stack_is_found_above_and_below(own: dict[Path, int], name: str) -
     tree = stack_tree(own)
     if name not in tree.text:
         return
-    halves = sandwich(tree, frame_of(tree, name))
+    halves = halves_of(tree, frame_of(tree, name))
     above, below = naive(own, name)
     assert {path: value for path, (value, _) in sums(halves.callers).items()} == above
     assert {path: value for path, (value, _) in sums(halves.callees).items()} == below
@@ -102,7 +112,7 @@ def test_both_halves_weigh_the_frame_everywhere(own: dict[Path, int], name: str)
     tree = stack_tree(own)
     if name not in tree.text:
         return
-    halves = sandwich(tree, frame_of(tree, name))
+    halves = halves_of(tree, frame_of(tree, name))
     held = [value for path, value in own.items() if name in path]
     for half in (halves.callers, halves.callees):
         assert int(half.total[0]) == sum(held)
@@ -114,7 +124,7 @@ def test_halves_are_trees_in_preorder(own: dict[Path, int], name: str) -> None:
     tree = stack_tree(own)
     if name not in tree.text:
         return
-    halves = sandwich(tree, frame_of(tree, name))
+    halves = halves_of(tree, frame_of(tree, name))
     for half in (halves.callers, halves.callees):
         assert half.parent[0] == -1
         for node in range(1, len(half)):
@@ -136,7 +146,7 @@ def test_callers_are_callers_in_an_inverted_tree_too(inverted: bool) -> None:
     if inverted:
         own: dict[Path, int] = {("gemm", "cudaLaunchKernel", "step"): 5}
         tree = replace(stack_tree(own), layout=TreeLayout(inverted=True))
-    halves = sandwich(tree, frame_of(tree, "cudaLaunchKernel"))
+    halves = halves_of(tree, frame_of(tree, "cudaLaunchKernel"))
     assert [halves.callers.name(node) for node in (0, 1)] == ["cudaLaunchKernel", "step"]
     assert [halves.callees.name(node) for node in (0, 1)] == ["cudaLaunchKernel", "gemm"]
 
@@ -149,7 +159,7 @@ def test_all_places_of_a_frame_are_one_with_their_children(
     if name not in tree.text:
         return
     merged = merge_places(tree, np.flatnonzero(tree.frame == frame_of(tree, name)))
-    whole = sandwich(tree, frame_of(tree, name)).callees
+    whole = callees_of(tree, frame_of(tree, name))
     assert merged.name(0) == name
     assert (merged.total[0], merged.own[0], merged.count[0]) == (
         whole.total[0],

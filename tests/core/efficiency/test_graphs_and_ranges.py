@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from flame.core.efficiency.sums import count_whole
 from flame.core.loading.many import load
 from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.options import LoadOptions
+from tests.support.worked import count_whole
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.nsysfile import NsysFile
 

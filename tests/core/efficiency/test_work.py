@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 
 from flame.core.analysis.frame_totals import frame_totals
 from flame.core.efficiency.by_operator import work_by_operator
-from flame.core.efficiency.sums import count_frames, count_nodes, count_whole
+from flame.core.efficiency.sums import count_frames, count_nodes
 from flame.core.efficiency.work_counts import WorkCounts
 from flame.core.errors import UsageError
 from flame.core.loading.many import load
@@ -23,7 +23,7 @@ from flame.core.projection.filters import Time
 from tests.support.oracles.naive_work import naive_work
 from tests.support.project_tree import project_tree
 from tests.support.tiers import examples
-from tests.support.worked import H100, Call, calls, product, write_calls
+from tests.support.worked import H100, Call, calls, count_whole, product, write_calls
 from tests.support.writers.kinetofile import KinetoFile
 
 random_calls = examples(0.5, [HealthCheck.too_slow, HealthCheck.function_scoped_fixture])

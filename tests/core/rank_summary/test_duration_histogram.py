@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from flame.core.rank_summary.duration_histogram import (
@@ -12,7 +10,6 @@ from flame.core.rank_summary.duration_histogram import (
     bin_edges,
     bins_of,
     middle_of,
-    quantile,
 )
 
 
@@ -29,13 +26,3 @@ def test_the_middle_of_a_bin_is_near_all_that_is_in_it() -> None:
     middle = middle_of(bins_of(values))
     assert (np.abs(middle - values) <= (ERROR + 1e-9) * values).all()
     assert middle_of(np.array([-1])).tolist() == [0.0]
-
-
-def test_quantiles_are_near_those_of_the_values() -> None:
-    rng = np.random.default_rng(3)
-    values = np.sort(rng.lognormal(10, 2, 5_001).astype(np.int64))
-    bins, counts = np.unique(bins_of(values), return_counts=True)
-    for part in (0.0, 0.01, 0.25, 0.5, 0.95, 0.99, 1.0):
-        true = int(values[max(math.ceil(part * len(values)) - 1, 0)])
-        assert abs(quantile(bins, counts, part) - true) <= (ERROR + 1e-9) * true
-    assert math.isnan(quantile(bins[:0], counts[:0], 0.5))

@@ -27,11 +27,12 @@ from flame.tui.attach.picker import Picker, PickerScreen
 from flame.tui.attach.picker_rows import Item, about, heads, matches, nothing, refusal, row
 from flame.tui.attach.run import run
 from flame.tui.shell.start import Start
-from flame.tui.toolkit.dialog.page import bindings_of, unexplained
+from flame.tui.toolkit.dialog.page import bindings_of
 from flame.tui.toolkit.lines import Line, RowView, line_width
 from flame.tui.toolkit.list_screen import ListScreen
 from flame.tui.toolkit.palette import Palette
 from tests.support.waiting import PATIENCE
+from tests.tui.explained_keys import unexplained
 
 PALETTE = Palette((18, 18, 18), (228, 228, 228))
 NOTHING = Discovery((), ())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from textual.message import Message
 
-from flame.core.analysis.sandwich import sandwich
+from flame.core.analysis.sandwich import callees_of, callers_of
 from flame.core.loading.many import load
 from flame.core.model.frames import NO_LAUNCH
 from flame.core.model.launches import LaunchConfig
@@ -159,8 +159,9 @@ def test_a_file_that_has_gone_leaves_the_rest(path: Path) -> None:
 def test_a_frame_of_another_tree_has_the_facts_of_all_its_places(path: Path) -> None:
     shown = shown_of(path)
     tree = shown.view.tree
-    other = sandwich(tree, int(tree.frame[node(tree, *STEP, "gemm")]))
-    found = [list(collect(shown, one, 0))[-1] for one in (other.callers, other.callees)]
+    frame = int(tree.frame[node(tree, *STEP, "gemm")])
+    others = [half(tree, frame) for half in (callers_of, callees_of)]
+    found = [list(collect(shown, one, 0))[-1] for one in others]
     assert [one.spread.total for one in found if one.spread] == [1_000, 1_000]
     assert all(one.everywhere for one in found)
 

@@ -24,10 +24,11 @@ from flame.tui.dialogs.save_recording import SaveDialog
 from flame.tui.session.query import SelectedName
 from flame.tui.session.session import project
 from flame.tui.toolkit.dialog import Dialog
-from flame.tui.toolkit.dialog.page import Page, bindings_of, unexplained
+from flame.tui.toolkit.dialog.page import Page, bindings_of
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from tests.tui import traces
 from tests.tui.dialog_stage import PENDING, Player, stage
+from tests.tui.explained_keys import unexplained
 
 
 def made_from(kind: type[Dialog[Any]]) -> Iterator[type[Dialog[Any]]]:

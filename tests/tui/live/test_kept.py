@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.analysis.sandwich import sandwich
+from flame.core.analysis.sandwich import callees_of
 from flame.core.live.feed import RecordingFeed
 from flame.core.live.sums import activity_store as store_module
 from flame.core.live.window import ALL, LAST_10, SECOND
@@ -74,7 +74,7 @@ def test_of_a_frame_only_what_is_below_it_counts(feed: RecordingFeed) -> None:
     shown = project(feed.snapshot(ALL).profile, Selection())
     tree = shown.view.tree
     leaf = node(tree, "[no launch recorded]", "softmax")
-    callees = sandwich(tree, int(tree.frame[leaf])).callees
+    callees = callees_of(tree, int(tree.frame[leaf]))
     below, everywhere = [*collect(shown, tree, leaf)][-1], [*collect(shown, callees, 0)][-1]
     for facts in (below, everywhere):
         assert 0 < facts.latest < KEPT // 2

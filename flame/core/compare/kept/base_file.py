@@ -16,8 +16,6 @@ from flame.core.errors import InputError
 SCHEMA = 1
 """Counts up when something is renamed or goes, not by what is added."""
 
-SUFFIX = ".flame-base.json.gz"
-
 _MAGIC = b"\x1f\x8b"
 _BEGINS = b'{"flame_base":'
 _LARGEST = 1 << 28

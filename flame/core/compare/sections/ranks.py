@@ -63,7 +63,7 @@ def ranks_section(comparison: Comparison) -> Section:
     if both is None:
         how = "sum the ranks of each run up: flame ranks 'runs/*.sqlite' -o run.flamesum"
         return Section(NAME, TITLE, why=_NO_SUMMARIES, how=how)
-    tables = (*_parts(comparison), _late(both), *_collectives(comparison, both), *_steps(both))
+    tables = (*_parts(comparison), _late(both), *_collectives(comparison), *_steps(both))
     return Section(NAME, TITLE, _facts(both), tables, tuple(_notes(comparison, both)))
 
 
@@ -181,7 +181,7 @@ def _why(side: RankQuestions, at: int) -> str | None:
 # Collectives
 
 
-def _collectives(comparison: Comparison, both: Sequence[RankQuestions]) -> Iterator[Table]:
+def _collectives(comparison: Comparison) -> Iterator[Table]:
     """Compare matched collectives by what they are: transfer and waiting apart."""
     summaries = [side[0].summary for side in comparison.sides]
     base, new = (one for one in summaries if one is not None)

@@ -1,11 +1,8 @@
-"""Say what to try first where a finding is told: data, by finding and framework."""
+"""Say what to try first where a finding is told: data, by finding and framework, two lines each."""
 
 from __future__ import annotations
 
 from flame.core.report.findings.frameworks import Framework
-
-MOST = 180
-"""Letters of an advice: two lines of text."""
 
 ADVICE: dict[str, dict[Framework, str]] = {
     "capture-window": {

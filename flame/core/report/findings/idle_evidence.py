@@ -104,9 +104,9 @@ def idle_evidence(scope: Scope, gpu: Utilization) -> IdleEvidence:
         drained=int(host[drained].sum()),
         loading=int(loads.sum()),
         host=int(host[late].sum()),
-        alloc=_sum(parts, inside, parts.cause == IdleCause.ALLOC),
-        copies=_sum(parts, inside, parts.cause == IdleCause.COPY_CALL),
-        async_copies=_sum(parts, inside, _in_async_copies(profile, parts)),
+        alloc=_sum(inside, parts.cause == IdleCause.ALLOC),
+        copies=_sum(inside, parts.cause == IdleCause.COPY_CALL),
+        async_copies=_sum(inside, _in_async_copies(profile, parts)),
         drained_calls=began_by[drained],
         drained_ns=host[drained],
         loads=int((loads > 0).sum()),
@@ -132,7 +132,7 @@ def _per_gap(parts: IdleParts, inside: I8, of: Bool) -> I8:
     return sum_by(parts.gap[rows], inside[rows], len(parts.begin))
 
 
-def _sum(parts: IdleParts, inside: I8, of: Bool) -> int:
+def _sum(inside: I8, of: Bool) -> int:
     return int(inside[of].sum())
 
 

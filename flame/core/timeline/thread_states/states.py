@@ -51,10 +51,6 @@ class States:
         columns = {name: getattr(self, name)[mask] for name in ("name", *_TIMES)}
         return replace(self, **columns)
 
-    def of_state(self, state: str) -> States:
-        """Choose those of one state."""
-        return self.where(np.array([one == state for one in self.states], bool)[self.name])
-
 
 def find_states(profile: Profile) -> States | None:
     """Find what held the programs of ``profile`` up; None where the trace does not tell."""
