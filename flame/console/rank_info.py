@@ -10,9 +10,8 @@ from itertools import pairwise
 from flame.core.rank_summary.rank_waits import UNKNOWN
 from flame.core.rank_summary.summary import METRICS, RankInfo, RankSummary
 from flame.core.rank_summary.waits_of_groups import why_no_waits
-from flame.core.ranks.communication.clocks import RankClocks
 from flame.core.ranks.communication.matching import match_table
-from flame.core.ranks.rank_sections.of_summary import left_out
+from flame.core.ranks.rank_sections.of_summary import clocks_of_summary, left_out
 from flame.core.units import format_count, format_counted, format_ns, format_percent
 
 _MOST_SPANS = 8
@@ -92,15 +91,8 @@ def _wait_facts(summary: RankSummary) -> dict[str, object]:
     }
 
 
-def _clocks(summary: RankSummary) -> RankClocks | None:
-    waits = summary.waits
-    if waits is None or not (told := waits.error > UNKNOWN).any():
-        return None
-    return RankClocks(summary.rank[told], waits.offset[told], waits.error[told], waits.part[told])
-
-
 def _clock_facts(summary: RankSummary) -> dict[str, int] | None:
-    if (clocks := _clocks(summary)) is None:
+    if (clocks := clocks_of_summary(summary)) is None:
         return None
     return {
         "ranks": len(clocks.rank),

@@ -32,6 +32,12 @@ if TYPE_CHECKING:  # The module takes a millisecond, and serves nobody who runs 
 else:
     I4 = I8 = F8 = U1 = Bool = Column = np.ndarray
 
+SUM_LIMIT = 1 << 62
+"""Sums of columns of files are refused from here on: half of what 64 bits hold."""
+
+LATEST = np.iinfo(np.int64).max
+"""No time is later: what the earliest of some is looked for from."""
+
 _EXACT_FLOAT = 1 << 53
 _KEY_LIMIT = 1 << 62
 _DENSE = 4

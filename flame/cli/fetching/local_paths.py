@@ -10,10 +10,7 @@ from contextlib import ExitStack, suppress
 
 from flame.cli.fetching.copies import fetch_paths, is_foreign
 from flame.core.errors import FlameError, UsageError
-from flame.core.fetching.given_names import shown_name
-
-_PATTERN = frozenset("*?[")
-
+from flame.core.fetching.given_names import is_pattern, shown_name
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -72,7 +69,7 @@ def _runs(args: argparse.Namespace) -> Iterator[list[str]]:
 
 
 def _is_special(path: str) -> bool:
-    return is_foreign(path) or bool(_PATTERN & set(path))
+    return is_foreign(path) or is_pattern(path)
 
 
 def _matching(path: str) -> list[str]:
@@ -80,7 +77,7 @@ def _matching(path: str) -> list[str]:
 
     Each is there once, by whichever links it is found, and no pipe, which somebody may never write.
     """
-    if "://" in path or not _PATTERN & set(path) or os.path.lexists(path):
+    if "://" in path or not is_pattern(path) or os.path.lexists(path):
         return [path]
     from glob import iglob
 

@@ -13,7 +13,7 @@ from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_even
 from flame.core.allocator.pools import pools_of
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.tables import split_devices
-from flame.core.columns import I4, I8
+from flame.core.columns import I4, I8, SUM_LIMIT
 from flame.core.errors import InputError
 from flame.core.model.activities import Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import BEFORE, Allocations
@@ -29,8 +29,6 @@ from flame.core.units import format_count
 
 _Table = TypeVar("_Table")
 
-_SUM_LIMIT = 1 << 62
-
 UNKNOWN_POOL = "[pool not known]"
 
 
@@ -43,7 +41,7 @@ def build_snapshot_profile(history: AllocatorHistory, meta: Meta) -> Profile:
     meta = replace(meta, origin=origin)
     table, losses = pair_events(history)
     for sizes in (table.size, history.blocks.size):
-        if float(sizes.sum(dtype=np.float64)) >= _SUM_LIMIT:
+        if float(sizes.sum(dtype=np.float64)) >= SUM_LIMIT:
             raise InputError("its allocations add up to more than 64 bits hold")
     sources = (Source("", meta),)
     parts = dict(split_devices(table, _device_numbers(history)))

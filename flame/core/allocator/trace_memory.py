@@ -13,7 +13,7 @@ from flame.core.allocator.pairing import PairingLosses, loss_warnings, pair_even
 from flame.core.allocator.recorded import HistoryMemory
 from flame.core.allocator.reserved_curve import reserved_curves
 from flame.core.allocator.tables import split_devices
-from flame.core.columns import I4, I8, Bool, run_starts, sum_by, unique
+from flame.core.columns import I4, I8, SUM_LIMIT, Bool, run_starts, sum_by, unique
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
 from flame.core.model.allocator.allocations import ALIVE, BEFORE, Allocations
@@ -39,8 +39,6 @@ from flame.core.model.meta import ProfilerSteps
 from flame.core.model.metrics import MEMORY_METRICS
 from flame.core.model.stacks import EMPTY, StackBuilder, StackTable
 from flame.core.units import format_counted
-
-_SUM_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,7 @@ class TraceMemory:
 def fits(events: MemoryEvents) -> bool:
     """Tell whether all sums of ``events`` fit 64 bits."""
     used = max(int(events.in_use.max(initial=0)), 0) * len(events.places)
-    return float(events.size.sum(dtype=np.float64)) + used < _SUM_LIMIT
+    return float(events.size.sum(dtype=np.float64)) + used < SUM_LIMIT
 
 
 def pair_memory(

@@ -19,7 +19,7 @@ from flame.core.attribution.thread_pieces import (
     function_pieces,
 )
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
-from flame.core.columns import I4, I8, Bool, Column, run_starts, unique
+from flame.core.columns import I4, I8, SUM_LIMIT, Bool, Column, run_starts, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities, repeat
 from flame.core.model.calls import IdleCause
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from flame.core.model.allocator.recorded import RecordedMemory
 
 _Table = TypeVar("_Table")
-
-_SUM_LIMIT = 1 << 62
 
 _NESTING, _ATTRIBUTING = 15, 45
 """Percent of the time at which these stages begin, measured by `benchmarks/load_stages.py`."""
@@ -192,14 +190,14 @@ def _extent(raw: RawTrace) -> tuple[int, int]:
 
 
 def _check_sums(table: Activities, extent: int) -> None:
-    if extent * len(table) >= _SUM_LIMIT:
+    if extent * len(table) >= SUM_LIMIT:
         for metric in METRICS:
             if metric.table == "gpu":
                 _check_total(float(metric.values(table).sum(dtype=np.float64)))
 
 
 def _check_total(total: float) -> None:
-    if total >= _SUM_LIMIT:
+    if total >= SUM_LIMIT:
         raise InputError("damaged: the times in it add up to more than a century")
 
 

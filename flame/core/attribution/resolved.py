@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, unique
+from flame.core.columns import I4, I8, SUM_LIMIT, Column, unique
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
@@ -17,7 +17,6 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackTable
 
-_SUM_LIMIT = 1 << 62
 _MOST_CELLS = 1 << 26  # of a table with a row per stack and a column per frame
 _ALWAYS, _AT_MOST = 500, 10_000  # frames of a stack
 _NOUN = "stacks"
@@ -132,5 +131,5 @@ def _extent(raw: RawStacks) -> tuple[int, int]:
 
 
 def _check_sum(measure: Measure) -> None:
-    if float(measure.values.sum(dtype=np.float64)) >= _SUM_LIMIT:
+    if float(measure.values.sum(dtype=np.float64)) >= SUM_LIMIT:
         raise InputError(f"the {measure.title} in it add up to more than 64 bits hold")

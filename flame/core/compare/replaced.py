@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import F8, I8, Column, order_by, pack, run_starts
+from flame.core.columns import F8, I8, LATEST, Column, order_by, pack, run_starts
 from flame.core.compare.changes import Side
 from flame.core.compare.comparison import Comparison
 from flame.core.compare.samples import compared_rows
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
-
-_LATEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +90,7 @@ _PRECISION = 1_000_000
 
 def _first_starts(comparison: Comparison) -> I8:
     """When each node began first, i8[nodes] in ns after its recording did."""
-    found = np.full(len(comparison.union), _LATEST)
+    found = np.full(len(comparison.union), LATEST)
     for at, run in enumerate(comparison.sides.runs):
         rows = compared_rows(comparison, at)
         np.minimum.at(found, rows.node, rows.table.start[rows.row] - run.profile.begin)
@@ -102,5 +100,5 @@ def _first_starts(comparison: Comparison) -> I8:
 def _least_below(values: I8, end: Column) -> I8:
     """The least of the values of each node in preorder and all below it, i8[nodes]."""
     edges = np.stack([np.arange(len(values)), end], axis=1).ravel()
-    least: I8 = np.minimum.reduceat(np.append(values, _LATEST), edges)[::2]
+    least: I8 = np.minimum.reduceat(np.append(values, LATEST), edges)[::2]
     return least

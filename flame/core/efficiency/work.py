@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Column, taken
+from flame.core.columns import I8, SUM_LIMIT, Column, taken
 from flame.core.efficiency.operator_calls import (
     CalledWork,
     OperatorCalls,
@@ -24,7 +24,6 @@ from flame.core.operators.peaks import PRECISIONS
 from flame.core.operators.work import OperatorWork, Rating, SharedWork
 from flame.core.projection.splits.sample_split import apportion
 
-_SUM_LIMIT = float(1 << 62)
 _LONGEST = float(1 << 53)
 """Picoseconds of one activity at the peak: more takes hours, and is damage."""
 
@@ -85,7 +84,7 @@ class _CallWork(NamedTuple):
     def fits(self, replays: int) -> bool:
         """Whether sums fit 64 bits, even if each of so many kernels has all of the largest."""
         return all(
-            max(column.sum(dtype=np.float64), float(column.max(initial=0)) * replays) < _SUM_LIMIT
+            max(column.sum(dtype=np.float64), float(column.max(initial=0)) * replays) < SUM_LIMIT
             for column in self
         )
 

@@ -18,12 +18,19 @@ PACKAGES = {
 _URL = lazy_regex(r"([A-Za-z][A-Za-z0-9+.-]*(?:::[A-Za-z][A-Za-z0-9+.-]*)*)://")
 _LONGEST_NAME = 100
 
+_WILDCARDS = frozenset("*?[")
+
 NAMES_OF_STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 
 
 def is_url(text: str) -> bool:
     """Tell whether ``text`` names something elsewhere, by whichever scheme."""
     return _URL.match(text) is not None
+
+
+def is_pattern(path: str) -> bool:
+    """Tell whether ``path`` is a pattern of names, such as ``*.sqlite``, unless a file has it."""
+    return not _WILDCARDS.isdisjoint(path)
 
 
 def scheme_of(url: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.core.errors import FlameError, InputError, UsageError
+from flame.core.fetching.given_names import is_pattern
 from flame.core.load_progress import LoadPart, WholeLoad
 from flame.core.loading.file import load_file
 from flame.core.memory import PER_BYTE, bytes_to_use, within_memory
@@ -30,7 +31,6 @@ _MERGING = 0.9
 _NCU, _JOINING = 0.3, 0.95
 """Shares of a load at which files of Nsight Compute have been read, and the trace has been."""
 
-_PATTERN = frozenset("*?[")
 
 _MANY = 16
 """Files that are loaded together without a word on what is made for more of them."""
@@ -231,7 +231,7 @@ def _size(file: Path) -> int:
 
 def _refuse_pattern(file: Path) -> None:
     """Raise InputError for a pattern that the shell has left as it was."""
-    if _PATTERN & set(str(file)) and not file.exists():
+    if is_pattern(str(file)) and not file.exists():
         raise InputError(f"{file}: no file here matches that pattern")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from flame.core.columns import I8, Column
+from flame.core.columns import I8, LATEST, Column
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.model.activities import RankSums, TableCut
 from flame.core.model.allocator.recorded import MemoryMoment, MemoryOfDevice
@@ -48,8 +48,6 @@ from flame.core.projection.tree_builder import (
     prune_small,
 )
 from flame.core.projection.weights import check_rows, row_indices, weigh_groups
-
-_LATEST = np.iinfo(np.int64).max
 
 
 def project(profile: Profile, selection: Selection | None = None) -> StackTree:
@@ -293,8 +291,8 @@ def _first_starts(
     if rows is not None:
         group, start = group[rows], start[rows]
     unit = stacks.unit_of_group[group]
-    of_unit = np.full(int(stacks.unit.max(initial=-1)) + 1, _LATEST)
+    of_unit = np.full(int(stacks.unit.max(initial=-1)) + 1, LATEST)
     np.minimum.at(of_unit, unit[unit >= 0], start[unit >= 0])
-    first = np.full(size, _LATEST)
+    first = np.full(size, LATEST)
     np.minimum.at(first, node[node >= 0], of_unit[stacks.unit[node >= 0]])
     return first

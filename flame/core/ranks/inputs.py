@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flame.core.errors import InputError, UsageError
+from flame.core.fetching.given_names import is_pattern
 from flame.core.lazy_regex import lazy_regex
 from flame.core.loading.search import describe_folder
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
@@ -23,7 +24,6 @@ from flame.core.units import format_counted
 
 _VARIABLE = lazy_regex(r"%q\{([^{}]*)\}")
 _ENDS = frozenset((".sqlite", ".nsys-rep", ".json", ".gz", ".flame"))
-_PATTERN = frozenset("*?[")
 
 
 class RankInputs(NamedTuple):
@@ -69,7 +69,7 @@ def list_paths(words: Iterable[str]) -> list[str]:
 
 
 def _expand(word: str) -> Iterator[str]:
-    paths = [word] if os.path.lexists(word) or not _PATTERN & set(word) else _matches(word)
+    paths = [word] if os.path.lexists(word) or not is_pattern(word) else _matches(word)
     for path in paths:
         if is_folder(Path(path)):
             yield from _dumps(Path(path))

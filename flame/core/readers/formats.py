@@ -14,6 +14,7 @@ from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.heads import read_head, read_unpacked_head
+from flame.core.readers.sqlite import MAGIC
 
 if TYPE_CHECKING:
     from flame.core.columns import I8
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from flame.core.readers.snapshot.reader import SnapshotFile
 
 _HEAD = 1 << 16
-SQLITE = b"SQLite format 3\0"
 
 Decoded: TypeAlias = "RawTrace | RawStacks | NcuFile | SummaryFile | SnapshotFile"
 """What a format is decoded to; `flame.core.loading.file` makes a profile of each."""
@@ -92,7 +92,7 @@ class Format(Generic[_Decoded]):
 
 
 def _is_sqlite(head: FileHead) -> bool:
-    return head.packed.startswith(SQLITE)
+    return head.packed.startswith(MAGIC)
 
 
 def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
@@ -102,7 +102,7 @@ def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> D
 
 
 def _is_packed_sqlite(head: FileHead) -> bool:
-    return not _is_sqlite(head) and head.unpacked.startswith(SQLITE)
+    return not _is_sqlite(head) and head.unpacked.startswith(MAGIC)
 
 
 def _read_packed_export(path: Path, options: LoadOptions, progress: Progress) -> Decoded:

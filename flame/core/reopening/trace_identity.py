@@ -10,8 +10,8 @@ from typing import BinaryIO
 import msgspec
 
 from flame.core.mapped_files import open_regular
-from flame.core.readers.formats import SQLITE
 from flame.core.readers.shared.packed_files import GZIP, find_packing
+from flame.core.readers.sqlite import MAGIC
 
 _COUNTER = slice(24, 28)
 _BESIDE = ("-wal", "-journal")
@@ -80,7 +80,7 @@ def _identify(real: str, file: BinaryIO) -> TraceIdentity:
         size=size,
         modified=known.st_mtime_ns,
         changed=known.st_ctime_ns,
-        counter=head[_COUNTER] if head.startswith(SQLITE) else b"",
+        counter=head[_COUNTER] if head.startswith(MAGIC) else b"",
         unpacked=_unpacked_size(file, head, size),
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column
 from flame.core.model.activities import NONE
-from flame.core.model.frames import Frame, Kind
+from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Labels
 from flame.core.projection.number_folds import labels_of
@@ -42,12 +42,6 @@ def frame_place(scope: Scope, level: str, frame: int) -> Place | None:
         return None
     levels = (level,) if level == "kernel" else (level, "kernel")
     return Place(levels, (scope.labels.text[frame],))
-
-
-def source_line(frame: Frame) -> str:
-    """Say where a function stands, ``model.py:12``, without its folder; empty if not known."""
-    file = frame.file.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{frame.line}" if file and frame.line else file
 
 
 def labels_without_numbers(scope: Scope) -> Labels:

@@ -48,7 +48,8 @@ _COVERAGE = {
     Kind.PYTHON: "Python frames are known for {1} of GPU time.",
     Kind.NATIVE: "Native frames are known for {1} of GPU time.",
 }
-_LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+"""Kinds of frames of which it is told how they were launched."""
 
 
 class Used(NamedTuple):
@@ -182,7 +183,7 @@ def _with_work(facts: Facts, profile: Profile, rows: I8) -> Facts:
 def _are_launched(shown: Projection, kind: Kind) -> bool:
     """Whether the file may say how what is of ``kind`` was launched."""
     known = shown.metric.table == "gpu" and shown.profile.launches_builder is not None
-    return known and kind in _LAUNCHED
+    return known and kind in LAUNCHED
 
 
 def _by_group(shown: Projection, own: bool, node: int, frame: int, rows: I8) -> tuple[I8, int]:

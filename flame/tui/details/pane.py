@@ -16,7 +16,7 @@ from flame.tui.details.blocks.metric_blocks import metric_lines
 from flame.tui.details.blocks.root_blocks import HeaviestLines
 from flame.tui.details.blocks.sample_blocks import sample_lines, sample_notes
 from flame.tui.details.blocks.work_blocks import work_lines
-from flame.tui.details.facts import Facts
+from flame.tui.details.facts import LAUNCHED, Facts
 from flame.tui.details.labels import Label, fields, listed, titled
 from flame.tui.details.parts import Part
 from flame.tui.details.root_facts import has_root_facts
@@ -43,7 +43,6 @@ _ROOMY = 50
 _ATTRIBUTES = (
     *(Label.MODULE, Label.DOMAIN, Label.CATEGORY, Label.SHAPES, Label.DETAIL, Label.PLACED),
 )
-_LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,7 @@ def _measured(
         [
             *frame_blocks.window_lines(facts, width),
             *frame_blocks.queue_lines(facts, width),
-            *(frame_blocks.launch_lines(facts, width) if frame.kind in _LAUNCHED else []),
+            *(frame_blocks.launch_lines(facts, width) if frame.kind in LAUNCHED else []),
         ],
     ]
 

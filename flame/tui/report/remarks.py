@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from flame.core.frame import ACTIVITY_KINDS, Kind
 from flame.core.units import format_ns
+from flame.reporting.values import cells_by_key
 from flame.tui.details.labels import Label
 from flame.tui.report.entries import WrittenSections, findings_of
 from flame.tui.report.worker import BUDGET, FINDINGS, TAILS
 
 if TYPE_CHECKING:
-    from flame.core.report.table import Table
+    pass
 
 _LEAST = 4
 """Characters of a name that is looked for in what findings claim."""
@@ -41,7 +42,7 @@ def why_idle(sections: WrittenSections) -> list[tuple[Label, str]]:
         return []
     sums = Counter[str]()
     for table in found.tables:
-        for row in _rows(table.table):
+        for row in cells_by_key(table.table):
             part, ns = str(row.get("part")), row.get("ns")
             if part.startswith(_IDLE) and isinstance(ns, int):
                 sums[part.removeprefix(_IDLE)] += ns
@@ -57,18 +58,13 @@ def _tails(known: WrittenSections, name: str, kind: Kind) -> Iterator[str]:
         return
     words: dict[str, list[int]] = {}
     for table in found.tables:
-        for row in _rows(table.table):
+        for row in cells_by_key(table.table):
             if row.get("name") == name and (word := row.get("is")):
-                excess = row.get("excess_ns")
-                words.setdefault(str(word), []).append(excess if isinstance(excess, int) else 0)
+                ns = row.get("excess_ns")
+                words.setdefault(str(word), []).append(ns if isinstance(ns, int) else 0)
         break  # the others are calls and ranges
     for word, excess in words.items():
         yield f"{word}, {format_ns(sum(excess))} above the median"
-
-
-def _rows(table: Table) -> Iterator[dict[str, object]]:
-    keys = [column.key for column in table.columns]
-    return (dict(zip(keys, row, strict=True)) for row in table.rows)
 
 
 def _findings(known: WrittenSections, name: str) -> Iterator[str]:

@@ -7,19 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct
-from flame.core.errors import InputError
 from flame.core.live.decode.batch import NewActivities, NewCalls
 from flame.core.live.sums.activities import ActivityRows, ActivitySegment, split_segments
 from flame.core.live.sums.groups import WORK_COLUMNS, ActivityGroups
 from flame.core.live.sums.pending_calls import NEVER, CallTable, correlation_ids, find_places
 from flame.core.live.sums.rates import TimeBins
-from flame.core.live.sums.segment import KeptSegments
+from flame.core.live.sums.segment import KeptSegments, refuse_sums
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 
 _SEGMENT = 1 << 14
 _ALWAYS = -(1 << 62)
-_SUM_LIMIT = float(1 << 60)
 _OF_CALL = {"thread": "thread", "python": "python", "nvtx": "nvtx", "launch": "frame"}
 
 
@@ -145,8 +143,7 @@ class ActivityStore:
         launches = np.where(rows.launch_end < 0, 0, rows.launch_end - rows.launch_start)
         for column in (rows.duration, rows.queue, launches):
             self._weight += float(np.abs(column).sum(dtype=np.float64))
-        if self._weight >= _SUM_LIMIT:
-            raise InputError("damaged: the times in it add up to more than a century")
+        refuse_sums(self._weight)
 
     # Their places
 

@@ -12,13 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.live.decode.batch import DumpBatch, NewCalls, NewRanges
 from flame.core.live.sums.column_table import ColumnTable
 from flame.core.live.sums.groups import HostGroups
 from flame.core.live.sums.rates import TimeBins
-from flame.core.live.sums.segment import GroupSums, KeptSegments
+from flame.core.live.sums.segment import GroupSums, KeptSegments, refuse_sums
 from flame.core.live.window import SECOND
 from flame.core.model.activities import NONE
 from flame.core.model.stacks import EMPTY
@@ -28,7 +27,6 @@ MEASURES = ("count", "host")
 
 _SEGMENT = 1 << 14
 _LONG = SECOND
-_SUM_LIMIT = float(1 << 60)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +113,7 @@ class SpanStore:
         rows = SpanRows.concatenate([self._range_rows(batch.ended), *calls])
         rows = rows.take(rows.end > rows.start)
         self._weight += float((rows.end - rows.start).sum(dtype=np.float64))
-        if self._weight >= _SUM_LIMIT:
-            raise InputError("damaged: the times in it add up to more than a century")
+        refuse_sums(self._weight)
         long = rows.end - rows.start >= _LONG
         self.newest = max(self.newest, int(rows.end.max(initial=0)))
         self.long = _append_rows(self.long, rows.take(long))

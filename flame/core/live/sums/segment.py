@@ -8,6 +8,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from flame.core.columns import I4, I8, distinct, sum_by
+from flame.core.errors import InputError
+
+_SUM_LIMIT = float(1 << 60)
 
 
 class GroupSums(NamedTuple):
@@ -22,6 +25,12 @@ class GroupSums(NamedTuple):
         groups, place = distinct(group.astype(np.int64))
         sums = [sum_by(place, values, len(groups)) for values in measures]
         return cls(groups.astype(np.int32), np.array(sums, np.int64).reshape(len(sums), -1))
+
+
+def refuse_sums(weight: float) -> None:
+    """Raise InputError where times of a recording add up to so much that sums might overflow."""
+    if weight >= _SUM_LIMIT:
+        raise InputError("damaged: the times in it add up to more than a century")
 
 
 class Segment(Protocol):

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, SUM_LIMIT
 from flame.core.errors import InputError
 from flame.core.model.activities import Activities
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 
-_SUM_LIMIT = 1 << 62
 _MOST_TOLD = 4
 
 
@@ -32,7 +31,7 @@ def merge_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[M
         if (
             metric.table == "gpu"
             and not metric.when_asked
-            and sum(_sum(profile, metric) for profile in profiles) >= _SUM_LIMIT
+            and sum(_sum(profile, metric) for profile in profiles) >= SUM_LIMIT
         ):
             raise InputError(f"the {metric.title} of these files adds up to more than 64 bits hold")
     return metrics

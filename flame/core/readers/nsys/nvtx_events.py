@@ -6,7 +6,18 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column, distinct, is_any, order_by, unique_rows
+from flame.core.columns import (
+    I4,
+    I8,
+    SUM_LIMIT,
+    U1,
+    Bool,
+    Column,
+    distinct,
+    is_any,
+    order_by,
+    unique_rows,
+)
 from flame.core.errors import InputError
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
@@ -30,7 +41,6 @@ _STYLES = {MARK: EventStyle.MARK, START_END: EventStyle.START_END}
 NOTED = tuple(_STYLES)
 """Types of rows that may be events whatever their domain."""
 _NONE = 255
-_SUM_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +181,7 @@ def _build(
     style, start = found.style[found.key], found.start
     end = close_open_ends(found.end, last_time)
     end = np.where(style == EventStyle.MARK, start, np.maximum(end, start))
-    if float((end - start).sum(dtype=np.float64)) >= _SUM_LIMIT:
+    if float((end - start).sum(dtype=np.float64)) >= SUM_LIMIT:
         what = "damaged: the times in it add up to more than a century"
         raise InputError(f"{path}: {what}; export the report again")
     columns = (style, found.name[found.key], thread[found.key], start, end)

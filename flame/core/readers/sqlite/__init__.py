@@ -2,3 +2,6 @@
 
 Knows nothing of the formats stored in them. May import: compiled.
 """
+
+MAGIC = b"SQLite format 3\0"
+"""What files of SQLite begin with."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from flame.core.columns import I8, U1, expand_ranges
 from flame.core.lazy_dataclass import dataclass
+from flame.core.readers.sqlite import MAGIC
 from flame.core.readers.sqlite.varints import decode_big_endian, decode_varints
 
 LEAF = 13
-_MAGIC = b"SQLite format 3\0"
 _PAGE_SIZES = frozenset(1 << bits for bits in range(9, 17))
 _INTERIOR = 5
 _FIRST = 1  # the page that begins with the header of the file
@@ -71,7 +71,7 @@ class PageFile:
         head = self._file.read(100)
         size = int.from_bytes(head[16:18], "big")
         self.page_size = 1 << 16 if size == 1 else size
-        self.is_database = head[:16] == _MAGIC and self.page_size in _PAGE_SIZES
+        self.is_database = head[:16] == MAGIC and self.page_size in _PAGE_SIZES
         self.usable = self.page_size - head[20]
         self._pages = os.fstat(self._file.fileno()).st_size // max(self.page_size, 1)
         self._buffer: U1 = np.zeros(_PADDING, np.uint8)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.analysis.words.formats import short_place
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
 from flame.core.kept_results import kept
@@ -18,7 +19,6 @@ from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.projection.filters import Devices, Moment, Ranks
 from flame.core.projection.project import project
 from flame.core.projection.selection import with_moment
-from flame.core.report.labels import source_line
 from flame.core.report.scope import Scope
 from flame.core.report.table import source_of
 
@@ -130,7 +130,7 @@ def _stacks(tree: StackTree, nodes: I8, gpus: dict[Frame, str]) -> Iterator[Held
         innermost = tree.frames[path[0]] if path else Frame(Kind.ROOT, "")
         gpu = gpus.get(tree.frames[path[-1]], "") if path else ""
         size, number = int(tree.own[node]), int(tree.own_count[node])
-        yield HeldStack(gpu, source_line(innermost), names, sources, size, number)
+        yield HeldStack(gpu, short_place(innermost), names, sources, size, number)
 
 
 def stack_sources(scope: Scope, stack: int) -> tuple[str, ...]:

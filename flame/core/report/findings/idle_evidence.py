@@ -9,6 +9,7 @@ import numpy as np
 from flame.core.analysis.utilization import Utilization
 from flame.core.columns import (
     I8,
+    LATEST,
     Bool,
     distinct,
     order_by,
@@ -156,12 +157,11 @@ def _loads(profile: Profile, parts: IdleParts) -> Bool:
 def _first_launch(profile: Profile) -> I8:
     """When kernels of the process and name of each group were first launched, i8[groups] in ns."""
     table, groups = profile.activities, profile.activities.groups
-    latest = np.iinfo(np.int64).max
-    of_group = np.full(len(groups), latest)
+    of_group = np.full(len(groups), LATEST)
     np.minimum.at(of_group, groups.of_row, table.launch_start)
-    of_group[(groups.kind != Kind.KERNEL) | ~groups.launched] = latest
+    of_group[(groups.kind != Kind.KERNEL) | ~groups.launched] = LATEST
     some, kind = unique_rows([groups.process, groups.frame])
-    first = np.full(len(some), latest)
+    first = np.full(len(some), LATEST)
     np.minimum.at(first, kind, of_group)
     return first[kind]
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.analysis.distribution import distribution
-from flame.core.columns import Bool, Column
+from flame.core.columns import LATEST, Bool, Column
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Pids, Ranks, Steps, Time
 from flame.core.report.host_calls import HostCalls
 from flame.core.report.scope import Scope
-
-_LATEST = np.iinfo(np.int64).max
 
 
 def chosen_iterations(scope: Scope) -> Bool:
@@ -22,8 +20,8 @@ def chosen_iterations(scope: Scope) -> Bool:
         if isinstance(filter_, Steps):
             kept &= filter_.chosen(found.number)
         elif isinstance(filter_, Time):
-            kept &= found.start >= (-_LATEST if filter_.begin is None else filter_.begin)
-            kept &= found.start < (_LATEST if filter_.end is None else filter_.end)
+            kept &= found.start >= (-LATEST if filter_.begin is None else filter_.begin)
+            kept &= found.start < (LATEST if filter_.end is None else filter_.end)
         elif isinstance(filter_, Pids):
             kept &= np.isin(found.process, _with_pid(profile, filter_))
         elif isinstance(filter_, Ranks):

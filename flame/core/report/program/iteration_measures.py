@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.iterations import iteration_of_activities
-from flame.core.columns import I4, I8, Bool, Column, run_starts, sum_by, taken, unique
+from flame.core.columns import I4, I8, LATEST, Bool, Column, run_starts, sum_by, taken, unique
 from flame.core.compiled.nesting import LaneTimes
 from flame.core.kept_results import kept
 from flame.core.lazy_dataclass import dataclass
@@ -36,7 +36,6 @@ LEADS = tuple(f"before it, idle: {cause.title}" for cause in IdleCause)
 """The parts of the gap before the first work of an iteration, as ``IterationColumns.lead`` has it.
 """
 
-_LATEST = np.iinfo(np.int64).max
 
 _MOST_I4 = (1 << 31) - 1
 
@@ -259,7 +258,7 @@ def _windows(profile: Profile, found: Iterations, device: int) -> tuple[I8, I8, 
     """(rows, from, until) of the iterations with work on ``device``: to the next of the process."""
     times = _work_times(profile)
     first, last = times.first[:, device + 1], times.last[:, device + 1]
-    rows = np.flatnonzero(first < _LATEST)
+    rows = np.flatnonzero(first < LATEST)
     low, high = first[rows], last[rows]
     same = found.process[rows][1:] == found.process[rows][:-1]
     high[:-1][same] = low[1:][same]

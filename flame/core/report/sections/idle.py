@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flame.core.analysis.utilization import DeviceGaps, IdleGap, Utilization
+from flame.core.analysis.words.formats import short_place
 from flame.core.columns import I8, distinct, sum_by
 from flame.core.kept_results import kept
 from flame.core.model.metrics import WAITING
 from flame.core.projection.labels import Labels
 from flame.core.report.host.os_time import host_code_parts
-from flame.core.report.labels import labels_without_numbers, shown_as, source_line
+from flame.core.report.labels import labels_without_numbers, shown_as
 from flame.core.report.scope import Scope
 from flame.core.report.table import Place, Section, Table, TableColumn, Value, share
 from flame.core.timeline.idle_host import idle_host
@@ -232,7 +233,7 @@ def _host_place(scope: Scope, gpu: Utilization, one: HostFrame) -> Place:
 
 def _host_row(scope: Scope, gpu: Utilization, one: HostFrame) -> tuple[Value, ...]:
     frame = scope.profile.frames[one.frame] if one.frame >= 0 else None
-    kind, at = (frame.kind.title, source_line(frame)) if frame else (None, "")
+    kind, at = (frame.kind.title, short_place(frame)) if frame else (None, "")
     low, high = one.longest
     told = one.name or "[none]", kind, one.ns, share(one.ns, gpu.length)
     return gpu.label, *told, high - low, at or None, low
