@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from flame.cli.main import main
+from flame.cli.parser import command_parsers, parse_command_line
 from flame.core.compare.sections.diff_report import SECTIONS
 from tests.conftest import TRACES, needs_traces
 from tests.exporters.test_speedscope import checked
@@ -143,6 +144,16 @@ def test_mistakes_are_told_in_a_line(
     assert main(["diff", *words]) == 2
     error = capsys.readouterr().err
     assert why in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("word", ["self", "own"])
+def test_frames_are_coloured_by_self_as_lines_that_were_copied_may_have_it(word: str) -> None:
+    parsed = parse_command_line(["diff", "a", "b", "--colour-by", word])
+    assert parsed.colour_by == "self"
+    (action,) = (
+        one for one in command_parsers(("diff",))["diff"]._actions if one.dest == "colour_by"
+    )
+    assert action.choices == ("total", "self") and "own" not in str(action.help)
 
 
 def test_sections_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

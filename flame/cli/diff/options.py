@@ -91,10 +91,16 @@ def _add_app(group: argparse._ArgumentGroup) -> None:
     text = "how wide frames are: both (the wider of both; default in the app), new (default of -f "
     text += "folded: the last column) or base"
     add("--widths", choices=("both", "new", "base"), metavar="SIDE", help=text)
-    text = "colour frames by the change of their total (default) or own time, in the app"
-    add("--colour-by", choices=("total", "own"), default="total", metavar="BY", help=text)
+    text = "colour frames by the change of their total (default) or self, in the app"
+    choices = ("total", "self")
+    add("--colour-by", type=_measured, choices=choices, default="total", metavar="BY", help=text)
     add("--all-changes", action="store_true", help="colour small changes, too, in the app")
     text = "whose timeline the app shows: new (default) or base"
     add("--timeline", choices=("new", "base"), default="new", metavar="SIDE", help=text)
     text = "begin at a place that C has copied in the app: JSON, or a file"
     add("--state", metavar="JSON|FILE", help=text)
+
+
+def _measured(text: str) -> str:
+    """Return what ``--colour-by`` names; ``own`` is self, as lines that were copied may have it."""
+    return "self" if text == "own" else text

@@ -20,7 +20,7 @@ from flame.core.units import MINUS
 if TYPE_CHECKING:
     from flame.core.compare.noise.beyond_noise import BeyondNoise, NoiseMarks
 
-Measured = Literal["total", "own"]
+Measured = Literal["total", "self"]
 """Whether a node is drawn by the change of all that is below it too, or of itself alone."""
 
 NEW_SIGN, GONE_SIGN, GREW_SIGN, SHRANK_SIGN = "+", MINUS, "▲", "▼"
@@ -58,7 +58,7 @@ class Colouring:
     @property
     def changes(self) -> Changes:
         """The changes that are drawn, of all nodes."""
-        return self.sides.own_changes if self.measured == "own" else self.sides.changes
+        return self.sides.own_changes if self.measured == "self" else self.sides.changes
 
     @property
     def found(self) -> BeyondNoise | None:
@@ -101,7 +101,7 @@ class Colouring:
         tree = self.sides.tree
         if self.derived:
             return found.frames[tree.frame[:1] if tree.layout.inverted else tree.frame]
-        if self.measured == "own":
+        if self.measured == "self":
             return found.nodes | (tree.end > np.arange(len(tree)) + 1)
         return found.nodes
 

@@ -97,7 +97,7 @@ def _drawn(shown: DiffProjection) -> Iterator[Line]:
     yield [Piece(f"{_WIDTHS[chosen.width]} ▾", "key", Action.WIDTH.click(1))]
     yield [
         Piece("colour: ", "dim"),
-        Piece("self" if chosen.measured == "own" else "total", "key", Action.MEASURE.click()),
+        Piece(chosen.measured, "key", Action.MEASURE.click()),
         Piece(", ", "dim"),
         Piece(f"{_least(shown)} ▾", "key", Action.ALL_CHANGES.click()),
     ]

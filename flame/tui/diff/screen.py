@@ -135,7 +135,7 @@ class DiffScreen(MainScreen, inherit_bindings=False):
 
     def action_measure(self) -> None:
         """Colour by the change of what is below a frame too, or of itself alone."""
-        other: Measured = "own" if self._chosen.measured == "total" else "total"
+        other: Measured = "self" if self._chosen.measured == "total" else "total"
         self._project(replace(self._chosen, measured=other))
 
     # Other words than for a trace

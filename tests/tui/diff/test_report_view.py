@@ -83,7 +83,7 @@ async def test_another_basis_is_another_report(traces: tuple[Path, Path]) -> Non
 def test_how_it_is_drawn_makes_no_other_report() -> None:
     subject, shown = ComparisonReports().subject, chosen(SHOWN)
     drawn = DiffSelection(
-        SHOWN.levels, naming=SHOWN.naming, width="base", measured="own", all_changes=True,
+        SHOWN.levels, naming=SHOWN.naming, width="base", measured="self", all_changes=True,
         timeline="base",
     )  # fmt: skip
     assert subject(drawn) == subject(shown) != subject(chosen(SHOWN, "second"))
