@@ -131,6 +131,11 @@ def test_a_charter_lists_the_packages_that_are_imported(package: Path) -> None:
     assert sorted(names) == sorted(packages_imported_by(name_of(package)))
 
 
+def test_every_package_of_flame_has_a_folder_of_tests() -> None:
+    names = {package.name for package in PACKAGES if package.parent == FLAME}
+    assert {name for name in names if not [*(ROOT / "tests" / name).rglob("test_*.py")]} == set()
+
+
 def test_files_are_short() -> None:
     lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in MODULES.items()}
     assert {name: number for name, number in lines.items() if number > MOST_LINES} == {}
