@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from flame.core.compare.kept.base_file import KeptPart, KeptRunData, KeptSteps, read_base
-from flame.core.compare.kept.kept_profile import kept_profile
+from flame.core.compare.kept.kept_profile import check_part, kept_profile
 from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.frame import Kind
 from flame.core.lazy_dataclass import dataclass
@@ -111,6 +111,8 @@ class KeptRun(Run):
     def of(cls, data: KeptRunData, label: str, phases: Sequence[Phase] = ()) -> KeptRun:
         """Make the run of ``data``; InputError where that does not hold together."""
         whole = data.whole
+        if data.steady is not None:
+            check_part(data, data.steady)  # before the file's name is out of sight
         profile = _with_phases(kept_profile(data, whole), phases)
         return cls(profile, label, data=data, part=whole, phases=phases)
 

@@ -12,14 +12,24 @@ from msgspec import Meta, Struct, field
 
 from flame._version import __version__
 from flame.core.errors import InputError
+from flame.core.memory import within_memory
+from flame.core.options import silent
+from flame.core.readers.shared.packed_files import GZIP, PackedError, open_binary
 
 SCHEMA = 1
 """Counts up when something is renamed or goes, not by what is added."""
 
-_MAGIC = b"\x1f\x8b"
 _BEGINS = b'{"flame_base":'
-_LARGEST = 1 << 28
-"""Bytes of the JSON: a hundred times what a base of a million kernels takes."""
+_FREE, _MOST_PACKED = 4 << 20, 50
+"""Bytes of the JSON of any base, and more of them for a byte on disk; there are 3 to 8.
+
+A base of a million kernels has 2.6 million.
+"""
+
+_PER_BYTE = 30
+"""Bytes of memory that a byte of the JSON takes at most, in frames of short names: measured."""
+
+_PIECE = 1 << 20
 
 Count = Annotated[int, Meta(ge=0, le=1 << 62)]
 """A number or a sum of times, ns."""
@@ -150,7 +160,7 @@ def is_kept_base(path: Path) -> bool:
     """Tell by its content whether the file at ``path`` is a kept base."""
     try:
         with path.open("rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
+            if file.read(len(GZIP)) != GZIP:
                 return False
             file.seek(0)
             with gzip.open(file) as unpacked:
@@ -166,14 +176,12 @@ def encode_base(runs: list[KeptRunData]) -> bytes:
 
 
 def read_base(path: Path) -> KeptBase:
-    """Read a kept base; InputError, in a line, where it is damaged, too large or too new."""
-    try:
-        with gzip.open(path) as file:
-            text = file.read(_LARGEST + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    if len(text) > _LARGEST:
-        raise InputError(f"{path}: is larger than any kept base")
+    """Read a kept base; InputError, in a line, where it is damaged or too new.
+
+    Raises MemoryShortError, before it takes any, where there is too little memory.
+    """
+    text = _read_text(path)
+    within_memory(path, _PER_BYTE * len(text), silent)
     try:
         version = msgspec.json.decode(text, type=_Head).flame_base
         if version > SCHEMA:
@@ -181,6 +189,20 @@ def read_base(path: Path) -> KeptBase:
         return msgspec.json.decode(text, type=KeptBase)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no kept base that can be read: {error}") from None
+
+
+def _read_text(path: Path) -> bytes:
+    """Read and unpack the JSON; InputError where it is more than a base of that size needs."""
+    pieces, most = list[bytes](), _FREE + _MOST_PACKED * path.stat().st_size
+    try:
+        with open_binary(path) as file:
+            while piece := file.read(_PIECE):
+                pieces.append(piece)
+                if file.tell() > most:
+                    raise InputError(f"{path}: unpacks to more than any kept base: keep it again")
+    except (OSError, PackedError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    return b"".join(pieces)
 
 
 class _Head(Struct, frozen=True):

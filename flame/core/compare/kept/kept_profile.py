@@ -29,7 +29,7 @@ _FRAMES = ("launch", "frame")
 
 def kept_profile(data: KeptRunData, part: KeptPart) -> Profile:
     """Make the profile of a ``part`` of a run; InputError where its numbers do not fit."""
-    _check(data, part)
+    check_part(data, part)
     frames, ids = _frames(data)
     grouping = add_grouping(frames, (), (), (), np.zeros(0, np.int32))
     stacks = StackTable.of_links(
@@ -61,8 +61,8 @@ def _same(table: Activities) -> Activities:
     return table
 
 
-def _check(data: KeptRunData, part: KeptPart) -> None:
-    """Check that all places are there, and that columns are as long as others."""
+def check_part(data: KeptRunData, part: KeptPart) -> None:
+    """Check that all places are there, and that columns are as long as others; else InputError."""
     groups, size = data.groups, len(data.groups.kind)
     columns = [getattr(groups, name) for name in ("launched", *_STACKS, *_FRAMES)]
     columns += [part.total, part.count]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from flame.core.compare.sections.diff_report import SECTIONS, diff_sections
 from flame.core.compare.sides import KeptRun, Run, Sides, open_runs
 from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.loading.many import load
+from flame.core.memory import MemoryShortError
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Devices, Kernel, Steps, Time
 from flame.core.projection.selection import Selection, select
@@ -232,6 +234,59 @@ def test_what_is_no_base_is_refused(tmp_path: Path, data: bytes, why: str) -> No
     path.write_bytes(gzip.compress(data))
     assert is_kept_base(path)
     with pytest.raises(InputError, match=why):
+        open_runs(path, "BASE")
+
+
+def test_a_base_whose_steady_part_is_damaged_is_refused_when_it_is_opened(tmp_path: Path) -> None:
+    frozen = Path(__file__).parent / "frozen.flame-base.json.gz"
+    document = json.loads(gzip.decompress(frozen.read_bytes()))
+    document["runs"][0]["steady"]["total"] = []
+    path = tmp_path / "base"
+    path.write_bytes(gzip.compress(json.dumps(document, separators=(",", ":")).encode()))
+    with pytest.raises(InputError, match=f"^{path}: the kept base does not hold together"):
+        open_runs(path, "BASE")
+
+
+def base_of_empty_frames(path: Path, number: int) -> int:
+    """Write a base of nothing but equal frames; the bytes of its JSON."""
+    frames = b",".join([b'[0,""]'] * number)
+    text = b'{"flame_base":1,"version":"1","runs":[{"frames":[' + frames + b"]}]}"
+    path.write_bytes(gzip.compress(text))
+    return len(text)
+
+
+def test_a_base_that_unpacks_to_more_than_bases_do_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "base"
+    size = base_of_empty_frames(path, 2_000_000)
+    assert is_kept_base(path) and size > 500 * path.stat().st_size
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="unpacks to more than any kept base"):
+            open_runs(path, "BASE")
+        assert tracemalloc.get_traced_memory()[1] < size
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_small_base_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "base"
+    size = base_of_empty_frames(path, 100)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"lacks|missing"):
+            open_runs(path, "BASE")
+        assert tracemalloc.get_traced_memory()[1] < 2000 * size
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_base_that_needs_more_memory_than_there_is_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "base"
+    base_of_empty_frames(path, 100_000)
+    monkeypatch.setenv("FLAME_MEMORY", "10MB")
+    with pytest.raises(MemoryShortError, match=r"needs about 21\.0 MB of memory"):
         open_runs(path, "BASE")
 
 
