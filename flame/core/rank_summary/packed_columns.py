@@ -14,6 +14,12 @@ from flame.core.columns import I4, I8, Column
 MOST_DEFLATED = 1100
 """How many times as long as itself what zlib has deflated is at most, and a little more."""
 
+_FREE, _MOST_PACKED = 64 << 20, 150
+"""Bytes that any file may unpack to, and more of them for a byte of it: as packed traces.
+
+Ranks that differ come to 30 of them. Only equal ones, a thousand of one trace, come to more.
+"""
+
 _LEVEL = 6
 _WIDEST = 8
 
@@ -102,6 +108,15 @@ class PackedColumns:
     def narrow(self, name: str, rows: int) -> I4:
         """Unpack a column of numbers of 32 bits."""
         return narrowed(self.take(name, rows))
+
+
+def is_too_large(columns: Mapping[str, PackedColumn], texts: int, size: int) -> bool:
+    """Tell whether ``columns``, and so many bytes of ``texts``, are too much for ``size`` bytes.
+
+    Columns of nothing but 0 take no bytes at all, however many rows they say that they have.
+    """
+    unpacked = _WIDEST * sum(column.rows for column in columns.values()) + texts
+    return unpacked > _FREE + _MOST_PACKED * size
 
 
 def narrowed(column: I8) -> I4:

@@ -35,6 +35,7 @@ from flame.core.rank_summary.packed_columns import (
     as_plain,
     as_wire,
     inflate,
+    is_too_large,
     narrowed,
     pack_column,
     pack_texts,
@@ -89,7 +90,10 @@ def unpack_with_columns(data: bytes, name: str) -> tuple[RankSummary, PackedColu
     body = unseal(data, name)
     try:
         packed = _DECODER.decode(body)
-        within_memory(name, _memory_of(packed, len(body)), silent)
+        need = _memory_of(packed, len(body))
+        if is_too_large(packed.columns, packed.frames.size + packed.info.size, len(body)):
+            raise InputError(f"{name}: the summary unpacks to far more than summaries do")
+        within_memory(name, need, silent)
         summary = _unpacked(packed)
         if not holds_together(summary):
             raise ValueError

@@ -23,11 +23,13 @@ from flame.core.rank_summary import summary_file
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.packed_columns import (
+    MOST_DEFLATED,
     DeflatedTexts,
     PackedColumn,
     deflate,
     inflate,
     pack_column,
+    pack_texts,
     unpack_column,
 )
 from flame.core.rank_summary.summary import RankSummary, empty_summary
@@ -210,6 +212,21 @@ def test_a_file_that_says_that_it_is_large_takes_no_memory() -> None:
         assert peak_of_unpacking(signed(body)) < 200_000
         with pytest.raises(InputError, match="hold together"):
             unpack_summary(signed(body), "x")
+
+
+def test_a_summary_of_rows_without_bytes_is_refused_before_it_takes_any() -> None:
+    packed = summary_file._packed(some_ranks(4))
+    texts = pack_texts([str(number).encode() for number in range(20_000)])
+    sizes = (*packed.sizes[:4], many := 4_000_000, packed.sizes[5])
+    none = {name: PackedColumn(many, 0, b"") for name in ("bin_group", "bin", "bin_count")}
+    columns = {**packed.columns, **none}
+    body = msgspec.msgpack.encode(
+        msgspec.structs.replace(packed, sizes=sizes, info=texts, columns=columns)
+    )
+    assert many < MOST_DEFLATED * len(body)
+    assert peak_of_unpacking(signed(body)) < 1_000_000
+    with pytest.raises(InputError, match=r"^x: the summary unpacks to far more than summaries do"):
+        unpack_summary(signed(body), "x")
 
 
 def test_a_summary_that_does_not_fit_into_memory_is_refused_before_it_takes_any(
