@@ -37,6 +37,7 @@ class SummaryOutput:
         self._partial = path + PARTIAL
         self._replace = self._is_stream or force or _is_among(path, inputs.merged)
         self._is_resumed = _is_among(self._partial, inputs.merged)
+        self._replaces_partial = force or self._is_resumed
         if not self._is_stream:
             self._check(inputs, force)
 
@@ -55,11 +56,15 @@ class SummaryOutput:
         _try_out(Path(self.path), len(inputs.files) * _BYTES_OF_RANK)
 
     def keep(self, summary: RankSummary) -> None:
-        """Write what there is beside the file; where that fails, say so and go on."""
+        """Write what there is beside the file; where that fails, say so and go on.
+
+        What has appeared there meanwhile is another run's, and stays.
+        """
         if self._is_stream or not len(summary):
             return
         try:
-            with atomic_output(self._partial) as file:
+            replace = self._replaces_partial or bool(self.kept)
+            with atomic_output(self._partial, replace=replace) as file:
                 file.write(pack_summary(summary))
         except InputError as error:
             say(f"what has been read is not kept: {error}")
@@ -73,7 +78,8 @@ class SummaryOutput:
                 file.write(pack_summary(summary))
         except OccupiedError as error:  # It has appeared meanwhile.
             self.keep(summary)
-            raise UsageError(f"{error}; what has been read is in {self._partial}") from None
+            where = f"; what has been read is in {self.kept}" if self.kept else ""
+            raise UsageError(f"{error}{where}") from None
         except InputError as error:
             if not self.kept:
                 raise

@@ -76,6 +76,33 @@ def test_a_file_that_appears_meanwhile_stays(folder: Path) -> None:
     assert Path("x.partial").read_bytes() == pack_summary(SUMMARY)
 
 
+def test_what_another_run_keeps_meanwhile_stays(capfd: pytest.CaptureFixture[str]) -> None:
+    output = SummaryOutput("x", NONE, force=False)
+    Path("x.partial").write_bytes(b"of another run")
+    output.keep(SUMMARY)
+    said = "flame: what has been read is not kept: x.partial: is there already\n"
+    assert capfd.readouterr().err == said and not output.kept
+    output.write(SUMMARY)
+    assert Path("x").read_bytes() == pack_summary(SUMMARY)
+    assert Path("x.partial").read_bytes() == b"of another run"
+
+
+def test_what_this_run_has_kept_is_replaced_by_more_of_it() -> None:
+    output = SummaryOutput("x", NONE, force=False)
+    for seed in (1, 2):
+        output.keep(random_summary(seed, seed, 4))
+    assert Path("x.partial").read_bytes() == pack_summary(random_summary(2, 2, 4))
+
+
+def test_nothing_is_said_to_be_kept_where_both_names_are_taken() -> None:
+    output = SummaryOutput("x", NONE, force=False)
+    for name in ("x", "x.partial"):
+        Path(name).write_text("mine")
+    with pytest.raises(UsageError, match=r"^x: is there already$"):
+        output.write(SUMMARY)
+    assert [Path(name).read_text() for name in ("x", "x.partial")] == ["mine", "mine"]
+
+
 def test_a_disk_that_is_full_at_the_end_leaves_what_was_kept(folder: Path) -> None:
     output = SummaryOutput("x", NONE, force=False)
     size = len(pack_summary(SUMMARY))
@@ -97,7 +124,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once(name: str) -> None:
 
 
 def test_a_partial_that_cannot_be_written_ends_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    output = SummaryOutput("x", NONE, force=False)
+    output = SummaryOutput("x", NONE, force=True)
     Path("x.partial").mkdir()
     output.keep(SUMMARY)
     assert "what has been read is not kept: x.partial: cannot be" in capfd.readouterr().err
