@@ -106,9 +106,11 @@ def cache_size() -> int:
 def clear_cache() -> list[CacheEntry]:
     """Remove all results, and return what they were. Raises OSError, NoCacheError.
 
-    Files of other names stay, whoever has put them there.
+    What killed processes have left goes, too; files of other names stay, whoever has put them
+    there.
     """
     refuse_untrusted()
+    _remove_left()
     entries = [entry for entry in cache_entries() if _RESULT.match(entry.path.name)]
     for entry in entries:
         entry.path.unlink(missing_ok=True)
@@ -122,8 +124,7 @@ def trim(bounds: CacheBounds, kept: Path) -> None:
     """
     oldest = time.time() - bounds.days * _SECONDS
     entries = sorted(_entries(), key=lambda entry: entry.used)
-    for folder in {entry.path.parent for entry in entries}:
-        remove_left(folder)
+    _remove_left()
     total = sum(entry.size for entry in entries)
     for entry in entries:
         if entry.path == kept or (total <= bounds.size and entry.used >= oldest):
@@ -133,13 +134,25 @@ def trim(bounds: CacheBounds, kept: Path) -> None:
             total -= entry.size
 
 
+def _remove_left() -> None:
+    for folder in _folders():
+        remove_left(folder)
+
+
 def _entries() -> Iterator[CacheEntry]:
     """Files in the folder of the cache and the folders in that; hidden ones are no results."""
+    for folder in _folders():
+        yield from _files(folder)
+
+
+def _folders() -> list[Path]:
+    """The folder of the cache and those of its kinds; in hidden ones results are being made."""
     top = cache_path()
-    yield from _files(top)
+    folders = [top]
     with suppress(OSError), os.scandir(top) as found:
-        for folder in [one for one in found if one.is_dir(follow_symlinks=False)]:
-            yield from _files(Path(folder.path))
+        visible = (one for one in found if not one.name.startswith("."))
+        folders += [Path(one.path) for one in visible if one.is_dir(follow_symlinks=False)]
+    return folders
 
 
 def _files(folder: Path) -> Iterator[CacheEntry]:

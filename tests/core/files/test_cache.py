@@ -194,6 +194,47 @@ def test_what_is_no_bound_is_refused(
         read_bounds()
 
 
+def test_what_is_being_made_counts_for_nothing_and_stays(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLAME_CACHE_SIZE", "1kB")
+    monkeypatch.setenv("FLAME_CACHE_DAYS", "0")
+    with Cache().workspace() as busy:
+        (busy / "export.sqlite").write_bytes(bytes(5000))
+        os.utime(busy / "export.sqlite", (0, 0))
+        keep("a", kind="profiles")
+        assert (busy / "export.sqlite").exists()
+        assert cache_size() == 4
+        clear_cache()
+        assert (busy / "export.sqlite").exists()
+
+
+def left_behind(folder: Path) -> Path:
+    """Leave in ``folder`` what a killed conversion of yesterday does."""
+    left = folder / ".flame-0123456789abcdef.tmp"
+    left.mkdir(parents=True)
+    (left / "export.sqlite").write_bytes(b"x")
+    for path in (left / "export.sqlite", left):
+        os.utime(path, (0, 0))
+    return left
+
+
+@pytest.mark.parametrize("kind", ["", "sass"])
+def test_what_killed_processes_have_left_goes_whatever_is_kept(kind: str, home: Path) -> None:
+    keep("a", kind="profiles")
+    left = left_behind(home / kind)
+    keep("b", kind="profiles")
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("kind", ["", "sass"])
+def test_what_killed_processes_have_left_goes_when_all_is_cleared(kind: str, home: Path) -> None:
+    Cache().folder()
+    left = left_behind(home / kind)
+    assert clear_cache() == []
+    assert not left.exists()
+
+
 # Locks
 
 
