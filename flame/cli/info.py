@@ -8,6 +8,7 @@ from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.core.starting import prepare_process
+from flame.options.config import allows_cache
 from flame.options.selection import EFFICIENCY, add_ncu, add_work
 
 
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     inputs = inputs_of(args)
     with profile_cache(args) as cache:
         work = {name: getattr(args, name) for name in ("peak", "dtype", "model_flops")}
-        options = LoadOptions(ncu=tuple(args.ncu), **work)
+        options = LoadOptions(ncu=tuple(args.ncu), cache=allows_cache(args), **work)
         profile = load_with_progress(inputs, options, cache)
         width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
         print_text(as_json(profile, inputs) if args.json else as_text(profile, inputs, width))

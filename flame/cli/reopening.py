@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.core.errors import FlameError, UsageError
+from flame.core.errors import FlameError
+from flame.options.config import allows_cache
 from flame.options.parser import group_called
 from flame.options.selection import READING
 
@@ -67,14 +68,5 @@ def _files_at(path: Path) -> Iterable[Path]:
 
 
 def wants_cache(args: argparse.Namespace) -> bool:
-    """Tell whether a trace is large, and neither the command line nor the configuration says no.
-
-    A mistake in the configuration is for the app to report.
-    """
-    if args.no_cache or not any(_may_be_large(Path(path)) for path in args.paths):
-        return False
-    from flame.options.config import read_config
-
-    with suppress(UsageError):
-        return read_config().cache
-    return False
+    """Tell whether a trace is large, and nothing turns the cache off."""
+    return any(_may_be_large(Path(path)) for path in args.paths) and allows_cache(args)

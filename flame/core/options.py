@@ -27,7 +27,8 @@ class LoadOptions:
     ``phases``: a file that names phases, which the level ``phase`` then has. ``launches``: read how
     activities were launched with them, which else is read when somebody asks for it. ``peak``,
     ``dtype`` and ``model_flops`` are what the user says of GPUs, types and the model, as
-    `flame.core.operators.work_options` reads it.
+    `flame.core.operators.work_options` reads it. Without ``cache`` nothing that is made of files on
+    the way is looked for in the cache, nor kept there.
     """
 
     nvtx_names: str = "clean"
@@ -39,6 +40,7 @@ class LoadOptions:
     peak: str | None = None
     dtype: str | None = None
     model_flops: str | None = None
+    cache: bool = True
 
     def __post_init__(self) -> None:
         if self.nvtx_names not in NVTX_NAMES:

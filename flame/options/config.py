@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flame.core.errors import UsageError
 from flame.core.files.user_folders import user_folder
 from flame.core.lazy_dataclass import dataclass
 from flame.core.names.framework import FRAMEWORK
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,18 @@ def read_config() -> Config:
         return _with_paths(_parsed(content), path.parent)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
+
+
+def allows_cache(args: Namespace) -> bool:
+    """Tell whether neither the command line nor the configuration turns the cache off.
+
+    A mistake in the configuration does: it is for the app to report.
+    """
+    if getattr(args, "no_cache", False):  # not all commands have it
+        return False
+    with suppress(UsageError):
+        return read_config().cache
+    return False
 
 
 def _with_paths(config: Config, folder: Path) -> Config:

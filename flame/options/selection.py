@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from flame.core.errors import UsageError
 from flame.core.projection.filter_kinds import FILTER_KINDS
+from flame.options.config import allows_cache
 from flame.options.parser import Parser, group_called
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
         peak=args.peak,
         dtype=args.dtype,
         model_flops=args.model_flops,
+        cache=allows_cache(args),
     )
 
 

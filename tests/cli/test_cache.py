@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from argparse import Namespace
@@ -14,6 +15,7 @@ from flame.core.loading import file as loading
 from flame.core.reopening import profile_cache
 from tests.cli.conftest import Flame
 from tests.core.reopening.conftest import any_size, written
+from tests.support.file_server import serving
 
 
 @pytest.fixture
@@ -93,6 +95,33 @@ def test_no_cache_keeps_nothing(
     assert not home.exists()
 
 
+def packed(trace: Path) -> Path:
+    path = trace.with_name("packed.sqlite.gz")
+    path.write_bytes(gzip.compress(trace.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_no_cache_keeps_nothing_of_packed_exports(
+    words: tuple[str, ...], home: Path, trace: Path, flame: Flame
+) -> None:
+    without = flame(*words, "--no-cache", packed(trace))
+    assert (without.code, without.err) == (0, "")
+    assert not home.exists()
+    assert flame(*words, packed(trace)).out == without.out
+    assert ".sqlite" in kept(home)
+
+
+def test_no_cache_keeps_nothing_of_what_is_fetched(home: Path, trace: Path, flame: Flame) -> None:
+    with serving() as server:
+        server.files["/a.sqlite.gz"] = packed(trace).read_bytes(), {"ETag": '"1"'}
+        url = server.url("/a.sqlite.gz")
+        assert flame("info", "--no-cache", url).code == 0
+        assert not home.exists()
+        assert flame("info", url).code == 0
+    assert ".fetched" in kept(home)
+
+
 @pytest.mark.parametrize("text", ["cache = false", "cache = 1", "no TOML"])
 @pytest.mark.parametrize("words", COMMANDS)
 def test_a_setting_turns_it_off(
@@ -108,6 +137,7 @@ def test_a_setting_turns_it_off(
     config.write_text(text)
     monkeypatch.setenv("FLAME_CONFIG", str(config))
     assert flame(*words, trace).code == 0
+    assert flame(*words, packed(trace)).code == 0
     assert not home.exists()
 
 

@@ -36,8 +36,13 @@ def _is_pipe(path: str) -> bool:
         return False
 
 
-def fetch_paths(runs: list[list[str]], given: dict[str, str], stack: ExitStack) -> None:
-    """Put into ``runs`` files in place of what is none; note in ``given`` what these were."""
+def fetch_paths(
+    runs: list[list[str]], given: dict[str, str], stack: ExitStack, *, cache: bool
+) -> None:
+    """Put into ``runs`` files in place of what is none; note in ``given`` what these were.
+
+    The ``cache`` keeps what is fetched.
+    """
     from flame.console.progress import progress_on_stderr
     from flame.core.files.temporary import scratch_folder
 
@@ -53,7 +58,7 @@ def fetch_paths(runs: list[list[str]], given: dict[str, str], stack: ExitStack) 
                 if is_foreign(path):
                     room = folder / str(len(given))
                     room.mkdir(0o700)
-                    run[place] = str(_bring(path, room, progress))
+                    run[place] = str(_bring(path, room, progress, cache))
                     given[run[place]] = path
     if any(path in NAMES_OF_STDIN for path in given.values()):
         _read_keys_from_terminal()
@@ -72,7 +77,7 @@ def _stream(path: str) -> str:
     return "standard input" if path in NAMES_OF_STDIN else str(Path(path).resolve())
 
 
-def _bring(path: str, room: Path, progress: Progress) -> Path:
+def _bring(path: str, room: Path, progress: Progress, cache: bool) -> Path:
     """Return a file in the folder ``room`` with what ``path`` names, called like that."""
     if path in NAMES_OF_STDIN:
         from flame.core.fetching.streams import spool_standard_input
@@ -89,7 +94,7 @@ def _bring(path: str, room: Path, progress: Progress) -> Path:
     from flame.core.fetching.given_names import name_in
     from flame.core.fetching.remote import fetch
 
-    found = fetch(path, room, progress)
+    found = fetch(path, room, progress, cache=cache)
     link = room / name_in(path)
     link.symlink_to(found)
     return link

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from flame.cli.fetching.copies import fetch_paths, is_foreign
 from flame.core.errors import FlameError, UsageError
 from flame.core.fetching.given_names import is_pattern, shown_name
+from flame.options.config import allows_cache
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -36,7 +37,7 @@ def run_with_local_paths(command: Command, args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         given = args.given = {}
         try:
-            fetch_paths(runs, given, stack)
+            fetch_paths(runs, given, stack, cache=allows_cache(args))
             return command(args)
         except FlameError as error:
             raise type(error)(_respelled(str(error), given)) from None

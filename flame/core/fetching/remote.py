@@ -46,15 +46,15 @@ class _StoppedError(Exception):
     """Stops a download, from the thread that it runs in."""
 
 
-def fetch(url: str, folder: Path, progress: Progress) -> Path:
-    """Return the file that holds what is at ``url``: of the cache, or else in ``folder``.
+def fetch(url: str, folder: Path, progress: Progress, *, cache: bool = True) -> Path:
+    """Return the file that holds what is at ``url``: of the ``cache``, or else in ``folder``.
 
     What the cache has of it counts as long as the server tells the same size and version. Raises
     InputError where it cannot be fetched, or is larger than 100 GB or than the disk has room for,
     UsageError where flame does not fetch by that scheme, and what ``progress`` does.
     """
     with _quiet_libraries():
-        return _fetch(url, scheme_of(url), folder, progress)
+        return _fetch(url, scheme_of(url), folder, progress, cache)
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def _quiet_libraries() -> Iterator[None]:
         logging.lastResort = before
 
 
-def _fetch(url: str, scheme: str, folder: Path, progress: Progress) -> Path:
+def _fetch(url: str, scheme: str, folder: Path, progress: Progress, cache: bool) -> Path:
     shown = shown_url(url)
     system, place = _open_system(scheme, url)
     progress(f"asking for {shown}", 0, 0)
@@ -79,7 +79,7 @@ def _fetch(url: str, scheme: str, folder: Path, progress: Progress) -> Path:
     version = _version_of(info, size)
     get = partial(system.get_file, place, **_IN_ONE_PIECE.get(scheme, {}))
     download = _Download(get, shown, size, progress)
-    if version is None:
+    if version is None or not cache:
         return download.to(folder / "fetched")
     try:
         return _fetch_to_cache(url, version, download, progress)

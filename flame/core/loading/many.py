@@ -152,7 +152,7 @@ def _load_files(
     from flame.core.loading.ncu import read_ncu_files
     from flame.core.sampling.ncu_join import join_samples
 
-    samples = read_ncu_files(options.ncu, LoadPart(progress, 0, _NCU))
+    samples = read_ncu_files(options, LoadPart(progress, 0, _NCU))
     without = replace(options, ncu=())
     profile = _load_checked(files, without, LoadPart(progress, _NCU, _JOINING), cache)
     progress("placing samples", round(100 * _JOINING), 100)

@@ -13,7 +13,7 @@ from flame.core.readers.formats import NCU_PAGE, NCU_REPORT, FileHead
 from flame.core.readers.ncu.result import NcuFile
 
 
-def read_ncu(path: Path, progress: Progress) -> NcuFile:
+def read_ncu(path: Path, progress: Progress, options: LoadOptions) -> NcuFile:
     """Read the results in a report of Nsight Compute, or in its source page as CSV; InputError."""
     head = FileHead(path)
     if not head.packed:
@@ -21,7 +21,7 @@ def read_ncu(path: Path, progress: Progress) -> NcuFile:
     # What is no report is read as a page: its reader says best what else the file is.
     format_ = NCU_REPORT if NCU_REPORT.matches(head) else NCU_PAGE
     try:
-        return format_.decode(path, LoadOptions(), progress)
+        return format_.decode(path, options, progress)
     except MemoryError:
         raise InputError(f"{path}: there is not enough memory to read it") from None
 
@@ -45,12 +45,15 @@ def _is_ncu(path: Path) -> bool:
         return False  # Its reader says why.
 
 
-def read_ncu_files(paths: Sequence[str], progress: Progress) -> list[NcuFile]:
-    """Read the files at ``paths``; UsageError for one that is named twice: it would count twice."""
-    size = len(paths)
+def read_ncu_files(options: LoadOptions, progress: Progress) -> list[NcuFile]:
+    """Read the files that ``options`` name.
+
+    Raises UsageError for one that is named twice: it would count twice.
+    """
+    size = len(options.ncu)
     files = [
-        read_ncu(Path(path), LoadPart(progress, at / size, (at + 1) / size))
-        for at, path in enumerate(paths)
+        read_ncu(Path(path), LoadPart(progress, at / size, (at + 1) / size), options)
+        for at, path in enumerate(options.ncu)
     ]
     for at, file in enumerate(files):
         if any(file.path.samefile(other.path) for other in files[:at]):

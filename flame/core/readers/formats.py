@@ -147,10 +147,10 @@ def _is_ncu_report(head: FileHead) -> bool:
     return looks_like_report(head.path, head.packed)
 
 
-def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
+def _read_ncu_report(path: Path, options: LoadOptions, progress: Progress) -> NcuFile:
     from flame.core.readers.ncu.report import read_report
 
-    return read_report(path, progress)
+    return read_report(path, progress, cache=options.cache)
 
 
 def _is_dump(head: FileHead) -> bool:

@@ -33,16 +33,17 @@ _TIMEOUT = 600.0
 
 
 def find_codes(
-    folder: Path, wanted: WantedFunctions, progress: Progress
+    folder: Path, wanted: WantedFunctions, progress: Progress, *, cache: bool = True
 ) -> tuple[dict[tuple[Cubins, str], Code], list[str]]:
     """Find the code of the ``wanted`` functions, whose dumps lie in ``folder``.
 
     By cubins and name, where it is known; and what is to be said of the others. Of several cubins
-    that have the function, it is the code in which they agree.
+    that have the function, it is the code in which they agree. The ``cache`` keeps what nvdisasm
+    prints.
     """
     with _open_folder(folder / CUBINS) as cubins:
         names = _names_by_cubin(wanted)
-        search = _CodeSearch(folder / CUBINS, cubins, len(names), progress)
+        search = _CodeSearch(folder / CUBINS, cubins, len(names), progress, uses_cache=cache)
         found = {cubin: search.find(cubin, names[cubin]) for cubin in names}
     choice = CodeChoice(wanted, found)
     return choice.codes, [*choice.warnings(), *search.warnings()]
@@ -104,12 +105,21 @@ def _open_folder(folder: Path) -> Iterator[int | None]:
 class _CodeSearch:
     """Finds code in a folder, open as ``cubins``; ``version`` is that of nvdisasm."""
 
-    def __init__(self, place: Path, cubins: int | None, expected: int, progress: Progress) -> None:
+    def __init__(
+        self,
+        place: Path,
+        cubins: int | None,
+        expected: int,
+        progress: Progress,
+        *,
+        uses_cache: bool = True,
+    ) -> None:
         self._place = place
         self._cubins = cubins
         self._expected = expected
         self._done = 0
         self._progress = progress
+        self._uses_cache = uses_cache
         self._due = time.monotonic() + _TIMEOUT
         self._uncached = ""
 
@@ -166,6 +176,8 @@ class _CodeSearch:
             return {}
         if self._tool is None:
             raise InputError(nvdisasm.ADVICE)
+        if not self._uses_cache:
+            return self._disassemble(self._tool, cubin, file, functions)
         cache = CodeCache(file, f"{self._tool.version}{_mark_of(_other_owner(file))}")
         with cache.lock(self._tick):
             known = cache.read()

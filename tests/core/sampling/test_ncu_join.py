@@ -58,7 +58,7 @@ def load_with(trace: Path, *pages: str) -> Profile:
 
 
 def ncu_files(trace: Path, *pages: str) -> list[NcuFile]:
-    return read_ncu_files(written(trace, pages), silent)
+    return read_ncu_files(LoadOptions(ncu=tuple(written(trace, pages))), silent)
 
 
 def samples(profile: Profile) -> Counter[tuple[str, str, str]]:
@@ -247,7 +247,7 @@ def test_recorded_samples_win(trace: Path) -> None:
     path = trace.with_name("source.csv")
     path.write_text(sass_page(GEMM, CODE) + sass_page("copy(int)", CODE), "utf-8")
     recorded = with_recorded(load(trace), stream=9, kernel="copy")
-    profile = join_samples(recorded, read_ncu_files([str(path)], silent))
+    profile = join_samples(recorded, read_ncu_files(LoadOptions(ncu=(str(path),)), silent))
     assert rows(recorded) == [0, 0, 100, 100, 0]
     assert rows(profile) == [3, 7, 100, 100, 0]
     assert profile.sampling is not None

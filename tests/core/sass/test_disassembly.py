@@ -130,6 +130,19 @@ def test_instances_of_a_template_each_have_the_lines_they_have_alone(recording: 
     assert plain(together) == plain(alone[0] | alone[1])
 
 
+def test_without_the_cache_nothing_is_kept(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
+    recording.add()
+    recording.real()
+    for number in (1, 2):
+        wanted = of_one({CRC: {SOFTMAX}})
+        codes, warnings = find_codes(recording.folder, wanted, silent, cache=False)
+        assert (len(codes), warnings, recording.runs()) == (1, [], number)
+    assert not (tmp_path / "none").exists()
+
+
 def test_what_is_asked_for_later_is_added(recording: Recording) -> None:
     recording.real()
     cubin = recording.add()

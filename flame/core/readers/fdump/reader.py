@@ -80,7 +80,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     rows = samples.SampleRows(context.vocabulary)
     rows.learn_modules(latest)
     pc_samples, notes = _read_samples(
-        context, stages, rows, path.parent, LoadPart(progress, _DECODED, 1)
+        context, stages, rows, path.parent, LoadPart(progress, _DECODED, 1), options.cache
     )
     return RawTrace(
         work,
@@ -268,6 +268,7 @@ def _read_samples(
     rows: samples.SampleRows,
     folder: Path,
     progress: Progress,
+    cache: bool,
 ) -> tuple[RawPcSamples | None, list[str]]:
     """Read all PC samples with the code that ``folder`` has for them, and warnings about these."""
     for piece in stages.columns("reading PC samples", samples.SAMPLES):
@@ -278,5 +279,5 @@ def _read_samples(
     notes = [lost] if rows.impossible else []
     if pc_samples is None:
         return None, notes
-    table, more = samples.add_codes(pc_samples, folder, progress)
+    table, more = samples.add_codes(pc_samples, folder, progress, cache=cache)
     return table, [*notes, *more]

@@ -156,12 +156,15 @@ def _sum_equal_rows(rows: SampleColumns) -> SampleColumns:
 
 
 def add_codes(
-    samples: DumpSamples, folder: Path, progress: Progress
+    samples: DumpSamples, folder: Path, progress: Progress, *, cache: bool = True
 ) -> tuple[RawPcSamples, list[str]]:
-    """Add the code that ``folder`` has to samples, and return warnings about functions without."""
+    """Add the code that ``folder`` has to samples, and return warnings about functions without.
+
+    The ``cache`` keeps what has to be disassembled.
+    """
     from flame.core.sass.disassembly import find_codes
 
-    codes, warnings = find_codes(folder, samples.functions_by_cubins, progress)
+    codes, warnings = find_codes(folder, samples.functions_by_cubins, progress, cache=cache)
     keys = zip(samples.cubins, samples.rows.functions, strict=True)
     return replace(samples.rows, codes=tuple(codes.get(key) for key in keys)), warnings
 

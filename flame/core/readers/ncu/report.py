@@ -16,8 +16,10 @@ from flame.core.readers.shared.converter import Converter
 from flame.core.readers.signs.ncu import SUFFIXES
 
 
-def read_report(path: Path, progress: Progress) -> NcuFile:
+def read_report(path: Path, progress: Progress, *, cache: bool = True) -> NcuFile:
     """Read the results in the report at ``path``, with source lines where it has them.
+
+    The ``cache`` keeps what ncu prints.
 
     Raises InputError as `read_source_csv` does, and as `Converter` where ncu cannot be run.
     """
@@ -25,11 +27,11 @@ def read_report(path: Path, progress: Progress) -> NcuFile:
     def read(page: Path, _stays: bool) -> list[NcuResult]:
         return read_source_csv(page, progress)
 
-    converted = _PAGE.read(path, progress, read)
+    converted = _PAGE.read(path, progress, read, cache=cache)
     results, notes = converted.value, converted.notes
     # Of code that was compiled without -lineinfo there is no such view.
     with suppress(InputError):
-        lines = _LINES.read(path, progress, read)
+        lines = _LINES.read(path, progress, read, cache=cache)
         results = add_source_lines(results, lines.value)
         notes = tuple(dict.fromkeys((*notes, *lines.notes)))
     return NcuFile(path, results, notes)

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from flame.core.columns import I8
 from flame.core.errors import InputError
@@ -55,23 +55,36 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     """Decode the report (``.nsys-rep``) at ``path`` by way of an export that nsys makes of it."""
     from flame.core.readers.nsys.report import read_by_export
 
-    return _read_made(path, options, progress, read_by_export)
+    return _read_made(path, options, progress, _Making(read_by_export, options.cache))
 
 
 def read_packed_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     """Decode the packed export at ``path``, which is unpacked first."""
     from flame.core.readers.nsys.report import read_by_unpacking
 
-    return _read_made(path, options, progress, read_by_unpacking)
+    return _read_made(path, options, progress, _Making(read_by_unpacking, options.cache))
 
 
 class _By(Protocol):
     """Makes an export of the file at a path, and reads it."""
 
-    def __call__(self, path: Path, progress: Progress, read: Reading[T]) -> Converted[T]: ...
+    def __call__(
+        self, path: Path, progress: Progress, read: Reading[T], *, cache: bool
+    ) -> Converted[T]: ...
 
 
-def _read_made(path: Path, options: LoadOptions, progress: Progress, by: _By) -> RawTrace:
+class _Making(NamedTuple):
+    """How an export is made of a file, and whether the cache keeps it."""
+
+    by: _By
+    cache: bool
+
+    def read(self, path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:
+        """Make an export of the file at ``path`` and ``read`` that."""
+        return self.by(path, progress, read, cache=self.cache)
+
+
+def _read_made(path: Path, options: LoadOptions, progress: Progress, by: _Making) -> RawTrace:
     state = _state(path)
 
     def read(export: Path, stays: bool) -> RawTrace:
@@ -81,17 +94,21 @@ def _read_made(path: Path, options: LoadOptions, progress: Progress, by: _By) ->
         builder = later or read_launches_again(export, starts).builder()
         return replace(raw, launches_builder=builder, meta=replace(raw.meta, path=str(path)))
 
-    converted = by(path, progress, read)
+    converted = by.read(path, progress, read)
     raw = converted.value
     return replace(raw, warnings=[*raw.warnings, *converted.notes])
 
 
 def _read_made_again(
-    path: Path, state: tuple[int, int], by: _By, read: Read[T | None], rows: RowBytes | None = None
+    path: Path,
+    state: tuple[int, int],
+    by: _Making,
+    read: Read[T | None],
+    rows: RowBytes | None = None,
 ) -> T:
     """Read tables of the export in the cache; of a new one if it has gone meanwhile."""
     _refuse_changed(path, state)
-    return by(path, silent, lambda export, _: _read_tables(export, read, rows)).value
+    return by.read(path, silent, lambda export, _: _read_tables(export, read, rows)).value
 
 
 def _read_again(
@@ -136,10 +153,10 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _read_launches_of_made(path: Path, starts: I8, by: _By) -> LaunchDetails:
+def _read_launches_of_made(path: Path, starts: I8, by: _Making) -> LaunchDetails:
     """Read launches from the export in the cache; from a new one if it has gone meanwhile."""
     read_head(path)
-    return by(path, silent, lambda export, _: read_launches_again(export, starts)).value
+    return by.read(path, silent, lambda export, _: read_launches_again(export, starts)).value
 
 
 def read_launches_again(path: Path, starts: I8) -> LaunchDetails:

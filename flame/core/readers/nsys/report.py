@@ -15,14 +15,18 @@ from flame.core.readers.signs.nsys import SUFFIXES
 T = TypeVar("T")
 
 
-def read_by_export(path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:
+def read_by_export(
+    path: Path, progress: Progress, read: Reading[T], *, cache: bool = True
+) -> Converted[T]:
     """Convert the report at ``path`` by ``nsys export`` and ``read`` that; as `Converter`."""
-    return _NSYS.read(path, progress, read)
+    return _NSYS.read(path, progress, read, cache=cache)
 
 
-def read_by_unpacking(path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:
+def read_by_unpacking(
+    path: Path, progress: Progress, read: Reading[T], *, cache: bool = True
+) -> Converted[T]:
     """Unpack the export at ``path`` and ``read`` that; as `Unpacking`."""
-    return _UNPACKED.read(path, progress, read)
+    return _UNPACKED.read(path, progress, read, cache=cache)
 
 
 def _export_command(path: Path, made: Path) -> list[str]:

@@ -57,26 +57,33 @@ class Conversion(ABC):
     def make(self, path: Path, folder: Path, progress: Progress) -> Path:
         """Make the file in ``folder`` of the one at ``path``; InputError, OSError."""
 
-    def read(self, path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:
-        """Convert the report at ``path`` and ``read`` the result, which the cache keeps.
+    def read(
+        self, path: Path, progress: Progress, read: Reading[T], *, cache: bool
+    ) -> Converted[T]:
+        """Convert the report at ``path`` and ``read`` the result, which the ``cache`` keeps.
 
         A later call for a report of the same content finds it there, as long as the same program
         would make it. A kept one that is damaged, or that ``read`` raises InputError for, is made
         anew. ``progress`` is called ten times a second and may raise to stop. ``read`` is also told
-        whether the file stays: without a cache to be trusted it is gone afterwards. Raises
-        InputError where it cannot be made.
+        whether the file stays: without ``cache``, or one to be trusted, it is gone afterwards.
+        Raises InputError where it cannot be made.
         """
+        if not cache:
+            return Converted(self._read_once(path, progress, read))
         try:
             return self._read_cached(path, progress, read)
         except NoCacheError as error:
             note = f"{path.name}: its conversion is not kept for the next time: {error}"
+        return Converted(self._read_once(path, progress, read), (note,))
+
+    def _read_once(self, path: Path, progress: Progress, read: Reading[T]) -> T:
         with ExitStack() as stack:
             try:
                 folder = stack.enter_context(scratch_folder())
             except OSError as error:
                 raise _unconverted(path, error) from None
             made = self._make(path, folder, progress)
-            return Converted(_read_new(path, made, read, stays=False), (note,))
+            return _read_new(path, made, read, stays=False)
 
     def _read_cached(self, path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:
         kept = self._find_or_keep(path, progress)

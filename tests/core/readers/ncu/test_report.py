@@ -95,6 +95,15 @@ def test_a_report_is_read_with_its_lines(ncu: Ncu, report: Path) -> None:
     assert code.source == {(0, 7): "x = y[i];"}
 
 
+def test_without_the_cache_nothing_is_kept(ncu: Ncu, report: Path, folder: Path) -> None:
+    ncu(PRINT)
+    for number in (1, 2):
+        warnings = load(report, LoadOptions(cache=False)).warnings
+        assert not any("not kept" in warning for warning in warnings)
+        assert runs(folder) == 2 * number
+    assert not (folder / "cache").exists()
+
+
 @pytest.mark.parametrize(
     "other",
     [

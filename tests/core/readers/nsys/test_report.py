@@ -17,7 +17,7 @@ import pytest
 
 from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
-from flame.core.options import Progress, silent
+from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.nsys.report import STAGE, read_by_export
 from flame.core.readers.signs.nsys import MAGIC, looks_like_report
 from tests.support.paths import ROOT
@@ -82,6 +82,20 @@ def export_report(path: Path, progress: Progress) -> Path:
 
 def runs(folder: Path) -> int:
     return len((folder / "runs").read_text().splitlines())
+
+
+def test_without_the_cache_a_report_is_converted_anew_and_nothing_is_kept(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    nsys(COPY)
+    for number in (1, 2):
+        profile = load(report, LoadOptions(cache=False))
+        assert profile.gpu_time == 100
+        assert not any("not kept" in warning for warning in profile.warnings)
+        assert runs(folder) == number
+    assert not (folder / "cache").exists()
+    assert profile.launches is not None, "they were read with the rest"
+    assert runs(folder) == 2
 
 
 def left_in_cache(folder: Path) -> list[str]:
