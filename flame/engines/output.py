@@ -37,7 +37,8 @@ class SummaryOutput:
         self._partial = path + PARTIAL
         self._replace = self._is_stream or force or _is_among(path, inputs.merged)
         self._is_resumed = _is_among(self._partial, inputs.merged)
-        self._replaces_partial = force or self._is_resumed
+        self._forced = force
+        self._made_partial = False
         if not self._is_stream:
             self._check(inputs, force)
 
@@ -62,13 +63,17 @@ class SummaryOutput:
         """
         if self._is_stream or not len(summary):
             return
+        replace = self._forced or self._is_resumed or self._made_partial
         try:
-            replace = self._replaces_partial or bool(self.kept)
             with atomic_output(self._partial, replace=replace) as file:
                 file.write(pack_summary(summary))
         except InputError as error:
+            if not replace and not isinstance(error, OccupiedError):
+                # It may have its name all the same, which has not reached the disk.
+                self._made_partial = Path(self._partial).is_file()
             say(f"what has been read is not kept: {error}")
         else:
+            self._made_partial = True
             self.kept = self._partial
 
     def write(self, summary: RankSummary) -> None:
@@ -84,7 +89,7 @@ class SummaryOutput:
             if not self.kept:
                 raise
             raise InputError(f"{error}; part of what has been read is in {self.kept}") from None
-        if self.kept or self._is_resumed:
+        if self._made_partial or self._is_resumed:
             with suppress(OSError):
                 Path(self._partial).unlink()
 

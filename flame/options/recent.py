@@ -33,9 +33,17 @@ def recent_path() -> Path:
 
 def read_recent() -> list[View]:
     """List the traces shown last, the last ones first; nothing where that cannot be read."""
-    with suppress(OSError, ValueError, RecursionError, msgspec.ValidationError):
-        with os.fdopen(open_regular(recent_path()), "rb") as file:
-            views = msgspec.convert(json.loads(file.read(_LARGEST)), list[list[str]])
+    with suppress(OSError):
+        return _read()
+    return []
+
+
+def _read() -> list[View]:
+    """List them; nothing where they make no sense. Raises OSError where they cannot be read."""
+    with os.fdopen(open_regular(recent_path()), "rb") as file:
+        content = file.read(_LARGEST)
+    with suppress(ValueError, RecursionError, msgspec.ValidationError):
+        views = msgspec.convert(json.loads(content), list[list[str]])
         return [tuple(map(Path, view)) for view in views if view][:MOST]
     return []
 
@@ -48,7 +56,10 @@ def remember(paths: Sequence[Path]) -> None:
     view = tuple(map(absolute_path, paths))
     if not view or len(view) > _MOST_TRACES:
         return
-    others = [other for other in read_recent() if other != view]
+    known = list[View]()
+    with suppress(FileNotFoundError):  # what cannot be read now, may be read again
+        known = _read()
+    others = [other for other in known if other != view]
     texts = [list(map(str, one)) for one in (view, *others)][:MOST]
     with private_output(recent_path()) as file:
         # Not msgspec's own JSON: paths may hold lone surrogates.

@@ -12,7 +12,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pytest
 
 from flame.core.readers.signs.nsys import MAGIC
 from tests.inject.conftest import small_file_system
+from tests.support.faults.checks import SCENARIOS, check, flame, kinds, once_full
 from tests.support.faults.runs import CALLS, ERRORS, FaultRuns, Outcome
 from tests.support.paths import ROOT, SAMPLES
 from tests.support.waiting import PATIENCE
@@ -27,8 +28,6 @@ from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.nsysfile import NsysFile
 
 pytestmark = pytest.mark.deep
-
-SCENARIOS = "tests.support.faults.scenarios"
 
 Try = Callable[[FaultRuns], tuple[Outcome, list[Outcome]]]
 
@@ -52,36 +51,6 @@ def trace(tmp_path: Path) -> Path:
         for number in range(600):
             file.kernel(f"kernel_{number}", number * 100, number * 100 + 50)
     return path
-
-
-def flame(folder: Path, *words: str | Path, under: Path | None = None) -> FaultRuns:
-    return FaultRuns(folder, f"{SCENARIOS}:flame", [*map(str, words)], under)
-
-
-def check(
-    outcomes: Iterable[Outcome], target: str, before: dict[str, str], after: dict[str, str]
-) -> None:
-    """Each left what was there or what is to be there, and complained if it was not the latter."""
-    for outcome in outcomes:
-        complaints = [line for line in outcome.lines if target in line and "cannot" in line]
-        assert not any("Traceback" in line for line in outcome.lines), outcome
-        if outcome.code == 0:
-            assert (outcome.left, complaints) == (after, []), outcome
-            continue
-        # The name may not have reached the disk, though the file is there.
-        assert outcome.left == before or (outcome.call == "sync" and outcome.left == after)
-        assert outcome.code == 3, outcome
-        assert complaints == [line for line in outcome.lines if line], outcome
-        assert os.strerror(outcome.error) in complaints[0], outcome
-
-
-def kinds(outcomes: Iterable[Outcome]) -> set[str]:
-    return {outcome.call for outcome in outcomes if outcome.code}
-
-
-def once_full(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Those in which a single call found the disk full."""
-    return [one for one in outcomes if one.error == errno.ENOSPC and not one.always]
 
 
 @pytest.mark.parametrize(

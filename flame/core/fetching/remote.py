@@ -96,13 +96,13 @@ def _fetch_to_cache(url: str, version: str, download: _Download, progress: Progr
             return found
         for old in _CACHE.folder().glob(f"{of_url}-*{SUFFIX}"):
             _CACHE.drop(old)
-        with _CACHE.workspace() as folder:
-            made = download.to(folder / "fetched")
-            try:
+        try:
+            with _CACHE.workspace() as folder:
+                made = download.to(folder / "fetched")
                 return _CACHE.keep(made, key, SUFFIX)
-            except OSError as error:
-                reason = error.strerror or error
-                raise InputError(f"{download.shown}: cannot be kept: {reason}") from None
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{download.shown}: cannot be kept: {reason}") from None
 
 
 def _size_of(info: Mapping[str, Any]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from flame.cli.main import main
 from flame.core.errors import FlameError
@@ -59,6 +60,85 @@ def save_state() -> int:
     try:
         save(AppState(path="new"))
     except (FlameError, OSError) as error:
+        return said(error)
+    return 0
+
+
+def remember_settings() -> int:
+    """Keep what the app remembers between starts."""
+    from flame.options.config import DEFAULTS
+    from flame.options.preferences import open_memory
+
+    memory = open_memory(DEFAULTS)
+    memory.remember(theme="flame-light")
+    memory.settle()
+    return 0
+
+
+def remember_trace(path: str) -> int:
+    """Add to the list of traces that were shown."""
+    from flame.options.recent import remember
+
+    try:
+        remember([Path(path)])
+    except OSError as error:
+        return said(error)
+    return 0
+
+
+def write_ranks(target: str) -> int:
+    """Write a summary of ranks, and beside it what there is of it before."""
+    from flame.core.ranks.inputs import RankInputs
+    from flame.engines.output import SummaryOutput
+    from tests.support.random_ranks import random_summary
+
+    summary = random_summary(1, 1, 4)
+    try:
+        output = SummaryOutput(target, RankInputs((), (), (), ()), force=False)
+        output.keep(summary)
+        output.write(summary)
+    except FlameError as error:
+        return said(error)
+    return 0
+
+
+def write_rank_beside(dump: str) -> int:
+    """Write the summary of a rank beside its dump, as at the end of a recording."""
+    from flame.core.options import silent
+    from flame.record.rank_summaries import _write_summary
+
+    try:
+        _write_summary(Path(dump), LoadOptions(), silent, memory=None)
+    except FlameError as error:
+        return said(error)
+    return 0
+
+
+def keep_profile(trace: str) -> int:
+    """Keep what has been read of a trace in the cache, of any size."""
+    from flame.core.loading.file import load_file
+    from flame.core.options import silent
+    from flame.core.reopening.profile_cache import ProfileCache
+
+    cache = ProfileCache(least=0, settled=0)
+    cache.load(Path(trace), LoadOptions(), load_file, silent)
+    cache.write()
+    return 0
+
+
+def fetch_trace() -> int:
+    """Fetch a trace into the cache, or else into the current folder."""
+    from flame.core.fetching import remote
+    from flame.core.options import silent
+
+    def get(target: str, callback: Any) -> None:
+        Path(target).write_bytes(b"main;work 12\n")
+        callback.relative_update(13)
+
+    download = remote._Download(get, "https://host/a.folded", 13, silent)
+    try:
+        remote._fetch_to_cache("https://host/a.folded", "1", download, silent)
+    except FlameError as error:
         return said(error)
     return 0
 
