@@ -21,12 +21,14 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 
 from flame.console.erasing import erases_in_background
+from flame.console.terminal import say
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.options.config import Config, is_in_browser
 from flame.tui.shell.command import SUSPEND, has_commands, id_of, stops_no_more
 from flame.tui.shell.hangup import has_hung_up, reads_terminal
 from flame.tui.shell.start import Start
 from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells
+from flame.tui.toolkit.escaping import Escaping
 from flame.tui.toolkit.late_answers import BackgroundTold, driver_for
 from flame.tui.toolkit.text import printable
 from flame.tui.toolkit.themes import AUTO, filters_of, set_up, theme_for
@@ -96,6 +98,7 @@ class BaseApp(App[None]):
         self._guessed = self.theme_of(AUTO)
         set_up(self, self.theme_of(self.config.theme))
         self.keymap = keymap
+        self._escaping = Escaping()
         self._drawn_through = filters_of(self, config.ascii)
         self.animation_level = "none"
         self.failure: FlameError | None = None
@@ -151,7 +154,7 @@ class BaseApp(App[None]):
         if self.failure is None:
             return 0
         if not isinstance(self.failure, CancelledError):
-            print(f"flame: {printable(str(self.failure))}", file=sys.stderr)
+            say(str(self.failure))
         return self.failure.exit_code
 
     @property
@@ -162,7 +165,8 @@ class BaseApp(App[None]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         # Textual's own turn the terminal's colours into others, and into greys without colours.
         own = self.no_color or self.native_ansi_color
-        return [*([] if own else super().get_line_filters()), *self._drawn_through]
+        theirs = [] if own else super().get_line_filters()
+        return [self._escaping, *theirs, *self._drawn_through]
 
     async def present(self, screen: Screen[None]) -> None:
         """Show ``screen``, sent to the terminal once: Textual draws it several times over."""

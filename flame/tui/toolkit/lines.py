@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from rich.segment import Segment
 from rich.style import Style
@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.text import width_of
+from flame.tui.toolkit.text import printable, width_of
 from flame.tui.toolkit.themes import palette
 
 EDGE = "▏"
@@ -24,15 +24,27 @@ _KEPT = 500
 """Lines that are kept drawn: a strip of Textual's takes longer to make than to compose."""
 
 
-class Piece(NamedTuple):
-    """Hold a printable text in one tone, and the action that a click on it runs.
+class _Piece(NamedTuple):
+    text: str
+    tone: str | Style = ""
+    action: str = ""
+
+
+class Piece(_Piece):
+    """Hold a text, made printable, in one tone, and the action that a click on it runs.
 
     ``tone`` is "" (plain), "dim", "strong", "accent", "warning", "key", or a style.
     """
 
-    text: str
-    tone: str | Style = ""
-    action: str = ""
+    __slots__ = ()
+
+    def __new__(cls, text: str, tone: str | Style = "", action: str = "") -> Self:
+        shown = text if text.isprintable() else printable(text)
+        return tuple.__new__(cls, (shown, tone, action))  # takes half as long as the base's own
+
+    @classmethod
+    def _make(cls, values: Iterable[Any]) -> Self:  # which _replace calls
+        return cls(*values)
 
 
 Line = list[Piece]

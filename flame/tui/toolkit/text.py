@@ -51,6 +51,18 @@ def printable(name: str) -> str:
     return name if name.isascii() and name.isprintable() else _printable(name)
 
 
+def safe_cells(text: str) -> str:
+    """``text``, of whatever widget, in as many cells without anything that a terminal would obey.
+
+    What takes no cell makes room for its picture at the end.
+    """
+    if text.isprintable():
+        return text
+    width = cell_len(text)
+    safe = take("".join(map(_safe, text)), width)
+    return fill(safe, width)
+
+
 def shorten(name: str) -> str:
     """``name`` without its middle if it is longer than any screen."""
     if len(name) <= LONGEST:
