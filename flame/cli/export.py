@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from flame.cli.arguments import add_paths, inputs_of
 from flame.cli.reopening import add_no_cache, profile_cache
-from flame.cli.streams import escaped_on_terminal
+from flame.cli.streams import escaped_for_format
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.starting import prepare_process
@@ -70,7 +70,7 @@ def _export(args: argparse.Namespace, selection: Selection, cache: ProfileCache 
     stacks = Exported(tree, profile, selection, inputs.title)
     try:
         with open_export(target, args.format, replace=args.output is not None) as file:
-            notes = write(stacks, args.format, escaped_on_terminal(file, args.format))
+            notes = write(stacks, args.format, escaped_for_format(file, args.format))
     except OccupiedError as error:  # It has appeared during the load.
         raise UsageError(f"{error}; {_NAME_ONE}") from None
     lack = explain_missing_levels(profile, tree.metric, tree.levels)

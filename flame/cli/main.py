@@ -90,9 +90,9 @@ def _say_version() -> int:
 
 def _report_internal_error(error: Exception) -> int:
     if os.environ.get("FLAME_DEBUG"):
-        from traceback import print_exception
+        from flame.console.terminal import print_traceback
 
-        print_exception(error)
+        print_traceback(error)
         return INTERNAL_ERROR
     from flame.core.shown_text import cut, printable
 

@@ -15,18 +15,29 @@ if TYPE_CHECKING:
 WIDEST_TEXT = 100
 """Cells of a line that people like to read."""
 
+_JSON = ("speedscope", "json", "chrome")
+
 
 def print_text(text: str) -> None:
-    """Print ``text``; InputError where standard output takes nothing."""
+    """Print ``text``, to a terminal without anything that it would obey.
+
+    Raises InputError where standard output takes nothing.
+    """
     if sys.stdout is None:
         raise InputError("standard output is closed")
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_escaped(text) if _is_terminal(sys.stdout) else text)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
         raise InputError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def _escaped(text: str) -> str:
+    from flame.core.shown_text import printable_lines
+
+    return printable_lines(text)
 
 
 def is_on_terminal() -> bool:
@@ -50,14 +61,11 @@ def terminal_width(default: int) -> int:
     return default
 
 
-def escaped_on_terminal(file: BinaryIO, format_name: str) -> BinaryIO:
-    """Return what to write to: names may hold sequences that a terminal would obey."""
-    if not file.isatty():
+def escaped_for_format(file: BinaryIO, format_name: str) -> BinaryIO:
+    """Return what to write to: names are escaped on a terminal, in JSON as JSON has it."""
+    if format_name not in _JSON:
         return file
-    from typing import cast
+    from flame.console.terminal import json_escape
+    from flame.core.files.terminal_output import escaped_on_terminal
 
-    from flame.console.terminal import TerminalOutput, json_escape
-    from flame.core.shown_text import escape_character
-
-    escape = json_escape if format_name in ("speedscope", "json", "chrome") else escape_character
-    return cast("BinaryIO", TerminalOutput(file, escape))
+    return escaped_on_terminal(file, json_escape)

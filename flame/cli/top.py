@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import add_paths, inputs_of, side_inputs_of
 from flame.cli.outputs import check_output, write_output
 from flame.cli.reopening import add_no_cache, profile_cache
-from flame.cli.streams import WIDEST_TEXT, escaped_on_terminal, print_text, terminal_width
+from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.nearest import did_you_mean
@@ -23,8 +22,6 @@ from flame.options.selection import (
 )
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from flame.core.model.frames import Kind
     from flame.core.model.profile import Profile
     from flame.core.model.tree import StackTree
@@ -90,15 +87,11 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None and not args.csv:
         print_text(text)
     else:
-        write_output(args.output, partial(_write, text), args.force)
+        data = text.encode()
+        write_output(args.output, lambda file: file.write(data), args.force)
     for note in profile.warnings:
         say(f"note: {note}")
     return 0
-
-
-def _write(text: str, file: BinaryIO) -> None:
-    """Write ``text``; names in CSV are as recorded, and may hold what a terminal would obey."""
-    escaped_on_terminal(file, "csv").write(text.encode())
 
 
 def _kind(level: str) -> Kind:

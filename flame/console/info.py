@@ -215,11 +215,11 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
     """
     summary, ranks = summarize(profile), _summary_of(profile)
     sections = [
-        [printable(_path(inputs) or inputs.title)],
+        [_path(inputs) or inputs.title],
         list(_sources(summary)),
         list(_capture(summary, ranks)),
         list(_activities(summary)),
-        [printable(line) for line in memory_lines(profile)],
+        list(memory_lines(profile)),
         list(_busy(summary)),
         list(metric_lines(summary)),
         list(_kernels(summary, width)),
@@ -231,7 +231,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(iteration_lines(profile, summary.iterations)),
         notes(summary.warnings, max(width, _NARROWEST)),
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n\n".join("\n".join(map(printable, lines)) for lines in sections if lines) + "\n"
 
 
 def _capture(summary: TraceSummary, ranks: RankSummary | None) -> Iterator[str]:

@@ -68,7 +68,7 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     work = tree_work_lines(shown, tree, selection.where, width)
     measured = tree_metric_lines(shown, tree, selection.where, width)
     sections += [work, measured, notes(summary.warnings, width)]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n\n".join("\n".join(map(printable, lines)) for lines in sections if lines) + "\n"
 
 
 def _header(

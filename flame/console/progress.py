@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from flame.console.interrupting import load_interruptibly
 from flame.core.options import LoadOptions, Progress, silent
+from flame.core.shown_text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -62,9 +63,9 @@ class _Display:
                 return
             self._bar = _new_bar()
         if self._task is None:
-            self._task = self._bar.add_task(stage)
+            self._task = self._bar.add_task("")
         total = expected if expected > 0 else None
-        self._bar.update(self._task, description=stage, completed=done, total=total)
+        self._bar.update(self._task, description=printable(stage), completed=done, total=total)
 
     def close(self) -> None:
         """Remove the bar."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from codecs import getincrementaldecoder
-from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
 
-from flame.core.shown_text import printable
+from flame.core.shown_text import printable, printable_lines
 
 
 def say(text: str) -> None:
@@ -18,23 +15,14 @@ def say(text: str) -> None:
             print(f"flame: {printable(text)}", file=sys.stderr)
 
 
-class TerminalOutput:
-    """Write UTF-8 to the terminal behind ``file``, escaping within lines what it would obey.
+def print_traceback(error: BaseException) -> None:
+    """Print the traceback of ``error`` on stderr, whatever its message holds."""
+    from traceback import format_exception
 
-    ``escape`` writes a character of a name in another way. A character may come in two writes.
-    """
-
-    def __init__(self, file: BinaryIO, escape: Callable[[str], str]) -> None:
-        self._file = file
-        self._escape = escape
-        self._decode = getincrementaldecoder("utf-8")("replace").decode
-
-    def write(self, data: bytes) -> int:
-        """Write the characters that are complete with ``data``; returns the bytes taken."""
-        text = self._decode(data)
-        shown = "".join(c if c.isprintable() or c == "\n" else self._escape(c) for c in text)
-        self._file.write(shown.encode("utf-8"))
-        return len(data)
+    if sys.stderr is not None:
+        text = "".join(format_exception(error))
+        with suppress(OSError):
+            sys.stderr.write(printable_lines(text) if sys.stderr.isatty() else text)
 
 
 def json_escape(character: str) -> str:

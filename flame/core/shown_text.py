@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from unicodedata import category, east_asian_width
 
 
@@ -21,6 +22,22 @@ def escape_character(character: str) -> str:
     if category(character) == "Zs":
         return " "
     return character.encode("unicode_escape").decode("ascii")
+
+
+def printable_lines(text: str, escape: Callable[[str], str] = escape_character) -> str:
+    """Write the lines of ``text`` without anything else in them that a terminal would obey.
+
+    ``escape`` writes a character that it would.
+    """
+    if text.isprintable():
+        return text
+    return "\n".join(_escaped(line, escape) for line in text.split("\n"))
+
+
+def _escaped(line: str, escape: Callable[[str], str]) -> str:
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else escape(char) for char in line)
 
 
 def cells(text: str) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from flame.console.terminal import say
+from flame.console.terminal import print_traceback, say
 from flame.core.errors import CancelledError
 from flame.record.environment import environment_for, library_path, replaced
 from flame.record.folder import RecordingFolder, make_folder, remove_stale_sockets
@@ -90,4 +89,4 @@ def _finish(plan: Plan, folder: Path, elapsed: int) -> None:
         except Exception as error:
             say(f"{what}: {error or type(error).__name__}")
             if os.environ.get("FLAME_DEBUG"):
-                traceback.print_exc()
+                print_traceback(error)

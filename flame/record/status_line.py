@@ -9,10 +9,12 @@ import os
 import sys
 import termios
 import time
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from flame.console.terminal import print_traceback
+from flame.core.shown_text import printable
 
 if TYPE_CHECKING:
     from flame.record.totals import RecordedDumps
@@ -51,11 +53,11 @@ class StatusLine:
             return
         try:
             self._row.show(f"flame: recording {_clock(self._elapsed)}, {self._text()}")
-        except Exception:
+        except Exception as error:
             self._failed = True
             self.release()
             if os.environ.get("FLAME_DEBUG"):
-                traceback.print_exc()
+                print_traceback(error)
 
     def release(self) -> None:
         """Give the row back; `update` would take it again."""
@@ -97,7 +99,7 @@ class BottomRow:
         self._row = 0
 
     def show(self, text: str) -> None:
-        """Write ``text`` (ASCII) there, or nothing where that would disturb."""
+        """Write ``text`` (ASCII) there on one line, or nothing where that would disturb."""
         with suppress(OSError, termios.error):
             columns, rows = os.get_terminal_size(self._fd)
             if rows < _FEWEST_ROWS or columns < _FEWEST_COLUMNS or not self._is_ours():
@@ -105,7 +107,7 @@ class BottomRow:
                 return
             if rows != self._row:
                 self._take(rows)
-            self._write(_at(self._row, text[: columns - 1]))
+            self._write(_at(self._row, printable(text)[: columns - 1]))
 
     def release(self) -> None:
         """Give the row back, empty; the cursor stays where it is."""

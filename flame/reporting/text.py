@@ -30,10 +30,10 @@ def as_text(
     """
     shown = [section for section in sections if section.available]
     absent = [section for section in sections if not section.available]
-    blocks = [["\n".join(_section(section, width, most, unit, link))] for section in shown]
+    blocks = [_section(section, width, most, unit, link) for section in shown]
     if absent:
-        blocks.append(list(_absent(absent, width)))
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+        blocks.append(_absent(absent, width))
+    return "\n\n".join("\n".join(map(printable, block)) for block in blocks) + "\n"
 
 
 def _section(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flame.cli.diff.sides import InputSides, kept_side, load_side
 from flame.cli.outputs import GATE_EXIT_CODES, check_output, write_output
 from flame.cli.reopening import profile_cache
-from flame.cli.streams import WIDEST_TEXT, escaped_on_terminal, print_text, terminal_width
+from flame.cli.streams import WIDEST_TEXT, escaped_for_format, print_text, terminal_width
 from flame.console.terminal import say
 from flame.options.selection import load_options_of, selection_of
 
@@ -82,7 +82,7 @@ def _write_format(
 ) -> None:
     from flame.reporting.diff_files import write_folded, write_speedscope
 
-    file = escaped_on_terminal(file, args.format)
+    file = escaped_for_format(file, args.format)
     if args.format == "folded":
         write_folded(comparison, file, widths=args.widths or "new")
         return

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from flame.core.errors import InputError
 from flame.core.files.publish import make_private_folder, open_folder, publish, sync_folder
 from flame.core.files.temporary import open_new, remove_left, temporary_name
+from flame.core.files.terminal_output import escaped_on_terminal
 
 STDOUT = "-"
 
@@ -55,8 +56,8 @@ def atomic_output(path: str, *, replace: bool = True) -> Iterator[BinaryIO]:
 
     Until then, and if the block fails, what is at ``path`` stays as it is. Without ``replace`` it
     stays in any case, also what appears there meanwhile: OccupiedError. ``-`` is stdout; pipes,
-    devices and descriptors are written to directly. Raises InputError, in one line, where ``path``
-    cannot be written; BrokenPipeError passes.
+    devices and descriptors are written to directly, and a terminal gets nothing that it would obey.
+    Raises InputError, in one line, where ``path`` cannot be written; BrokenPipeError passes.
     """
     try:
         with _open_output(path) if replace else _open_unoccupied(path) as file:
@@ -115,13 +116,15 @@ def _open_unoccupied(path: str) -> Iterator[BinaryIO]:
 def _stdout() -> Iterator[BinaryIO]:
     if sys.stdout is None:
         raise OSError(errno.EBADF, "standard output is closed")
-    yield sys.stdout.buffer
+    yield escaped_on_terminal(sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
 
-def _append_to(path: str) -> BinaryIO:
+@contextmanager
+def _append_to(path: str) -> Iterator[BinaryIO]:
     # Appending, since the shell may have opened the same file with ">>".
-    return Path(path).open("ab")
+    with Path(path).open("ab") as file:
+        yield escaped_on_terminal(file)
 
 
 def _follow_links(path: Path) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from flame.core.analysis.utilization import Utilization
+from flame.core.shown_text import printable
 from flame.core.units import format_ns, format_percent
 
 _MOST_NAMED = 4
@@ -58,5 +59,7 @@ def _each(measured: Sequence[Utilization]) -> str:
     shares = [busy_share(each) for each in measured]
     if len(set(shares)) < 2 or len(shares) > _MOST_NAMED:
         return ""
-    named = (f"{each.label} {share}" for each, share in zip(measured, shares, strict=True))
+    named = (
+        f"{printable(each.label)} {share}" for each, share in zip(measured, shares, strict=True)
+    )
     return f"busy {', '.join(named)}"

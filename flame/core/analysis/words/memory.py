@@ -11,6 +11,7 @@ from flame.core.projection.chosen_metric import chosen_metric
 from flame.core.projection.filters import At, Moment, Ranks
 from flame.core.projection.project import shown_moments
 from flame.core.projection.selection import Selection
+from flame.core.shown_text import printable
 from flame.core.units import format_bytes, format_count, format_ns
 
 _NAMES: dict[Moment, str] = {
@@ -65,7 +66,7 @@ def _words(profile: Profile, moments: Sequence[MemoryMoment], asked: str) -> str
 def _gpu(profile: Profile, place: int) -> str:
     """Call a GPU by its number, and of several files by its file."""
     device = profile.devices[place]
-    file = f"{profile.sources[device.source].label} " if len(profile.sources) > 1 else ""
+    file = f"{printable(profile.sources[device.source].label)} " if len(profile.sources) > 1 else ""
     return f"{file}GPU{device.id}"
 
 
@@ -77,7 +78,7 @@ def _none_failed(profile: Profile, selection: Selection, moments: Sequence[Memor
     files = dict.fromkeys(profile.devices[one.device].source for one in profile.memory.devices)
     shown = {profile.devices[one.device].source for one in moments}
     others = [
-        profile.sources[file].label
+        printable(profile.sources[file].label)
         for file in files
         if file not in shown and all(one.fits(profile.sources[file]) for one in chosen)
     ]
