@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -87,6 +88,30 @@ def spawn(
     return subprocess.run(  # type: ignore[call-overload, no-any-return]
         command, check=False, stdin=subprocess.DEVNULL, encoding=encoding, **settings
     )
+
+
+def in_terminal(
+    *args: str | Path, term: str = "xterm-256color", program: Sequence[str] = ("-m", "flame")
+) -> tuple[int, str]:
+    """Exit code of a run whose three streams are a terminal, and what that terminal received.
+
+    ``program`` is what Python runs with ``args``.
+    """
+    pid, terminal = pty.fork()
+    if pid == 0:
+        env = {**os.environ, "TERM": term}
+        os.execve(sys.executable, [sys.executable, *program, *map(str, args)], env)
+    received = b""
+    while True:
+        try:
+            block = os.read(terminal, 4096)
+        except OSError:  # Linux says so when the other side is closed
+            break
+        if not block:
+            break
+        received += block
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), received.decode("utf-8", "replace")
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Flame, spawn
+from tests.cli.conftest import Flame, in_terminal, spawn
 from tests.support.waiting import PATIENCE
 from tests.support.writers.nsysfile import NsysFile
 
@@ -89,25 +88,6 @@ def test_a_full_disk_is_told(command: str, trace: Path) -> None:
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert "No space left" in done.stderr
-
-
-def in_terminal(*args: str | Path, term: str = "xterm-256color") -> tuple[int, str]:
-    """Exit code of a run whose three streams are a terminal, and what that terminal received."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        env = {**os.environ, "TERM": term}
-        os.execve(sys.executable, [sys.executable, "-m", "flame", *map(str, args)], env)
-    received = b""
-    while True:
-        try:
-            block = os.read(terminal, 4096)
-        except OSError:  # Linux says so when the other side is closed
-            break
-        if not block:
-            break
-        received += block
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), received.decode("utf-8", "replace")
 
 
 def test_the_app_refuses_a_dumb_terminal(trace: Path) -> None:
