@@ -45,7 +45,7 @@ def diff_svg(comparison: Comparison, width: Width = "both") -> str:
         lines = (name, ", ".join((*told, change_counts(colouring.changes, node, amounts))))
         return FrameLook(fill, f"{sign} {name}".strip(), lines)
 
-    title = escape(_title(comparison, colouring))
+    title = escape(printable(_title(comparison, colouring)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDE}" height="{height}" role="img"'
         f' aria-label="{title}">\n<style>{_STYLE}</style>\n<text x="3" y="19">{title}</text>\n'
