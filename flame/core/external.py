@@ -41,6 +41,19 @@ def find_program(name: str) -> str | None:
     return shutil.which(name, path=os.pathsep.join(folders))
 
 
+def python_command(*words: str) -> list[str]:
+    """Return the command that runs this Python with ``words``, isolated from the current folder.
+
+    Without ``-P`` it would import modules from there before its own.
+    """
+    return [sys.executable, "-P", *words]
+
+
+def flame_command(*words: str) -> list[str]:
+    """Return the command that runs this flame with ``words``, isolated from the current folder."""
+    return python_command("-m", "flame", *words)
+
+
 def import_path() -> list[str]:
     """List the absolute folders of ``sys.path``, that of flame among them, for a child to use."""
     folders = [folder for folder in sys.path if Path(folder).is_absolute()]

@@ -6,12 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from flame.core.external import python_command
 from flame.core.lazy_dataclass import dataclass
 from flame.record.environment import INJECTIONS
 
@@ -44,7 +44,7 @@ def probe(*words: str, **environment: str) -> dict[str, Any]:
     Run without injections, isolated from the current folder and the user's Python settings.
     """
     try:
-        code, out = ask([sys.executable, "-I", str(_PROBE), *words], **environment)
+        code, out = ask(python_command("-I", str(_PROBE), *words), **environment)
     except OSError as error:
         return {"error": error.strerror or str(error)}
     if code is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from signal import SIGKILL
@@ -13,7 +12,7 @@ from threading import BoundedSemaphore, Event
 from typing import IO
 
 from flame.core.errors import InputError
-from flame.core.external import start_group
+from flame.core.external import flame_command, start_group
 
 MOST = 30_000
 """Characters of an answer."""
@@ -36,7 +35,7 @@ def run_flame(words: Sequence[str]) -> str:
     Each command is a process of its own: a trace that takes too much memory ends no server. Raises
     InputError with what it complained of where it fails, or takes longer than `SECONDS`.
     """
-    command = [sys.executable, "-P", "-m", "flame", *words]
+    command = flame_command(*words)
     try:
         with _running, TemporaryFile() as out, TemporaryFile() as errors:
             with start_group(command, out, errors) as process, _noted(process):

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import socket
-import sys
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -17,6 +16,7 @@ from aiohttp import WSMsgType, web
 from textual_serve.server import Server, to_int
 
 from flame.core.errors import UsageError
+from flame.core.external import flame_command
 from flame.core.shown_text import printable
 from flame.web.app_process import AppProcess
 from flame.web.protection import add_headers, content_security_policy, refuse_strangers
@@ -44,8 +44,7 @@ def serve(words: Sequence[str], title: str, port: int) -> int:
         secret = token_urlsafe(16)
         served = web.Application(middlewares=[refuse_strangers])
         served.on_response_prepare.append(add_headers)
-        # -P: Python would import modules from the current folder before its own.
-        command = [sys.executable, "-P", "-m", "flame", *_without_web(words)]
+        command = flame_command(*_without_web(words))
         served.add_subapp(f"/{secret}/", _AppServer(command, title).application())
         url = f"http://{HOST}:{listening.getsockname()[1]}/{secret}/"
         print(f"serving {printable(title)} at {url}\nctrl+c stops", flush=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -205,3 +205,12 @@ def test_few_modules_write_to_the_standard_streams() -> None:
     """What they write is escaped there: no other has to remember that a name may steer."""
     found = {name for name, path in MODULES.items() if WRITING.search(path.read_text("utf-8"))}
     assert found == set(WRITERS)
+
+
+def test_this_python_is_started_isolated_from_the_current_folder() -> None:
+    isolated, beside = r'\[sys\.executable, "-[PI]"', r"Path\(sys\.executable\)\.with_name\("
+    texts = {name: path.read_text("utf-8") for name, path in MODULES.items()}
+    others = {name: re.sub(f"{isolated}|{beside}", "", text) for name, text in texts.items()}
+    assert len(re.findall(isolated, texts["flame.core.external"])) == 1
+    named = re.compile(r"\bsys\.executable\b|^\s*from sys import .*\bexecutable\b", re.M)
+    assert [name for name, text in others.items() if named.search(text)] == []

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 import numpy as np
 
 from flame.core.errors import CancelledError, FlameError, InputError
-from flame.core.external import import_path
+from flame.core.external import import_path, python_command
 from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
@@ -61,7 +61,7 @@ class LoadProcess:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM.format(path=ascii(import_path()))],
+                python_command("-c", _PROGRAM.format(path=ascii(import_path()))),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,

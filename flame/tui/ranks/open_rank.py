@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ import msgspec
 from textual.app import App, SuspendNotSupported
 
 from flame.core.errors import CancelledError
+from flame.core.external import flame_command
 from flame.core.frame import IMBALANCE
 from flame.core.projection.selection import Selection
 from flame.options.command_line import command_line
@@ -37,7 +37,7 @@ def open_rank(
     view = "icicle" if state.view == "ranks" else state.view
     there = msgspec.structs.replace(state, view=view)
     _, *words = shlex.split(command_line([file.absolute()], session.options, chosen, there))
-    return _run(app, [sys.executable, "-m", "flame", *words], view_words(given))
+    return _run(app, flame_command(*words), view_words(given))
 
 
 def _run(app: App[Any], command: list[str], shown: str) -> str:

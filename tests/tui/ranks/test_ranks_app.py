@@ -433,8 +433,8 @@ async def test_a_opens_the_trace_of_the_rank_at_the_same_frame(
         file.touch()
         await user.press("a")
         (command,) = started
-        assert command[:4] == [sys.executable, "-m", "flame", "view"]
-        args = parse_command_line(command[3:])
+        assert command[:5] == [sys.executable, "-P", "-m", "flame", "view"]
+        args = parse_command_line(command[4:])
         assert args.paths == [str(file)]
         assert args.state.selected[-1] == "model.layers.1.mlp"
         assert selection_of(args, "short").where == ()
