@@ -33,12 +33,17 @@ _TELLING = lazy_regex("error|fail|cannot|can't|could not|unable|denied|no space"
 
 
 def find_program(name: str) -> str | None:
-    """Find the program called ``name`` in the absolute folders of PATH.
+    """Find the program called ``name`` in the absolute folders of PATH."""
+    return shutil.which(name, path=search_path())
 
-    An empty or relative entry of PATH means the current folder, and is left out.
+
+def search_path() -> str:
+    """Return the absolute folders of PATH, as it is written.
+
+    An empty or relative entry means the current folder, and is left out.
     """
     folders = (folder for folder in os.get_exec_path() if Path(folder).is_absolute())
-    return shutil.which(name, path=os.pathsep.join(folders))
+    return os.pathsep.join(folders)
 
 
 def python_command(*words: str) -> list[str]:

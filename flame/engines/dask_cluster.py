@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import shlex
 from collections.abc import Iterator
 from concurrent.futures import TimeoutError as LateError
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,10 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import dask
 import msgspec
 from distributed import Client, LocalCluster
 
 from flame.core.errors import InputError, UsageError
+from flame.core.external import python_command, search_path
 from flame.engines.cluster import Cluster, Patience, in_thread
 from flame.engines.dask_engine import DaskEngine
 
@@ -37,6 +41,7 @@ def dask_engine(where: str, workers: int) -> Iterator[tuple[DaskEngine, str]]:
     for name in _LOGGERS:  # Each has a level of its own.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
+        stack.enter_context(_isolated())
         if where == "local":
             address, patience = stack.enter_context(_local(workers)), USUAL
         elif where == "slurm":
@@ -46,6 +51,23 @@ def dask_engine(where: str, workers: int) -> Iterator[tuple[DaskEngine, str]]:
         engine = DaskEngine(Cluster(_connect(address, where), patience))
         stack.callback(engine.close)
         yield engine, _warning(address if isinstance(address, str) else "")
+
+
+@contextmanager
+def _isolated() -> Iterator[None]:
+    """Have Dask run no program and import no module of the current folder in the block.
+
+    It starts Pythons with ``-c``, anew where one dies, and programs by name: ``uname``, ``sbatch``.
+    """
+    own = {"PYTHONSAFEPATH": "1", "PATH": search_path() or os.defpath}
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
 
 
 @contextmanager
@@ -69,13 +91,22 @@ def _slurm(workers: int) -> Iterator[Any]:
         need = f"--dask slurm needs {error.name}, which is not installed"
         raise UsageError(f"{need}: pip install dask-jobqueue") from None
     try:
-        cluster = SLURMCluster()
+        cluster = SLURMCluster(python=_python_of_jobs())
         cluster.scale(workers)
     except (ValueError, OSError, RuntimeError) as error:
         hint = "see jobqueue.slurm in ~/.config/dask/jobqueue.yaml"
         raise InputError(f"--dask slurm: no jobs can be started: {error} ({hint})") from None
     with _closed(cluster):
         yield cluster
+
+
+def _python_of_jobs() -> str:
+    """Return the words that start Python in a job, which begins in the current folder.
+
+    Slurm may be told to give it none of our environment.
+    """
+    named = dask.config.get("jobqueue.slurm.python", None)
+    return f"{named} -P" if named else shlex.join(python_command())
 
 
 @contextmanager

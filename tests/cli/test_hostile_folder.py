@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.metadata import packages_distributions
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession, WSMsgType
 
+from flame.cli import parser
+from tests.cli.job_terminal import PROMPT, Shell
 from tests.support.paths import SAMPLES
 from tests.support.served import Served
 from tests.support.waiting import PATIENCE
@@ -57,7 +62,8 @@ def nothing_has_run(trap: Path) -> None:
 def environment(**more: str) -> dict[str, str]:
     """What a careless user has: the current folder is on PATH, before all others even."""
     known = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    return {**known, "PATH": f":.:{os.environ['PATH']}", "FLAME_CONFIG": os.devnull, **more}
+    own = {"FLAME_CONFIG": os.devnull, "XDG_CACHE_HOME": f"{os.environ['TMPDIR']}/cache"}
+    return {**known, "PATH": f":.:{os.environ['PATH']}", **own, **more}
 
 
 def ran(trap: Path) -> list[str]:
@@ -96,7 +102,16 @@ COMMANDS: Sequence[Sequence[str | Path]] = (
     ("info", SAMPLES / "six_levels"),
     ("export", SAMPLE, "-f", "folded", "-o", "-"),
     ("export", SAMPLE, "-f", "speedscope", "-o", "-"),
+    ("report", SAMPLE),
+    ("report", SAMPLE, "--html", "-o", "report.html"),
+    ("diff", SAMPLE, SAMPLE),
+    ("ranks", SAMPLE, SAMPLE, "-o", "local.flamesum", "--force"),
+    ("ranks", SAMPLE, "-o", "dask.flamesum", "--force", "--dask", "local", "--workers", "1"),
+    ("top", SAMPLE),
     ("cache",),
+    ("cache", "clear"),
+    ("mcp", "."),
+    ("completion", "bash"),
     ("doctor",),
     ("doctor", "--json"),
     ("attach", "--list"),
@@ -105,8 +120,14 @@ COMMANDS: Sequence[Sequence[str | Path]] = (
 )
 
 
+def test_every_command_is_tried() -> None:
+    assert {words[0] for words in COMMANDS} == parser.COMMANDS.keys()
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: "_".join(Path(w).name for w in words))
 def test_nothing_of_the_folder_is_run(trap: Path, words: Sequence[str | Path]) -> None:
+    if "--dask" in words and not find_spec("distributed"):
+        pytest.skip("Dask is not here")
     shutil.copytree(SAMPLES / "six_levels", trap / "no_text", dirs_exist_ok=True)
     for kept in (trap / "no_text" / "cubins").glob("*.sass"):
         kept.unlink()
@@ -134,3 +155,49 @@ async def test_nothing_of_the_folder_is_run_by_an_open_page(trap: Path) -> None:
     finally:
         served.close()
     assert ran(trap) == []
+
+
+def test_nothing_of_the_folder_is_run_by_the_app_in_a_terminal(trap: Path) -> None:
+    shell = Shell()
+    known = environment()
+    given = [f"{name}={known[name]}" for name in ("FLAME_CONFIG", "PATH", "XDG_CACHE_HOME")]
+    try:
+        shell.run(f"cd {shlex.quote(str(trap))}; export {shlex.join(given)}")
+        shell.press(f"{shlex.join([str(FLAME), str(SAMPLE)])}\n")
+        shell.read_until("forward")
+        shell.press("q")
+        shell.read_until(PROMPT)
+    finally:
+        shell.close()
+    assert ran(trap) == []
+
+
+def test_nothing_of_the_folder_is_run_for_an_assistant(trap: Path) -> None:
+    pytest.importorskip("mcp")
+    shutil.copy(SAMPLE, trap)
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    about["clientInfo"] = {"name": "test", "version": "1"}
+    asked = {"name": "top", "arguments": {"path": SAMPLE.name}}
+    with subprocess.Popen(
+        [FLAME, "mcp", "."],
+        cwd=trap,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write(request("initialize", 1, about) + request("notifications/initialized"))
+        server.stdin.write(request("tools/call", 2, asked))
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.stdin.close()
+    assert not answers[1]["result"]["isError"]
+    assert ran(trap) == []
+
+
+def request(method: str, number: int | None = None, params: object = None) -> str:
+    """A line of the Model Context Protocol."""
+    given = {"id": number, "params": params}
+    more = {key: value for key, value in given.items() if value is not None}
+    return json.dumps({"jsonrpc": "2.0", "method": method, **more}) + "\n"
