@@ -158,8 +158,8 @@ def find_disassembler() -> Disassembler | None:
 
 def _candidates() -> Iterator[str]:
     if named := os.environ.get(PATH_VARIABLE):
-        found = named if "/" in named else find_program(named)
-        yield str(Path(found or named).absolute())
+        if found := named if "/" in named else find_program(named):
+            yield str(Path(found).absolute())
         return
     if on_path := find_program("nvdisasm"):
         yield on_path

@@ -423,6 +423,17 @@ def test_the_package_that_pip_installs_is_found(
     assert found == nvdisasm.Disassembler(str(program), "13.5.37")
 
 
+def test_a_bare_name_is_looked_for_on_path_only(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = recording.program(VERSION)
+    monkeypatch.chdir(program.parent)
+    monkeypatch.setenv(nvdisasm.PATH_VARIABLE, program.name)
+    assert nvdisasm.find_disassembler() is None
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    assert nvdisasm.find_disassembler() == nvdisasm.Disassembler(str(program), "13.5.37")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a program as another user")
 def test_root_disassembles_a_cubin_of_another_user_as_that_user(
     monkeypatch: pytest.MonkeyPatch,
