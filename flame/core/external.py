@@ -1,4 +1,4 @@
-"""Find other programs, run them in process groups of their own, and find out why they fail.
+"""Find other programs, run them within limits, not outliving flame, and find out why they fail.
 
 Nothing is looked for in the current folder, which may be hostile.
 """
@@ -14,10 +14,10 @@ import site
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from flame.core.lazy_regex import lazy_regex
 
@@ -27,6 +27,8 @@ HOME = Path(__file__).parents[2]
 _LONGEST_REASON = 200
 
 _LONGEST_OUTPUT = 1 << 16
+_POLL = 0.05
+_GUARD = 'read -r nothing; kill -9 "-$1"'
 _NO_GROUP = 65534
 
 _TELLING = lazy_regex("error|fail|cannot|can't|could not|unable|denied|no space", re.IGNORECASE)
@@ -75,16 +77,61 @@ def package_folders() -> list[Path]:
     return [Path(folder) for folder in dict.fromkeys(folders) if Path(folder).is_absolute()]
 
 
+class Limits(NamedTuple):
+    """Bound what each process of a program may take.
+
+    ``file``: bytes of a file that it writes; ``memory``: bytes of address space; ``cpu``: seconds
+    of all its threads.
+    """
+
+    file: int
+    memory: int | None = None
+    cpu: int | None = None
+
+
+def limit_resources(pid: int, limits: Limits) -> None:
+    """Have the kernel hold the process ``pid``, and what it starts from now on, to ``limits``."""
+    if sys.platform == "linux":
+        import resource
+
+        kinds = (resource.RLIMIT_FSIZE, resource.RLIMIT_AS, resource.RLIMIT_CPU)
+        for kind, most in zip(kinds, limits, strict=True):
+            with suppress(OSError, ValueError):
+                if most is not None:
+                    resource.prlimit(pid, kind, (most, most))
+
+
+def run_limited(
+    command: list[str],
+    out: BinaryIO,
+    errors: BinaryIO,
+    limits: Limits,
+    look: Callable[[], None],
+    uid: int | None = None,
+) -> int:
+    """Run ``command`` as `start_group` does, to its end; returns its exit code.
+
+    ``look`` is called twenty times a second; what it raises ends the program.
+    """
+    with start_group(command, out, errors, uid) as process:
+        limit_resources(process.pid, limits)
+        while process.poll() is None:
+            look()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_POLL)
+    return process.returncode
+
+
 @contextmanager
 def start_group(
     command: list[str], out: BinaryIO, errors: BinaryIO, uid: int | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run ``command``, all of whose paths are absolute, in a process group of its own.
 
-    nsys is a launcher: stopping the group stops it all. ncu reads a configuration from the current
-    folder, which is none of the user's where that holds a stranger's files. ``uid``: root runs it
-    as that user, who may then do with it what he likes: it gets nothing of root's environment,
-    groups or terminal.
+    nsys is a launcher: stopping the group stops it all, which is done if this process is killed,
+    too. ncu reads a configuration from the current folder, which is none of the user's where that
+    holds a stranger's files. ``uid``: root runs it as that user, who may then do with it what he
+    likes: it gets nothing of root's environment, groups or terminal.
     """
     with _hold_signals() as held:
         process = subprocess.Popen(
@@ -96,6 +143,7 @@ def start_group(
             start_new_session=True,
             **({} if uid is None else _run_as(uid)),
         )
+        guard = _start_guard(process.pid)
     try:
         for number in held:
             signal.raise_signal(number)
@@ -104,6 +152,29 @@ def start_group(
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if guard:
+            guard.kill()
+            guard.communicate()
+
+
+def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
+    """Start a process that ends the process ``group`` if this one dies, by any signal.
+
+    It hears of that by the end of a pipe. PR_SET_PDEATHSIG would end the first process of the group
+    only, and that with the thread that has started it.
+    """
+    try:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, "sh", str(group)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            start_new_session=True,
+        )
+    except OSError:  # An image of a container may have no shell.
+        return None
 
 
 def _run_as(uid: int) -> dict[str, Any]:

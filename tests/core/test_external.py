@@ -7,13 +7,23 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from flame.core import external
-from flame.core.external import find_program, import_path, package_folders, start_group
+from flame.core.external import (
+    Limits,
+    find_program,
+    import_path,
+    package_folders,
+    read_head,
+    run_limited,
+    start_group,
+)
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 
@@ -28,7 +38,7 @@ def test_a_signal_while_a_program_starts_ends_it(
     def interrupted(*command: Any, **how: Any) -> subprocess.Popen[bytes]:
         started.append(start(*command, **how))
         os.kill(os.getpid(), number)
-        return started[0]
+        return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", interrupted)
     before = signal.signal(number, signal.default_int_handler)
@@ -50,6 +60,61 @@ def test_the_program_of_a_block_that_is_left_is_ended() -> None:
         with start_group(["sleep", "1000"], output, output) as process:
             assert process.poll() is None
         assert process.returncode == -signal.SIGKILL
+
+
+STARTS = """
+import sys
+from flame.core.external import start_group
+with open(sys.argv[1], "wb") as out:
+    with start_group(["/bin/sh", "-c", "sleep 1000 & echo $$ $!; wait"], out, out) as process:
+        print(flush=True)
+        process.wait()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_program_and_what_it_has_started_end_with_the_one_that_started_it(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS, said],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout and process.stdout.readline()
+        wait_until(lambda: said.exists() and said.read_bytes().endswith(b"\n"))
+        started = [psutil.Process(int(pid)) for pid in said.read_text().split()]
+        process.send_signal(number)
+    try:
+        wait_until(lambda: not any(map(runs, started)))
+    finally:
+        for one in filter(runs, started):
+            one.kill()
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it has not ended; nobody may have asked for its exit code."""
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def test_nothing_is_left_of_a_program_that_has_ended() -> None:
+    with (
+        tempfile.TemporaryFile() as output,
+        start_group(["/bin/sh", "-c", "exit 3"], output, output) as process,
+    ):
+        assert process.wait() == 3
+    assert psutil.Process().children() == []
+
+
+def test_limits_hold_for_a_program(tmp_path: Path) -> None:
+    script = "until [ $(ulimit -f) != unlimited ]; do sleep 0.01; done; ulimit -f; ulimit -v"
+    with tempfile.TemporaryFile() as output:
+        limits = Limits(1 << 20)
+        assert run_limited(["/bin/sh", "-c", script], output, output, limits, lambda: None) == 0
+        assert read_head(output).split() == [str((1 << 20) // 512), "unlimited"]
 
 
 @pytest.fixture

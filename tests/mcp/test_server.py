@@ -155,7 +155,7 @@ sys.exit(main(["mcp", "."]))
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("how", ["close", "SIGTERM"])
+@pytest.mark.parametrize("how", ["close", "SIGTERM", "SIGKILL"])
 def test_no_command_outlives_its_server(how: str, folder: Path) -> None:
     pytest.importorskip("mcp")
     os.mkfifo(folder / "pipe")
@@ -175,17 +175,22 @@ def test_no_command_outlives_its_server(how: str, folder: Path) -> None:
         server.stdout.readline()
         send("notifications/initialized")
         send("tools/call", id=2, params=asked)
-        wait_until(lambda: psutil.Process(server.pid).children())
-        [command] = psutil.Process(server.pid).children()
+        wait_until(lambda: commands_of(server.pid))
+        [command] = commands_of(server.pid)
         if how == "close":
             server.stdin.close()
         else:
-            server.terminate()
+            server.send_signal(signal.Signals[how])
         ended = Timer(PATIENCE, server.kill)
         ended.start()
-        assert server.wait() == (0 if how == "close" else -signal.SIGTERM)
+        assert server.wait() == (0 if how == "close" else -signal.Signals[how])
         ended.cancel()
         wait_until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE)
+
+
+def commands_of(server: int) -> list[psutil.Process]:
+    """The processes of flame that a server has started."""
+    return [one for one in psutil.Process(server).children() if "flame" in one.cmdline()]
 
 
 @pytest.mark.deep

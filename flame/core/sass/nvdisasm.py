@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from flame.core.errors import InputError
-from flame.core.external import find_program, find_reason, package_folders, read_head, start_group
+from flame.core.external import (
+    Limits,
+    find_program,
+    find_reason,
+    package_folders,
+    read_head,
+    run_limited,
+)
 from flame.core.lazy_dataclass import dataclass
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.pc_samples import Code
@@ -28,7 +32,6 @@ ADVICE = "nvdisasm is not here: pip install nvidia-cuda-nvdisasm"
 _WHEEL = "nvidia/*/bin/nvdisasm"
 _TOOLKIT = "cuda*/bin/nvdisasm"
 _VERSION = lazy_regex(r"\bV(\d+(?:\.\d+)*)")
-_POLL = 0.05
 _TIMEOUT = 120.0
 """Seconds for one cubin; those of large libraries take a few."""
 _VERSION_TIMEOUT = 10.0
@@ -106,38 +109,23 @@ def _run(
     uid: int | None = None,
 ) -> int:
     """Run a command, return its exit code; InputError where it takes or prints too much."""
-    with start_group(command, out, stderr, uid) as process:
-        _limit_resources(process.pid)
-        while process.poll() is None:
-            tick()
-            if time.monotonic() > due:
-                raise InputError(f"nvdisasm does not end within {_TIMEOUT:.0f} s")
-            _check_size(out)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_POLL)
+
+    def look() -> None:
+        tick()
+        if time.monotonic() > due:
+            raise InputError(f"nvdisasm does not end within {_TIMEOUT:.0f} s")
+        _check_size(out)
+
+    limits = Limits(2 * _LARGEST_OUTPUT, _MOST_MEMORY, _MOST_CPU)
+    code = run_limited(command, out, stderr, limits, look, uid)
     # Its own limit may have ended it between two looks.
     _check_size(out)
-    return process.returncode
+    return code
 
 
 def _check_size(out: BinaryIO) -> None:
     if os.fstat(out.fileno()).st_size > _LARGEST_OUTPUT:
         raise InputError("nvdisasm prints without end")
-
-
-def _limit_resources(pid: int) -> None:
-    """Keep what a damaged cubin makes of it from filling memory and disk, even without us."""
-    if sys.platform == "linux":
-        import resource
-
-        limits = {
-            resource.RLIMIT_AS: _MOST_MEMORY,
-            resource.RLIMIT_FSIZE: 2 * _LARGEST_OUTPUT,
-            resource.RLIMIT_CPU: _MOST_CPU,
-        }
-        for which, most in limits.items():
-            with suppress(OSError, ValueError):
-                resource.prlimit(pid, which, (most, most))
 
 
 def _describe_failure(code: int, stderr: BinaryIO) -> str:

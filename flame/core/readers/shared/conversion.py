@@ -64,8 +64,8 @@ class Conversion(ABC):
 
         A later call for a report of the same content finds it there, as long as the same program
         would make it. A kept one that is damaged, or that ``read`` raises InputError for, is made
-        anew. ``progress`` is called ten times a second and may raise to stop. ``read`` is also told
-        whether the file stays: without ``cache``, or one to be trusted, it is gone afterwards.
+        anew. ``progress`` is called twenty times a second and may raise to stop. ``read`` is also
+        told whether the file stays: without ``cache``, or one to be trusted, it is gone afterwards.
         Raises InputError where it cannot be made.
         """
         if not cache:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from shutil import disk_usage
+from typing import NoReturn
 
 from flame.core.errors import InputError
-from flame.core.external import find_program, find_reason, read_head, start_group
+from flame.core.external import Limits, find_program, find_reason, read_head, run_limited
 from flame.core.lazy_dataclass import dataclass
 from flame.core.options import Progress
 from flame.core.readers.shared.conversion import Conversion
+from flame.core.units import format_bytes
 
-_POLL = 0.1
+_SIZE, _SIZE_PER_BYTE = 1 << 30, 1000
+"""Bytes of what is made, by those of the report: ncu prints the instructions of a kernel, which are
+in the report once, for each launch of it."""
+_LEFT = 10
+"""The part of the free disk that stays so."""
+_SECONDS, _SECONDS_PER_BYTE = 3600.0, 3600.0 / 1e9
+"""Seconds, by bytes of the report: an hour, and one more for each GB."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +80,49 @@ class Converter(Conversion):
 
     def _run(self, command: list[str], path: Path, made: Path, progress: Progress) -> None:
         with tempfile.TemporaryFile() as stderr, made.open("w+b") if self.prints else stderr as out:
-            with start_group(command, out, stderr) as process:
-                while process.poll() is None:
-                    progress(self.stage, 0, 0)
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(_POLL)
-            if process.returncode:
+            bounds = _Bounds(self, path, made)
+
+            def look() -> None:
+                progress(self.stage, 0, 0)
+                bounds.check_time()
+                bounds.check_size()
+
+            code = run_limited(command, out, stderr, Limits(bounds.size), look)
+            bounds.check_size()
+            if code:
                 text = read_head(stderr) or (read_head(out) if self.prints else "")
                 reason = find_reason(text) or "it does not say why"
-                problem = f"{self.tool} cannot convert it (exit {process.returncode})"
+                problem = f"{self.tool} cannot convert it (exit {code})"
                 raise InputError(f"{path}: {problem}: {reason}")
+
+
+class _Bounds:
+    """How long a conversion of the report at ``path`` may take, and how large ``made`` may be.
+
+    A program that goes beyond is taken to be led astray by a damaged report.
+    """
+
+    def __init__(self, converter: Converter, path: Path, made: Path) -> None:
+        self._converter, self._path, self._made = converter, path, made
+        size = path.stat().st_size
+        free = disk_usage(made.parent).free
+        self.size = min(_SIZE + _SIZE_PER_BYTE * size, free - free // _LEFT)
+        self._seconds = _SECONDS + _SECONDS_PER_BYTE * size
+        self._due = time.monotonic() + self._seconds
+
+    def check_time(self) -> None:
+        """Raise InputError where it has taken too long."""
+        if time.monotonic() > self._due:
+            self._refuse(f"does not end within {self._seconds:,.0f} s")
+
+    def check_size(self) -> None:
+        """Raise InputError where too much has been written."""
+        if self._made.exists() and self._made.stat().st_size >= self.size:
+            self._refuse(f"writes more than {format_bytes(self.size)}")
+
+    def _refuse(self, what: str) -> NoReturn:
+        by_hand = self._converter.by_hand(self._path)
+        raise InputError(f"{self._path}: {self._converter.tool} {what}; try: {by_hand}")
 
 
 def _identify(tool: str) -> str:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.nsys.report import STAGE, read_by_export
+from flame.core.readers.shared import converter
 from flame.core.readers.signs.nsys import MAGIC, looks_like_report
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE, wait_until
@@ -426,6 +428,42 @@ def test_nothing_is_written_beside_the_report(nsys: Nsys, report: Path, folder: 
     nsys(COPY)
     export_report(report.rename(place / report.name), silent)
     assert [path.name for path in place.iterdir()] == [report.name]
+
+
+# Reports that lead nsys astray
+
+
+def test_what_takes_for_ever_is_given_up(
+    nsys: Nsys, report: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(converter, "_SECONDS", 0.0)
+    monkeypatch.setattr(converter, "_SECONDS_PER_BYTE", 0.0)
+    nsys("sleep 600")
+    with pytest.raises(InputError, match=r"run.nsys-rep: nsys does not end within 0 s; try: nsys "):
+        export_report(report, silent)
+
+
+def test_what_writes_without_end_is_given_up(
+    nsys: Nsys, report: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(converter, "_SIZE", 1 << 20)
+    monkeypatch.setattr(converter, "_SIZE_PER_BYTE", 1)
+    nsys(EXPORT + 'while :; do printf "%99999s" x; done >"$output"')
+    with pytest.raises(InputError, match=r"run.nsys-rep: nsys writes more than 1.0\d MB; try: "):
+        export_report(report, silent)
+    assert left_in_cache(folder) == []
+
+
+def test_a_tenth_of_what_is_free_stays_free(
+    nsys: Nsys, report: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def usage(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=100_000)
+
+    monkeypatch.setattr(converter, "disk_usage", usage)
+    nsys(EXPORT + 'while :; do printf "%99999s" x; done >"$output"')
+    with pytest.raises(InputError, match="nsys writes more than 90"):
+        export_report(report, silent)
 
 
 @pytest.mark.parametrize(
