@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from flame.core.errors import UsageError
-from flame.core.external import find_program
+from flame.core.external import Limits, find_program, limit_resources
 from flame.core.lazy_regex import lazy_regex
 from flame.record.environment import INJECTIONS
 
@@ -28,7 +28,9 @@ _ERROR = "Error: "
 _NO_PYTHON = "No python processes found"
 _PAUSE = 0.005
 _LARGEST = 1 << 28
-"""Bytes: how many threads there are, and how deep, is up to the program that is sampled."""
+"""Bytes of a speedscope file: of 2 s of a thousand threads, with a hundred frames each."""
+_MOST_SAID = 1 << 16
+"""Bytes of the beginning, and of the end, of what it prints."""
 
 
 def program() -> str:
@@ -64,6 +66,7 @@ class PySpyRun:
                 env={key: value for key, value in os.environ.items() if key not in INJECTIONS},
                 start_new_session=True,
             )
+        limit_resources(self._process.pid, Limits(_LARGEST))
         self.begin = 0
         self.end = 0
 
@@ -71,7 +74,7 @@ class PySpyRun:
         """Wait until it samples; False if it has failed, see `error`."""
         until = time.monotonic() + _TIMEOUT
         while self.running and time.monotonic() < until:
-            if _BEGUN in self._log.read_bytes():
+            if _BEGUN in self._said():
                 self.begin = time.monotonic_ns()
                 return True
             time.sleep(_PAUSE)
@@ -97,10 +100,10 @@ class PySpyRun:
         self._process.wait()
 
     def take(self) -> bytes:
-        """Read the speedscope file that it has written, empty if it has not, or far too much."""
-        with suppress(OSError), self._stacks.open("rb") as stacks:
-            if os.fstat(stacks.fileno()).st_size <= _LARGEST:
-                return stacks.read(_LARGEST)
+        """Read the speedscope file that it has written, empty if it has not, or without end."""
+        with suppress(OSError), self._stacks.open("rb") as file:
+            data = file.read(_LARGEST)
+            return data if len(data) < _LARGEST else b""
         return b""
 
     def remove(self) -> None:
@@ -111,7 +114,7 @@ class PySpyRun:
     @property
     def unread(self) -> int:
         """Count the samples that it could make no sense of."""
-        match = _UNREAD.search(self._log.read_bytes())
+        match = _UNREAD.search(self._said())
         return int(match[1]) if match else 0
 
     @property
@@ -120,11 +123,18 @@ class PySpyRun:
         code = self._process.poll()
         if not code:
             return ""
-        lines = self._log.read_text("utf-8", "replace").splitlines()
+        lines = self._said().decode("utf-8", "replace").splitlines()
         reason = next((line for line in lines if line.startswith(_ERROR)), "").removeprefix(_ERROR)
         if reason.startswith(_NO_PYTHON):
             return "it is no Python program, or its Python is none that py-spy knows"
         return f"py-spy has failed ({reason or _ending(code)})"
+
+    def _said(self) -> bytes:
+        """Read the beginning and the end of what it has printed, which may be without end."""
+        with self._log.open("rb") as log:
+            head = log.read(_MOST_SAID)
+            log.seek(max(log.seek(0, os.SEEK_END) - _MOST_SAID, len(head)))
+            return head + log.read(_MOST_SAID)
 
 
 def _ending(code: int) -> str:

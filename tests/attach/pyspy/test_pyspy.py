@@ -276,6 +276,35 @@ def test_a_py_spy_that_fails_later(
     assert process.poll() is None
 
 
+LIMITED = "until [ $(ulimit -f) != unlimited ]; do sleep 0.01; done"
+
+
+def test_a_file_without_end_is_cut_off_and_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyspy, "_LARGEST", 1 << 20)
+    put_py_spy(tmp_path, monkeypatch, f'{LIMITED}\nexec cat /dev/zero >"$5"')
+    run = pyspy.PySpyRun(pyspy.program(), 1, tmp_path, 1)
+    try:
+        wait_until(lambda: not run.running)
+    finally:
+        run.kill()
+    assert (tmp_path / "1.json").stat().st_size == 1 << 20
+    assert run.take() == b""
+    assert run.error == "py-spy has failed (File size limit exceeded)"
+
+
+def test_of_a_long_log_the_beginning_and_the_end_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = "echo Sampling process; yes | head -c 1000000; echo Samples: 9 Errors: 7; echo Error: bad"
+    put_py_spy(tmp_path, monkeypatch, f"{log}; exit 1")
+    run = pyspy.PySpyRun(pyspy.program(), 1, tmp_path, 1)
+    wait_until(lambda: not run.running)
+    assert (run.unread, run.error) == (7, "py-spy has failed (bad)")
+    assert len(run._said()) < 200_000
+
+
 def test_a_program_that_is_no_python(start: Start) -> None:
     with pytest.raises(InputError, match="it is no Python program"):
         CpuFeed(start("sleep", "60").pid)
