@@ -108,12 +108,13 @@ def run_limited(
     limits: Limits,
     look: Callable[[], None],
     uid: int | None = None,
+    passed: tuple[int, ...] = (),
 ) -> int:
     """Run ``command`` as `start_group` does, to its end; returns its exit code.
 
     ``look`` is called twenty times a second; what it raises ends the program.
     """
-    with start_group(command, out, errors, uid) as process:
+    with start_group(command, out, errors, uid, passed) as process:
         limit_resources(process.pid, limits)
         while process.poll() is None:
             look()
@@ -124,14 +125,19 @@ def run_limited(
 
 @contextmanager
 def start_group(
-    command: list[str], out: BinaryIO, errors: BinaryIO, uid: int | None = None
+    command: list[str],
+    out: BinaryIO,
+    errors: BinaryIO,
+    uid: int | None = None,
+    passed: tuple[int, ...] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run ``command``, all of whose paths are absolute, in a process group of its own.
 
     nsys is a launcher: stopping the group stops it all, which is done if this process is killed,
     too. ncu reads a configuration from the current folder, which is none of the user's where that
     holds a stranger's files. ``uid``: root runs it as that user, who may then do with it what he
-    likes: it gets nothing of root's environment, groups or terminal.
+    likes: it gets nothing of root's environment, groups or terminal. It gets the descriptors
+    ``passed``, under their numbers.
     """
     with _hold_signals() as held:
         process = subprocess.Popen(
@@ -141,6 +147,7 @@ def start_group(
             stderr=errors,
             cwd="/",
             start_new_session=True,
+            pass_fds=passed,
             **({} if uid is None else _run_as(uid)),
         )
         guard = _start_guard(process.pid)

@@ -28,6 +28,7 @@ CUBINS = "cubins"
 
 _LARGEST_CUBIN = 1 << 31  # kMaxSaved in inject/sampling/cubins.cpp
 _FILE = lazy_regex(r"[0-9a-f]{16}(-[0-9a-f]{16})?\.(cubin|sass)")
+_WRITABLE_BY_OTHERS = 0o022
 _TIMEOUT = 600.0
 """Seconds for all cubins together."""
 
@@ -162,14 +163,14 @@ class _CodeSearch:
             functions = find_functions(file.fileno(), sorted(names), self._tick)
             absent = FoundCode.none(names - functions.keys(), NOT_THERE)
             try:
-                codes = self._print_codes(cubin, file, functions)
+                codes = self._print_codes(file, functions)
             except InputError as error:
                 return absent.joined(FoundCode.none(functions, str(error)))
         lost = FoundCode.none(functions.keys() - codes.keys(), "nvdisasm does not print them")
         return absent.joined(lost).joined(FoundCode(codes, {}))
 
     def _print_codes(
-        self, cubin: CubinId, file: BufferedReader, functions: Mapping[str, CubinFunction]
+        self, file: BufferedReader, functions: Mapping[str, CubinFunction]
     ) -> dict[str, Code]:
         """Return the code of ``functions``, from the cache or by nvdisasm."""
         if not functions:
@@ -177,12 +178,12 @@ class _CodeSearch:
         if self._tool is None:
             raise InputError(nvdisasm.ADVICE)
         if not self._uses_cache:
-            return self._disassemble(self._tool, cubin, file, functions)
-        cache = CodeCache(file, f"{self._tool.version}{_mark_of(_other_owner(file))}")
+            return self._disassemble(self._tool, file, functions)
+        cache = CodeCache(file, f"{self._tool.version}{_mark_of(file)}")
         with cache.lock(self._tick):
             known = cache.read()
             new = {name: one for name, one in functions.items() if name not in known}
-            more = self._disassemble(self._tool, cubin, file, new)
+            more = self._disassemble(self._tool, file, new)
             known |= more
             if more:
                 self._store(cache, known)
@@ -209,15 +210,13 @@ class _CodeSearch:
     def _disassemble(
         self,
         tool: nvdisasm.Disassembler,
-        cubin: CubinId,
         file: BufferedReader,
         functions: Mapping[str, CubinFunction],
     ) -> dict[str, Code]:
         if not functions:
             return {}
-        path = self._place / f"{cubin.stem}.cubin"
         try:
-            return tool.disassemble(path, functions, self._tick, _other_owner(file))
+            return tool.disassemble(file, functions, self._tick, _other_owner(file))
         except OSError as error:
             raise InputError(f"nvdisasm cannot be run: {error.strerror or error}") from None
 
@@ -228,6 +227,8 @@ def _other_owner(cubin: BufferedReader) -> int | None:
     return owner if os.geteuid() == 0 and owner != 0 else None
 
 
-def _mark_of(user: int | None) -> str:
-    """What keeps apart in the cache what a user could have changed while it was printed."""
-    return "" if user is None else f"-{user}"
+def _mark_of(cubin: BufferedReader) -> str:
+    """What keeps apart in the cache what somebody else could have changed while it was printed."""
+    known = os.fstat(cubin.fileno())
+    is_own = known.st_uid == os.geteuid() and not known.st_mode & _WRITABLE_BY_OTHERS
+    return "" if is_own else f"-{known.st_uid}"

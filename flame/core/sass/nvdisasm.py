@@ -53,13 +53,14 @@ class Disassembler:
 
     def disassemble(
         self,
-        cubin: Path,
+        cubin: BinaryIO,
         functions: Mapping[str, CubinFunction],
         tick: Tick,
         uid: int | None = None,
     ) -> dict[str, Code]:
         """Disassemble some ``functions`` of a cubin; those that it does not print are left out.
 
+        It gets the open file: whoever owns the folder could put another in the place of its name.
         ``uid``: the user that it is run as. Raises InputError that says why there are none.
         """
         run = partial(self._sections, cubin, uid, tick)
@@ -78,16 +79,16 @@ class Disassembler:
 
     def _sections(
         self,
-        cubin: Path,
+        cubin: BinaryIO,
         uid: int | None,
         tick: Tick,
         functions: Iterable[CubinFunction],
         due: float,
     ) -> dict[str, CodeSection]:
         numbers = ",".join(str(function.symbol) for function in functions)
-        command = [self.path, "-c", "-g", "-fun", numbers, str(cubin.absolute())]
+        command = [self.path, "-c", "-g", "-fun", numbers, f"/dev/fd/{cubin.fileno()}"]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as stderr:
-            code = _run(command, out, stderr, tick, due, uid)
+            code = _run(command, out, stderr, tick, due, uid, (cubin.fileno(),))
             if code:
                 raise InputError(_describe_failure(code, stderr))
             out.seek(0)
@@ -107,6 +108,7 @@ def _run(
     tick: Tick,
     due: float,
     uid: int | None = None,
+    passed: tuple[int, ...] = (),
 ) -> int:
     """Run a command, return its exit code; InputError where it takes or prints too much."""
 
@@ -117,7 +119,7 @@ def _run(
         _check_size(out)
 
     limits = Limits(2 * _LARGEST_OUTPUT, _MOST_MEMORY, _MOST_CPU)
-    code = run_limited(command, out, stderr, limits, look, uid)
+    code = run_limited(command, out, stderr, limits, look, uid, passed)
     # Its own limit may have ended it between two looks.
     _check_size(out)
     return code

@@ -8,6 +8,7 @@ import shutil
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -432,6 +433,39 @@ def test_a_bare_name_is_looked_for_on_path_only(
     assert nvdisasm.find_disassembler() is None
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     assert nvdisasm.find_disassembler() == nvdisasm.Disassembler(str(program), "13.5.37")
+
+
+def test_what_is_disassembled_is_what_was_looked_at(recording: Recording) -> None:
+    cubin = recording.add()
+    exchange = f"echo other > {cubin}.new; mv {cubin}.new {cubin}"
+    seen = recording.folder / "seen"
+    recording.program(f'{VERSION}{exchange}; for last; do :; done; cat "$last" > {seen}')
+    recording.codes({CRC: {SOFTMAX}})
+    assert cubin.read_text() == "other\n"
+    assert seen.read_bytes() == CUBIN.read_bytes()
+
+
+@pytest.mark.parametrize("whose", ["of another user", "that others may write to"])
+def test_a_cubin_that_others_can_change_is_cached_apart(
+    whose: str, recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording.real()
+    cubin = recording.add()
+    cubin.chmod(0o600)
+    recording.codes({CRC: {SOFTMAX}})
+    runs = recording.runs()
+    with monkeypatch.context() as patch:
+        if whose == "of another user":
+            user = cubin.stat().st_uid + 1
+            patch.setattr(
+                codes_module, "os", SimpleNamespace(**{**vars(os), "geteuid": lambda: user})
+            )
+        else:
+            cubin.chmod(0o622)
+        recording.codes({CRC: {SOFTMAX}})
+        assert recording.runs() > runs, "what is cached of one's own is none of its"
+    kept = list(recording.folder.parent.glob(f"cache/flame/sass/*-{cubin.stat().st_uid}.*"))
+    assert len(kept) == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a program as another user")
