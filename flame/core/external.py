@@ -77,7 +77,7 @@ def package_folders() -> list[Path]:
     return [Path(folder) for folder in dict.fromkeys(folders) if Path(folder).is_absolute()]
 
 
-class Limits(NamedTuple):
+class ResourceLimits(NamedTuple):
     """Bound what each process of a program may take.
 
     ``file``: bytes of a file that it writes; ``memory``: bytes of address space; ``cpu``: seconds
@@ -89,7 +89,7 @@ class Limits(NamedTuple):
     cpu: int | None = None
 
 
-def limit_resources(pid: int, limits: Limits) -> None:
+def limit_resources(pid: int, limits: ResourceLimits) -> None:
     """Have the kernel hold the process ``pid``, and what it starts from now on, to ``limits``."""
     if sys.platform == "linux":
         import resource
@@ -105,7 +105,7 @@ def run_limited(
     command: list[str],
     out: BinaryIO,
     errors: BinaryIO,
-    limits: Limits,
+    limits: ResourceLimits,
     look: Callable[[], None],
     uid: int | None = None,
     passed: tuple[int, ...] = (),

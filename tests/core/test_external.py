@@ -16,7 +16,7 @@ import pytest
 
 from flame.core import external
 from flame.core.external import (
-    Limits,
+    ResourceLimits,
     find_program,
     import_path,
     package_folders,
@@ -96,7 +96,7 @@ def test_a_program_and_what_it_has_started_end_with_the_one_that_started_it(
 def runs(process: psutil.Process) -> bool:
     """Whether it has not ended; nobody may have asked for its exit code."""
     with suppress(psutil.NoSuchProcess):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     return False
 
 
@@ -112,7 +112,7 @@ def test_nothing_is_left_of_a_program_that_has_ended() -> None:
 def test_limits_hold_for_a_program(tmp_path: Path) -> None:
     script = "until [ $(ulimit -f) != unlimited ]; do sleep 0.01; done; ulimit -f; ulimit -v"
     with tempfile.TemporaryFile() as output:
-        limits = Limits(1 << 20)
+        limits = ResourceLimits(1 << 20)
         assert run_limited(["/bin/sh", "-c", script], output, output, limits, lambda: None) == 0
         assert read_head(output).split() == [str((1 << 20) // 512), "unlimited"]
 

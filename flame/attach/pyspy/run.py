@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from flame.core.errors import UsageError
-from flame.core.external import Limits, find_program, limit_resources
+from flame.core.external import ResourceLimits, find_program, limit_resources
 from flame.core.lazy_regex import lazy_regex
 from flame.record.environment import INJECTIONS
 
@@ -66,7 +66,7 @@ class PySpyRun:
                 env={key: value for key, value in os.environ.items() if key not in INJECTIONS},
                 start_new_session=True,
             )
-        limit_resources(self._process.pid, Limits(_LARGEST))
+        limit_resources(self._process.pid, ResourceLimits(_LARGEST))
         self.begin = 0
         self.end = 0
 

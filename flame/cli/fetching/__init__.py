@@ -1,4 +1,4 @@
 """Bring here what a command is to read that is no file: standard input, pipes, remote traces.
 
-May import: console, core.
+May import: console, core, options.
 """

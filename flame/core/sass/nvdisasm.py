@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from flame.core.errors import InputError
 from flame.core.external import (
-    Limits,
+    ResourceLimits,
     find_program,
     find_reason,
     package_folders,
@@ -118,7 +118,7 @@ def _run(
             raise InputError(f"nvdisasm does not end within {_TIMEOUT:.0f} s")
         _check_size(out)
 
-    limits = Limits(2 * _LARGEST_OUTPUT, _MOST_MEMORY, _MOST_CPU)
+    limits = ResourceLimits(2 * _LARGEST_OUTPUT, _MOST_MEMORY, _MOST_CPU)
     code = run_limited(command, out, stderr, limits, look, uid, passed)
     # Its own limit may have ended it between two looks.
     _check_size(out)

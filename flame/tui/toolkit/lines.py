@@ -43,8 +43,8 @@ class Piece(_Piece):
         return tuple.__new__(cls, (shown, tone, action))  # takes half as long as the base's own
 
     @classmethod
-    def _make(cls, values: Iterable[Any]) -> Self:  # which _replace calls
-        return cls(*values)
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]  # for _replace
+        return cls(*iterable)
 
 
 Line = list[Piece]

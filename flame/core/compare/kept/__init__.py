@@ -1,4 +1,4 @@
 """Keep what is needed of a base to compare with it later: no times of day, no environment.
 
-May import: model, names, projection, report.
+May import: model, names, projection, readers, report.
 """

@@ -12,7 +12,7 @@ from shutil import disk_usage
 from typing import NoReturn
 
 from flame.core.errors import InputError
-from flame.core.external import Limits, find_program, find_reason, read_head, run_limited
+from flame.core.external import ResourceLimits, find_program, find_reason, read_head, run_limited
 from flame.core.lazy_dataclass import dataclass
 from flame.core.options import Progress
 from flame.core.readers.shared.conversion import Conversion
@@ -87,7 +87,7 @@ class Converter(Conversion):
                 bounds.check_time()
                 bounds.check_size()
 
-            code = run_limited(command, out, stderr, Limits(bounds.size), look)
+            code = run_limited(command, out, stderr, ResourceLimits(bounds.size), look)
             bounds.check_size()
             if code:
                 text = read_head(stderr) or (read_head(out) if self.prints else "")
