@@ -16,7 +16,13 @@ import pytest
 
 from tests.cli.conftest import Flame, folded
 from tests.support.waiting import PATIENCE
-from tests.support.writers.fake_nsys import descendants, report, slow_nsys, until
+from tests.support.writers.fake_nsys import (
+    OF_A_READER,
+    descendants,
+    report,
+    slow_nsys,
+    until,
+)
 from tests.support.writers.nsysfile import NsysFile
 
 pytestmark = pytest.mark.deep
@@ -142,7 +148,7 @@ def test_an_interrupt_ends_all_processes(folder: Path) -> None:
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        until(lambda: len(descendants(process.pid)) == 4)
+        until(lambda: len(descendants(process.pid)) == 2 * OF_A_READER)
         below = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         try:
@@ -170,7 +176,7 @@ def test_leaving_the_app_while_it_loads_ends_all_processes(folder: Path, key: by
     try:
         shown.until(b"converting with nsys")
         assert b"2 traces: a, b" in shown.output
-        until(lambda: len(descendants(process.pid)) == 4)
+        until(lambda: len(descendants(process.pid)) == 2 * OF_A_READER)
         below = descendants(process.pid)
         os.write(end, key)
         shown.drain(process)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from flame.core.external import (
     start_group,
 )
 from tests.support.paths import ROOT
-from tests.support.waiting import wait_until
+from tests.support.waiting import runs, wait_until
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -91,13 +90,6 @@ def test_a_program_and_what_it_has_started_end_with_the_one_that_started_it(
     finally:
         for one in filter(runs, started):
             one.kill()
-
-
-def runs(process: psutil.Process) -> bool:
-    """Whether it has not ended; nobody may have asked for its exit code."""
-    with suppress(psutil.NoSuchProcess):
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 def test_nothing_is_left_of_a_program_that_has_ended() -> None:

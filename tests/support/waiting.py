@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 PATIENCE = float(os.environ.get("FLAME_TEST_PATIENCE", "60"))
 """Seconds after which something that must happen counts as missing, on a machine of any load."""
 
@@ -22,6 +24,14 @@ def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
     while not true():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(_PAUSE)
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it has not ended; nobody may have asked for its exit code."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_for_exec(process: subprocess.Popen[Any]) -> None:

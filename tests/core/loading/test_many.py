@@ -16,7 +16,14 @@ from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.project_tree import project_tree
 from tests.support.recorded import leaves
-from tests.support.writers.fake_nsys import descendants, report, slow_nsys, until
+from tests.support.waiting import runs
+from tests.support.writers.fake_nsys import (
+    OF_A_READER,
+    descendants,
+    report,
+    slow_nsys,
+    until,
+)
 from tests.support.writers.nsysfile import NsysFile
 
 Progress = list[tuple[str, int, int]]
@@ -137,7 +144,7 @@ def test_a_process_that_is_killed_is_told_by_the_name_of_its_file(endless: list[
     orphans: list[psutil.Process] = []
 
     def kill_one() -> None:
-        until(lambda: len(descendants()) == 4)
+        until(lambda: len(descendants()) == 2 * OF_A_READER)
         reader = psutil.Process().children()[0]
         orphans.extend(reader.children())
         reader.kill()
@@ -148,8 +155,7 @@ def test_a_process_that_is_killed_is_told_by_the_name_of_its_file(endless: list[
         load_all(endless)
     killer.join()
     assert descendants() == []
-    for orphan in orphans:  # whoever is killed like this cannot stop what it has started
-        orphan.kill()
+    until(lambda: not any(map(runs, orphans)))
 
 
 def test_a_program_that_does_not_start_says_why(
@@ -186,7 +192,7 @@ def test_a_load_that_is_cancelled_leaves_nothing(endless: list[Path], tmp_path: 
 
     def progress(stage: str, done: int, expected: int) -> None:
         below[:] = descendants()
-        if len(below) == 4:  # two readers, each with its nsys
+        if len(below) == 2 * OF_A_READER:
             raise CancelledError("stopped")
 
     with pytest.raises(CancelledError):

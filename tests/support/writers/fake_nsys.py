@@ -12,6 +12,9 @@ import psutil
 from flame.core.readers.signs.nsys import MAGIC
 from tests.support.waiting import PATIENCE
 
+OF_A_READER = 3
+"""Processes: it, its nsys, and the shell that ends that if the reader is killed."""
+
 
 def slow_nsys(folder: Path) -> dict[str, str]:
     """Put an ``nsys`` that never ends into ``folder``; the environment in which it is found."""
