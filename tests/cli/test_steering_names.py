@@ -23,7 +23,7 @@ COMMANDS = (
     *("report", "report -o /dev/tty", "report --md -o -", "report --json"),
     *("diff --print", "diff --md -o -", "diff --json", "diff -f svg -o -"),
     *("export -f svg -o -", "export -f speedscope -o -", "export -f chrome -o -"),
-    *("export -f html -o -"),
+    "export -f html -o -",
 )
 
 RECORDED = ("top --csv", "top --csv -o -", "diff -f folded -o -", "export -f folded -o /dev/tty")
