@@ -13,7 +13,7 @@ from tests.support.hostile.steering import STEERING, steering_dumps, steering_tr
 QUIET = (
     "-c",
     "import sys; from flame.cli.main import main; from flame.console import progress;"
-    "progress.PATIENCE = 1e9; sys.exit(main(sys.argv[1:]))",
+    "progress.DELAY = 1e9; sys.exit(main(sys.argv[1:]))",
 )
 """The command line without the progress of loads, whose moves are flame's own."""
 
@@ -102,7 +102,7 @@ def test_no_name_in_a_traceback_is_obeyed(folder: Path, monkeypatch: pytest.Monk
 def test_no_stage_of_a_load_is_obeyed(folder: Path) -> None:
     shown = (
         "-c",
-        "from flame.console import progress; progress.PATIENCE = 0\n"
+        "from flame.console import progress; progress.DELAY = 0\n"
         f"with progress.progress_on_stderr() as show: show('reading' + {STEERING!r}, 1, 2)",
     )
     code, received = in_terminal(program=shown)
