@@ -12,6 +12,7 @@ from flame.console.terminal import say
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.starting import prepare_process
 from flame.core.units import format_counted
+from flame.options.config import allows_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +119,8 @@ def _options(args: argparse.Namespace) -> RankOptions:
             compile_expression(args.iteration)
         except UsageError as error:
             raise UsageError(f"--iteration {args.iteration!r}: {error}") from None
-    return RankOptions(args.groups and RankGroups.parse(args.groups), args.iteration)
+    mesh = args.groups and RankGroups.parse(args.groups)
+    return RankOptions(mesh, args.iteration, allows_cache(args))
 
 
 def _share(paths: list[str], share: str | None) -> list[str]:

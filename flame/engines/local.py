@@ -112,7 +112,10 @@ class LocalEngine:
         path = Path(file.path)
         with self._processes.lend(path) as process:
             return process.run(
-                partial(read_part, name=file.path, how=options), path, LoadOptions(), note
+                partial(read_part, name=file.path, how=options),
+                path,
+                LoadOptions(cache=options.cache),
+                note,
             )
 
     def unfinished(self) -> Sequence[RankSummary]:

@@ -99,7 +99,10 @@ def read(run: str, name: str, place: str, size: int, options: RankOptions) -> Ra
     try:
         with readers.room(file.memory), readers.processes.lend(path) as process:
             return process.run(
-                partial(read_part, name=name, how=options), path, LoadOptions(), silent
+                partial(read_part, name=name, how=options),
+                path,
+                LoadOptions(cache=options.cache),
+                silent,
             )
     except (EndedError, MemoryShortError):
         raise

@@ -141,6 +141,16 @@ def test_a_setting_turns_it_off(
     assert not home.exists()
 
 
+def test_a_setting_turns_it_off_for_ranks_read_elsewhere_too(
+    home: Path, trace: Path, flame: Flame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = trace.parent / "config.toml"
+    config.write_text("cache = false")
+    monkeypatch.setenv("FLAME_CONFIG", str(config))
+    assert flame("ranks", packed(trace), "-o", trace.parent / "run.flamesum").code == 0
+    assert not home.exists()
+
+
 def test_what_matches_nothing_is_kept_for_the_next_try(
     home: Path, trace: Path, flame: Flame
 ) -> None:

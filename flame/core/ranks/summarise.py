@@ -59,11 +59,12 @@ class RankOptions(NamedTuple):
     """Choose how ranks are read.
 
     Collectives whose group is not recorded are of a group of ``mesh``. Iterations are the ranges
-    that the expression ``iteration`` matches.
+    that the expression ``iteration`` matches. ``cache`` is that of `LoadOptions`.
     """
 
     mesh: RankGroups | None = None
     iteration: str = ""
+    cache: bool = True
 
 
 USUAL = RankOptions()
