@@ -131,6 +131,8 @@ def test_where_nothing_is_counted_nothing_is_told(record: Record) -> None:
 
 def test_a_forked_child_counts_its_own(record: Record) -> None:
     script = """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # CPython 3.12: of forks beside threads
 child = os.fork()
 if child == 0:
     for _ in range(5): launch(function)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import lzma
 import random
 
-from backports import zstd
-
 from tests.fuzz.checks import opens_or_refuses, unpacked_size, write
 from tests.fuzz.mutations import mutate_json, mutate_lines
 from tests.fuzz.target import Target
 from tests.support.hostile.bad_texts import HOSTILE_JSON, PACKED, WHOLE
+from tests.support.zstd import zstd
 
 NAMES = ("a", "a.json", "a.json.gz", "a.nsys-rep", "a.qdrep", "a.ncu-rep", "a.sqlite", "a.folded")
 

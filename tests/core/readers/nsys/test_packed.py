@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from backports import zstd
 
 from flame.core.errors import InputError
 from flame.core.files.bounds import cache_entries
 from flame.core.loading.many import load
 from flame.core.readers.shared import unpacking
 from tests.support.paths import SAMPLES
+from tests.support.zstd import zstd
 
 SAMPLE = SAMPLES / "decode_small.sqlite"
 PACK: dict[str, Callable[[bytes], bytes]] = {

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from backports import zstd
 
 from flame.core.errors import InputError
 from flame.core.readers.shared import packed_files
@@ -24,6 +23,7 @@ from flame.core.readers.shared.packed_files import (
     raw_position,
     read_whole,
 )
+from tests.support.zstd import zstd
 
 Pack = Callable[[bytes], bytes]
 PACK: dict[str, Pack] = {
