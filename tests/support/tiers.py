@@ -28,20 +28,22 @@ MANY = 20
 OF_TRACES = 50
 """Examples of a property that writes a trace for each: one takes as long as three of others."""
 
+_TIMED = (HealthCheck.too_slow,)
 QUICK = "quick"
 DEEP = "deep"
 """The names of the profiles of hypothesis; pytest's ``--hypothesis-profile`` chooses one."""
 
 
 def load_profiles() -> None:
-    """Tell hypothesis how many examples to draw; no deadline, for a shared machine stalls.
+    """Tell hypothesis how many examples to draw, and not to mind time: a shared machine stalls.
 
     In CI the same examples every time, so that a red run speaks of the change and not of the draw.
     Elsewhere the deep tier draws others every time; a failure says how to draw its example again.
     """
-    settings.register_profile(QUICK, deadline=None, max_examples=15, derandomize=True)
+    calm = settings(deadline=None, suppress_health_check=_TIMED)
+    settings.register_profile(QUICK, calm, max_examples=15, derandomize=True)
     settings.register_profile(
-        DEEP, deadline=None, max_examples=100, derandomize="CI" in os.environ, print_blob=True
+        DEEP, calm, max_examples=100, derandomize="CI" in os.environ, print_blob=True
     )
     settings.load_profile(QUICK)
 
@@ -55,7 +57,7 @@ def examples(factor: float, suppressed: Sequence[HealthCheck] = ()) -> settings:
     if HealthCheck.too_slow in suppressed:
         most = min(most, OF_TRACES)
     count = max(1, round(factor * most))
-    return settings(max_examples=count, suppress_health_check=suppressed)
+    return settings(max_examples=count, suppress_health_check={*_TIMED, *suppressed})
 
 
 def deep_except(quick: Collection[T], values: Iterable[T]) -> list[object]:
