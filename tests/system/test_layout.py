@@ -214,3 +214,10 @@ def test_this_python_is_started_isolated_from_the_current_folder() -> None:
     assert len(re.findall(isolated, texts["flame.core.external"])) == 1
     named = re.compile(r"\bsys\.executable\b|^\s*from sys import .*\bexecutable\b", re.M)
     assert [name for name, text in others.items() if named.search(text)] == []
+
+
+def test_calls_that_come_later_are_not_lost() -> None:
+    """Textual's own may be: see `call_once`."""
+    texts = {name: path.read_text("utf-8") for name, path in MODULES.items()}
+    named = [name for name, text in texts.items() if ".set_timer(" in text]
+    assert named == ["flame.tui.toolkit.background"]

@@ -27,7 +27,7 @@ from flame.tui.attach.picker_rows import (
 )
 from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.start import Start
-from flame.tui.toolkit.background import Done, in_background
+from flame.tui.toolkit.background import Done, call_once, in_background
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.list_screen import ItemGroup, ListScreen, prose
 from flame.tui.toolkit.palette import Palette
@@ -125,7 +125,7 @@ class PickerScreen(ListScreen[Item]):
             self._found = found
             ended = ItemGroup[Item]("Ended recordings", found.finished)
             self.show_parts([ItemGroup[Item]("", found.jobs), ended])
-        self._timer = self.set_timer(PERIOD, self.action_refresh)
+        self._timer = call_once(self, PERIOD, self.action_refresh)
 
     def place_of(self, before: Item) -> int | None:
         """Find the same processes, also when they have ended."""

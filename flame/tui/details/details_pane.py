@@ -19,6 +19,7 @@ from flame.tui.details.pane import LineColumns, details, header
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.base_app import BaseApp
+from flame.tui.toolkit.background import call_once
 from flame.tui.toolkit.lines import Line, Piece, palette_of
 from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 
@@ -114,14 +115,14 @@ class DetailsPane(ScrollPane):
     def _wait(self, seconds: float) -> None:
         self._due = monotonic() + seconds
         if self._timer is None:
-            self._timer = self.set_timer(seconds, self._wake)
+            self._timer = call_once(self, seconds, self._wake)
 
     def _wake(self) -> None:
         """Draw the rest if the cursor has rested, and the facts are there or take long."""
         self._timer = None
         left = self._due - monotonic()
         if left > 0:
-            self._timer = self.set_timer(left, self._wake)
+            self._timer = call_once(self, left, self._wake)
         elif self._asked or self._has_facts():
             self._draw()
         else:

@@ -20,6 +20,7 @@ from flame.tui.diff.sampled.own_groups import Places
 from flame.tui.diff.session import DiffProjection
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
+from flame.tui.toolkit.background import call_once
 from flame.tui.toolkit.latest import Answer, LatestRequest
 from flame.tui.toolkit.lines import Line, palette_of
 from flame.tui.toolkit.scroll_pane import with_more
@@ -79,7 +80,7 @@ class DiffDetailsPane(DetailsPane):
     def _await_rest(self) -> None:
         if self._rest is not None:
             self._rest.stop()
-        self._rest = self.set_timer(details_pane.REST, self._rested)
+        self._rest = call_once(self, details_pane.REST, self._rested)
 
     def _rested(self) -> None:
         self._rest = None

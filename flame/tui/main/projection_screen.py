@@ -14,6 +14,7 @@ from flame.tui.session.projector import Projected, Projector
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.shell.command import Command
+from flame.tui.toolkit.background import call_once
 from flame.tui.widgets.flame_screen import FlameScreen
 
 DELAY = 0.15
@@ -61,7 +62,7 @@ class ProjectionScreen(FlameScreen):
         """
         self._promised = note
         self.projector.ask(list(candidates), self.finder.query)
-        self.set_timer(DELAY, self._say_pending)
+        call_once(self, DELAY, self._say_pending)
 
     def apply(self, outcome: Outcome) -> None:
         """Show the selections that an action has come to, or its note."""
@@ -104,7 +105,7 @@ class ProjectionScreen(FlameScreen):
             self._refuse_search(error)
         else:
             self._show()
-            self.set_timer(DELAY, self._say_pending)
+            call_once(self, DELAY, self._say_pending)
 
     def _refuse_search(self, error: UsageError) -> None:
         """Search for nothing, and say why."""

@@ -33,6 +33,7 @@ from flame.tui.shell.actions import Action, check_actions
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import RANKS_COMMANDS, bindings
 from flame.tui.shell.start import Start
+from flame.tui.toolkit.background import call_once
 from flame.tui.toolkit.latest import Answer, LatestRequest
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
@@ -164,7 +165,7 @@ class RanksScreen(MainScreen, inherit_bindings=False):
             self._go_to_worst(facts)
         else:
             self._finding.ask(RankSubject(shown, view, view.cursor.node))
-            self.set_timer(DELAY, self._say_finding)
+            call_once(self, DELAY, self._say_finding)
 
     def _say_finding(self) -> None:
         if self._finding.busy:

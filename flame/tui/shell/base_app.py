@@ -28,6 +28,7 @@ from flame.tui.shell.command import SUSPEND, has_commands, id_of, stops_no_more
 from flame.tui.shell.hangup import has_hung_up, reads_terminal
 from flame.tui.shell.start import Start
 from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells
+from flame.tui.toolkit.background import call_once
 from flame.tui.toolkit.escaping import Escaping
 from flame.tui.toolkit.late_answers import BackgroundTold, driver_for
 from flame.tui.toolkit.text import printable
@@ -185,7 +186,7 @@ class BaseApp(App[None]):
         But not for long, whatever happens: the screen would stand still.
         """
         self._held_until = monotonic() + _LONGEST_HOLD
-        self.set_timer(_LONGEST_HOLD, self._release_late)
+        call_once(self, _LONGEST_HOLD, self._release_late)
 
     def _release_late(self) -> None:
         """Draw what has been held for too long, but not what is held since."""
@@ -205,12 +206,12 @@ class BaseApp(App[None]):
         """
         if not self._catches_up and is_behind(self._driver):
             self._catches_up = True
-            self.set_timer(_BEHIND_PERIOD, self._catch_up)
+            call_once(self, _BEHIND_PERIOD, self._catch_up)
         return self._catches_up
 
     def _catch_up(self) -> None:
         if is_behind(self._driver):
-            self.set_timer(_BEHIND_PERIOD, self._catch_up)
+            call_once(self, _BEHIND_PERIOD, self._catch_up)
         else:
             self._catches_up = False
             self._draw_changes()
@@ -222,7 +223,7 @@ class BaseApp(App[None]):
         if not self.screen_stack or (self._is_ready() and complete()):
             self.release()
         else:
-            self.set_timer(_SOON, partial(self.release_when_ready, complete))
+            call_once(self, _SOON, partial(self.release_when_ready, complete))
 
     def _is_ready(self) -> bool:
         """Whether nothing waits; what waits for Textual's clock alone is done now, not in 16 ms."""

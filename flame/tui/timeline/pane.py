@@ -21,7 +21,7 @@ from flame.tui.timeline.layouts import DRAWN, Layouts, Ready
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.timeline.tree_link import item_of, node_of
-from flame.tui.toolkit.background import Done
+from flame.tui.toolkit.background import Done, call_once
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import NOT_HERE, Pane
@@ -99,7 +99,7 @@ class TimelinePane(Pane):
             return
         wait = self._layouts.wait
         if wait:
-            self._timer = self._timer or self.set_timer(wait, self._again)
+            self._timer = self._timer or call_once(self, wait, self._again)
             return
         self._begin(shown)
 
@@ -135,7 +135,7 @@ class TimelinePane(Pane):
         Not after the refresh: there is none as long as a dialog lies over the screen.
         """
         if self._layouts.want_reasons():
-            self.set_timer(DRAWN, self._layouts.find_reasons)
+            call_once(self, DRAWN, self._layouts.find_reasons)
 
     @on(Done)
     def _explained(self, message: Done) -> None:

@@ -1,4 +1,4 @@
-"""Run work in a thread or at a pace, so that the app goes on answering."""
+"""Run work in a thread, at a pace or later, so that the app goes on answering."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from threading import Thread
 from time import monotonic
 
 from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.timer import Timer
 
 from flame.core.lazy_dataclass import dataclass
 
@@ -51,6 +53,17 @@ def in_background(
     thread = Thread(target=run, daemon=True)
     thread.start()
     return thread
+
+
+def call_once(pump: MessagePump, seconds: float, callback: Callable[[], object]) -> Timer:
+    """Have ``pump`` call ``callback`` once, after at least ``seconds``.
+
+    A timer of Textual skips what is overdue when it first looks at the clock, also the only call of
+    one made by `set_timer`: where other threads have the processor for that long, it never comes.
+    """
+    timer = pump.set_timer(seconds, callback)
+    timer._skip = False  # It has not begun yet.
+    return timer
 
 
 @dataclass

@@ -24,7 +24,7 @@ from flame.tui.session.session import Projection
 from flame.tui.session.steps import steps_of_frame
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import lasts
-from flame.tui.toolkit.background import Done, Pace, in_background
+from flame.tui.toolkit.background import Done, Pace, call_once, in_background
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
@@ -153,7 +153,7 @@ class TopPane(Pane):
         if self._busy:
             return
         if wait := self._pace.wait():
-            self._timer = self._timer or self.set_timer(wait, self._again)
+            self._timer = self._timer or call_once(self, wait, self._again)
             return
         self._busy, self._ticket = True, self._ticket + 1
 

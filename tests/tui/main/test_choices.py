@@ -230,7 +230,6 @@ async def test_d_says_where_there_is_no_room_for_details(decode: Path) -> None:
 async def test_brackets_scroll_the_details(decode: Path) -> None:
     async with open_app(decode, (60, 22)) as user:
         await user.press(*["down"] * 5)
-        await user.rest()
         details = user.screen.query_one("#details", Lines)
         await user.press("right_square_bracket")
         assert details.scroll_offset.y == 1

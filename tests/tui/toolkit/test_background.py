@@ -1,10 +1,18 @@
-"""How long a result waits for the one before."""
+"""How long a result waits for the one before, and that what is to be called later is called."""
 
 from __future__ import annotations
 
+import asyncio
+from itertools import count
 from time import monotonic
+from types import SimpleNamespace
 
-from flame.tui.toolkit.background import Pace
+import pytest
+from textual import timer
+from textual.app import App
+
+from flame.tui.toolkit.background import Pace, call_once
+from tests.support.waiting import PATIENCE
 
 
 def test_the_first_result_comes_at_once() -> None:
@@ -27,3 +35,25 @@ def test_time_that_has_passed_counts_and_a_hurry_ends_all_waiting() -> None:
     pace.delay(0, since=monotonic())
     pace.hurry()
     assert pace.wait() == 0
+
+
+async def test_what_is_called_later_is_called_however_the_process_stalls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = App[None]()
+    async with app.run_test():
+        stalled = SimpleNamespace(get_time=count(step=10).__next__)
+        monkeypatch.setattr(timer, "_time", stalled)
+        called = asyncio.Event()
+        call_once(app, 0.01, called.set)
+        await asyncio.wait_for(called.wait(), PATIENCE)
+
+
+async def test_what_is_called_later_and_stopped_is_not_called() -> None:
+    app = App[None]()
+    async with app.run_test():
+        first, second = asyncio.Event(), asyncio.Event()
+        call_once(app, 0.001, first.set).stop()
+        call_once(app, 0.002, second.set)
+        await asyncio.wait_for(second.wait(), PATIENCE)
+        assert not first.is_set()
