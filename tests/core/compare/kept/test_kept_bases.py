@@ -270,12 +270,12 @@ def test_a_base_that_unpacks_to_more_than_bases_do_is_refused(tmp_path: Path) ->
 
 def test_a_small_base_takes_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "base"
-    size = base_of_empty_frames(path, 100)
+    base_of_empty_frames(path, 100)
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=r"lacks|missing"):
             open_runs(path, "BASE")
-        assert tracemalloc.get_traced_memory()[1] < 2000 * size
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20  # modules that it imports included
     finally:
         tracemalloc.stop()
 
