@@ -23,6 +23,10 @@ from tests.support.recorded import Recorded, leaves
         (Kind.NVTX, "h.3", True),
         (Kind.NVTX, "model.embed_tokens", False),
         (Kind.NVTX, "model.layers.3 extra", False),
+        (Kind.NVTX, "model.layers.3.", False),
+        (Kind.NVTX, "model..3", False),
+        (Kind.NVTX, "model.3d.x3", False),
+        (Kind.NVTX, "model", False),
         (Kind.NVTX, "3.5", False),
         (Kind.NVTX, "aten::mm", False),
         (Kind.KERNEL, "model.layers.3", False),
@@ -30,6 +34,11 @@ from tests.support.recorded import Recorded, leaves
 )
 def test_modules_are_known_by_their_names(kind: Kind, name: str, is_one: bool) -> None:
     assert is_module(Frame(kind, name)) is is_one
+
+
+def test_a_long_name_that_is_nearly_a_path_takes_no_time() -> None:
+    assert not is_module(Frame(Kind.NVTX, "layer.1." * 100_000))
+    assert is_module(Frame(Kind.NVTX, "layer.1." * 100_000 + "mlp"))
 
 
 def test_layer_wise_tracing_says_what_is_a_module() -> None:
