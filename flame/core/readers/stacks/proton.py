@@ -6,9 +6,8 @@ third_party/proton/csrc/lib/Data): a list of the tree's root and of what is know
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +28,7 @@ from flame.core.readers.shared.deep_json import decode_json
 from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
 from flame.core.readers.shared.packed_files import PackedError, read_whole
 from flame.core.readers.shared.stack_rows import Tick, build_tree_stacks
+from flame.core.readers.stacks.metric_keys import MetricKeys
 
 _ROOT = "ROOT"
 _TIME = "time (ns)"
@@ -243,21 +243,19 @@ class _Metrics:
         names = [name for name in self._found if not self._repeats_other(name)]
         rank = {name: place for place, name in enumerate(_FIRST)}
         names.sort(key=lambda name: (rank.get(name, len(rank)), name))
-        measures: dict[str, Measure] = {}
+        measures, keys = [], MetricKeys("_")
         for name in names:
             try:
-                measure = self._build_measure(name, _metric_key(name, measures))
+                measures.append(self._build_measure(name, keys))
             except OverflowError:
                 self.warnings.append(f"{name} adds up to more than 64 bits hold: left out")
-            else:
-                measures[measure.key] = measure
-        return list(measures.values())
+        return measures
 
     def _repeats_other(self, name: str) -> bool:
         own = name.removesuffix(_WITH_CHILDREN_MARK).rstrip()
         return own != name and own in self._found
 
-    def _build_measure(self, name: str, key: str) -> Measure:
+    def _build_measure(self, name: str, keys: MetricKeys) -> Measure:
         numbers = DecimalNumbers()
         numbers.add(list(self._found[name].values()))
         whole, power = numbers.build()
@@ -268,6 +266,7 @@ class _Metrics:
         values[list(self._found[name])] = whole
         if name in _WITH_CHILDREN or name.endswith(_WITH_CHILDREN_MARK):
             values = self._subtract_children(values)
+        key = keys.take(_metric_key(name))  # only here: what is too large takes none
         return Measure(key, _TITLES.get(key, name), unit, values)
 
     def _subtract_children(self, values: I8) -> I8:
@@ -280,8 +279,6 @@ class _Metrics:
         return np.array(whole, np.int64) - np.array(inner, np.int64)
 
 
-def _metric_key(name: str, taken: Container[str]) -> str:
+def _metric_key(name: str) -> str:
     """Return what a command line calls the metric."""
-    plain = re.sub(r"[^a-z0-9]+", "_", name.removesuffix("(ns)").lower()).strip("_") or "metric"
-    numbered = (f"{plain}_{number}" for number in itertools.count(2))
-    return next(key for key in itertools.chain((plain,), numbered) if key not in taken)
+    return re.sub(r"[^a-z0-9]+", "_", name.removesuffix("(ns)").lower()).strip("_") or "metric"

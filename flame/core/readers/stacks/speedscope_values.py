@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from flame.core.model.metrics import ALL_METRICS
 from flame.core.model.raw import Measure
 from flame.core.readers.shared import decimals
 from flame.core.readers.shared.decimals import MAX_DECIMALS
+from flame.core.readers.stacks.metric_keys import MetricKeys
 from flame.core.readers.stacks.speedscope_schema import Number
 
 if TYPE_CHECKING:
@@ -198,28 +198,24 @@ def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
         np.concatenate([profile.stack.astype(np.int64) for profile in profiles])
     )
     bounds = np.cumsum([len(profile.stack) for profile in profiles])[:-1]
-    measures: dict[str, Measure] = {}
+    measures: list[Measure] = []
     warnings: list[str] = []
+    keys = MetricKeys("-")
     for profile, rows in zip(profiles, np.split(place, bounds), strict=True):
         plain = profile.unit.quantity == PLAIN
         scale, warned = _plain_scale([profile] if plain else [])
         warnings += warned
         values = sum_by(rows, profile.spans(scale if plain else profile.unit.scale)[1], len(stacks))
-        key = _metric_key(profile.name, measures)
-        measures[key] = Measure(
-            key, profile.name, _title_and_unit(profile.unit.quantity, scale)[1], values
-        )
-    return SpeedscopeTable(
-        stacks.astype(np.int32), tuple(measures.values()), warnings=tuple(warnings)
-    )
+        key = keys.take(_metric_key(profile.name))
+        unit = _title_and_unit(profile.unit.quantity, scale)[1]
+        measures.append(Measure(key, profile.name, unit, values))
+    return SpeedscopeTable(stacks.astype(np.int32), tuple(measures), warnings=tuple(warnings))
 
 
-def _metric_key(title: str, taken: Container[str]) -> str:
-    """Return the key of the metric with that title, or a new one; none that is ``taken``."""
+def _metric_key(title: str) -> str:
+    """Return the key of the metric with that title, or one made of its words."""
     known = next((metric.key for metric in ALL_METRICS if metric.title == title), "")
-    key = known or "-".join(re.findall(r"\w+", title.lower())) or "value"
-    spellings = itertools.chain([key], (f"{key}-{number}" for number in itertools.count(2)))
-    return next(spelling for spelling in spellings if spelling not in taken)
+    return known or "-".join(re.findall(r"\w+", title.lower())) or "value"
 
 
 def _plain_scale(profiles: Sequence[ProfileRows]) -> tuple[int, tuple[str, ...]]:

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from flame.core.readers.signs import stacks as signs
 from flame.core.readers.stacks import folded, proton
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
+from tests.support.counted_calls import count_calls
 from tests.support.project_tree import project_tree
 
 REAL = TRACES / "proton" / "tritonbench.hatchet"
@@ -155,6 +157,21 @@ def test_order_units_and_decimals_of_measures(tmp_path: Path) -> None:
         ("bytes", "bytes", "bytes", [12]),
         ("flops8", "flops8", "count", [100_000_000_000]),
     ]
+
+
+def test_keys_of_many_names_that_are_spelled_alike_are_not_tried_again_and_again(
+    tmp_path: Path,
+) -> None:
+    def calls(count: int) -> int:
+        names = {f"a{chr(0x4E00 + number)}": 1 for number in range(count)}
+        return count_calls(partial(read, tmp_path, [node("ROOT", kernel("k", 1, **names))]))
+
+    assert calls(2_000) < 2.5 * calls(1_000)
+
+
+def test_a_metric_that_is_too_large_takes_no_key(tmp_path: Path) -> None:
+    raw = read(tmp_path, [node("ROOT", kernel("k", 1, A=1 << 70, a=1))])
+    assert [one.key for one in raw.measures] == ["time", "count", "a"]
 
 
 @pytest.mark.parametrize("place", ["/a/b.py:12@f", "/a/b.py:f@12"])

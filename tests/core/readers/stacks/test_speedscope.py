@@ -20,6 +20,12 @@ from flame.core.errors import CancelledError
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawStacks
 from flame.core.readers.shared.file_stream import FileStream
+from flame.core.readers.stacks.speedscope_values import (
+    ProfileRows,
+    merge_as_measures,
+    parse_unit,
+)
+from tests.support.counted_calls import count_calls
 from tests.support.project_tree import project_tree
 from tests.support.writers.speedscopefile import (
     Stack,
@@ -260,6 +266,12 @@ def test_measures_of_one_title_have_different_keys() -> None:
     ]
     raw = opened(document(*profiles, exporter="flame@0.1"))
     assert [one.key for one in raw.measures] == ["gpu", "gpu-2", "value", "value-2"]
+
+
+def test_keys_of_many_measures_of_one_title_are_not_tried_again_and_again() -> None:
+    one = ProfileRows("bytes", parse_unit("bytes"), 0, np.zeros(1, np.int32), np.ones(1, np.int64))
+    few, many = (count_calls(partial(merge_as_measures, [one] * n)) for n in (1_000, 2_000))
+    assert many < 2.5 * few
 
 
 @pytest.mark.parametrize(
