@@ -14,6 +14,9 @@ import numpy as np
 from flame.core.columns import I4, I8, Column, distinct
 from flame.core.model.stacks import StackBuilder, StackTable
 
+DEEPEST = 10_000
+"""Frames of a stack in a file of stacks: deeper ones exist in broken files only, and every level
+takes time and memory, however few bytes it is."""
 _FRAME_BITS = 32
 
 Tick = Callable[[], None]

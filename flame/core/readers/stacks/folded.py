@@ -18,15 +18,13 @@ from flame.core.model.raw import Measure, RawStacks
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, DecimalNumbers, decimal_unit
 from flame.core.readers.shared.packed_files import PackedError, open_binary, raw_position
-from flame.core.readers.shared.stack_rows import build_row_stacks
+from flame.core.readers.shared.stack_rows import DEEPEST, build_row_stacks
 from flame.core.readers.stacks.folded_frames import ExactKeys, FoldedFrames, SameKeyError
 from flame.core.readers.stacks.plain_lines import split_plain
 
 # The frames of a batch live at the same time, as texts of 60 bytes each.
 _BATCH = 1 << 20
 _HEAD = 1 << 16
-# Deeper stacks exist in broken files only, and everything here takes its time per level.
-_MAX_FRAMES = 10_000
 _LETTER = lazy_regex(rb"[A-Za-z_\x80-\xff]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_FRAMES = b"all"
@@ -211,7 +209,7 @@ class _LineCollector:
     def add(self, batch: bytes) -> None:
         """Add whole lines. Raises OverflowError and `_NotDifferentialError`."""
         plain = split_plain(batch) if len(self._columns) == 1 else None
-        if plain is None or plain.lengths.max() > _MAX_FRAMES:
+        if plain is None or plain.lengths.max() > DEEPEST:
             self._add_lines(batch)
             return
         self._line += len(plain.values)
@@ -257,10 +255,10 @@ class _LineCollector:
     def _add_stacks(self, stacks: Sequence[bytes]) -> None:
         self.stacks += len(stacks)
         lengths = np.array([stack.count(b";") + 1 if stack else 0 for stack in stacks], np.int64)
-        if lengths.max() > _MAX_FRAMES:
-            self._too_deep += int((lengths > _MAX_FRAMES).sum())
-            stacks = [b";".join(stack.split(b";", _MAX_FRAMES)[:_MAX_FRAMES]) for stack in stacks]
-            lengths = np.minimum(lengths, _MAX_FRAMES)
+        if lengths.max() > DEEPEST:
+            self._too_deep += int((lengths > DEEPEST).sum())
+            stacks = [b";".join(stack.split(b";", DEEPEST)[:DEEPEST]) for stack in stacks]
+            lengths = np.minimum(lengths, DEEPEST)
         texts = b";".join(filter(None, stacks)).split(b";") if lengths.any() else []
         self._spelled.append(self._frames.ids(texts))
         self._lengths.append(lengths)
@@ -315,7 +313,7 @@ class _LineCollector:
             )
         if self._too_deep:
             warnings.append(
-                f"stacks of more than {_MAX_FRAMES:,} frames: {self._too_deep:,}, "
+                f"stacks of more than {DEEPEST:,} frames: {self._too_deep:,}, "
                 "their innermost left out"
             )
         rounded = sum(numbers.rounded for numbers in self._values)

@@ -16,7 +16,7 @@ from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
 from flame.core.readers.shared.packed_files import PackedError, read_whole
-from flame.core.readers.shared.stack_rows import build_row_stacks
+from flame.core.readers.shared.stack_rows import DEEPEST, build_row_stacks
 from flame.core.readers.stacks.pprof_profile import Location, PprofProfile, decode_profile
 from flame.core.readers.stacks.speedscope_values import (
     PLAIN,
@@ -27,7 +27,6 @@ from flame.core.readers.stacks.speedscope_values import (
 )
 
 _READING, _DECODING = 0.2, 0.8
-_DEEPEST = 10_000
 _FREE_FRAMES, _FRAMES_PER_BYTE = 1_000_000, 16
 """Frames of all samples that any file may have, and those for each of its bytes: one location may
 stand for many inlined functions, but not for so many that they fill the memory."""
@@ -132,8 +131,8 @@ def _spell(
 
 
 def _refuse_excess(lengths: I8, size: int) -> None:
-    if lengths.max(initial=0) > _DEEPEST:
-        raise InputError(f"a stack of more than {_DEEPEST:,} frames")
+    if lengths.max(initial=0) > DEEPEST:
+        raise InputError(f"a stack of more than {DEEPEST:,} frames")
     if int(lengths.sum()) > _FREE_FRAMES + _FRAMES_PER_BYTE * size:
         raise InputError("its samples have more frames than a file of its size can mean")
 

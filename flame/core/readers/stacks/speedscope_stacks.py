@@ -12,7 +12,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column, order_by
 from flame.core.errors import InputError
 from flame.core.model.stacks import EMPTY, StackBuilder
-from flame.core.readers.shared.stack_rows import Tick
+from flame.core.readers.shared.stack_rows import DEEPEST, Tick
 from flame.core.readers.stacks.folded_frames import ExactKeys
 from flame.core.readers.stacks.speedscope_schema import decode_json
 from flame.core.readers.stacks.speedscope_values import join
@@ -115,6 +115,9 @@ class SampleStacks:
         if len(beyond):
             sample = int(np.searchsorted(np.cumsum(lengths), beyond[0], side="right"))
             raise WrongSampleError(sample, f"frame {indices[beyond[0]]}, and no file has so many")
+        deep = np.flatnonzero(lengths > DEEPEST)
+        if len(deep):
+            raise WrongSampleError(int(deep[0]), f"a stack of more than {DEEPEST:,} frames")
         self._indices.append(indices.astype(np.int32))
         self._lengths.append(lengths)
         self._size += len(lengths)
@@ -225,6 +228,7 @@ def _check_events(events: ProfileEvents, depth: Column, limit: int) -> I8:
     back = np.flatnonzero(at[1:] < at[:-1])
     if len(back):
         raise InputError(f"events[{back[0] + 1}]: at an earlier value than the event before it")
+    _check_depth(depth)
     beyond = np.flatnonzero(depth < 0)
     nested = int(beyond[0]) if len(beyond) else len(depth)
     order = _order_by_level(opens[:nested], depth[:nested])
@@ -235,6 +239,12 @@ def _check_events(events: ProfileEvents, depth: Column, limit: int) -> I8:
         left = np.flatnonzero(opens & (depth == 1))[-1]
         raise InputError(f"events[{left}]: opens frame {frame[left]}, which is never closed")
     return order
+
+
+def _check_depth(depth: Column) -> None:
+    deep = np.flatnonzero(depth > DEEPEST)
+    if len(deep):
+        raise InputError(f"events[{deep[0]}]: a stack of more than {DEEPEST:,} frames")
 
 
 def _check_pairs(frame: Column, opens: Bool, order: I8) -> None:
