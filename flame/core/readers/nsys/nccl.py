@@ -28,7 +28,12 @@ from flame.core.readers.nsys.nvtx_frames import PUSH_POP, TABLE
 from flame.core.readers.nsys.side_keys import KnownKeys
 from flame.core.readers.nsys.side_tables import Read, read_texts
 from flame.core.readers.shared.nccl import DOMAIN, REDUCTION, Payload, build_ranges, json_payload
-from flame.core.readers.shared.nvtx_payloads import PayloadEntry, Schema, decode_payload
+from flame.core.readers.shared.nvtx_payloads import (
+    PayloadEntry,
+    Schema,
+    build_schema,
+    decode_payload,
+)
 from flame.core.readers.sqlite.source import NULL, TableSource
 
 SCHEMAS, ENTRIES = "NVTX_PAYLOAD_SCHEMAS", "NVTX_PAYLOAD_SCHEMA_ENTRIES"
@@ -129,7 +134,7 @@ def _of_bytes(data: object, domain: object, schemas: _Schemas) -> Payload | None
     whole = _HEADER.size + size
     if owner != domain or not schema or whole != len(data) or where not in (_HEADER.size, whole):
         return None
-    return decode_payload(data[_HEADER.size :], schema, (REDUCTION,))
+    return decode_payload(data[_HEADER.size :], schema)
 
 
 def _read_schemas(source: TableSource) -> _Schemas:
@@ -158,7 +163,7 @@ def _schema(sizes: set[tuple[object, ...]], entries: set[tuple[object, ...]]) ->
     if len(sizes) != 1 or len(places) != len(entries) or not isinstance(size, int):
         return None
     described = [_entry(*one) for one in entries]
-    return Schema(size, [one for one in described if one is not None])
+    return build_schema(size, [one for one in described if one is not None], (REDUCTION,))
 
 
 def _entry(

@@ -7,7 +7,7 @@ enumerations, that a program has registered itself.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,30 +27,48 @@ class PayloadEntry(NamedTuple):
     offset: int
 
 
+class _Number(NamedTuple):
+    """A number in a payload: where it begins and ends, how `struct` reads it, how it is called."""
+
+    begin: int
+    end: int
+    form: str
+    label: str
+
+
 class Schema(NamedTuple):
     """Describe a payload of ``size`` bytes, by the numbers in it."""
 
     size: int
-    entries: Sequence[PayloadEntry]
+    numbers: Sequence[_Number]
 
 
-def decode_payload(data: bytes, schema: Schema, enums: Sequence[str]) -> Mapping[str, int] | None:
-    """Decode the numbers in ``data`` by label.
+def build_schema(size: int, entries: Iterable[PayloadEntry], enums: Sequence[str]) -> Schema | None:
+    """Build the schema of payloads of ``size`` bytes, once for all of them.
 
-    None where there are none, it is not as long as the schema says, or they lie on one another.
-    Entries of other types are left out; of those that a program registered, all but those whose
-    labels are among ``enums``. So are entries that reach beyond the end.
+    None where entries lie on one another. Those of other types are left out; of those that a
+    program registered, all but those whose labels are among ``enums``. So are entries that reach
+    beyond the end: what remains is no more than a payload has room for.
     """
-    placed = sorted(
-        (entry.offset, entry.offset + struct.calcsize(form), form, entry.label)
-        for entry in schema.entries
+    numbers = sorted(
+        _Number(entry.offset, entry.offset + struct.calcsize(form), form, entry.label)
+        for entry in entries
         if (form := _form(entry, enums)) and entry.offset >= 0
     )
-    overlap = any(before[1] > after[0] for before, after in pairwise(placed))
-    if overlap or len(data) != schema.size:
+    if any(before.end > after.begin for before, after in pairwise(numbers)):
         return None
-    inside = [one for one in placed if one[1] <= len(data)]
-    return {label: struct.unpack_from(form, data, at)[0] for at, _, form, label in inside} or None
+    return Schema(size, [number for number in numbers if number.end <= size])
+
+
+def decode_payload(data: bytes, schema: Schema) -> Mapping[str, int] | None:
+    """Decode the numbers in ``data`` by label.
+
+    None where there are none, or it is not as long as the schema says.
+    """
+    if len(data) != schema.size:
+        return None
+    numbers = schema.numbers
+    return {one.label: struct.unpack_from(one.form, data, one.begin)[0] for one in numbers} or None
 
 
 def _form(entry: PayloadEntry, enums: Sequence[str]) -> str | None:

@@ -19,8 +19,9 @@ from flame.core.report.parties.communication import communication_section
 from flame.core.report.scope import Scope
 from tests.conftest import TRACES, needs_traces
 from tests.core.reopening.conftest import find, keep
+from tests.support.counted_calls import count_calls
 from tests.support.report_rows import table_rows
-from tests.support.writers.ncclcalls import STATIC, Call, add_range, add_schemas, blob
+from tests.support.writers.ncclcalls import SIZE, STATIC, Call, add_range, add_schemas, blob
 from tests.support.writers.nsysfile import NsysFile
 
 HASH = 0xFEDCBA9876543210
@@ -58,6 +59,7 @@ def only(path: Path) -> tuple[RecordedCollective, tuple[str, ...]]:
 
 KNOWN = RecordedCollective("ncclAllReduce", "byte", 4096, group=GROUP, reduction="sum")
 UNKNOWN = RecordedCollective("ncclAllReduce", "byte")
+ENTRIES = 3_000
 DAMAGED = ("1 call of NCCL has a payload that cannot be read: size and group are not known",)
 
 
@@ -157,6 +159,28 @@ def test_a_schema_that_does_not_fit_tells_nothing(tmp_path: Path, sql: str) -> N
         file.db.executescript(sql)
 
     assert only(written(tmp_path / "t.sqlite", BYTES, change)) == (UNKNOWN, DAMAGED)
+
+
+def test_entries_beyond_the_payload_are_no_work_of_every_row(tmp_path: Path) -> None:
+    few, many = (_calls(tmp_path / f"{rows}.sqlite", rows) for rows in (10, 20))
+    assert many - few < ENTRIES
+
+
+def _calls(path: Path, rows: int) -> int:
+    """The calls to read as many ranges, whose schema has entries that no payload has room for."""
+
+    def more(file: NsysFile) -> None:
+        for row in range(rows):
+            add_range(file, "ncclAllReduce", 500, 600, blob(REDUCE.name, {SIZE: row}))
+        file.db.executemany(
+            "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES SELECT domainId, schemaId, ?, flags, type,"
+            " name, description, arrayOrUnionDetail, ? FROM NVTX_PAYLOAD_SCHEMA_ENTRIES"
+            f" WHERE schemaId = {STATIC + 5} AND idx = 1",
+            [(100 + entry, 100 + 8 * entry) for entry in range(ENTRIES)],
+        )
+
+    assert only(written(path, BYTES, more)) == (KNOWN, ())
+    return count_calls(lambda: told(path))
 
 
 def test_a_payload_of_another_domain_tells_nothing(tmp_path: Path) -> None:
