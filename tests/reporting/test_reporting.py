@@ -206,6 +206,22 @@ def test_no_text_is_a_formula_and_every_number_is_one(begin: str) -> None:
     assert row == [f"'{name}", "g", "-5", "-1.5"]
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("name", ["x{}=1", "x{}+1", 'x{}=H("a",1)', "{}-1", "x{0}{0}@a", 'x{}"=1'])
+def test_no_cell_is_a_formula_where_another_separator_is_usual(separator: str, name: str) -> None:
+    text = name.format(separator)
+    written = as_csv(Table.of("rows", "", COLUMNS, [("k", text, 1, 1.5, None, None)]))
+    cells = written.replace(separator, "\n").splitlines()
+    assert not [cell for cell in cells if cell.lstrip('"').startswith(("=", "+", "-", "@"))]
+
+
+@pytest.mark.parametrize("name", ["a-b", "f(int; a)", "x; -1", "a=b;c", "x\n  - y", "a\r\n\tb"])
+def test_other_texts_stay_as_they_are_in_csv(name: str) -> None:
+    found = Table.of("rows", "", COLUMNS, [(name, "g", 1, 1.5, None, None)])
+    [_, row] = list(csv.reader(io.StringIO(as_csv(found), newline="")))
+    assert row[0] == name
+
+
 def test_csv_files_are_named_by_section_and_table(tmp_path: Path) -> None:
     both = [Section("idle", "Idle", tables=(table(key="causes"), table(key="rows")))]
     written = write_csv(both, tmp_path / "out", replace=False)

@@ -7,6 +7,7 @@ import io
 import json
 from typing import Any, BinaryIO
 
+from flame.core.lazy_regex import lazy_regex
 from flame.core.model.tree import StackTree
 from flame.core.report.table import Table, Value
 from flame.exporters.stacks import encodable
@@ -15,8 +16,9 @@ from flame.exporters.tables.dataframes import imported
 CONTRACT = 1
 """Of the JSON; counts up when something is renamed or goes, not by what is added."""
 
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
-"""With these a spreadsheet takes a text for a formula, which may start programs."""
+_FORMULA = lazy_regex(r'^(?=[\t\r\n])|(^|[;\t\r\n]"*+)(?=[=+\-@＝＋－＠])')
+"""Where a spreadsheet takes a text for a formula, which may start programs: where it begins, and
+behind what separates cells in some countries, where quotes count only at the beginning of a row."""
 
 
 def as_csv(table: Table) -> str:
@@ -31,7 +33,7 @@ def as_csv(table: Table) -> str:
 def _cell(value: Value) -> Value:
     if not isinstance(value, str):
         return value
-    return f"'{value}" if value.startswith(_FORMULA) else value
+    return _FORMULA.sub(r"\1'", value)
 
 
 def as_json(table: Table, tree: StackTree, name: str) -> str:
