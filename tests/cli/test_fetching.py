@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.conftest import Flame
 from tests.cli.job_terminal import Shell
+from tests.support.file_server import serving
 from tests.support.paths import SAMPLES
 from tests.support.waiting import PATIENCE, wait_until
 
@@ -132,6 +133,21 @@ def test_only_traces_are_fetched(option: str, flame: Flame, folder: Path) -> Non
     told = flame("view", "a.folded", option, "https://me:pw@host/x.csv?key=secret")
     said = f"{option} https://host/x.csv: only traces are fetched: copy it here"
     assert (told.code, told.complaint()) == (2, said)
+
+
+@pytest.mark.parametrize("words", [(), ("--json",), ("--md",), ("--html", "page"), ("--all",)])
+def test_no_report_tells_what_is_secret_in_a_url(
+    words: tuple[str, ...], flame: Flame, folder: Path
+) -> None:
+    with serving() as server:
+        server.files["/t.sqlite?sig=topsecret"] = SAMPLE.read_bytes(), {}
+        url = server.url("/t.sqlite")
+        secret = url.replace("://", "://us:s3cret@") + "?sig=topsecret"
+        done = flame("report", "--no-cache", secret, *words)
+    assert done.code == 0, done.err
+    text = done.out + done.err + (Path("page").read_text("utf-8") if "page" in words else "")
+    assert "s3cret" not in text and "topsecret" not in text
+    assert words == ("--md",) or f"flame view {url}" in text
 
 
 def test_a_file_called_like_a_pattern_is_opened(flame: Flame, folder: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.core.fetching.given_names import shown_name
+from flame.core.fetching.given_names import is_url, shown_name, shown_url
 from flame.core.lazy_dataclass import dataclass
 from flame.core.loading.source_labels import absolute_path, label_paths
 from flame.core.readers.fdump.folder import is_folder, list_dumps
@@ -33,7 +33,12 @@ class Inputs:
 
     @property
     def spelled(self) -> list[str]:
-        """The files as they were given."""
+        """The files as they were given, as may be shown: URLs without what is secret in them."""
+        return [shown_url(name) if is_url(name) else name for name in self.spelled_in_full]
+
+    @property
+    def spelled_in_full(self) -> list[str]:
+        """The files as they were given, with passwords and signatures: not to be shown."""
         known = dict(self.given)
         return [known.get(path) or _unlike_stdin(str(path)) for path in self.paths]
 

@@ -97,7 +97,7 @@ def _command(screen: ShownScreen) -> str:
 
     session, selection, names = screen.session, screen.shown.selection, screen.config.kernel_names
     state, remembers = screen.state(), screen.memory.is_kept
-    given = (session.inputs.spelled, session.options, selection)
+    given = (session.inputs.spelled_in_full, session.options, selection)
     if state.section:
         line, about = report_line(*given, state.section), "the command line of this section"
     else:
