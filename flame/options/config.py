@@ -134,6 +134,8 @@ def _parsed(content: bytes) -> Config:
         table = tomllib.loads(content.decode())
     except ValueError as error:  # also TOMLDecodeError and UnicodeDecodeError
         raise UsageError(f"no TOML: {error}") from None
+    except RecursionError:
+        raise UsageError("no TOML that can be read: values are nested too deep") from None
     for word, value in table.items():
         refuse_unknown(word, SETTINGS, "unknown setting")
         _check(word, value)
