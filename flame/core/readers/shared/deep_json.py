@@ -9,6 +9,8 @@ import msgspec
 from flame.core.lazy_regex import lazy_regex
 
 _TOKEN = lazy_regex(rb'[][{}]|"(?:[^"\\]|\\.)*"|[^][{},:\s"]+|"', re.DOTALL)
+_DEEPEST = 100_000
+"""Levels: more than stacks have. Each takes 140 times the memory of its bracket."""
 _CLOSING = {b"]": b"[", b"}": b"{"}
 
 
@@ -32,6 +34,8 @@ def _decode_deep(data: bytes) -> object:
         token = match[0]
         if token in (b"[", b"{"):
             opened.append((token, []))
+            if len(opened) > _DEEPEST:
+                raise ValueError(f"nested deeper than {_DEEPEST:,} levels")
             continue
         if token in _CLOSING:
             bracket, items = opened.pop()
@@ -50,7 +54,9 @@ def _pair_items(items: list[object]) -> dict[str, object]:
     keys, values = items[::2], items[1::2]
     if len(keys) != len(values):
         raise ValueError("a key without a value")
-    return {str(key): value for key, value in zip(keys, values, strict=True)}
+    if not all(isinstance(key, str) for key in keys):
+        raise ValueError("a key that is no text")
+    return dict(zip(keys, values, strict=True))  # type: ignore[arg-type]
 
 
 def _decode_scalar(token: bytes) -> object:

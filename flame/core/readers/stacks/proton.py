@@ -7,7 +7,7 @@ third_party/proton/csrc/lib/Data): a list of the tree's root and of what is know
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -110,7 +110,7 @@ def _read_document(path: Path, progress: Progress) -> list[dict[str, Any]]:
 def _build_meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:
     """Read the facts on devices, into ``options``: ``CUDA 0``: ``arch 90, …``."""
     known = {
-        f"{kind} {number}": ", ".join(f"{key} {value}" for key, value in facts.items())
+        f"{kind} {number}": ", ".join(_spell_facts(facts))
         for part in document
         if "frame" not in part
         for kind, devices in part.items()
@@ -119,6 +119,13 @@ def _build_meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:
         if isinstance(facts, dict)
     }
     return Meta(str(path), "proton", producer="Triton Proton", options=known)
+
+
+def _spell_facts(facts: dict[str, Any]) -> Iterator[str]:
+    """Spell each fact; what lists or objects hold is left out."""
+    for key, value in facts.items():
+        if not isinstance(value, list | dict):
+            yield f"{key} {value}"
 
 
 class _Tree:
@@ -140,7 +147,7 @@ class _Tree:
 
     def devices(self) -> list[str]:
         """Return the device of each node; empty where a node names none, or all name the same."""
-        devices = [str(metrics.get("device_id") or "") for metrics in self.metrics]
+        devices = [_device(metrics) for metrics in self.metrics]
         return devices if len(set(devices) - {""}) > 1 else [""] * len(devices)
 
     def stacks(self, frames: FrameBuilder, tick: Tick) -> tuple[StackBuilder, I4]:
@@ -165,6 +172,11 @@ class _Tree:
 
     def _rows(self) -> Iterable[tuple[str, dict[str, Any], int, str]]:
         return zip(self.names, self.metrics, self.above, self.devices(), strict=True)
+
+
+def _device(metrics: dict[str, Any]) -> str:
+    device = metrics.get("device_id")
+    return "" if not device or isinstance(device, list | dict) else str(device)
 
 
 def _children(node: dict[str, Any]) -> list[dict[str, Any]]:

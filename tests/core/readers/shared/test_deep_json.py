@@ -34,10 +34,37 @@ def test_deep_and_shallow_say_the_same(value: object, indent: int | None) -> Non
 
 @pytest.mark.parametrize(
     "inner",
-    [b"", b'"a', b'{"a"}', b"nul", b"]", b"}", b"[", b"{", b'"\xff"', b"\\", b"1 2"],
+    [
+        b"",
+        b'"a',
+        b'{"a"}',
+        b"nul",
+        b"]",
+        b"}",
+        b"[",
+        b"{",
+        b'"\xff"',
+        b"\\",
+        b"1 2",
+        b"{[]:1}",
+        b"{1:1}",
+    ],
 )
 def test_damage_is_found_at_any_depth(inner: bytes) -> None:
     with pytest.raises(ValueError, match=r"^[^\n]+\Z"):
         decode_json(b"[" * 3 + inner)
     with pytest.raises(ValueError, match=r"^[^\n]+\Z"):
         decode_json(b"[" * DEPTH + inner)
+
+
+def test_no_key_is_made_of_what_is_no_text() -> None:
+    deep = b"[" * DEPTH + b"]" * DEPTH
+    with pytest.raises(ValueError, match="a key that is no text"):
+        decode_json(b"[" + deep + b",{" + deep + b":1}]")
+
+
+def test_what_is_deeper_than_any_stack_is_refused_before_it_is_read() -> None:
+    levels = 99_998
+    assert decode_json(b"[" * levels + b"]" * levels)
+    with pytest.raises(ValueError, match="nested deeper than 100,000 levels"):
+        decode_json(b"[" * 100_001)

@@ -227,6 +227,16 @@ def test_one_metric_too_large_leaves_the_others(tmp_path: Path) -> None:
     assert raw.warnings == ["flops8 adds up to more than 64 bits hold: left out"]
 
 
+def test_facts_and_devices_that_are_nested_are_left_out(tmp_path: Path) -> None:
+    deep = "[" * 5000 + "]" * 5000
+    text = json.dumps(
+        [node("ROOT", kernel("k", 3, "DEEP")), {"CUDA": {"0": {"a": 1, "b": "DEEP"}}}]
+    )
+    raw = read(tmp_path, text.replace('"DEEP"', deep).encode())
+    assert said(raw, "time") == {("k",): 3}
+    assert raw.meta.options == {"CUDA 0": "a 1"}
+
+
 @pytest.mark.deep
 def test_a_tree_deeper_than_python_recurses(tmp_path: Path) -> None:
     depth = 20 * sys.getrecursionlimit()
