@@ -18,6 +18,9 @@ PACKAGES = {
 _URL = lazy_regex(r"([A-Za-z][A-Za-z0-9+.-]*(?:::[A-Za-z][A-Za-z0-9+.-]*)*)://")
 _LONGEST_NAME = 100
 
+_UNKNOWN = "…"
+"""Shown of a URL of which anything may be secret."""
+
 _WILDCARDS = frozenset("*?[")
 
 NAMES_OF_STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
@@ -42,14 +45,35 @@ def scheme_of(url: str) -> str:
         raise UsageError(f"{shown_url(url)}: flame fetches by {known} and nothing else")
     if not shown_url(url).partition("://")[2].strip("/"):
         raise UsageError(f"{shown_url(url)}: names no file")
+    if scheme in ("http", "https"):
+        _refuse_bad_port(url)
     return scheme
 
 
 def shown_url(url: str) -> str:
-    """Return ``url`` as it may be shown: without a password, and without what may sign it."""
+    """Return ``url`` as it may be shown: without a password, and without what may sign it.
+
+    All up to the last ``@`` may be a password, whose ``/``, ``?`` and ``#`` are not encoded. Where
+    that stands behind ``?`` or ``#``, nothing tells such a password from a signature.
+    """
     start, separator, rest = url.partition("://")
-    place, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
-    return f"{start}{separator}{place.rpartition('@')[2]}{slash}{path}"
+    shown = re.split(r"[?#]", rest, maxsplit=1)[0]
+    place = shown.partition("/")[0]
+    if ":" in place or "@" in place:
+        hidden = rest[len(shown) :]
+        shown = _UNKNOWN if "@" in hidden else shown.rpartition("@")[2]
+    return f"{start}{separator}{shown}"
+
+
+def _refuse_bad_port(url: str) -> None:
+    """Raise UsageError where no port is one: what libraries say of that may hold a password."""
+    from urllib.parse import urlsplit
+
+    try:
+        urlsplit(url).port  # noqa: B018 (what is no number is found here)
+    except ValueError:
+        encoded = "in a password write / as %2F, ? as %3F, # as %23, @ as %40"
+        raise UsageError(f"{shown_url(url)}: is no URL with a host and a port: {encoded}") from None
 
 
 def shown_name(given: str) -> str:

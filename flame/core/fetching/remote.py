@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -39,7 +40,7 @@ _IN_ONE_PIECE: dict[str, dict[str, Any]] = {"s3": {"max_concurrency": 1}, "gs": 
 """Arguments without which s3fs (from 50 MB on) and gcsfs (from 100 MB on) ask for parts of a file,
 several at a time: they may be of different versions of it. Older ones take them, too."""
 
-_SIGNED = lazy_regex(r"(://[^\s?'\"]*)\?[^\s'\"]*")
+_ANY_URL = lazy_regex(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]*")
 
 
 class _StoppedError(Exception):
@@ -155,8 +156,21 @@ async def _refuse_plain_text(_session: object, _context: object, params: Any) ->
     """Refuse to be sent from https to http, by which anybody on the way could read and write."""
     headers = params.response.headers
     target = headers.get("Location") or headers.get("URI") or ""  # as aiohttp takes it
-    if target.strip().lower().startswith("http:"):
+    scheme = _scheme_as_followed(target)
+    if scheme == "http":
         raise _StoppedError("the server sends on to http://, which is not safe")
+    if scheme not in ("", "https"):  # without one it stays https
+        raise _StoppedError("the server sends on to what is not https://")
+
+
+def _scheme_as_followed(target: str) -> str:
+    """Return the scheme that aiohttp will ask ``target`` by: it removes tabs and line breaks."""
+    from yarl import URL
+
+    try:
+        return URL(target).scheme.lower()
+    except ValueError:
+        raise _StoppedError("the server sends on to what is no URL") from None
 
 
 class _Download:
@@ -213,6 +227,10 @@ def _guarded(shown: str, work: Any) -> Any:
         raise InputError(f"{shown}: cannot be fetched: {_reason(error)}") from None
 
 
+def _as_shown(match: re.Match[str]) -> str:
+    return shown_url(match[0])
+
+
 def _reason(error: Exception) -> str:
     """Say what is behind ``error``, without the address, which may hold a signature."""
     cause: BaseException = error
@@ -225,5 +243,5 @@ def _reason(error: Exception) -> str:
         return "there is no such file"
     text = ""
     with suppress(Exception):
-        text = _SIGNED.sub(r"\1", " ".join(str(cause).split()))[:_LONGEST_REASON]
+        text = _ANY_URL.sub(_as_shown, " ".join(str(cause).split()))[:_LONGEST_REASON]
     return text or type(cause).__name__

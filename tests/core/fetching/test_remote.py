@@ -133,17 +133,35 @@ def test_a_server_that_is_not_there(server: FileServer, tmp_path: Path) -> None:
     assert "secret" not in said
 
 
-@pytest.mark.parametrize("header", ["Location", "URI"])
-async def test_https_does_not_go_on_to_http(header: str) -> None:
+async def follow(target: str, header: str = "Location") -> None:
+    """Have a server send on from https to ``target``."""
+
     class Params:
         class response:  # noqa: N801 (as aiohttp's)
-            headers: ClassVar[dict[str, str]] = {header: "HTTP://example.invalid/"}
+            headers: ClassVar[dict[str, str]] = {header: target}
 
     options = remote._web_options("https")["client_kwargs"]
     (hook,) = options["trace_configs"][0].on_request_redirect
+    await hook(None, None, Params())
+
+
+@pytest.mark.parametrize("header", ["Location", "URI"])
+@pytest.mark.parametrize(
+    "target",
+    ["HTTP://example.invalid/", "ht\ttp://example.invalid/", "\x00h\r\nttp://h/", " http:/h/"],
+)
+async def test_https_does_not_go_on_to_http(target: str, header: str) -> None:
     with pytest.raises(Exception, match="sends on to http://"):
-        await hook(None, None, Params())
+        await follow(target, header)
     assert "trace_configs" not in remote._web_options("http")["client_kwargs"]
+
+
+async def test_https_goes_on_to_https_alone() -> None:
+    for target in ("https://h/x", "HTTPS://h/x", "/x", "x", "//h/x", ""):
+        await follow(target)
+    for target in ("file:///etc/passwd", "ftp://h/x", "https://["):
+        with pytest.raises(Exception, match="sends on to what is no"):
+            await follow(target)
 
 
 class _Bucket(MemoryFileSystem):  # type: ignore[misc]
@@ -231,9 +249,44 @@ def test_without_the_packages_they_are_named(
         ("https://h", "trace", "https://h"),
         ("https://h/..", "trace", "https://h/.."),
         ("s3://b/run/%2Fetc%2Fx", "_etc_x", "s3://b/run/%2Fetc%2Fx"),
+        ("s3://b/run@2/a.json?versionId=1@2", "a.json", "s3://b/run@2/a.json"),
+        ("https://h:8080/x/a.json?sig=1#x", "a.json", "https://h:8080/x/a.json"),
         ("https://h/" + "n" * 400 + ".json", "n" * 95 + ".json", None),
     ],
 )
 def test_names(url: str, name: str, shown: str | None) -> None:
     assert name_in(url) == name
     assert shown is None or shown_url(url) == shown_name(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://us:s3c/ret@h/x", "http://h/x"),
+        ("http://us:1/s3c@ret@h/x?sig=s3c", "http://h/x"),
+        ("http://us:s3c?ret@h/x", "http://…"),
+        ("http://us:s3c#ret@h/x", "http://…"),
+        ("http://us:pw@h/x?mail=s3c@ret", "http://…"),
+    ],
+)
+def test_passwords_that_are_not_encoded_are_not_shown(url: str, shown: str) -> None:
+    assert shown_url(url) == shown_name(url) == shown
+
+
+@pytest.mark.parametrize("mark", "/?#")
+def test_a_url_whose_password_is_not_encoded_is_refused_without_it(
+    mark: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="in a password write / as %2F") as raised:
+        fetch(f"http://us:s3c{mark}ret@h/x", tmp_path, silent)
+    assert "s3c" not in str(raised.value) and "ret" not in str(raised.value)
+
+
+def test_what_libraries_say_of_a_url_is_without_what_is_secret_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def info(self: object, path: str) -> None:
+        raise ValueError("no: 'https://us:s3cret@h/x?sig=s3cret'")
+
+    monkeypatch.setattr(_Bucket, "info", info)
+    assert refusal("s3://traces/a", tmp_path).endswith("cannot be fetched: no: 'https://h/x'")
