@@ -114,7 +114,7 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         ("details = ", "no TOML: Invalid value (at end of document)"),
         ("details = true\ndetails = true", "no TOML: Cannot overwrite a value (at end"),
         (b"editor = '\xff'", "no TOML: 'utf-8' codec can't decode byte 0xff"),
-        ("x = " + "[" * 5000, "no TOML that can be read: values are nested too deep"),
+        pytest.param("x = " + "[" * 5000, "no TOML that can be read: values are nested", id="deep"),
         ("teme = 'flame-light'", "unknown setting 'teme': did you mean theme?"),
         ("xyz = 1", "unknown setting 'xyz': there is theme, details, ascii, editor, kernel_names"),
         ("details = 1", "details has to be true or false"),
