@@ -10,10 +10,11 @@ import numpy as np
 from flame.core.columns import I4, I8
 from flame.core.errors import InputError
 from flame.core.load_progress import LoadPart
+from flame.core.memory import MemoryShortError, within_memory
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta
 from flame.core.model.raw import RawStacks
-from flame.core.options import LoadOptions, Progress
+from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
 from flame.core.readers.shared.packed_files import PackedError, read_whole
 from flame.core.readers.shared.stack_rows import DEEPEST, build_row_stacks
@@ -28,8 +29,12 @@ from flame.core.readers.stacks.speedscope_values import (
 
 _READING, _DECODING = 0.2, 0.8
 _FREE_FRAMES, _FRAMES_PER_BYTE = 1_000_000, 16
-"""Frames of all samples that any file may have, and those for each of its bytes: one location may
-stand for many inlined functions, but not for so many that they fill the memory."""
+"""Frames of all samples that any file may have, and those for each of its bytes as it is packed:
+one location may stand for many inlined functions, and packing takes out what is repeated, but not
+so much that it fills the memory."""
+
+_PER_FRAME = 60
+"""Bytes of memory that a frame of a sample takes until the stacks are merged."""
 
 _MOST = 1 << 62
 _OURS = "flame "
@@ -51,7 +56,9 @@ def read_pprof(path: Path, options: LoadOptions, progress: Progress) -> RawStack
         data = read_whole(path, LoadPart(progress, 0, _READING))
         part = LoadPart(progress, _READING, _DECODING)
         profile = decode_profile(data, lambda done: part("reading samples", done, len(data)))
-        return _build(path, profile, len(data), progress)
+        return _build(path, profile, progress)
+    except MemoryShortError:
+        raise
     except InputError as error:
         raise InputError(f"{path}: pprof profile: {error}") from None
     except PackedError as error:
@@ -60,14 +67,14 @@ def read_pprof(path: Path, options: LoadOptions, progress: Progress) -> RawStack
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _build(path: Path, profile: PprofProfile, size: int, progress: Progress) -> RawStacks:
+def _build(path: Path, profile: PprofProfile, progress: Progress) -> RawStacks:
     locations, depths, values, widths = profile.build_samples()
     if not profile.types or not len(depths):
         raise InputError("it has no samples")
     if (widths != len(profile.types)).any():
         raise InputError(f"damaged: a sample without {len(profile.types)} values")
     frames = FrameBuilder()
-    rows, lengths = _spell(profile, frames, locations, depths, size)
+    rows, lengths = _spell(profile, frames, locations, depths, path)
     stacks, stack = build_row_stacks(rows, lengths, partial(progress, "merging stacks", 0, 0))
     columns = values.reshape(-1, len(profile.types))
     table = merge_as_measures([_rows(profile, at, stack, columns) for at in _order(profile)])
@@ -108,7 +115,7 @@ def _unit(name: str) -> SpeedscopeUnit:
 
 
 def _spell(
-    profile: PprofProfile, frames: FrameBuilder, locations: I8, depths: I8, size: int
+    profile: PprofProfile, frames: FrameBuilder, locations: I8, depths: I8, path: Path
 ) -> tuple[I4, I8]:
     """Spell samples as frame ids, the outermost first; return these, and how many each has."""
     ids = np.array(sorted(profile.locations), np.int64)
@@ -125,16 +132,18 @@ def _spell(
     taken = np.concatenate([[0], np.cumsum(counts[places])])
     ends = np.concatenate([[0], np.cumsum(depths)])
     lengths: I8 = np.diff(taken[ends])
-    _refuse_excess(lengths, size)
+    _refuse_excess(lengths, path)
     within = np.arange(taken[-1]) - np.repeat(taken[:-1], counts[places])
     return all_frames[np.repeat(begins[places], counts[places]) + within], lengths
 
 
-def _refuse_excess(lengths: I8, size: int) -> None:
+def _refuse_excess(lengths: I8, path: Path) -> None:
     if lengths.max(initial=0) > DEEPEST:
         raise InputError(f"a stack of more than {DEEPEST:,} frames")
-    if int(lengths.sum()) > _FREE_FRAMES + _FRAMES_PER_BYTE * size:
+    frames = int(lengths.sum())
+    if frames > _FREE_FRAMES + _FRAMES_PER_BYTE * path.stat().st_size:
         raise InputError("its samples have more frames than a file of its size can mean")
+    within_memory(path, _PER_FRAME * frames, silent)
 
 
 def _reversed_rows(lengths: I8) -> I8:

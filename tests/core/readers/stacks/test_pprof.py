@@ -180,6 +180,26 @@ def test_what_cannot_be_read_is_refused_in_one_line(case: str, tmp_path: Path) -
     assert says in refusal(tmp_path, data)
 
 
+def test_what_packs_well_may_not_expand_to_more_frames_than_its_size_allows(tmp_path: Path) -> None:
+    bomb = PprofFile(CPU)
+    many = bomb.place(*[MAIN] * 1_000)
+    bomb.parts.append(chunk(6, bytes(100_000)))
+    for _ in range(1_500):
+        bomb.sample([many], 1)
+    assert "more frames than a file of its size" in refusal(tmp_path, gzip.compress(bomb.data()))
+
+
+def test_it_is_refused_where_there_is_too_little_memory_for_its_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLAME_MEMORY", "100kB")
+    file = PprofFile(CPU)
+    many = file.place(*[MAIN] * 100)
+    for _ in range(100):
+        file.sample([many], 1)
+    assert refusal(tmp_path, file.data()).startswith("needs about 600 kB of memory")
+
+
 @given(st.lists(st.lists(st.integers(0, (1 << 64) - 1), max_size=4), min_size=1, max_size=9))
 def test_runs_of_numbers_are_decoded_as_they_were_written(messages: list[list[int]]) -> None:
     runs = NumberRuns()
