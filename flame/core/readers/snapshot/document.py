@@ -146,7 +146,7 @@ class _Reader:
         }
         self._left_out += min(len(traces), _MOST_DEVICES) - len(histories)
         done, size = 0, sum(map(len, histories.values()))
-        self._allowance.take(size)
+        self._allowance.take_objects(size)
         for device, trace in histories.items():
             for piece in self._entries.read(device, trace):
                 yield piece
@@ -155,14 +155,14 @@ class _Reader:
 
     def _step_ends(self, annotations: Sequence[Any]) -> Iterator[StepEnd]:
         """The ends of steps: of the profiler's where there are some, else of the optimizer's."""
-        self._allowance.take(len(annotations))
+        self._allowance.take_objects(len(annotations))
         ends = [end for one in annotations if (end := _step_end(one)) is not None]
         steps = [end for end in ends if end.name.startswith(_STEPS[0])]
         yield from steps or ends
 
     def _segments(self, segments: Sequence[Any]) -> tuple[list[Values], list[Values]]:
         """The columns of `MemorySegments` and of `MemoryBlocks`, these with lists of frames."""
-        self._allowance.take(len(segments))
+        self._allowance.take_objects(len(segments))
         rows, blocks = list[Values](), list[Values]()
         for segment in segments:
             found = self._segment(segment) if isinstance(segment, dict) else None
@@ -192,7 +192,7 @@ class _Reader:
         blocks = segment.get("blocks")
         if not isinstance(blocks, list):
             return
-        self._allowance.take(len(blocks))
+        self._allowance.take_objects(len(blocks))
         for block in blocks:
             found = self._block(block, address) if isinstance(block, dict) else None
             if found is None:

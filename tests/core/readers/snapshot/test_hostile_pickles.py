@@ -99,6 +99,16 @@ def _repeating() -> dict[str, Any]:
     return {"segments": [], "device_traces": [trace] * 100}
 
 
+def _repeated_rows(*where: str) -> bytes:
+    """Blocks or segments that are one object, as many as a tenth of the bytes."""
+    rows = 10_000
+    block = {"size": 512, "requested_size": 512, "address": 0, "state": "active_allocated"}
+    blocks = [block] * (rows if "blocks" in where else 1)
+    segment = {"device": 0, "address": 0, "total_size": 512, "stream": 0, "blocks": blocks}
+    segments = [segment] * (rows if "segments" in where else 1)
+    return pickle.dumps({"segments": segments, "more": "x" * 10 * rows}, 4)
+
+
 ODD = {
     "underflow": b"\x80\x04a.",
     "frame of 8 EB": b"\x80\x04\x95" + b"\0" * 7 + b"\x80}.",
@@ -110,6 +120,8 @@ ODD = {
     "an empty dictionary": pickle.dumps({}, 4),
     "no segments": pickle.dumps({"segments": 1, "device_traces": []}, 4),
     "repeats its parts": pickle.dumps(_repeating(), 4),
+    "repeats a block": _repeated_rows("blocks"),
+    "repeats a segment": _repeated_rows("segments"),
     "no text": b"\x80\x04\x8c\x02\xff\xff.",
 }
 
