@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from flame.core.errors import InputError
 
-
 _OBJECT = 20
 """Bytes of the file that a block, a segment or an event takes at least: a dictionary of some."""
 
@@ -20,7 +19,7 @@ class ObjectAllowance:
         self.take(_OBJECT * number)
 
     def take(self, number: int) -> None:
-        """Count ``number`` references more. Raises InputError beyond one for each byte of the file."""
+        """Count ``number`` references more. Raises InputError beyond one per byte of the file."""
         self._left -= number
         if self._left < 0:
             raise InputError("it repeats its parts more often than its size allows")

@@ -118,8 +118,8 @@ def _spell(
     profile: PprofProfile, frames: FrameBuilder, locations: I8, depths: I8, path: Path
 ) -> tuple[I4, I8]:
     """Spell samples as frame ids, the outermost first; return these, and how many each has."""
-    ids = np.array(sorted(profile.locations), np.int64)
-    spelled = [_frames_of(profile, profile.locations[int(one)]) for one in ids]
+    ids = np.array(sorted(map(int, profile.locations)), np.int64)
+    spelled = [_frames_of(profile, profile.locations[str(one)]) for one in ids]
     spelled.append([Frame(Kind.FRAME, _NOT_THERE)])
     counts = np.array([len(one) for one in spelled], np.int64)
     begins = np.cumsum(counts) - counts
@@ -162,7 +162,7 @@ def _frames_of(profile: PprofProfile, location: Location) -> list[Frame]:
 
 
 def _frame(profile: PprofProfile, function: int, line: int) -> Frame:
-    known = profile.functions.get(function)
+    known = profile.functions.get(str(function))
     if known is None:
         return Frame(Kind.FRAME, _NOT_THERE)
     name, file = profile.text(known.name) or NO_NAME, profile.text(known.file)
@@ -174,7 +174,7 @@ def _frame(profile: PprofProfile, function: int, line: int) -> Frame:
 
 
 def _address(profile: PprofProfile, location: Location) -> Frame:
-    mapping = profile.mappings.get(location.mapping)
+    mapping = profile.mappings.get(str(location.mapping))
     if mapping is None:
         return Frame(Kind.NATIVE, f"0x{location.address & (1 << 64) - 1:x}")
     module = profile.text(mapping.file)

@@ -50,7 +50,9 @@ class Function:
 
 @dataclass
 class PprofProfile:
-    """A profile: samples as runs of numbers, and what these refer to, by id.
+    """A profile: samples as runs of numbers, and what these refer to, by id as text.
+
+    Of texts Python's hash has a secret; a file can choose numbers so that all their hashes collide.
 
     ``types`` are the numbers of the strings that name what is measured, and its unit; ``comment``
     is that of what the writer says of it. Of samples
@@ -61,9 +63,9 @@ class PprofProfile:
     default_type: int = 0
     comment: int = 0
     strings: list[bytes] = field(default_factory=list)
-    mappings: dict[int, Mapping] = field(default_factory=dict)
-    locations: dict[int, Location] = field(default_factory=dict)
-    functions: dict[int, Function] = field(default_factory=dict)
+    mappings: dict[str, Mapping] = field(default_factory=dict)
+    locations: dict[str, Location] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
     labels: int = 0
     _locations: NumberRuns = field(default_factory=NumberRuns)
     _values: NumberRuns = field(default_factory=NumberRuns)
@@ -117,13 +119,13 @@ def _decode_part(profile: PprofProfile, data: bytes, one: Field) -> None:
         _add_location(profile, data, one)
     elif one.number == _FUNCTION:
         numbers = _numbers(data, one)
-        profile.functions[numbers.get(1, 0)] = Function(
+        profile.functions[str(numbers.get(1, 0))] = Function(
             numbers.get(2, 0) or numbers.get(3, 0), numbers.get(4, 0)
         )
     elif one.number == _MAPPING:
         numbers = _numbers(data, one)
         place = Mapping(numbers.get(2, 0), numbers.get(4, 0), numbers.get(5, 0))
-        profile.mappings[numbers.get(1, 0)] = place
+        profile.mappings[str(numbers.get(1, 0))] = place
     elif one.number == _SAMPLE_TYPE:
         numbers = _numbers(data, one)
         profile.types.append((numbers.get(1, 0), numbers.get(2, 0)))
@@ -139,7 +141,7 @@ def _add_location(profile: PprofProfile, data: bytes, one: Field) -> None:
             line = _numbers(data, part)
             lines.append((line.get(1, 0), line.get(2, 0)))
     location = Location(numbers.get(3, 0), numbers.get(2, 0), tuple(lines))
-    profile.locations[numbers.get(1, 0)] = location
+    profile.locations[str(numbers.get(1, 0))] = location
 
 
 def _numbers(data: bytes, one: Field) -> dict[int, int]:

@@ -21,6 +21,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.readers.formats import FileHead, detect_format
 from flame.core.readers.stacks.pprof import read_pprof
+from flame.core.readers.stacks.pprof_profile import decode_profile
 from flame.core.readers.stacks.pprof_wire import NumberRuns
 from flame.exporters.folded import write
 from tests.support.paths import SAMPLES
@@ -178,6 +179,16 @@ DAMAGED = _damaged()
 def test_what_cannot_be_read_is_refused_in_one_line(case: str, tmp_path: Path) -> None:
     data, says = DAMAGED[case]
     assert says in refusal(tmp_path, data)
+
+
+@pytest.mark.parametrize("field", [3, 4, 5])
+def test_ids_that_hash_alike_as_numbers_do_not_in_its_tables(field: int) -> None:
+    ids = [each * ((1 << 61) - 1) for each in range(-4, 5)]
+    assert len(set(map(hash, ids))) == 1
+    data = b"".join(chunk(field, number(1, each)) for each in ids)
+    profile = decode_profile(data, lambda done: None)
+    table = {3: profile.mappings, 4: profile.locations, 5: profile.functions}[field]
+    assert len(set(map(hash, table))) == len(ids)
 
 
 def test_what_packs_well_may_not_expand_to_more_frames_than_its_size_allows(tmp_path: Path) -> None:
