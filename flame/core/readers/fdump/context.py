@@ -85,11 +85,11 @@ class DumpContext:
         header, vocabulary, shared = self._header, self.vocabulary, self.shared
         kinds, ids = named["kind"], named["id"]
         for tid in ids[kinds == THREAD].tolist():
-            if (index := self.threads.get((tid,), NONE)) != NONE:
+            if (index := self.threads.get(tid)) != NONE:
                 name = metadata.thread_name(header, vocabulary, tid)
                 shared.threads[index] = replace(shared.threads[index], name=name)
         for number in ids[np.isin(kinds, (DEVICE, DEVICE_UUID))].tolist():
-            if (index := self.devices.get((number,), NONE)) != NONE:
+            if (index := self.devices.get(number)) != NONE:
                 shared.devices[index] = metadata.build_device(vocabulary, number, self.source)
 
     def thread_indices(self, tids: Column) -> I4:

@@ -85,7 +85,7 @@ class EventRows:
         context = self._context
         process = context.shared.processes[context.process]
         name = context.thread_name(tid) or process.name
-        known = context.threads.get((tid,), NONE) if tid else NONE
+        known = context.threads.get(tid) if tid else NONE
         return EventThread(process.pid, tid, name, context.process, known)
 
 

@@ -80,7 +80,7 @@ class OptionalRowIds(RowIds):
 
     def __init__(self, make: Callable[..., int]) -> None:
         super().__init__(make)
-        self[(NONE,)] = NONE
+        self.set(NONE, NONE)
 
 
 class DumpTextTable:

@@ -35,6 +35,15 @@ Place = tuple[int | str, int | str]
 
 NO_ARGS = EventArgs()
 
+_KEPT_AS_PAIRS = 256
+"""Places that are found by the pair itself, which is fast: a file can choose numbers so that the
+hashes of all its pairs collide, but those of texts have a secret in Python."""
+
+
+def place_key(place: Place) -> str:
+    """Spell ``place`` as a text that no other has."""
+    return f"{place[0]!r} {place[1]!r}"
+
 
 class ThreadNumbers(dict[Place, int]):
     """Dense numbers of threads; ``places`` are the threads by number.
@@ -45,15 +54,16 @@ class ThreadNumbers(dict[Place, int]):
     def __init__(self) -> None:
         super().__init__()
         self.places: list[Place] = []
+        self._numbers: dict[str, int] = {}
 
     def __missing__(self, place: Place) -> int:
         plain = normalize_place(place)
-        if plain != place:
-            number = self[plain]
-        else:
-            number = len(self.places)
-            self.places.append(place)
-        self[place] = number
+        key = place_key(plain)
+        number = self._numbers.setdefault(key, len(self.places))
+        if number == len(self.places):
+            self.places.append(plain)
+        if len(self) < _KEPT_AS_PAIRS:
+            self[place] = number
         return number
 
 
@@ -79,8 +89,8 @@ class KinetoContext:
         self.frames = FrameBuilder()
         self.stacks = StackBuilder()
         self.threads = ThreadNumbers()
-        self.process_names: dict[int | str, str] = {}
-        self.thread_names: dict[Place, str] = {}
+        self.process_names: dict[str, str] = {}
+        self.thread_names: dict[str, str] = {}
         self.ranges = RangeFrameIds(self.frames, clean=options.nvtx_names == "clean")
         self.first_time = LIMIT
         self.last_time = -LIMIT
@@ -130,9 +140,9 @@ class KinetoContext:
         for event in events:
             name, place = (event.args or NO_ARGS).name, normalize_place((event.pid, event.tid))
             if name and event.name == "process_name":
-                self.process_names[place[0]] = name
+                self.process_names[repr(place[0])] = name
             elif name and event.name == "thread_name":
-                self.thread_names[place] = name
+                self.thread_names[place_key(place)] = name
 
     def range_frames(self, events: Sequence[AnyEvent], args: Sequence[EventArgs]) -> I4:
         """Return the frames of operators and annotations, which have these ``args``."""

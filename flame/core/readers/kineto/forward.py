@@ -10,7 +10,7 @@ from flame.core.columns import I4, I8, Column, pack, unique, unique_rows
 from flame.core.lazy_dataclass import dataclass
 from flame.core.model.activities import NONE
 from flame.core.model.raw import RawRanges
-from flame.core.readers.kineto.context import AnyEvent, KinetoContext, fill_absent
+from flame.core.readers.kineto.context import AnyEvent, KinetoContext, fill_absent, place_key
 from flame.core.readers.kineto.events import EventArgs, to_nanoseconds
 
 FLOWS = frozenset({"fwdbwd", "fwd_bwd", "forward_backward"})
@@ -94,7 +94,7 @@ class ForwardFlows:
 
     def __init__(self, context: KinetoContext) -> None:
         self._context = context
-        self._ends: dict[str, dict[tuple[int | str, int | str], _ArrowEnd]] = {"s": {}, "f": {}}
+        self._ends: dict[str, dict[str, _ArrowEnd]] = {"s": {}, "f": {}}
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """Add ends of arrows."""
@@ -104,7 +104,8 @@ class ForwardFlows:
             if timed and event.ph in self._ends and event.id is not None:
                 thread = threads[event.pid, event.tid]
                 process, _ = threads.places[thread]
-                self._ends[event.ph][process, event.id] = _ArrowEnd(thread, start)
+                key = place_key((process, event.id))
+                self._ends[event.ph][key] = _ArrowEnd(thread, start)
 
     def forward_rows(self, ranges: RawRanges) -> I8:
         """Return the row of each row's forward operator where an arrow shows it, else -1."""

@@ -11,7 +11,7 @@ from flame.core.columns import I4
 from flame.core.lazy_regex import lazy_regex
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Device, DeviceFacts, Meta, Process, Thread
-from flame.core.readers.kineto.context import KinetoContext, Place
+from flame.core.readers.kineto.context import KinetoContext, Place, place_key
 from flame.core.readers.kineto.events import Number
 
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops", "with_modules")
@@ -135,28 +135,29 @@ def read_processes(context: KinetoContext) -> tuple[tuple[Process, ...], tuple[T
     Python functions of threads that the profiler did not know stand in process 0: they belong to
     the only process there is, if there is only one.
     """
-    pids = dict.fromkeys(pid for pid, _ in context.threads.places)
-    if len(pids) == 2 and 0 in pids:
-        del pids[0]
+    pids = {repr(pid): pid for pid, _ in context.threads.places}  # texts: see `place_key`
+    if len(pids) == 2 and "0" in pids:
+        del pids["0"]
     place = {pid: number for number, pid in enumerate(pids)}
     processes = tuple(
-        Process(pid if isinstance(pid, int) else 0, _process_name(context, pid)) for pid in pids
+        Process(pid if isinstance(pid, int) else 0, _process_name(context, pid))
+        for pid in pids.values()
     )
     threads = tuple(
-        Thread(place.get(pid, 0), *_thread_name(context, (pid, tid)))
+        Thread(place.get(repr(pid), 0), *_thread_name(context, (pid, tid)))
         for pid, tid in context.threads.places
     )
     return processes, threads
 
 
 def _process_name(context: KinetoContext, pid: int | str) -> str:
-    return context.process_names.get(pid, pid if isinstance(pid, str) else "")
+    return context.process_names.get(repr(pid), pid if isinstance(pid, str) else "")
 
 
 def _thread_name(context: KinetoContext, place: Place) -> tuple[int, str]:
     tid = place[1]
     if isinstance(tid, str):
-        return NONE, context.thread_names.get(place, tid)
-    name = context.thread_names.get(place, "")
+        return NONE, context.thread_names.get(place_key(place), tid)
+    name = context.thread_names.get(place_key(place), "")
     default = _DEFAULT_NAME.fullmatch(name)
     return tid, default[1] if default else name

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from flame.core.columns import I4, Column, unique_rows
+from flame.core.model.activities import NONE
 
 _Key = TypeVar("_Key", bound=tuple[Any, ...])
 
@@ -24,11 +25,37 @@ class IdByKey(dict[_Key, int]):
         return number
 
 
-class RowIds(IdByKey[tuple[int, ...]]):
-    """Hold ids of rows of numbers."""
+class RowIds:
+    """Hold ids of rows of numbers; ``make`` is called once for each row, with its numbers.
+
+    They are kept by rows as texts, whose hash has a secret in Python: a file can choose numbers so
+    that the hashes of all its rows collide.
+    """
+
+    def __init__(self, make: Callable[..., int]) -> None:
+        self._make = make
+        self._ids: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def set(self, number: int, *row: int) -> None:
+        """Set the id of a row."""
+        self._ids[str(row)] = number
+
+    def get(self, *row: int) -> int:
+        """Return the id of a row, `NONE` where it has none yet."""
+        return self._ids.get(str(row), NONE)
 
     def look_up(self, columns: list[Column]) -> I4:
         """Return the ids of all rows of ``columns``, i4[n]."""
         first, kind = unique_rows(columns)
         distinct_rows = zip(*(column[first].tolist() for column in columns), strict=True)
-        return np.array([self[row] for row in distinct_rows], np.int32)[kind]
+        return np.array([self._id(row) for row in distinct_rows], np.int32)[kind]
+
+    def _id(self, row: tuple[int, ...]) -> int:
+        key = str(row)
+        number = self._ids.get(key)
+        if number is None:
+            number = self._ids[key] = self._make(*row)
+        return number
