@@ -17,12 +17,13 @@ import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.errors import InputError
+from flame.core.memory import within_memory
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.options import LoadOptions, Progress
+from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.shared.decimals import NUMBER, DecimalNumbers, decimal_unit
 from flame.core.readers.shared.deep_json import decode_json
 from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
@@ -43,6 +44,11 @@ _WITH_CHILDREN = ("cycles", "normalized_cycles", "cpu_time (ns)")
 _WITH_CHILDREN_MARK = "(inc)"
 
 _NODES = 1 << 14
+
+_PER_BYTE = 2
+_BESIDE = {b"{": 350, b"[": 90, b",": 60}
+"""Bytes of memory that a byte of a file takes, and those that an object with its place in the tree,
+a list and an item take besides."""
 
 
 def read_proton(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
@@ -95,7 +101,9 @@ class _MalformedTreeError(Exception):
 def _read_document(path: Path, progress: Progress) -> list[dict[str, Any]]:
     """Read the objects in the file's list."""
     try:
-        document = decode_json(read_whole(path, progress).removeprefix(b"\xef\xbb\xbf"))
+        data = read_whole(path, progress)
+        within_memory(path, _memory_needed(data), silent)
+        document = decode_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
         raise InputError(f"{path}: damaged, or cut off: {error}; copy it again") from None
     except PackedError as error:
@@ -105,6 +113,12 @@ def _read_document(path: Path, progress: Progress) -> list[dict[str, Any]]:
     if not isinstance(document, list) or not all(isinstance(part, dict) for part in document):
         raise InputError(f"{path}: not a tree as Proton writes it: no list of objects")
     return document
+
+
+def _memory_needed(data: bytes) -> int:
+    """Estimate how many bytes of memory the tree in ``data`` takes, and itself."""
+    beside = sum(size * data.count(sign) for sign, size in _BESIDE.items())
+    return _PER_BYTE * len(data) + beside
 
 
 def _build_meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:

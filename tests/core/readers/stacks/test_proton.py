@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import sys
+import tracemalloc
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,33 @@ def test_facts_and_devices_that_are_nested_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
+def test_it_is_refused_where_there_is_too_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLAME_MEMORY", "200kB")
+    data = b'[{"children":[' + b"{}," * 1_000 + b'{}],"frame":{"name":"x"}}]'
+    with pytest.raises(InputError, match=r"needs about .* and 200 kB are free"):
+        read(tmp_path, data)
+
+
+EMPTY_NODES = {"objects": b"{}", "with lists": b'{"children":[]}', "with both": b'{"metrics":{}}'}
+
+
+@pytest.mark.parametrize("kind", EMPTY_NODES)
+def test_the_memory_that_it_takes_is_known_before(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a factor of 3: what is refused for want of memory depends on it."""
+    needs: list[int] = []
+    monkeypatch.setattr(proton, "within_memory", lambda path, need, progress: needs.append(need))
+    nodes = (EMPTY_NODES[kind] + b",") * 30_000
+    tracemalloc.start()
+    read(tmp_path, b'[{"children":[' + nodes + b'{"metrics":{"count":1}}],"frame":{}}]')
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken / 3 < needs[0] < 3 * taken
+
+
 def test_a_tree_deeper_than_python_recurses(tmp_path: Path) -> None:
     depth = 20 * sys.getrecursionlimit()
     head = b'{"children":[' * depth + json.dumps(kernel("k", 3)).encode()
