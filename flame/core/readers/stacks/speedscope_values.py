@@ -32,6 +32,10 @@ _AT_ONCE = 1 << 16
 _ROUNDED = 1e-6
 """Part of the sum of all weights by which rounding may change them without a warning."""
 
+_FREE_VALUES, _VALUES_PER_ROW = 1_000_000, 32
+"""Values that all measures of a file may have, and those for each of its rows: every measure has
+one for every stack, and in a file that flame wrote they are of the same stacks."""
+
 TIME, PLAIN = "time", "none"
 
 
@@ -197,6 +201,8 @@ def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
     stacks, place = distinct(
         np.concatenate([profile.stack.astype(np.int64) for profile in profiles])
     )
+    if len(profiles) * len(stacks) > _FREE_VALUES + _VALUES_PER_ROW * len(place):
+        raise InputError("profiles: too many of them are of other stacks than the others")
     bounds = np.cumsum([len(profile.stack) for profile in profiles])[:-1]
     measures: list[Measure] = []
     warnings: list[str] = []

@@ -127,3 +127,21 @@ def test_is_recognised_by_its_beginning(head: bytes) -> None:
 )
 def test_others_are_not_taken_for_it(head: bytes) -> None:
     assert not signs.is_speedscope(head)
+
+
+def test_profiles_that_flame_has_not_written_are_no_measures_of_all_stacks() -> None:
+    """Each measure has a value for every stack: a few bytes could take as many as there are."""
+    stacks = [[first, second] for first in range(100) for second in range(100)]
+    large = sampled(stacks, [1] * len(stacks), name="large", unit="none")
+    small = sampled([[0]], [1], unit="none")
+    data = document(
+        large, *[small] * 200, frames=[str(at) for at in range(100)], exporter="flame@1"
+    )
+    assert "too many of them are of other stacks" in refusal(data)
+
+
+def test_as_many_profiles_as_there_are_of_the_same_stacks_are_measures() -> None:
+    stacks = [[first, second] for first in range(100) for second in range(100)]
+    same = sampled(stacks, [1] * len(stacks), unit="none")
+    data = document(*[same] * 120, frames=[str(at) for at in range(100)], exporter="flame@1")
+    assert len(opened(data).measures) == 120
