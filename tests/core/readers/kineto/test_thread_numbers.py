@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.core.options import LoadOptions
-from flame.core.readers.kineto.context import KinetoContext, Place, ThreadNumbers
+from flame.core.readers.kineto.context import AnyEvent, KinetoContext, Place, ThreadNumbers
 from flame.core.readers.kineto.events import EventArgs, TraceEvent
 from flame.core.readers.kineto.forward import ForwardFlows
 from tests.support.colliding import colliding_rows
@@ -31,11 +31,18 @@ def test_names_and_arrows_of_places_whose_hashes_collide_are_kept_by_texts() -> 
     context = KinetoContext(LoadOptions())
     flows = ForwardFlows(context)
     rows, known = colliding_rows(20), EventArgs(name="loader")
-    named = [TraceEvent(name="thread_name", pid=a, tid=b, args=known) for a, b in rows]
-    context.learn_names(
-        [*named, *(TraceEvent(name="process_name", pid=a, args=known) for a in ALIKE)]
-    )
-    flows.add([TraceEvent(ph="s", ts=1, pid=a, tid=1, id=b) for a, b in rows])
+    named: list[AnyEvent] = [
+        TraceEvent(name="thread_name", pid=a, tid=b, args=known) for a, b in rows
+    ]
+    context.learn_names(named)
+    processes: list[AnyEvent] = [
+        TraceEvent(name="process_name", pid=pid, args=known) for pid in ALIKE
+    ]
+    context.learn_names(processes)
+    arrows: list[AnyEvent] = [
+        TraceEvent[int | float](ph="s", ts=1, pid=a, tid=1, id=b) for a, b in rows
+    ]
+    flows.add(arrows)
     assert len(set(map(hash, context.thread_names))) == len(rows)
     assert len(set(map(hash, context.process_names))) == len(ALIKE)
     assert len(set(map(hash, flows._ends["s"]))) == len(rows)
