@@ -6,12 +6,13 @@ import os
 import resource
 import signal
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event, Lock
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from flame.core.loading.worker import EndedError
@@ -182,7 +183,7 @@ def test_ctrl_c_keeps_what_was_read_and_ends_all(ranks: Ranks, tmp_path: Path) -
     files.append(rank_report(tmp_path / "gated.nsys-rep", 9).name)
     process = ranks.start(*files, "-o", "x.flamesum", "--workers", "2")
     partial = tmp_path / "x.flamesum.partial"
-    wait_until(lambda: any(one.name() == "nsys" for one in descendants(process.pid)))
+    wait_until(lambda: any(_is_nsys(one) for one in descendants(process.pid)))
     wait_until(lambda: not any(_reads_a_rank(one) for one in descendants(process.pid)))
     below = descendants(process.pid)
     os.kill(process.pid, signal.SIGINT)
@@ -204,8 +205,16 @@ def test_ctrl_c_keeps_what_was_read_and_ends_all(ranks: Ranks, tmp_path: Path) -
     assert written[0] == written[1]
 
 
+def _is_nsys(process: Any) -> bool:
+    with suppress(psutil.NoSuchProcess):  # it may end between two looks
+        return bool(process.name() == "nsys")
+    return False
+
+
 def _reads_a_rank(process: Any) -> bool:
-    return any(str(file.path).endswith(".sqlite") for file in process.open_files())
+    with suppress(psutil.NoSuchProcess):
+        return any(str(file.path).endswith(".sqlite") for file in process.open_files())
+    return False
 
 
 @pytest.mark.deep
