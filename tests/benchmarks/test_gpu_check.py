@@ -17,6 +17,7 @@ import pytest
 from benchmarks.gpu.bench import Bench
 from benchmarks.gpu.check import FAIL, HANG, PASS, SKIP, Check, CheckSkippedError, Finding, Result
 from benchmarks.gpu.checks import CHECKS
+from benchmarks.gpu.checks.ends import is_stopped
 from benchmarks.gpu.checks.recorded import recorded
 from benchmarks.gpu.checks.sampled import opcodes, sampled
 from benchmarks.gpu.command import FAILED, INTERRUPTED, chosen, main, parsed
@@ -301,6 +302,12 @@ def test_counters_of_processes_are_added_up(tmp_path: Path) -> None:
         file.write(tmp_path / f"{number}.fdump")
     recording = Recording(tmp_path, Done(0, "", "", 0.0))
     assert recording.counters() == {"calls": 7, "most_buffers": 10}
+
+
+def test_a_dump_without_its_header_has_not_ended(tmp_path: Path) -> None:
+    dump = tmp_path / "1.fdump"
+    dump.write_bytes(b"")
+    assert not is_stopped(dump)
 
 
 @pytest.mark.deep

@@ -105,8 +105,9 @@ def stopped(bench: Bench) -> Finding:
 
 
 def is_stopped(path: Path) -> bool:
-    """Whether a dump says that it has ended."""
-    return bool(fdumprecords.header(path)["state"])
+    """Whether a dump says that it has ended; one that has no header yet has not."""
+    begun = path.stat().st_size >= fdumprecords.HEADER.size
+    return begun and bool(fdumprecords.header(path)["state"])
 
 
 NEEDS = ("gpu", "library")

@@ -12,7 +12,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column, order_by
 from flame.core.errors import InputError
 from flame.core.model.stacks import EMPTY, StackBuilder
-from flame.core.readers.shared.stack_rows import DEEPEST, Tick
+from flame.core.readers.shared.stack_rows import Tick
 from flame.core.readers.stacks.folded_frames import ExactKeys
 from flame.core.readers.stacks.speedscope_schema import decode_json
 from flame.core.readers.stacks.speedscope_values import join
@@ -21,6 +21,9 @@ _ANY = msgspec.json.Decoder(msgspec.Raw)
 _BETWEEN = b"],["
 _MANY = 1 << 17
 _LARGEST = (1 << 31) - 1
+_REFUSED_DEPTH = 50_000
+"""Frames of a stack above which a file is refused: a megabyte of deeper ones takes over 5 s. Fewer
+are opened; what is too deep to be shown is left out later, and told."""
 _SPACES = b" \t\r\n"
 _BLANKS = bytes.maketrans(b",\n", b"  ")
 _STRANGE = ~np.isin(np.arange(256), list(b"0123456789,\n"))
@@ -115,9 +118,9 @@ class SampleStacks:
         if len(beyond):
             sample = int(np.searchsorted(np.cumsum(lengths), beyond[0], side="right"))
             raise WrongSampleError(sample, f"frame {indices[beyond[0]]}, and no file has so many")
-        deep = np.flatnonzero(lengths > DEEPEST)
+        deep = np.flatnonzero(lengths > _REFUSED_DEPTH)
         if len(deep):
-            raise WrongSampleError(int(deep[0]), f"a stack of more than {DEEPEST:,} frames")
+            raise WrongSampleError(int(deep[0]), f"a stack of more than {_REFUSED_DEPTH:,} frames")
         self._indices.append(indices.astype(np.int32))
         self._lengths.append(lengths)
         self._size += len(lengths)
@@ -242,9 +245,9 @@ def _check_events(events: ProfileEvents, depth: Column, limit: int) -> I8:
 
 
 def _check_depth(depth: Column) -> None:
-    deep = np.flatnonzero(depth > DEEPEST)
+    deep = np.flatnonzero(depth > _REFUSED_DEPTH)
     if len(deep):
-        raise InputError(f"events[{deep[0]}]: a stack of more than {DEEPEST:,} frames")
+        raise InputError(f"events[{deep[0]}]: a stack of more than {_REFUSED_DEPTH:,} frames")
 
 
 def _check_pairs(frame: Column, opens: Bool, order: I8) -> None:

@@ -75,12 +75,12 @@ REFUSED = {
         "profiles[0].events[1]: at an earlier value than the event before it",
     ),
     "deep sample": (
-        document(sampled([[0], [0] * 10_001], [1, 1])),
-        "profiles[0].samples[1]: a stack of more than 10,000 frames",
+        document(sampled([[0], [0] * 50_001], [1, 1])),
+        "profiles[0].samples[1]: a stack of more than 50,000 frames",
     ),
     "deep events": (
-        document(evented(*[("O", 0, 0)] * 10_001, *[("C", 0, 1)] * 10_001)),
-        "profiles[0].events[10000]: a stack of more than 10,000 frames",
+        document(evented(*[("O", 0, 0)] * 50_001, *[("C", 0, 1)] * 50_001)),
+        "profiles[0].events[50000]: a stack of more than 50,000 frames",
     ),
     "huge time": (document(sampled([[0]], [1e12])), "holds the value 1e+12, which is too large"),
     "huge number": (document(sampled([[0]], [10**400])), "more than 300 digits"),
