@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.cli.arguments import add_paths, inputs_of
+from flame.cli.outputs import refuse_terminal
 from flame.cli.reopening import add_no_cache, profile_cache
 from flame.cli.streams import escaped_for_format
 from flame.console.terminal import say
@@ -109,8 +109,8 @@ def _output(args: argparse.Namespace, inputs: Inputs) -> str:
     from flame.core.files.packed_output import packing_problem
     from flame.core.loading.inputs import Inputs
 
-    if args.output == "-" and args.format in BINARY and sys.stdout and sys.stdout.isatty():
-        raise UsageError(f"-f {args.format} is no text: name a file with -o, or use a pipe")
+    if args.format in BINARY:
+        refuse_terminal(args.output, f"-f {args.format}")
     refuse_missing_folder(args.output)
     if args.format not in PACKED and (problem := packing_problem(args.output)):
         raise UsageError(f"-o {args.output}: {problem}")

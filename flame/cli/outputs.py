@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flame.cli.streams import print_text
+from flame.cli.streams import is_terminal, print_text
 from flame.console.terminal import say
 from flame.core.errors import UsageError
 from flame.core.nearest import did_you_mean
@@ -40,6 +41,12 @@ def check_output(
         raise UsageError(f"{option} {name}: is what is read")
     if os.path.lexists(name) and not force:
         raise UsageError(f"{name}: is there already; --force replaces it")
+
+
+def refuse_terminal(name: str, data: str, option: str = "-o") -> None:
+    """Raise UsageError where ``data``, which is no text, would be written to a terminal."""
+    if name == "-" and is_terminal(sys.stdout):
+        raise UsageError(f"{data} is no text: name a file with {option}, or use a pipe")
 
 
 def write_output(

@@ -99,8 +99,10 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--iteration: a summary keeps the iterations that it has: name traces")
         print_summary(_only_summary(inputs), args.paths, as_json=args.json)
         return 0
+    from flame.cli.outputs import refuse_terminal
     from flame.engines.output import SummaryOutput
 
+    refuse_terminal(args.output, "a summary")
     output = SummaryOutput(fill_in(args.output), inputs, force=args.force)
     for note in inputs.notes:
         say(note)

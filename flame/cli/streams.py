@@ -26,7 +26,7 @@ def print_text(text: str) -> None:
     if sys.stdout is None:
         raise InputError("standard output is closed")
     try:
-        sys.stdout.write(_escaped(text) if _is_terminal(sys.stdout) else text)
+        sys.stdout.write(_escaped(text) if is_terminal(sys.stdout) else text)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -42,10 +42,11 @@ def _escaped(text: str) -> str:
 
 def is_on_terminal() -> bool:
     """Tell whether a person types on standard input and reads standard output."""
-    return _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether ``stream`` is open, and a terminal."""
     return stream is not None and stream.isatty()
 
 

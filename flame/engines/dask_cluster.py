@@ -18,7 +18,7 @@ import msgspec
 from distributed import Client, LocalCluster
 
 from flame.core.errors import InputError, UsageError
-from flame.core.external import python_command, search_path
+from flame.core.external import find_program, python_command, search_path
 from flame.engines.cluster import Cluster, Patience, in_thread
 from flame.engines.dask_engine import DaskEngine
 
@@ -28,6 +28,8 @@ USUAL = Patience(30.0, 30.0)
 QUEUE = Patience(None, 600.0)
 """Of jobs that may wait for long until they run."""
 _END = 5.0
+_LARGEST = 1 << 20
+"""Bytes read of a scheduler's file, which has a few thousand: more is another file, or endless."""
 _LOGGERS = ("distributed", "distributed.client", "tornado.application")
 
 
@@ -90,6 +92,8 @@ def _slurm(workers: int) -> Iterator[Any]:
     except ModuleNotFoundError as error:
         need = f"--dask slurm needs {error.name}, which is not installed"
         raise UsageError(f"{need}: pip install dask-jobqueue") from None
+    if find_program("sbatch") is None:  # Dask tries it in the background, and waits for workers.
+        raise InputError("--dask slurm: no sbatch in PATH: run it where jobs can be submitted")
     try:
         cluster = SLURMCluster(python=_python_of_jobs())
         cluster.scale(workers)
@@ -124,7 +128,8 @@ def _address_of(where: str) -> str:
     if "://" in where:
         return where
     try:
-        content = msgspec.json.decode(Path(where).read_bytes())
+        with Path(where).open("rb") as file:
+            content = msgspec.json.decode(file.read(_LARGEST))
         return str(content["address"])
     except OSError as error:
         what = "no address (tcp://HOST:PORT), not local or slurm, and no file of a scheduler"

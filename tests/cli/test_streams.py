@@ -175,3 +175,17 @@ def test_exports_to_a_terminal_are_text_that_it_cannot_obey(folder: Path) -> Non
         code, said = in_terminal("export", path, "-f", name, "-o", "-")
         assert code == 2
         assert said.startswith(f"flame: -f {name} is no text: name a file with -o")
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("ranks", "-o", "-"), "a summary is no text: name a file with -o"),
+        (("diff", "--keep-base", "-"), "a kept base is no text: name a file with --keep-base"),
+    ],
+    ids=["ranks", "diff"],
+)
+def test_binary_files_are_not_written_to_a_terminal(
+    command: tuple[str, ...], told: str, trace: Path
+) -> None:
+    assert in_terminal(command[0], trace, *command[1:]) == (2, f"flame: {told}, or use a pipe\r\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +32,16 @@ def pythons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
+@pytest.fixture
+def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of that name; the test's folder is in PATH."""
+    program = tmp_path / "sbatch"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("sbatch")
 @pytest.mark.parametrize(("named", "words"), [(None, f"{sys.executable} -P"), ("py3", "py3 -P")])
 def test_jobs_of_slurm_do_not_import_from_the_folder_that_they_begin_in(
     named: str | None, words: str, pythons: list[str]
@@ -42,6 +53,21 @@ def test_jobs_of_slurm_do_not_import_from_the_folder_that_they_begin_in(
     ):
         pytest.fail("has a cluster")
     assert pythons == [words]
+
+
+def test_slurm_without_sbatch_is_told_before_any_wait(
+    pythons: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="no sbatch in PATH"), dask_engine("slurm", 1):
+        pytest.fail("has a cluster")
+    assert pythons == []
+
+
+def test_an_endless_file_is_no_scheduler() -> None:
+    wrong = "/dev/zero: is not the file of a Dask scheduler"
+    with pytest.raises(InputError, match=wrong), dask_engine("/dev/zero", 1):
+        pytest.fail("has a cluster")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from flame.cli.diff.sides import InputSides, kept_side, load_side
-from flame.cli.outputs import GATE_EXIT_CODES, check_output, write_output
+from flame.cli.outputs import GATE_EXIT_CODES, check_output, refuse_terminal, write_output
 from flame.cli.reopening import profile_cache
 from flame.cli.streams import WIDEST_TEXT, escaped_for_format, print_text, terminal_width
 from flame.console.terminal import say
@@ -31,7 +31,8 @@ def keep(args: argparse.Namespace) -> int:
     from flame.core.compare.kept.base_file import encode_base
 
     inputs = kept_side(args)
-    check_output(args.keep_base, inputs, args.force)
+    refuse_terminal(args.keep_base, "a kept base", "--keep-base")
+    check_output(args.keep_base, inputs, args.force, "--keep-base")
     selection = selection_of(args)
     args.paths = [str(path) for one in inputs for path in one.paths]
     with profile_cache(args, selection) as cache:
