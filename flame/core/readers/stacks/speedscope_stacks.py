@@ -43,6 +43,7 @@ class SampleStacks:
         self._most_are_new = False
         self._indices: list[I4] = [np.zeros(0, np.int32)]
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
+        self._beyond: Bool | None = None
 
     def add(self, text: bytes) -> I4:
         """Return which of all different samples each sample in ``text`` is, i4[n].
@@ -85,15 +86,27 @@ class SampleStacks:
     def check(self, samples: I4, limit: int) -> None:
         """Raise InputError where ``samples``, those of a profile, name ``limit`` or a frame beyond.
 
-        It begins with the place in the profile.
+        It begins with the place in the profile. All samples are added, and have the same ``limit``.
         """
-        indices, lengths = self._join()
-        beyond = np.flatnonzero(indices >= limit)
-        wrong = np.searchsorted(np.cumsum(lengths), beyond, side="right")
-        place = np.flatnonzero(np.isin(samples, wrong))
-        if len(place):
-            index = indices[beyond[np.searchsorted(wrong, samples[place[0]])]]
-            raise InputError(f"samples[{place[0]}]: {_unknown_frame(int(index), limit)}")
+        wrong = np.flatnonzero(self._names_beyond(limit)[samples])
+        if len(wrong):
+            indices, lengths = self._join()
+            end = int(lengths[: samples[wrong[0]] + 1].sum())
+            sample = indices[end - lengths[samples[wrong[0]]] : end]
+            unknown = _unknown_frame(int(sample[sample >= limit][0]), limit)
+            raise InputError(f"samples[{wrong[0]}]: {unknown}")
+
+    def _names_beyond(self, limit: int) -> Bool:
+        """Return of each different sample whether it names ``limit``, or a frame beyond.
+
+        That is looked up once for all profiles, of which there may be as many as samples.
+        """
+        if self._beyond is None:
+            indices, lengths = self._join()
+            self._beyond = np.zeros(len(lengths), np.bool_)
+            beyond = np.flatnonzero(indices >= limit)
+            self._beyond[np.searchsorted(np.cumsum(lengths), beyond, side="right")] = True
+        return self._beyond
 
     def build(self, frames: I4) -> tuple[I4, I8]:
         """Return the frames of all different samples in a row, and each sample's length.
