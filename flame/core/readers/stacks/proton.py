@@ -67,7 +67,9 @@ def read_proton(path: Path, options: LoadOptions, progress: Progress) -> RawStac
     document = _read_document(path, progress)
     tick = partial(progress, "reading the tree", 0, 0)
     try:
-        raw = _build_stacks(_Tree((part for part in document if "frame" in part), tick), tick)
+        tree = _Tree((part for part in document if "frame" in part), tick)
+        within_memory(path, tree.size_of_measures(), silent)
+        raw = _build_stacks(tree, tick)
     except _MalformedTreeError as error:
         raise InputError(f"{path}: not a tree as Proton writes it: {error}") from None
     if not raw.measures:
@@ -158,6 +160,11 @@ class _Tree:
             self.above.append(above)
         self.names = [_name(node) for node in self.nodes]
         self.metrics = [_checked_value(node, "metrics", dict) for node in self.nodes]
+
+    def size_of_measures(self) -> int:
+        """Return how many bytes all metrics take: a number for each node, and for each row."""
+        names = {name for metrics in self.metrics for name in metrics}
+        return 2 * np.dtype(np.int64).itemsize * len(names) * len(self.nodes)
 
     def devices(self) -> list[str]:
         """Return the device of each node; empty where a node names none, or all name the same."""

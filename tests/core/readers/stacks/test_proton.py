@@ -248,6 +248,18 @@ def test_it_is_refused_where_there_is_too_little_memory(
         read(tmp_path, data)
 
 
+def test_many_metrics_of_many_nodes_are_refused_where_there_is_too_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A metric has a number for every node, whichever nodes the file names it at."""
+    monkeypatch.setenv("FLAME_MEMORY", "5MB")
+    few = [node("x", m=1) for _ in range(2_000)]
+    assert said(read(tmp_path, [node("ROOT", *few, kernel("k", 3))]), "time") == {("k",): 3}
+    many = [node("x", **{f"m{number}": 1}) for number in range(2_000)]
+    with pytest.raises(InputError, match="needs about 64.0 MB of memory"):
+        read(tmp_path, [node("ROOT", *many)])
+
+
 EMPTY_NODES = {"objects": b"{}", "with lists": b'{"children":[]}', "with both": b'{"metrics":{}}'}
 
 
