@@ -26,14 +26,14 @@ class DumpVocabulary:
         self.frames = frames
         self.texts = DumpTextTable()
         self.facts: dict[str, list[str]] = {}
-        self._names: dict[tuple[int, int, int], str] = {}
+        self._names: dict[int, dict[str, str]] = {}
         self._clean = clean
         unknown = [frames.add(Frame(kind, LOST)) for kind in (Kind.PYTHON, Kind.NVTX)]
         self._python, self._ranges = map(_FramesById, unknown)
 
     def __len__(self) -> int:
         """Return how many names there are for numbers."""
-        return len(self._names)
+        return sum(map(len, self._names.values()))
 
     def learn(self, records: Records) -> None:
         """Add names, facts and frames among ``records``; all they refer to is there, or known."""
@@ -55,7 +55,7 @@ class DumpVocabulary:
         texts = self.texts.look_up(table["text"])
         rows = zip(*(column.tolist() for column in table.values()), strict=True)
         for kind, scope, number, text in rows:
-            self._names[kind, scope, number] = texts[text]
+            self._names.setdefault(kind, {})[_name_key(scope, number)] = texts[text]
 
     def _learn_facts(self, records: Records) -> None:
         table = records.table("meta", ("key", "value"))
@@ -67,15 +67,15 @@ class DumpVocabulary:
 
     def name_of(self, kind: int, number: int, scope: int = 0) -> str:
         """Return the name of a number; empty where it has none."""
-        return self._names.get((kind, scope, number), "")
+        return self._names.get(kind, {}).get(_name_key(scope, number), "")
 
     def has_names(self, kind: int) -> bool:
         """Tell whether anything of this kind has a name."""
-        return any(key[0] == kind for key in self._names)
+        return kind in self._names
 
     def has_domain(self, name: str) -> bool:
         """Tell whether a domain of NVTX is called ``name``."""
-        return any(key[0] == DOMAIN and text == name for key, text in self._names.items())
+        return name in self._names.get(DOMAIN, {}).values()
 
     def last_fact(self, key: str) -> str:
         """Return the last value of a fact; empty without one."""
@@ -150,3 +150,8 @@ class _FramesById:
         """Return the frames of records by their ids."""
         frame = self._frames.look_up(ids)
         return np.where(frame == ABSENT, self.unknown, frame).astype(np.int32)
+
+
+def _name_key(scope: int, number: int) -> str:
+    # A file can choose numbers whose hashes collide; those of texts have a secret in Python.
+    return f"{scope} {number}"

@@ -82,15 +82,20 @@ class NsysContext:
         self._expected = 0
         self._weights: Mapping[str, int] = {}
 
-    def _read_strings(self) -> dict[int, str]:
-        rows = self.source.rows("StringIds", ["id", "value"])
+    def _read_strings(self) -> dict[str, str]:
+        """Read all strings by their ids as texts: a file can choose numbers whose hashes collide.
+
+        Those of texts have a secret in Python.
+        """
         return {
-            key: value for key, value in rows if isinstance(key, int) and isinstance(value, str)
+            str(key): value
+            for key, value in self.source.rows("StringIds", ["id", "value"])
+            if isinstance(key, int) and isinstance(value, str)
         }
 
     def text_of(self, key: object) -> str:
         """Return the text with string id ``key``; empty where there is none."""
-        return self.strings.get(key, "") if isinstance(key, int) else ""
+        return self.strings.get(str(key), "") if isinstance(key, int) else ""
 
     def expect_rows_of(self, tables: Mapping[str, int]) -> None:
         """Have the progress count the rows of ``tables``, each with its weight."""

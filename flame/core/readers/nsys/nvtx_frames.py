@@ -54,7 +54,7 @@ class RangeFrames:
         self.texts = texts
         self._context = context
         self._names = names
-        self._registered: dict[int, int] = {}
+        self._registered: dict[str, int] = {}
         self._rows = RowIds(self.frame_id)
         self._frames: IdByKey[tuple[int, str, str]] = IdByKey(self._add)
 
@@ -62,11 +62,12 @@ class RangeFrames:
         """Return the code of an inline text, else of the registered string ``text_id``."""
         if text or text_id == NULL:
             return text
-        if text_id not in self._registered:
-            known = self._context.strings.get(text_id)
+        key = str(text_id)
+        if key not in self._registered:
+            known = self._context.strings.get(key)
             name = f"[range with unknown name {text_id}]" if known is None else known
-            self._registered[text_id] = self.texts.code(name)
-        return self._registered[text_id]
+            self._registered[key] = self.texts.code(name)
+        return self._registered[key]
 
     def look_up(self, keys: I8) -> I4:
         """Return the frame ids of ``keys``, i4[n].
