@@ -17,7 +17,7 @@ from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import DumpBytes
 from flame.core.readers.fdump.context import SharedTables
 from flame.core.readers.fdump.layout import RUNNING
-from tests.core.live.decode.test_growing import Seen
+from tests.core.live.decode.viewed_dumps import Seen
 from tests.core.readers.fdump.test_oracle import rows_of
 from tests.support.waiting import PATIENCE
 
