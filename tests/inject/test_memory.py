@@ -19,7 +19,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from tests.core.allocator.test_trace_memory import stacks, total, warned
-from tests.core.live.test_feed import Clock, assert_same
+from tests.core.live.recordings import Clock, assert_same
 from tests.inject.test_cupti import CUPTI_DROPPED, Record, Recorded, record  # noqa: F401
 from tests.inject.test_late_loading import Start, attach, start  # noqa: F401
 
