@@ -1,25 +1,16 @@
-"""Cleaning of range names, payloads, renames and API names."""
+"""Cleaning of range names, and payloads."""
 
 from __future__ import annotations
 
-import csv
-import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flame.core.errors import UsageError
 from flame.core.names import nvtx
-from flame.core.names.cuda import api_name
 from flame.core.names.nvtx import RangeName, clean_range, payload_text
-from flame.core.names.rename import apply_renames, fold_indices, fold_module, parse_rename
-from tests.conftest import TRACES
 
 EXPERTS = (
     "{'Module': 'GptOss.model.layers.18.mlp.experts', 'TrainableParams': {'weight': [5760, 2880]}, "
@@ -306,174 +297,3 @@ def test_long_payload_is_cut(payload: str) -> None:
     line = payload_text(payload)
     assert len(line) == 500
     assert line.endswith("…")
-
-
-def renamed(name: str, *rules: str) -> str:
-    return apply_renames(name, [parse_rename(rule) for rule in rules])
-
-
-@pytest.mark.parametrize(
-    ("rule", "name", "expected"),
-    [
-        (r"layers\.\d+=layers.*", "model.layers.17.mlp", "model.layers.*.mlp"),
-        (r"^(\w+)\.\d+=\1", "block.3.x", "block.x"),
-        (r"(?P<a>x)=<\g<a>>", "x", "<x>"),
-        (r"lr\=0.1=lr", "lr=0.1", "lr"),
-        (r"a[=]b=c", "a=b", "c"),
-        (r"a[]=]b=c", "a=b", "c"),
-        (r"a(?=b)=c", "ab", "cb"),
-        (r"a(=|b)=c", "a=", "c"),
-        (r"\(\d+\)=", "f(12)", "f"),
-        ("a=b=c", "a", "b=c"),
-    ],
-)
-def test_rename_splits_at_the_first_free_equals_sign(rule: str, name: str, expected: str) -> None:
-    assert renamed(name, rule) == expected
-
-
-def test_renames_apply_in_order() -> None:
-    assert renamed("a", "a=b", "b=c") == "c"
-    assert renamed("a", "b=c", "a=b") == "b"
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "",
-        "=",
-        "=x",
-        "abc",
-        r"a\=b",
-        "a(=b",
-        "[=b",
-        "*=b",
-        "a{99999999999}=b",
-        "(" * 5_000 + ")" * 5_000 + "=x",
-        r"(a)=\2",
-        r"a=\g<x>",
-        r"a=\q",
-        "a=b\\",
-    ],
-    ids=range(14),
-)
-def test_bad_rename_is_a_usage_error_of_one_line(rule: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_rename(rule)
-    assert "--rename" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_rename_warns_of_nothing() -> None:
-    assert renamed("[a", "[[]a=b") == "b"  # Python warns of a possible nested set
-
-
-@given(st.text(), st.text())
-def test_rename_parses_or_is_a_usage_error(rule: str, name: str) -> None:
-    try:
-        parsed = parse_rename(rule)
-    except UsageError:
-        return
-    assert parsed.replacement == rule[len(parsed.pattern.pattern) + 1 :]
-
-
-@pytest.mark.parametrize(
-    ("recorded", "name"),
-    [
-        ("cudaLaunchKernel_v7000", "cudaLaunchKernel"),
-        ("cudaLaunchKernelExC_v11060", "cudaLaunchKernelExC"),
-        ("cudaLaunchKernel_v7000_ptsz", "cudaLaunchKernel"),
-        ("cudaLaunchKernel_ptsz_v7000", "cudaLaunchKernel_ptsz"),
-        ("cudaGetDeviceProperties_v2_v12000", "cudaGetDeviceProperties_v2"),
-        ("cuGetProcAddress_v2", "cuGetProcAddress_v2"),
-        ("cuLaunchKernel", "cuLaunchKernel"),
-        ("", ""),
-    ],
-)
-def test_api_name_loses_its_version(recorded: str, name: str) -> None:
-    assert api_name(recorded) == name
-
-
-def recorded_api_names(path: Path) -> set[str]:
-    query = """SELECT DISTINCT value FROM CUPTI_ACTIVITY_KIND_RUNTIME
-               JOIN StringIds ON StringIds.id = nameId"""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
-        return {value for (value,) in connection.execute(query)}
-
-
-ORACLES = sorted(path.name for path in TRACES.glob("oracles/*.cuda_api_sum.csv"))
-
-
-@pytest.mark.parametrize("oracle", ORACLES)
-def test_api_names_agree_with_nvidia(oracle: str, nsys_trace: Callable[[str], Path]) -> None:
-    with (TRACES / "oracles" / oracle).open(newline="") as file:
-        printed = {row["Name"] for row in csv.DictReader(file)}
-    recorded = recorded_api_names(nsys_trace(oracle.split(".")[0] + ".sqlite"))
-    # NVIDIA's report takes off `_v` and exactly four digits; five-digit versions stay on.
-    assert {name[:-6] if name[-6:-4] == "_v" else name for name in recorded} == printed
-    assert {api_name(name) for name in recorded} == {api_name(name) for name in printed}
-
-
-@pytest.mark.parametrize(
-    ("name", "folded"),
-    [
-        ("GptOss.model.layers.0.attn.qkv_proj", "GptOss.model.layers.*.attn.qkv_proj"),
-        ("model.layers.18", "model.layers.*"),
-        ("transformer.h.3.attn", "transformer.h.*.attn"),
-        ("layers.0.1.norm", "layers.*.1.norm"),
-        ("layer1.0.conv1", "layer*.*.conv1"),
-        ("FSDP::forward (encoder.block.14.layer.0)", "FSDP::forward (encoder.block.*.layer.*)"),
-        (
-            "/blocks.2/blocks.2.3/Conv + /blocks.2/Relu",
-            "/blocks.*/blocks.*.3/Conv + /blocks.*/Relu",
-        ),
-        ("layer_12", "layer_*"),
-        ("decoder_layer_12_attn", "decoder_layer_*_attn"),
-        ("layers[3].mlp", "layers[*].mlp"),
-        ("Layer 7", "Layer *"),
-        ("TransformerBlock7", "TransformerBlock*"),
-    ],
-)
-def test_indices_of_layers_fold(name: str, folded: str) -> None:
-    assert fold_indices(name) == folded
-    assert fold_indices(folded) == folded
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "torch.2.1",
-        "cuda12.4",
-        "v1.2.3",
-        "layer 2.5",
-        "lr=1.5",
-        "[[16, 2880], []]",
-        "block_64x64",
-        "block_64_32",
-        "w.16x16",
-        "linear.4096",
-        "Layer 2024",
-        "layer_norm_1",
-        "aten::conv2d",
-        "step 103",
-        "argmax_iter_7",
-        "decode bs=128 v10",
-        "memcpyDH2-0",
-    ],
-)
-def test_other_numbers_stay(name: str) -> None:
-    assert fold_indices(name) == name
-
-
-@pytest.mark.parametrize(
-    ("name", "folded"),
-    [
-        ("nn.Module: Qwen2DecoderLayer_12", "nn.Module: Qwen2DecoderLayer_*"),
-        ("nn.Module: Linear_0", "nn.Module: Linear_*"),
-        ("nn.Module: Conv2d", "nn.Module: Conv2d"),
-        ("forward_12", "forward_12"),
-        ("my nn.Module: Linear_0", "my nn.Module: Linear_0"),
-        ("nn.Module: two\nlines_3", "nn.Module: two\nlines_*"),
-    ],
-)
-def test_numbers_of_modules_fold(name: str, folded: str) -> None:
-    assert fold_module(name) == folded
