@@ -1,4 +1,4 @@
-"""Several profiles as one: nothing lost, nothing mixed up, one clock where there is one."""
+"""Several profiles as one: nothing lost, nothing mixed up."""
 
 from __future__ import annotations
 
@@ -12,28 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.errors import InputError, NoMatchError
-from flame.core.loading.inputs import Inputs
+from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
 from flame.core.loading.merge.profiles import merge_profiles
-from flame.core.loading.source_labels import label_paths, label_sources
-from flame.core.model.frames import Kind
+from flame.core.loading.source_labels import label_sources
 from flame.core.model.grouping import process_name
 from flame.core.model.meta import Device, Meta, ProfilerSteps
 from flame.core.model.metrics import METRICS
-from flame.core.model.profile import Profile
-from flame.core.model.raw import Measure
 from flame.core.projection.filter_options import where
 from flame.core.timeline.intervals import timeline
 from tests.conftest import TRACES, needs_traces
-from tests.core.attribution.test_resolved import ROWS, resolved
+from tests.core.loading.merge.short_traces import trace
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, i8, leaves
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 
-HOUR = 3_600_000_000_000
-SECOND = 1_000_000_000
 LEVELS = "python,native,launch,nvtx,kernel"
 # Small, of different schemas, GPUs and numbers of processes.
 REAL = (
@@ -42,16 +36,6 @@ REAL = (
     "h100_2gpu_window.sqlite",
     "two_processes_colliding_ids.sqlite",
 )
-
-
-def trace(begin: int = 0, origin: int | None = 0, gemm: str = "gemm") -> Profile:
-    """A range of 100 ns from ``begin`` on, in it a call that launches one kernel of 20 ns."""
-    recorded = Recorded()
-    recorded.range("step", begin, begin + 100)
-    recorded.call("cudaLaunchKernel", begin + 10, begin + 20, corr=1)
-    recorded.kernel(gemm, begin + 30, begin + 50, corr=1)
-    profile = recorded.profile()
-    return replace(profile, meta=replace(profile.meta, origin=origin))
 
 
 # Filters
@@ -203,76 +187,6 @@ def test_lanes_of_different_files_are_told_apart() -> None:
     ]
 
 
-# Times
-
-
-def starts(profile: Profile) -> list[int]:
-    found: list[int] = profile.activities.start.tolist()
-    return found
-
-
-def test_times_are_those_of_the_trace_that_began_first() -> None:
-    whole = merge_profiles([trace(0, origin=SECOND + 40), trace(5, origin=SECOND)], ["a", "b"])
-    assert starts(whole) == [70, 35]
-    assert (whole.begin, whole.end, whole.meta.origin) == (5, 140, SECOND)
-    assert whole.activities.launch_start.tolist() == [50, 15]
-    assert whole.activities.launch_end.tolist() == [60, 25]
-    assert whole.host.start.min() == 5
-    assert whole.ranges is not None
-    assert whole.ranges.start.tolist() == [40, 5]
-    assert not any("aligned" in text for text in whole.warnings)
-
-
-@pytest.mark.parametrize(
-    ("origins", "reason"),
-    [
-        ((None, SECOND), "no time of day is known of a"),
-        ((None, None), "no time of day is known of a, b"),
-        ((0, HOUR), "a had ended when b began"),
-        ((HOUR, 0), "b had ended when a began"),
-    ],
-)
-def test_times_that_do_not_compare_all_begin_at_0(
-    origins: tuple[int | None, int | None], reason: str
-) -> None:
-    whole = merge_profiles([trace(1_000, origins[0]), trace(2_000, origins[1])], ["a", "b"])
-    assert starts(whole) == [30, 30]
-    assert (whole.begin, whole.end, whole.meta.origin) == (0, 100, None)
-    assert whole.warnings[0] == f"times are not aligned, each trace begins at 0: {reason}"
-
-
-def test_many_files_without_a_time_are_not_all_named() -> None:
-    whole = merge_profiles([trace(0, None)] * 7, [f"rank {number}" for number in range(7)])
-    assert whole.warnings[0].endswith("is known of rank 0, rank 1, rank 2, rank 3 and 3 more")
-
-
-def test_a_chain_of_overlaps_is_one_recording() -> None:
-    profiles = [trace(0, origin) for origin in (0, 90, 180)]
-    assert starts(merge_profiles(profiles, ["a", "b", "c"])) == [30, 120, 210]
-
-
-def test_traces_within_the_time_of_another_are_one_recording() -> None:
-    shorter = [trace(begin, origin=0) for begin in (200, 500)]
-    whole = merge_profiles([replace(trace(), end=1_000), *shorter], ["a", "b", "c"])
-    assert (whole.meta.origin, starts(whole)) == (0, [30, 230, 530])
-
-
-def test_a_trace_without_anything_has_no_say_in_the_clock() -> None:
-    whole = merge_profiles([trace(0, 90), Recorded().profile(), trace(0, 0)], ["a", "b", "c"])
-    assert starts(whole) == [120, 30]
-
-
-def test_graphs_without_times_stay_without() -> None:
-    recorded = Recorded()
-    recorded.kernel("graph", 0, 0, kind=Kind.GRAPH)
-    recorded.kernel("gemm", 10, 20)
-    one = recorded.profile()
-    whole = merge_profiles(
-        [replace(one, meta=replace(one.meta, origin=5)), trace(0, 0)], ["a", "b"]
-    )
-    assert starts(whole) == [0, 15, 30]
-
-
 # What is worked out later
 
 
@@ -362,100 +276,3 @@ def test_what_is_known_of_the_files_is_kept_by_source() -> None:
     whole = merge_profiles(profiles, ["a", "b"])
     assert [(one.label, one.meta.path) for one in whole.sources] == [("a", "x"), ("b", "y")]
     assert whole.meta.format == "kineto"
-
-
-# Files of stacks
-
-
-def test_stacks_of_several_files_add_up() -> None:
-    whole = merge_profiles([resolved(ROWS), resolved(ROWS, threads=2)], ["a", "b"])
-    assert leaves(project_tree(whole, "rank")) == {("a",): 15, ("b",): 15}
-    assert leaves(project_tree(whole, "rank", metric="bytes")) == {("a",): 30, ("b",): 30}
-    assert project_tree(whole).levels == ("rank", "thread", "stack")
-
-
-def test_files_that_measure_different_things_are_told_apart() -> None:
-    samples, size = _measured("count"), _measured("bytes", key="bytes")
-    size = replace(size, own_metrics=(replace(size.metrics[0], title="bytes"),))
-    (said,) = merge_profiles([samples, size, samples], ["a", "b", "c"]).warnings
-    assert said.startswith("these files measure different things (a time; b bytes): ")
-    assert merge_profiles([samples, samples], ["a", "b"]).warnings == ()
-
-
-def _measured(unit: str, key: str = "samples", value: int = 5) -> Profile:
-    profile = resolved([(("f",), value)])
-    metric = replace(profile.metrics[0], key=key, unit=unit)
-    measures = {key: Measure(key, key, unit, i8(value)).values}
-    table = replace(profile.activities, measures=measures)
-    values = lambda rows: rows.measures[key]  # noqa: E731
-    return replace(profile, activities=table, own_metrics=(replace(metric, values=values),))
-
-
-def test_plain_numbers_are_counted_in_the_smallest_of_their_parts() -> None:
-    whole = merge_profiles(
-        [_measured("count"), _measured("1e-2"), _measured("1e-3")], ["a", "b", "c"]
-    )
-    assert whole.metrics[0].unit == "1e-3"
-    assert leaves(project_tree(whole, "rank")) == {("a",): 5_000, ("b",): 50, ("c",): 5}
-
-
-def test_a_metric_that_a_file_does_not_have_is_zero_there() -> None:
-    whole = merge_profiles([_measured("ns", "time"), _measured("bytes", "alloc")], ["a", "b"])
-    assert leaves(project_tree(whole, "rank", metric="time")) == {("a",): 5}
-    assert leaves(project_tree(whole, "rank", metric="alloc")) == {("b",): 5}
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "said"),
-    [
-        (_measured("ns"), _measured("bytes"), "time is ns in a and bytes in b: open them"),
-        (_measured("ns"), trace(), "b is a trace, others are only stacks"),
-        (trace(), _measured("ns"), "a is a trace, others are only stacks"),
-        (_measured("count", value=1 << 60), _measured("1e-1"), "more than 64 bits hold"),
-    ],
-)
-def test_what_cannot_be_shown_together_is_said_in_one_line(
-    one: Profile, other: Profile, said: str
-) -> None:
-    with pytest.raises(InputError, match=said):
-        merge_profiles([one, other], ["a", "b"])
-
-
-# Names
-
-
-@pytest.mark.parametrize(
-    ("paths", "labels"),
-    [
-        (["run/rank0.json.gz", "run/rank1.json.gz"], ["rank0", "rank1"]),
-        (["a/trace.json", "b/trace.json"], ["a", "b"]),
-        (["a/x/t.json", "b/x/t.json"], ["a", "b"]),
-        (["x/a.json", "y/b.json"], ["a", "b"]),
-        (["x/a.json", "y/a.json", "y/b.json"], ["x/a", "y/a", "y/b"]),
-        (["run.json", "run.sqlite"], ["run.json", "run.sqlite"]),
-        ([".json", "a.json"], [".json", "a.json"]),
-        (["a.json", "a.json"], ["a", "a"]),
-    ],
-)
-def test_labels_are_what_tells_paths_apart(paths: list[str], labels: list[str]) -> None:
-    assert list(label_paths(paths)) == labels
-
-
-def test_ranks_are_labels_where_all_are_known_and_differ() -> None:
-    def labels(*ranks: int | None) -> tuple[str, ...]:
-        return label_sources([Meta(path=f"{n}.json", rank=rank) for n, rank in enumerate(ranks)])
-
-    assert labels(3, 1) == ("rank 3", "rank 1")
-    assert labels(0, 0) == labels(0, None) == ("0", "1")
-
-
-def test_several_traces_have_a_title_and_a_stem() -> None:
-    def inputs(*names: str) -> Inputs:
-        return Inputs(tuple(map(Path, names)))
-
-    assert (inputs("x/a.json").title, inputs("x/a.json").stem) == ("a.json", "a")
-    assert inputs("x/a.pt.trace.json.gz").stem == "a.pt.trace"
-
-    assert inputs("a0.json", "a1.json").title == "2 traces: a0, a1"
-    four = inputs(*(f"rank{number}.json.gz" for number in range(4)))
-    assert (four.title, four.stem) == ("4 traces: rank0…rank3", "rank0-and-3-more")
