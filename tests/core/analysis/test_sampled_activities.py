@@ -19,7 +19,7 @@ from flame.core.model.tree import TreeLayout
 from flame.core.projection.filter_options import where
 from flame.core.timeline.highlight import matching_intervals, passing_intervals
 from flame.core.timeline.intervals import timeline
-from tests.core.projection.splits.test_sample_split import (
+from tests.core.projection.splits.sampled_trees import (
     is_exact,
     metrics,
     naive,
