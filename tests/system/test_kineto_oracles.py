@@ -22,10 +22,10 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
 from tests.conftest import TRACES, is_small
-from tests.support.oracles import naive_kineto as naive
 from tests.support.oracles.facts import differences
-from tests.support.oracles.naive_kineto import Range, Work
-from tests.support.oracles.naive_kineto_events import (
+from tests.support.oracles.kineto import naive_kineto as naive
+from tests.support.oracles.kineto.naive_kineto import Range, Work
+from tests.support.oracles.kineto.naive_kineto_events import (
     Event,
     args_of,
     events_of,
@@ -33,8 +33,8 @@ from tests.support.oracles.naive_kineto_events import (
     shown,
     thread,
 )
-from tests.support.oracles.naive_kineto_host import host_times, in_steps, steps_of
-from tests.support.oracles.naive_kineto_tree import (
+from tests.support.oracles.kineto.naive_kineto_host import host_times, in_steps, steps_of
+from tests.support.oracles.kineto.naive_kineto_tree import (
     METRICS,
     found_stacks,
     grouped,

@@ -16,12 +16,12 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import TRACES, is_small
-from tests.support.oracles import naive_kineto as naive
 from tests.support.oracles.facts import differences
-from tests.support.oracles.naive_kineto import FORWARD, Range
-from tests.support.oracles.naive_kineto_events import events_of
-from tests.support.oracles.naive_kineto_tree import python_text, range_text
-from tests.support.oracles.naive_nested import PathOf, Step, nested_paths
+from tests.support.oracles.kineto import naive_kineto as naive
+from tests.support.oracles.kineto.naive_kineto import FORWARD, Range
+from tests.support.oracles.kineto.naive_kineto_events import events_of
+from tests.support.oracles.kineto.naive_kineto_tree import python_text, range_text
+from tests.support.oracles.kineto.naive_nested import PathOf, Step, nested_paths
 from tests.support.project_tree import project_tree
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.kineto_scripts import Script, scripts

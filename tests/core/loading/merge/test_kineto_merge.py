@@ -17,11 +17,11 @@ from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import where
 from flame.core.projection.filters import Filter
 from tests.conftest import TRACES
-from tests.support.oracles import naive_kineto as naive
-from tests.support.oracles.naive_kineto import Work
-from tests.support.oracles.naive_kineto_events import events_of
-from tests.support.oracles.naive_kineto_host import Step, host_times, in_steps, steps_of
-from tests.support.oracles.naive_kineto_tree import METRICS, Stack, found_stacks, grouped
+from tests.support.oracles.kineto import naive_kineto as naive
+from tests.support.oracles.kineto.naive_kineto import Work
+from tests.support.oracles.kineto.naive_kineto_events import events_of
+from tests.support.oracles.kineto.naive_kineto_host import Step, host_times, in_steps, steps_of
+from tests.support.oracles.kineto.naive_kineto_tree import METRICS, Stack, found_stacks, grouped
 from tests.support.project_tree import project_tree
 from tests.support.tiers import examples
 from tests.support.writers.kineto_scripts import STEPS, Script, scripts

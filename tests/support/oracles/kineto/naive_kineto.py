@@ -15,7 +15,7 @@ from functools import cache
 from operator import itemgetter
 
 from flame.core.names.nvtx import clean_range
-from tests.support.oracles.naive_kineto_events import (
+from tests.support.oracles.kineto.naive_kineto_events import (
     CALLS,
     RANGES,
     Event,

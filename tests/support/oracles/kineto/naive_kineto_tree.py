@@ -13,10 +13,10 @@ import numpy as np
 from flame.core.model.frames import Frame
 from flame.core.model.stack_joins import FORWARD, PLACED
 from flame.core.model.tree import StackTree
-from tests.support.oracles import naive_kineto as naive
-from tests.support.oracles.naive_kineto import Range, Work
-from tests.support.oracles.naive_kineto_events import kind_of, shown, thread
-from tests.support.oracles.naive_kineto_host import Step, in_steps
+from tests.support.oracles.kineto import naive_kineto as naive
+from tests.support.oracles.kineto.naive_kineto import Range, Work
+from tests.support.oracles.kineto.naive_kineto_events import kind_of, shown, thread
+from tests.support.oracles.kineto.naive_kineto_host import Step, in_steps
 from tests.support.writers.kineto_scripts import KERNELS
 
 Label = tuple[str, str]

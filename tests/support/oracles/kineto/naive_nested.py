@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.oracles.naive_kineto import (
+from tests.support.oracles.kineto.naive_kineto import (
     Opened,
     Range,
     Work,
@@ -11,7 +11,13 @@ from tests.support.oracles.naive_kineto import (
     function_name,
     range_of,
 )
-from tests.support.oracles.naive_kineto_events import RANGES, Event, args_of, category, thread
+from tests.support.oracles.kineto.naive_kineto_events import (
+    RANGES,
+    Event,
+    args_of,
+    category,
+    thread,
+)
 
 Step = str | Range
 """A Python function as text, or a range."""

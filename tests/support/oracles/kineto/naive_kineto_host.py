@@ -8,8 +8,15 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
 
-from tests.support.oracles.naive_kineto import Opened, Python, Range, Work, range_of
-from tests.support.oracles.naive_kineto_events import CALLS, RANGES, Event, Thread, category, thread
+from tests.support.oracles.kineto.naive_kineto import Opened, Python, Range, Work, range_of
+from tests.support.oracles.kineto.naive_kineto_events import (
+    CALLS,
+    RANGES,
+    Event,
+    Thread,
+    category,
+    thread,
+)
 
 # Steps
 
