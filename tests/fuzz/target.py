@@ -38,10 +38,14 @@ class Target:
         return sorted((CORPUS / self.name).glob("*"))
 
 
-NAMES = tuple(sorted(path.stem for path in (FOLDER / "targets").glob("*.py")))
+_MODULES = {
+    path.stem: ".".join(("tests.fuzz", *path.relative_to(FOLDER).with_suffix("").parts))
+    for path in (FOLDER / "targets").rglob("*.py")
+}
+NAMES = tuple(sorted(_MODULES))
 
 
 def find_target(name: str) -> Target:
     """The target in the module of that name."""
-    target: Target = importlib.import_module(f"tests.fuzz.targets.{name}").TARGET
+    target: Target = importlib.import_module(_MODULES[name]).TARGET
     return target

@@ -14,7 +14,7 @@ from flame.core.rank_summary.summary_file import is_summary, unpack_summary
 from flame.core.rank_summary.summary_head import origin_in
 from tests.fuzz.checks import run
 from tests.fuzz.target import find_target
-from tests.fuzz.targets import flamesum
+from tests.fuzz.targets.kept_files import flamesum
 
 pytestmark = pytest.mark.deep
 

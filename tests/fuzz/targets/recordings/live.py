@@ -12,7 +12,7 @@ from tests.fuzz import dump_pieces
 from tests.fuzz.checks import FoundError, folder, sum_of_leaves
 from tests.fuzz.dump_pieces import CELL, HEADER_ROOM
 from tests.fuzz.target import Target
-from tests.fuzz.targets import fdump
+from tests.fuzz.targets.recordings import fdump
 from tests.support.project_tree import project_tree
 from tests.support.writers.fdumpfile import START
 from tests.support.writers.fdumprecords import HEADER
