@@ -1,4 +1,4 @@
-"""Secrets in command lines, masked by Python; tests/inject/test_secrets.py is about the library."""
+"""Secrets in command lines, masked by Python; tests/inject/process is about the library."""
 
 from __future__ import annotations
 

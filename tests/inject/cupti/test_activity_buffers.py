@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.inject.test_cupti import PRELUDE
-from tests.inject.test_failing_calls import failing_library
+from tests.inject.cupti.test_cupti import PRELUDE
+from tests.inject.system.test_failing_calls import failing_library
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta, records
 

@@ -646,7 +646,7 @@ def test_who_has_cupti_instead_is_noted(record: Record) -> None:
 READ_HEADER = f"""
 import sys
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from tests.support.writers.fdumprecords import header
 """
 

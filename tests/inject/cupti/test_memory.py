@@ -20,8 +20,8 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from tests.core.allocator.test_trace_memory import stacks, total, warned
 from tests.core.live.recordings import Clock, assert_same
-from tests.inject.test_cupti import CUPTI_DROPPED, Record, Recorded, record  # noqa: F401
-from tests.inject.test_late_loading import Start, attach, start  # noqa: F401
+from tests.inject.cupti.test_cupti import CUPTI_DROPPED, Record, Recorded, record  # noqa: F401
+from tests.inject.cupti.test_late_loading import Start, attach, start  # noqa: F401
 
 MEMORY = 20  # of dump.h, as of Drop records
 ON = {"FLAME_MEMORY_EVENTS": "1"}

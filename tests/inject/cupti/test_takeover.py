@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
+from tests.inject.cupti.test_cupti import GRAPH, PRELUDE, Record, record  # noqa: F401
 from tests.inject.recorded_program import Program, until
-from tests.inject.test_cupti import GRAPH, PRELUDE, Record, record  # noqa: F401
 from tests.support.writers.fdumprecords import meta, records
 
 KERNEL, WILD_TIMES = 6, 8

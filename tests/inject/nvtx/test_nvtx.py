@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inject import build
-from tests.inject.nvtx_recorded import (
+from tests.inject.nvtx.nvtx_recorded import (
     CATEGORY,
     DEVICE,
     DOMAIN,
@@ -125,7 +125,7 @@ def test_a_hang_is_as_long_as_it_was(python: Callable[..., str], tmp_path: Path)
         f"""
         import os, sys, time
         from pathlib import Path
-        sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+        sys.path.insert(0, {str(Path(__file__).parents[3])!r})
         from tests.support.writers.fdumprecords import header
         nvtx.push_range("hangs")
         began = time.monotonic_ns()

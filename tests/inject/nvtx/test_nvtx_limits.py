@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
-from tests.inject.nvtx_recorded import DOMAIN, Recorded
+from tests.inject.nvtx.nvtx_recorded import DOMAIN, Recorded
 from tests.support.waiting import PATIENCE
 
 MOST_KIB = 90 * 1024  # 64 MiB of names, and what else a recording takes

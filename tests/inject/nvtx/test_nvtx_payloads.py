@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.inject.nvtx_recorded import MARK, PUSH_POP, START_END, Ended, Recorded, only
+from tests.inject.nvtx.nvtx_recorded import MARK, PUSH_POP, START_END, Ended, Recorded, only
 
 MAX_JSON = 2048
 CUT = "…"

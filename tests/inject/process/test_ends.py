@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.inject.cupti.test_cupti import KERNEL, PRELUDE, UNTIMED
 from tests.inject.recorded_program import Program
 from tests.inject.scenes import ENDED, RUNNING, STOPPED
-from tests.inject.test_cupti import KERNEL, PRELUDE, UNTIMED
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, meta, records, text
 
@@ -42,7 +42,7 @@ synchronize()
 """
 WAIT = f"""
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from tests.support.writers.fdumprecords import records
 (dump,) = Path(os.environ["FLAME_DIR"]).glob("*.fdump")
 while len(records(dump)["kernel"]) < {COUNT}: time.sleep(0.01)

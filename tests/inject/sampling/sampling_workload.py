@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.support.writers.fdumprecords import records
 
 CUDA = ctypes.CDLL("libcuda.so.1")

@@ -21,7 +21,7 @@ from tests.support.project_tree import project_tree
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta, records, text
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT / "samples"
 CUBIN = SAMPLES / "llm_kernels.cubin"
 SOURCE = SAMPLES / "llm_kernels.cu"

@@ -12,8 +12,8 @@ import pytest
 
 import flame
 from tests.inject.recorded_program import Program, until
-from tests.inject.sampled_program import PER_RUN, Start, begin, found, notes, switch, told
-from tests.inject.sampled_program import start as start
+from tests.inject.sampling.sampled_program import PER_RUN, Start, begin, found, notes, switch, told
+from tests.inject.sampling.sampled_program import start as start
 from tests.support.writers.fdumprecords import header, meta, records
 
 SAMPLES_LOST = 6

@@ -16,7 +16,7 @@ import pytest
 from flame.attach.library.control import SamplingReply
 from tests.inject.conftest import small_file_system
 from tests.inject.recorded_program import Program, until
-from tests.inject.sampled_program import (
+from tests.inject.sampling.sampled_program import (
     PER_RUN,
     SCRIPT,
     Start,
@@ -26,7 +26,7 @@ from tests.inject.sampled_program import (
     switch,
     told,
 )
-from tests.inject.sampled_program import start as start
+from tests.inject.sampling.sampled_program import start as start
 from tests.inject.scenes import ENDED
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, records, text

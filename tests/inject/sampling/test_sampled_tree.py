@@ -16,7 +16,7 @@ from flame.core.model.raw import RawTrace
 from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.fdump import reader
-from tests.inject.test_sampling import Sampled
+from tests.inject.sampling.test_sampling import Sampled
 from tests.support.project_tree import project_tree
 
 pytestmark = pytest.mark.deep

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
-from tests.inject.test_cupti import GRAPH, Record, record  # noqa: F401
+from tests.inject.cupti.test_cupti import GRAPH, Record, record  # noqa: F401
 from tests.support.project_tree import project_tree
 from tests.support.writers.fdumprecords import records
 

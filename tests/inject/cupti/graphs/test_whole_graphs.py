@@ -11,8 +11,8 @@ from flame.core.model.frames import Kind
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.tally import is_empty_dump
 from tests.core.live.recordings import Clock, assert_same
-from tests.inject.test_cupti import GRAPH, KERNEL, UNTIMED, Record, record  # noqa: F401
-from tests.inject.test_graph_sources import REPLAYED
+from tests.inject.cupti.graphs.test_graph_sources import REPLAYED
+from tests.inject.cupti.test_cupti import GRAPH, KERNEL, UNTIMED, Record, record  # noqa: F401
 from tests.support.project_tree import project_tree
 
 WHOLE = {"FLAME_GRAPHS": "whole"}

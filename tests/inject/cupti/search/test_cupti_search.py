@@ -13,7 +13,7 @@ import pytest
 
 from inject import build
 from tests.inject.conftest import SHARED, built
-from tests.inject.test_cupti import PRELUDE, Record, record  # noqa: F401
+from tests.inject.cupti.test_cupti import PRELUDE, Record, record  # noqa: F401
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta
 
