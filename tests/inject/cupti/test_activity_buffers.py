@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.inject.cupti.test_cupti import PRELUDE
+from tests.inject.cupti.cupti_recorded import PRELUDE
 from tests.inject.system.test_failing_calls import failing_library
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta, records

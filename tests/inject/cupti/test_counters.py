@@ -7,9 +7,7 @@ import json
 from flame.console.info import as_json, as_text
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
-from tests.inject.cupti.test_cupti import Record, Recorded, record
-
-__all__ = ["record"]
+from tests.inject.cupti.cupti_recorded import Record, Recorded
 
 LAUNCHES = """
 context()

@@ -12,7 +12,7 @@ from flame.console.info import as_json, as_text
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
-from tests.inject.cupti.test_cupti import PRELUDE
+from tests.inject.cupti.cupti_recorded import PRELUDE
 from tests.support.waiting import PATIENCE
 
 PROGRAM = (

@@ -20,7 +20,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from tests.core.allocator.test_trace_memory import stacks, total, warned
 from tests.core.live.recordings import Clock, assert_same
-from tests.inject.cupti.test_cupti import CUPTI_DROPPED, Record, Recorded, record  # noqa: F401
+from tests.inject.cupti.cupti_recorded import CUPTI_DROPPED, Record, Recorded
 from tests.inject.cupti.test_late_loading import Start, attach, start  # noqa: F401
 
 MEMORY = 20  # of dump.h, as of Drop records
@@ -84,7 +84,7 @@ FIELDS = ("operation", "bytes", "pool", "pool_size", "pool_used", "correlation",
 
 
 @pytest.fixture
-def traced(record: Record, tmp_path: Path) -> Any:  # noqa: F811
+def traced(record: Record, tmp_path: Path) -> Any:
     """Runs a script with the option, and with what the double says that it did."""
 
     def run(script: str, **more: str) -> tuple[Recorded, dict[str, list[dict[str, Any]]]]:
@@ -141,7 +141,7 @@ def stack_of(recorded: Recorded, row: Any) -> list[tuple[str, str, int]]:
     return stack(recorded.of, int(row["python"]))
 
 
-def test_nothing_of_it_is_recorded_unless_asked_for(record: Record) -> None:  # noqa: F811
+def test_nothing_of_it_is_recorded_unless_asked_for(record: Record) -> None:
     recorded = record(SCRIPT)
     assert not len(recorded.of["memory"]) and "memory" not in recorded.meta
     profile = load(recorded.path)
@@ -149,7 +149,7 @@ def test_nothing_of_it_is_recorded_unless_asked_for(record: Record) -> None:  # 
 
 
 def test_all_else_is_recorded_as_without_it(
-    record: Record,  # noqa: F811
+    record: Record,
     tmp_path: Path,
 ) -> None:
     calls = []
@@ -208,7 +208,7 @@ def test_what_no_header_has_is_recorded_and_told(traced: Any) -> None:
     assert "" in {one.kind for one in profile.memory.elsewhere}
 
 
-def test_where_cupti_does_not_report_it_a_note_says_so(record: Record) -> None:  # noqa: F811
+def test_where_cupti_does_not_report_it_a_note_says_so(record: Record) -> None:
     recorded = record(SCRIPT, FAKE_CUPTI="no_memory", **ON)
     assert not len(recorded.of["memory"])
     assert recorded.meta["memory"] == ["CUPTI does not report it"]
@@ -216,13 +216,13 @@ def test_where_cupti_does_not_report_it_a_note_says_so(record: Record) -> None: 
     assert line.startswith("CUPTI does not report memory that is allocated and freed here: ")
 
 
-def test_records_that_cupti_drops_are_counted(record: Record) -> None:  # noqa: F811
+def test_records_that_cupti_drops_are_counted(record: Record) -> None:
     recorded = record(SCRIPT, FAKE_CUPTI="drop:4", **ON)
     assert recorded.dropped() == {(CUPTI_DROPPED, 0): 4}
     assert len(recorded.of["memory"]) == 15
 
 
-def test_records_of_another_clock_are_dropped_and_counted(record: Record) -> None:  # noqa: F811
+def test_records_of_another_clock_are_dropped_and_counted(record: Record) -> None:
     recorded = record(SCRIPT, FAKE_CUPTI="wild_times:5", **ON)
     wild = 8
     assert recorded.dropped() == {(wild, MEMORY): 3}
@@ -261,7 +261,7 @@ def release(memory):
 """
 
 
-def test_the_live_view_shows_all_else(record: Record) -> None:  # noqa: F811
+def test_the_live_view_shows_all_else(record: Record) -> None:
     recorded = record(SCRIPT + "\ncheck(launch(kernel('one', 1000)))\nsynchronize()", **ON)
     feed = RecordingFeed(LoadOptions(), Clock())
     feed.add(recorded.path)
@@ -272,7 +272,7 @@ def test_the_live_view_shows_all_else(record: Record) -> None:  # noqa: F811
     feed.close()
 
 
-def test_memory_of_several_gpus_is_told_apart(record: Record) -> None:  # noqa: F811
+def test_memory_of_several_gpus_is_told_apart(record: Record) -> None:
     recorded = record(
         HELPERS
         + """

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.inject.cupti.test_cupti import PRELUDE
+from tests.inject.cupti.cupti_recorded import PRELUDE
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, meta, records
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
-from tests.inject.cupti.test_cupti import GRAPH, PRELUDE, Record, record  # noqa: F401
+from tests.inject.cupti.cupti_recorded import GRAPH, PRELUDE, Record
 from tests.inject.recorded_program import Program, until
 from tests.support.writers.fdumprecords import meta, records
 
@@ -121,7 +121,7 @@ def test_an_end_takes_nothing_back(
     assert len(records(program.dump())["launch"]) == 12
 
 
-def test_the_end_tells_what_there_was_no_time_for(record: Record) -> None:  # noqa: F811
+def test_the_end_tells_what_there_was_no_time_for(record: Record) -> None:
     recorded = record(BEGIN + "run(10)\nrun(10)", FAKE_CUPTI="steal:11")
     [note] = recorded.meta["note"]
     assert note.startswith(TAKEN) and "though there were 20 launches" in note
@@ -137,19 +137,19 @@ QUIET = {
 
 
 @pytest.mark.parametrize("script", QUIET.values(), ids=QUIET)
-def test_nothing_is_told_of_work_that_is_merely_not_over(record: Record, script: str) -> None:  # noqa: F811
+def test_nothing_is_told_of_work_that_is_merely_not_over(record: Record, script: str) -> None:
     recorded = record(BEGIN + script, **QUICK)
     assert "note" not in recorded.meta
 
 
-def test_nor_of_records_that_cupti_dropped(record: Record) -> None:  # noqa: F811
+def test_nor_of_records_that_cupti_dropped(record: Record) -> None:
     recorded = record(BEGIN + "run(3)\ntime.sleep(0.5)", FAKE_CUPTI="drop:1", **QUICK)
     assert "note" not in recorded.meta
     assert recorded.dropped() == {(3, 0): 3}
 
 
 @pytest.mark.parametrize("fault", ["backward", "wild_times"])
-def test_times_that_cannot_be_are_counted_and_not_believed(record: Record, fault: str) -> None:  # noqa: F811
+def test_times_that_cannot_be_are_counted_and_not_believed(record: Record, fault: str) -> None:
     recorded = record(BEGIN + "run(10)", FAKE_CUPTI=f"{fault}:2")
     assert recorded.dropped() == {(WILD_TIMES, KERNEL): 5}
     assert len(recorded.of["kernel"]) == 5
@@ -158,7 +158,7 @@ def test_times_that_cannot_be_are_counted_and_not_believed(record: Record, fault
 
 
 def test_it_is_not_said_to_be_another_tool_where_nothing_was_ever_reported(
-    record: Record,  # noqa: F811
+    record: Record,
 ) -> None:
     recorded = record(BEGIN + "run(10)", FAKE_CUPTI="steal:1")
     [note] = recorded.meta["note"]
@@ -166,7 +166,7 @@ def test_it_is_not_said_to_be_another_tool_where_nothing_was_ever_reported(
 
 
 @pytest.mark.parametrize("fault", ["v2_subscriber", "late_v2"])
-def test_a_tool_that_uses_the_newer_functions_is_told_of(record: Record, fault: str) -> None:  # noqa: F811
+def test_a_tool_that_uses_the_newer_functions_is_told_of(record: Record, fault: str) -> None:
     recorded = record(BEGIN + "run(3)", FAKE_CUPTI=fault)
     [note] = recorded.meta["note"]
     assert "cuptiSubscribe_v2" in note

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.inject.cupti.test_cupti import KERNEL, PRELUDE, UNTIMED
+from tests.inject.cupti.cupti_recorded import KERNEL, PRELUDE, UNTIMED
 from tests.inject.recorded_program import Program
 from tests.inject.scenes import ENDED, RUNNING, STOPPED
 from tests.support.waiting import PATIENCE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
-from tests.inject.cupti.test_cupti import GRAPH, Record, record  # noqa: F401
+from tests.inject.cupti.cupti_recorded import GRAPH, Record
 from tests.support.project_tree import project_tree
 from tests.support.writers.fdumprecords import records
 
@@ -57,12 +57,12 @@ def layers(found: Counter[str]) -> dict[str, int]:
 
 @pytest.mark.parametrize("script", [REPLAYED, OF_A_CLONE, WITHIN], ids=["graph", "clone", "child"])
 @pytest.mark.parametrize("faults", TOLD.values(), ids=TOLD)
-def test_work_is_where_its_node_was_captured(record: Record, faults: str, script: str) -> None:  # noqa: F811
+def test_work_is_where_its_node_was_captured(record: Record, faults: str, script: str) -> None:
     recorded = record(GRAPH + script, FAKE_CUPTI=faults)
     assert captured_by(recorded.path) == {"layer_one": 3, "layer_two": 6}
 
 
-def test_ids_tell_where_copies_are_not_told(record: Record) -> None:  # noqa: F811
+def test_ids_tell_where_copies_are_not_told(record: Record) -> None:
     recorded = record(GRAPH + REPLAYED, FAKE_CUPTI="no_clones")
     assert not recorded.of["graph_node"]["original"].any()
     [made] = recorded.of["graph_exec"]
@@ -70,7 +70,7 @@ def test_ids_tell_where_copies_are_not_told(record: Record) -> None:  # noqa: F8
     assert captured_by(recorded.path) == {"layer_one": 3, "layer_two": 6}
 
 
-def test_a_source_that_was_changed_is_told_from_then_on(record: Record) -> None:  # noqa: F811
+def test_a_source_that_was_changed_is_told_from_then_on(record: Record) -> None:
     recorded = record(
         GRAPH
         + """
@@ -93,7 +93,7 @@ synchronize()
     assert found == {"layer_one": 1, "layer_other": 2, "layer_two": 6}
 
 
-def test_names_of_failed_launches_are_not_read(record: Record) -> None:  # noqa: F811
+def test_names_of_failed_launches_are_not_read(record: Record) -> None:
     recorded = record(
         """
 good, bad = None, None

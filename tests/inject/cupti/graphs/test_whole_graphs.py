@@ -11,8 +11,8 @@ from flame.core.model.frames import Kind
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.tally import is_empty_dump
 from tests.core.live.recordings import Clock, assert_same
+from tests.inject.cupti.cupti_recorded import GRAPH, KERNEL, UNTIMED, Record
 from tests.inject.cupti.graphs.test_graph_sources import REPLAYED
-from tests.inject.cupti.test_cupti import GRAPH, KERNEL, UNTIMED, Record, record  # noqa: F401
 from tests.support.project_tree import project_tree
 
 WHOLE = {"FLAME_GRAPHS": "whole"}
@@ -24,7 +24,7 @@ time.sleep(0.3)
 """
 
 
-def test_a_launch_of_a_graph_is_one_activity(record: Record) -> None:  # noqa: F811
+def test_a_launch_of_a_graph_is_one_activity(record: Record) -> None:
     recorded = record(GRAPH + REPLAYED + "check(launch(first, on))\nsynchronize()", **WHOLE)
     runs, kernels = recorded.of["graph_run"], recorded.of["kernel"]
     assert (len(runs), len(kernels)) == (3, 1) and not kernels["graph_node"].any()
@@ -41,7 +41,7 @@ def test_a_launch_of_a_graph_is_one_activity(record: Record) -> None:  # noqa: F
     assert any("record without --graphs whole" in line for line in profile.warnings)
 
 
-def test_where_cupti_cannot_the_nodes_are_recorded(record: Record) -> None:  # noqa: F811
+def test_where_cupti_cannot_the_nodes_are_recorded(record: Record) -> None:
     recorded = record(GRAPH + REPLAYED, FAKE_CUPTI="no_graph_trace", **WHOLE)
     assert not len(recorded.of["graph_run"]) and recorded.of["kernel"]["graph_node"].all()
     [note] = recorded.meta["note"]
@@ -50,7 +50,7 @@ def test_where_cupti_cannot_the_nodes_are_recorded(record: Record) -> None:  # n
 
 @pytest.mark.parametrize(("limit", "lost"), [(2, 380), (60, 0)])
 def test_kernels_without_times_in_long_replays_are_told_of_once(
-    record: Record,  # noqa: F811
+    record: Record,
     limit: int,
     lost: int,
 ) -> None:
@@ -63,7 +63,7 @@ def test_kernels_without_times_in_long_replays_are_told_of_once(
     assert all("flame record --graphs whole" in line for line in told)
 
 
-def test_the_live_view_shows_the_same(record: Record) -> None:  # noqa: F811
+def test_the_live_view_shows_the_same(record: Record) -> None:
     recorded = record(GRAPH + REPLAYED, **WHOLE)
     assert not is_empty_dump(recorded.path)
     feed = RecordingFeed(LoadOptions(), Clock())

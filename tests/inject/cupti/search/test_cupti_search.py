@@ -13,7 +13,7 @@ import pytest
 
 from inject import build
 from tests.inject.conftest import SHARED, built
-from tests.inject.cupti.test_cupti import PRELUDE, Record, record  # noqa: F401
+from tests.inject.cupti.cupti_recorded import PRELUDE, Record
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta
 
@@ -78,7 +78,7 @@ Maker = Callable[[Path], Path]
 
 
 def test_the_likeliest_to_suit_is_tried_first(
-    record: Record,  # noqa: F811
+    record: Record,
     copy: Maker,
     suiting: Maker,
     driver: Path,
@@ -118,7 +118,7 @@ def test_the_likeliest_to_suit_is_tried_first(
     ],
 )
 def test_wheels_of_the_runtime_come_before_those_of_flame(
-    record: Record,  # noqa: F811
+    record: Record,
     copy: Maker,
     suiting: Maker,
     driver: Path,
@@ -150,7 +150,7 @@ def test_wheels_of_the_runtime_come_before_those_of_flame(
     [(13, "cu13/lib", "cu13/lib", "130001"), (12, "cuda_runtime/lib", "cuda_cupti/lib", "28")],
 )
 def test_one_that_suits_is_recorded_with_and_no_other_is_tried(
-    record: Record,  # noqa: F811
+    record: Record,
     copy: Maker,
     suiting: Maker,
     driver: Path,
@@ -179,7 +179,7 @@ def test_one_that_suits_is_recorded_with_and_no_other_is_tried(
 
 
 def test_what_was_tried_is_said_where_none_suits(
-    record: Record,  # noqa: F811
+    record: Record,
     copy: Maker,
     driver: Path,
     tmp_path: Path,
@@ -199,7 +199,7 @@ def test_what_was_tried_is_said_where_none_suits(
 
 
 def test_the_named_one_is_the_only_one(
-    record: Record,  # noqa: F811
+    record: Record,
     fake: Path,
 ) -> None:
     named = fake / CUPTI
