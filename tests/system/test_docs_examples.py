@@ -38,7 +38,7 @@ NOT_RUN = {
     r"\.ncu-rep": "needs ncu",
     r"view --state$": "needs what the app has copied",
     r"^flame$": "is a list in the app: tests/tui/picker",
-    r"flamegraph\.pl": "needs flamegraph.pl: tests/system/test_flamegraph_scripts.py",
+    r"flamegraph\.pl": "needs flamegraph.pl: tests/system/formats/test_flamegraph_scripts.py",
 }
 """Why command lines are not run here, by an expression of theirs."""
 
