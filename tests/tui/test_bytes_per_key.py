@@ -13,10 +13,11 @@ from tests.tui.conftest import User, open_app
 
 SIZE = (200, 50)
 ROW, FRAME, DIALOG, VIEW = 1_000, 6_000, 7_000, 20_000
-"""Bytes: of another row of a list; of another frame, with its details; of a dialog that opens or
-closes; of a view, of which 20 KB take a second over a link that people call slow. Half to
-two thirds of them are sent. Drawn in full a view takes 60 to 100 KB, and so does a dialog that
-dims what is below it; colours that are set for each piece double that."""
+"""Bytes of a picture: of another row of a list; of another frame, with its details; of a dialog
+that opens or closes; of a view, of which 20 KB take a second over a link that people call slow. A
+third to two thirds of them are sent. How many pictures an answer is depends on the load. Drawn in
+full a view takes 60 to 100 KB, and so does a dialog that dims what is below it; colours that are
+set for each piece double that."""
 
 KEYS = (
     *(("down", FRAME), ("down", FRAME), ("enter", VIEW), ("u", VIEW), ("i", VIEW)),
@@ -26,7 +27,7 @@ KEYS = (
     *(("tab", VIEW), ("plus", VIEW), ("T", VIEW)),
     *(("tab", VIEW), ("down", FRAME), ("right", FRAME), ("enter", VIEW), ("escape", VIEW)),
 )
-"""Keys, and what each may send: in the icicle, over it, in Top, on the timeline, in the report."""
+"""Keys, and what each may send at once: in the icicle, over it, Top, the timeline, the report."""
 
 
 @pytest.fixture
@@ -51,7 +52,8 @@ async def test_no_key_takes_a_second_at_20_kb_a_second(sent: list[int]) -> None:
             sent.clear()
             await user.press(key)
             await all_drawn(user)
-            assert 0 < sum(sent) <= most, (place, key)
+            assert 0 < max(sent, default=0) <= most, (place, key)
+            assert sum(sent) <= VIEW, (place, key)
 
 
 async def all_drawn(user: User) -> None:
